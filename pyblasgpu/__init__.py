@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Handle",
     "__version__",
     "asum",
     "axpy",
@@ -73,11 +74,13 @@ if TYPE_CHECKING:
     from .api.trmv import trmv, trsv
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
+    from .frontend.handle import Handle
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
+    "Handle": "frontend.handle",
     "asum": "api.level1",
     "axpy": "api.level1",
     "backend_status": "frontend.backend_status",

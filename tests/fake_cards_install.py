@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pyblasgpu.engine import cards
-from pyblasgpu.gpu import context, memory, page_locked, transfers
+from pyblasgpu.engine import cards, leaves
+from pyblasgpu.frontend import backend_status, call_cache
+from pyblasgpu.gpu import backend, context, device, memory, page_locked, transfers
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.testing.fake_cards import FakeDriver
+from pyblasgpu.testing.leaves_on_host import enqueue_on
 
 
 def install(monkeypatch, driver: FakeDriver) -> FakeDriver:
@@ -14,12 +16,16 @@ def install(monkeypatch, driver: FakeDriver) -> FakeDriver:
     monkeypatch.setattr(context, "primary_contexts", {})
     monkeypatch.setattr(context, "get_current_context", None)
     monkeypatch.setattr(cards, "known_cards", {})
+    monkeypatch.setattr(leaves, "enqueue_leaf", enqueue_on(driver))
     monkeypatch.setattr(transfers, "enabled_peers", set())
     monkeypatch.setattr(page_locked, "shared_pools", {})
-    memory.memory_pool.cache_clear()
+    monkeypatch.setattr(backend, "require", lambda: None)
+    forget()
     return driver
 
 
 def forget() -> None:
-    """Nothing is kept that the fake driver has told."""
-    memory.memory_pool.cache_clear()
+    """Nothing is kept that a fake driver has told."""
+    for cached in (memory.memory_pool, device.current, backend_status.why_no_device):
+        cached.cache_clear()
+    call_cache.clear()

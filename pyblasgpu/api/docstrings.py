@@ -147,6 +147,21 @@ stream : int or stream object, optional
 backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
     For host arrays; `pyblasgpu.backend_status` tells what each does.
 """,
+    "engine_options": """
+device : int, optional
+    The card for host arrays; by default that of the stream.
+devices : sequence of int or 'all', optional
+    Several cards, by number, that compute matrices together, tile by tile. Device arrays lie on one
+    of them, and the call waits for the result.
+max_device_memory : int, optional
+    Bytes that tiles of host arrays may take on each card; by default most of what is free. Matrices
+    that need more are streamed through it. Workspace of kernels comes on top.
+blocking : bool, optional
+    With False the call returns a `Handle`, whose ``wait()`` gives the result.
+progress : callable or bool, optional
+    ``progress(done, total)`` is called as tasks end. True shows a bar, False none; by default long
+    calls on a terminal show one.
+""",
     "plan_stream": """
 stream : int or stream object, optional
     On which the plan runs, of the arrays' device; by default the library's current stream at the

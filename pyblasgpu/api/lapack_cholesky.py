@@ -9,6 +9,7 @@ from typing import Any
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
 from ..frontend.lazy_routines import launch_list_of
+from ..frontend.tiled_routines import TiledRoutine
 from ..types import DTYPES, Dtype, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import common_dtype_of, shaped_like
@@ -44,10 +45,11 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
     def potrf(a: Array, lower: Flag = 0, clean: Flag = 1, overwrite_a: Flag = 0) -> tuple[Array, Any]:
         uplo, cleans = Uplo.parse(lower, name, "lower"), enabled(clean, name, "clean")
         matrix = as_stack(name, "a", a, dtype)
-        order_of(name, "a", matrix)
+        order = order_of(name, "a", matrix)
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
-        c, info = call.run_factor(cpu, partial(_potrf_launches, uplo, cleans), (), source)
+        tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
+        c, info = call.run_factor(cpu, partial(_potrf_launches, uplo, cleans), (), source, tiled=tiled)
         return c, info
 
     return _dress(potrf, "potrf", dtype)

@@ -16,6 +16,8 @@ import numpy as np
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
+from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.tiled_routines import TiledRoutine
 from ..operands import Operand
 from ..types import Trans, by_three_products
 from .docstrings import documented
@@ -42,6 +44,11 @@ def gemm(
     stream: Stream = None,
     backend: str | None = None,
     method: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """General matrix product: ``alpha op(a) op(b) + beta out``.
 
@@ -56,6 +63,7 @@ def gemm(
     %(out)s
     %(trans_ab)s
     %(stream_backend)s
+    %(engine_options)s
     %(method)s
 
     Returns
@@ -92,10 +100,11 @@ def gemm(
            [11., 25.]])
     """
     key = ("gemm", trans_a, trans_b, method, type(trans_a), type(trans_b))
-    if replay(key, (a, b, out), alpha, beta, stream, backend):
+    options = engine_options("gemm", device, devices, max_device_memory, blocking, progress)
+    if options is None and replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
-    return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method)
+    return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method, options=options)
 
 
 # What follows is shared with symmetric, and with blas and linalg, which prepare the Call in their own way.
@@ -112,6 +121,7 @@ def multiply(
     column_major: bool | None = None,
     key: Any = None,
     method: str | None = None,
+    options: EngineOptions | None = None,
 ) -> Any:
     """Check and run a GEMM whose inputs are those of `call`; see `gemm`.
 
@@ -132,14 +142,19 @@ def multiply(
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
-    return call.run(
+    inputs, scalars = ((a, trans_a), (b, trans_b)), (alpha, beta)
+    whole = partial(
+        call.run,
         lambda scalars, a, b, c: call.host.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
         _gemm_3m_tape if three_m else _gemm_tape,
-        ((a, trans_a), (b, trans_b)),
-        (alpha, beta),
+        inputs,
+        scalars,
         source,
         key,
     )
+    flags = {"trans_a": trans_a, "trans_b": trans_b}
+    tiled = partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags)
+    return run_call(call, options, tiled, whole, inputs, scalars, source)
 
 
 def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:

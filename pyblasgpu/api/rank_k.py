@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
+from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.tiled_routines import TiledRoutine
 from ..types import Trans, Uplo
 from .docstrings import documented
 from .level3 import common_batch_shape, parse_beta, scaled_by_beta
@@ -26,6 +29,11 @@ def syrk(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Symmetric rank-k update: one triangle of ``alpha op(a) op(a)^T + beta out``.
 
@@ -40,6 +48,7 @@ def syrk(
     %(trans_symmetric)s
     %(out_square)s
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -62,7 +71,8 @@ def syrk(
     roundoff; for complex numbers sqrt(8) times that. On a device `out` is copied only where it has no
     unit stride.
     """
-    return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend)
+    options = engine_options("syrk", device, devices, max_device_memory, blocking, progress)
+    return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
 
 
 @documented
@@ -76,6 +86,11 @@ def herk(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Hermitian rank-k update: one triangle of ``alpha op(a) op(a)^H + beta out``.
 
@@ -91,6 +106,7 @@ def herk(
     %(out_square)s
     %(real_diagonal)s
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -112,7 +128,8 @@ def herk(
     Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^H + |beta| |out|)``, u the unit
     roundoff; for complex numbers sqrt(8) times that.
     """
-    return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend)
+    options = engine_options("herk", device, devices, max_device_memory, blocking, progress)
+    return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
 
 
 @documented
@@ -224,12 +241,13 @@ def _rank_k(
     out: Array,
     stream: Stream,
     backend: str | None,
+    options: EngineOptions | None = None,
 ) -> Any:
     key = (which, lower, trans, type(lower), type(trans))
-    if replay(key, (*inputs, out), alpha, beta, stream, backend):
+    if options is None and replay(key, (*inputs, out), alpha, beta, stream, backend):
         return out
     call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
-    return rank_k(call, which, alpha, beta, out, lower, trans, key=key)
+    return rank_k(call, which, alpha, beta, out, lower, trans, key=key, options=options)
 
 
 # What follows is shared with blas, which prepares the Call in its own way.
@@ -246,6 +264,7 @@ def rank_k(
     source: Any = None,
     column_major: bool | None = None,
     key: Any = None,
+    options: EngineOptions | None = None,
 ) -> Any:
     """Check and run SYRK, HERK, SYR2K or HER2K (`which`); see `symmetric` for the parameters."""
     name, hermitian = call.name, which.startswith("her") and call.dtype.is_complex
@@ -265,18 +284,26 @@ def rank_k(
     call.check_overlap()
     is_new_output, source = held_at_first(call, out, source, n)
     flags = {"hermitian": hermitian, "is_new_output": is_new_output}
-    return call.run(
+    operands, scalars = tuple([(x, trans) for x in inputs]), (alpha, beta)
+    whole = partial(
+        call.run,
         lambda scalars, *arrays: getattr(cpu, routine)(
             scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
         ),
         lambda scalars, operands: launch_list_of(routine)(
             scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
         ),
-        tuple([(x, trans) for x in inputs]),
-        (alpha, beta),
+        operands,
+        scalars,
         source,
         None if is_new_output else key,  # the other triangle is written then
     )
+    if routine == "syr2k":
+        return whole()
+    extents = n, first.shape[-1 if trans is Trans.NO else -2]
+    named = {"uplo": uplo, "trans": trans, "hermitian": hermitian}
+    tiled = partial(TiledRoutine, "syrk", ("a", "c"), extents, named, is_new_output)
+    return run_call(call, options, tiled, whole, operands, scalars, source)
 
 
 def held_at_first(call: Call, out: Array, source: Any, n: int) -> tuple[bool, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
+from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.tiled_routines import TiledRoutine
 from ..types import Side, Trans, Uplo
 from .docstrings import documented
 from .level3 import common_batch_shape, parse_beta, scaled_by_beta
@@ -27,6 +30,11 @@ def symm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Product with a symmetric matrix: ``alpha a b + beta out``, or ``alpha b a + beta out`` from the right.
 
@@ -41,6 +49,7 @@ def symm(
     %(symmetric_flags)s
     %(out)s
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -63,7 +72,8 @@ def symm(
     unit roundoff; for complex numbers sqrt(8) times that. On a device it takes a workspace of at most 32 MiB
     or a twentieth of `out`, for completed blocks of `a`.
     """
-    return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend)
+    options = engine_options("symm", device, devices, max_device_memory, blocking, progress)
+    return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend, options)
 
 
 @documented
@@ -78,6 +88,11 @@ def hemm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Product with a Hermitian matrix: ``alpha a b + beta out``, or ``alpha b a + beta out`` from the right.
 
@@ -93,6 +108,7 @@ def hemm(
     %(symmetric_flags)s
     %(out)s
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -115,7 +131,8 @@ def hemm(
     unit roundoff; for complex numbers sqrt(8) times that. On a device it takes a workspace of at most 32 MiB
     or a twentieth of `out`, for completed blocks of `a`.
     """
-    return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend)
+    options = engine_options("hemm", device, devices, max_device_memory, blocking, progress)
+    return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend, options)
 
 
 def _symmetric(
@@ -129,12 +146,13 @@ def _symmetric(
     out: Array,
     stream: Stream,
     backend: str | None,
+    options: EngineOptions | None,
 ) -> Any:
     key = (which, side, lower, type(side), type(lower))
-    if replay(key, (a, b, out), alpha, beta, stream, backend):
+    if options is None and replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    return symmetric(call, which, alpha, beta, out, side, lower, key=key)
+    return symmetric(call, which, alpha, beta, out, side, lower, key=key, options=options)
 
 
 # What follows is shared with blas, which prepares the Call in its own way.
@@ -151,6 +169,7 @@ def symmetric(
     source: Any = None,
     column_major: bool | None = None,
     key: Any = None,
+    options: EngineOptions | None = None,
 ) -> Any:
     """Check and run SYMM or HEMM (`which`) on the first two inputs of `call`; see `symm`.
 
@@ -170,13 +189,18 @@ def symmetric(
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
-    return call.run(
+    inputs, scalars = ((a, Trans.NO), (b, Trans.NO)), (alpha, beta)
+    whole = partial(
+        call.run,
         lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, side, uplo, hermitian),
         lambda scalars, operands: launch_list_of("symm")(
             scalars[0], *operands[:2], scalars[1], operands[2], side=side, uplo=uplo, hermitian=hermitian
         ),
-        ((a, Trans.NO), (b, Trans.NO)),
-        (alpha, beta),
+        inputs,
+        scalars,
         source,
         key,
     )
+    flags = {"side": side, "uplo": uplo, "hermitian": hermitian}
+    tiled = partial(TiledRoutine, "symm", ("a", "b", "c"), (m, n), flags)
+    return run_call(call, options, tiled, whole, inputs, scalars, source)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
+from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.tiled_routines import TiledRoutine
 from ..types import Diag, Side, Trans, Uplo
 from .docstrings import documented
 from .level3 import common_batch_shape
@@ -27,6 +30,11 @@ def trmm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Product with a triangle: ``alpha op(a) b``, or ``alpha b op(a)`` from the right.
 
@@ -42,6 +50,7 @@ def trmm(
         Written in place, whatever its strides. ``out=b`` is the product in place; no other memory may be
         shared with `a` or `b`.
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -64,7 +73,8 @@ def trmm(
     Componentwise error at most ``(n+2) u |alpha| |op(a)| |b|``, n the order of `a` and u the unit roundoff;
     for complex numbers sqrt(8) times that.
     """
-    return _triangular("trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
+    options = engine_options("trmm", device, devices, max_device_memory, blocking, progress)
+    return _triangular("trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options)
 
 
 @documented
@@ -80,6 +90,11 @@ def trsm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    device: int | None = None,
+    devices: Any = None,
+    max_device_memory: int | None = None,
+    blocking: bool = True,
+    progress: Any = None,
 ) -> Array:
     """Solution x of a triangular system: ``op(a) x = alpha b``, or ``x op(a) = alpha b`` from the right.
 
@@ -95,6 +110,7 @@ def trsm(
         Written in place, whatever its strides. ``out=b`` solves in place; no other memory may be
         shared with `a` or `b`.
     %(stream_backend)s
+    %(engine_options)s
 
     Returns
     -------
@@ -119,7 +135,8 @@ def trsm(
     roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much
     (`Plan.workspace`).
     """
-    return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
+    options = engine_options("trsm", device, devices, max_device_memory, blocking, progress)
+    return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options)
 
 
 def _triangular(
@@ -134,13 +151,14 @@ def _triangular(
     out: Array,
     stream: Stream,
     backend: str | None,
+    options: EngineOptions | None,
 ) -> Array:
     # with their types: 1.0 is no flag, but equals one
     key = (which, side, lower, trans, unit_diag, type(side), type(lower), type(trans), type(unit_diag))
-    if out is b and replay(key, (a, b), alpha, 0, stream, backend):
+    if options is None and out is b and replay(key, (a, b), alpha, 0, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key)
+    return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key, options=options)
 
 
 # What follows is shared with blas and linalg, which prepare the Call in their own way.
@@ -157,6 +175,7 @@ def triangular(
     unit_diag: Flag,
     column_major: bool | None = None,
     key: Any = None,
+    options: EngineOptions | None = None,
 ) -> Any:
     """Check and run TRMM or TRSM (`which`) on the inputs a, b of `call`; see `trmm`."""
     name = call.name
@@ -174,13 +193,18 @@ def triangular(
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     in_place = call.check_overlap(in_place=1)
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
-    return call.run(
+    inputs, source = ((a, trans),), call.out if in_place else None if alpha == 0 else b
+    whole = partial(
+        call.run,
         lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
         lambda scalars, operands: launch_list_of(which)(
             scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
         ),
-        ((a, trans),),
+        inputs,
         (alpha,),
-        call.out if in_place else None if alpha == 0 else b,
+        source,
         key,  # once b is copied to out, the call is the one in place
     )
+    flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
+    tiled = partial(TiledRoutine, which, ("a", "b"), (m, n), flags, side=side)
+    return run_call(call, options, tiled, whole, inputs, (alpha,), source)

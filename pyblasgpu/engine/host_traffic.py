@@ -92,7 +92,7 @@ class HostTraffic:
             copy_up(target, layout.block(staged.buffer.address, -1), card.up)
             event = record(card.up)
         except BaseException:
-            self._up.give(staged.buffer)
+            self._up.discard(staged.buffer)
             raise
         self._up.give(staged.buffer, event)
         return event
@@ -123,7 +123,7 @@ class HostTraffic:
             arguments = matrix.view(tile, is_written=True), layout.array(buffer.array), buffer, event, before
             self.home_jobs[tile] = self._writers.submit(self._write, card.device, *arguments)
         except BaseException:
-            self._down.give(buffer)
+            self._down.discard(buffer)
             raise
         return event
 
@@ -139,14 +139,20 @@ class HostTraffic:
         try:
             with current_context(device):
                 event.join()
+        except BaseException:
+            self._down.discard(buffer)
+            raise
+        try:
             _join(before)
             np.copyto(target, source)
         finally:
             self._down.give(buffer)
 
-    def fill_zeros(self, matrix: HostMatrix, tile: Tile) -> None:
-        """Have a thread fill a tile of the caller's array with zeros."""
-        self.home_jobs[tile] = self._writers.submit(matrix.view(tile, is_written=True).fill, 0)
+    def settle(self, matrix: HostMatrix, tile: Tile) -> None:
+        """Have a thread write a tile that no task writes."""
+        target = matrix.view(tile, is_written=True)
+        value = 0 if matrix.rest_is_zero else matrix.view(tile, is_written=False)
+        self.home_jobs[tile] = self._writers.submit(np.copyto, target, value)
 
 
 def _join(job: Any) -> None:

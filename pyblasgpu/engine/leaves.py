@@ -11,10 +11,16 @@ from ..operands import Operand
 from ..tasks.task_list import Leaf
 from ..types import Trans
 
-__all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf"]
+__all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf", "overwrites"]
 
 #: ``enqueue(leaf, operands, stream)`` puts the launches of a leaf on a stream; operands as in the task.
 EnqueueLeaf = Callable[[Leaf, Sequence[Operand], int], None]
+
+
+def overwrites(leaf: Leaf) -> bool:
+    """Whether nothing of what the written tile holds is needed: a triangle leaves the other one as it is."""
+    keeps = leaf.routine in ("syrk", "herk") and not leaf.keywords.get("is_new_output")
+    return leaf.ignores_output and not keeps
 
 
 class LeafRun:

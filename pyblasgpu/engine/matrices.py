@@ -25,7 +25,7 @@ class TileLayout(NamedTuple):
     Attributes
     ----------
     rows, cols : int
-    by_rows : bool
+    row_major : bool
         Whether lines are rows.
     pitch : int
     dtype : Dtype
@@ -33,23 +33,23 @@ class TileLayout(NamedTuple):
 
     rows: int
     cols: int
-    by_rows: bool
+    row_major: bool
     pitch: int
     dtype: Dtype
 
     @classmethod
-    def of(cls, rows: int, cols: int, by_rows: bool, dtype: Dtype) -> TileLayout:
-        width = (cols if by_rows else rows) * dtype.itemsize
-        return cls(rows, cols, by_rows, -(-width // PITCH) * PITCH, dtype)
+    def of(cls, rows: int, cols: int, row_major: bool, dtype: Dtype) -> TileLayout:
+        width = (cols if row_major else rows) * dtype.itemsize
+        return cls(rows, cols, row_major, -(-width // PITCH) * PITCH, dtype)
 
     @property
     def lines(self) -> int:
-        return self.rows if self.by_rows else self.cols
+        return self.rows if self.row_major else self.cols
 
     @property
     def width(self) -> int:
         """Bytes of a line."""
-        return (self.cols if self.by_rows else self.rows) * self.dtype.itemsize
+        return (self.cols if self.row_major else self.rows) * self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -62,13 +62,13 @@ class TileLayout(NamedTuple):
     def operand(self, address: int, device: int) -> Operand:
         """The tile at an address, as routines take it."""
         lead = self.pitch // self.dtype.itemsize
-        strides = (lead, 1) if self.by_rows else (1, lead)
+        strides = (lead, 1) if self.row_major else (1, lead)
         return Operand(address, self.rows, self.cols, *strides, self.dtype, device=device)
 
     def array(self, buffer: np.ndarray) -> np.ndarray:
         """The tile at the beginning of a buffer of bytes, as NumPy has it."""
         size, lead = self.dtype.itemsize, self.pitch
-        strides = (lead, size) if self.by_rows else (size, lead)
+        strides = (lead, size) if self.row_major else (size, lead)
         return np.ndarray((self.rows, self.cols), self.dtype.name, buffer, 0, strides)
 
 
@@ -81,7 +81,7 @@ class Matrix:
         In the list of tasks.
     grid : Grid
     dtype : Dtype
-    by_rows : bool
+    row_major : bool
         Whether lines of its tiles are rows.
     device : int
         Where it lives; -1 is the host.
@@ -89,8 +89,8 @@ class Matrix:
 
     device = -1
 
-    def __init__(self, name: str, grid: Grid, dtype: Dtype, by_rows: bool):
-        self.name, self.grid, self.dtype, self.by_rows = name, grid, dtype, by_rows
+    def __init__(self, name: str, grid: Grid, dtype: Dtype, row_major: bool):
+        self.name, self.grid, self.dtype, self.row_major = name, grid, dtype, row_major
         self._row_offsets, self._col_offsets = grid.row_offsets, grid.col_offsets
 
     def region(self, tile: Tile) -> tuple[slice, slice]:
@@ -100,7 +100,7 @@ class Matrix:
 
     def layout(self, tile: Tile) -> TileLayout:
         """How a tile lies on a card other than that of the matrix."""
-        return TileLayout.of(*self.grid.tile_shape(tile), self.by_rows, self.dtype)
+        return TileLayout.of(*self.grid.tile_shape(tile), self.row_major, self.dtype)
 
 
 class HostMatrix(Matrix):
@@ -114,6 +114,8 @@ class HostMatrix(Matrix):
         What is read, and what results are written to.
     source : numpy.ndarray, optional
         What is read of tiles that are not written yet, if not `array`.
+    rest_is_zero : bool
+        Whether what no task writes becomes zero; else it becomes what the source holds.
 
     Attributes
     ----------
@@ -122,11 +124,18 @@ class HostMatrix(Matrix):
     """
 
     def __init__(
-        self, name: str, grid: Grid, dtype: Dtype, array: np.ndarray, source: np.ndarray | None = None
+        self,
+        name: str,
+        grid: Grid,
+        dtype: Dtype,
+        array: np.ndarray,
+        source: np.ndarray | None = None,
+        rest_is_zero: bool = False,
     ):
+        self.rest_is_zero = rest_is_zero
         self.array, self.source = array, array if source is None else source
         row_stride, col_stride = map(abs, array.strides)
-        super().__init__(name, grid, dtype, by_rows=col_stride <= row_stride)
+        super().__init__(name, grid, dtype, row_major=col_stride <= row_stride)
         self.is_direct = all(self._is_direct(each) for each in {id(x): x for x in self._arrays}.values())
 
     @property
@@ -134,11 +143,11 @@ class HostMatrix(Matrix):
         return self.array, self.source
 
     def _is_direct(self, array: np.ndarray) -> bool:
-        outer, inner = array.strides if self.by_rows else array.strides[::-1]
-        extent = array.shape[1 if self.by_rows else 0] * array.itemsize
+        outer, inner = array.strides if self.row_major else array.strides[::-1]
+        extent = array.shape[1 if self.row_major else 0] * array.itemsize
         if inner != array.itemsize or outer < extent or not array.size:
             return False
-        lines = array.shape[0 if self.by_rows else 1]
+        lines = array.shape[0 if self.row_major else 1]
         return is_page_locked(array.ctypes.data, (lines - 1) * outer + extent)
 
     def view(self, tile: Tile, is_written: bool) -> np.ndarray:
@@ -149,7 +158,7 @@ class HostMatrix(Matrix):
         """A tile of what is direct, as copies take it."""
         view = self.view(tile, is_written)
         layout = self.layout(tile)
-        pitch = view.strides[0 if self.by_rows else 1]
+        pitch = view.strides[0 if self.row_major else 1]
         return Block(view.ctypes.data, layout.width, layout.lines, pitch, -1)
 
 
@@ -165,7 +174,7 @@ class DeviceMatrix(Matrix):
     """
 
     def __init__(self, name: str, grid: Grid, operand: Operand):
-        super().__init__(name, grid, operand.dtype, by_rows=operand.by_rows)
+        super().__init__(name, grid, operand.dtype, row_major=operand.col_stride == 1)
         self.operand, self.device = operand, operand.device
 
     def home_operand(self, tile: Tile) -> Operand:
@@ -176,7 +185,7 @@ class DeviceMatrix(Matrix):
     def home_block(self, tile: Tile) -> Block:
         """The same, as copies take it."""
         operand, layout = self.home_operand(tile), self.layout(tile)
-        pitch = (operand.row_stride if self.by_rows else operand.col_stride) * self.dtype.itemsize
+        pitch = (operand.row_stride if self.row_major else operand.col_stride) * self.dtype.itemsize
         return Block(operand.pointer, layout.width, layout.lines, pitch, self.device)
 
 

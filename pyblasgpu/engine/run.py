@@ -12,10 +12,10 @@ from ..gpu.context import current_context
 from ..gpu.events import record
 from ..gpu.transfers import free_bytes
 from ..tasks.task_list import TaskList, Tile
+from . import leaves
 from .cards import Card, held
 from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
-from .leaves import EnqueueLeaf, enqueue_leaf
 from .matrices import HostMatrix, Matrix
 from .tile_cache import TileCache, uses_by_card
 from .walk import Walk
@@ -52,9 +52,9 @@ def run_tasks(
     owners: Sequence[int],
     limit: int,
     stream: Stream | None = None,
-    zeros: Sequence[Tile] = (),
+    settled: Sequence[Tile] = (),
     controls: Controls = Controls(),  # noqa: B008 - immutable
-    enqueue: EnqueueLeaf = enqueue_leaf,
+    enqueue: leaves.EnqueueLeaf | None = None,
 ) -> int:
     """Run all tasks; return when the results are where the matrices live.
 
@@ -69,8 +69,8 @@ def run_tasks(
     limit : int
         Bytes that tiles may take on each card.
     stream : Stream, optional
-    zeros : sequence of Tile
-        Tiles of host memory that become zero.
+    settled : sequence of Tile
+        Tiles of host memory that no task writes, and that become what `HostMatrix` says.
     controls : Controls
     enqueue : callable
         See `leaves`.
@@ -104,22 +104,23 @@ def run_tasks(
         _follow(cards, stream)
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
-        walk = Walk(tasks, matrices, owners, cards, caches, traffic, enqueue, operands)
-        _walked(walk, tasks, zeros, controls)
+        run_leaf = enqueue or leaves.enqueue_leaf
+        walk = Walk(tasks, matrices, owners, cards, caches, traffic, run_leaf, operands)
+        _walked(walk, tasks, settled, controls)
         _lead(cards, stream)
         return _first_info(infos, tasks)
 
 
-def _walked(walk: Walk, tasks: TaskList, zeros: Sequence[Tile], controls: Controls) -> None:
+def _walked(walk: Walk, tasks: TaskList, settled: Sequence[Tile], controls: Controls) -> None:
     """Walk through all tasks; whatever happens, nothing is under way when this returns."""
     traffic = walk.traffic
     try:
-        for tile in zeros:
+        for tile in settled:
             matrix = walk.matrices[tile.matrix]
             assert isinstance(matrix, HostMatrix)
-            traffic.fill_zeros(matrix, tile)
+            traffic.settle(matrix, tile)
         walk.run(controls.is_cancelled, controls.progress)
-        for tile in (*walk.final, *zeros):
+        for tile in (*walk.final, *settled):
             traffic.join(tile)
     except BaseException as error:
         _drain(walk)
@@ -156,10 +157,11 @@ def _slots(card: Card, nbytes: int, count: int) -> Iterator[list[int]]:
         return
     with current_context(card.device):
         first = memory.allocate(nbytes * count, card.device, card.compute)
-        started = record(card.compute)
-        for stream in (card.up, card.down, card.peer):
-            started.hold_back(stream)
     try:
+        with current_context(card.device):
+            started = record(card.compute)
+            for stream in card.streams[1:]:
+                started.hold_back(stream)
         yield [first + index * nbytes for index in range(count)]
     finally:
         with suppress(PyblasgpuError), current_context(card.device):

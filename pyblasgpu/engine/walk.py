@@ -19,7 +19,7 @@ from ..operands import Operand
 from ..tasks.task_list import Task, TaskList, Tile
 from .cards import Card, Mark, record_mark, wait_for
 from .host_traffic import HostTraffic
-from .leaves import EnqueueLeaf
+from .leaves import EnqueueLeaf, overwrites
 from .matrices import DeviceMatrix, HostMatrix, Matrix
 from .tile_cache import TileCache, TileCopy
 
@@ -68,7 +68,8 @@ class Walk:
         enqueue: EnqueueLeaf,
         infos: Sequence[Callable[[int], Operand]] = (),
     ):
-        self.tasks, self.matrices, self.owners = tasks.tasks, matrices, owners
+        self.routine, self.tasks = tasks.routine, tasks.tasks
+        self.matrices, self.owners = matrices, owners
         self.cards, self.caches, self.traffic = cards, caches, traffic
         self.enqueue, self.infos = enqueue, infos
         self.versions: Counter[Tile] = Counter()
@@ -87,7 +88,7 @@ class Walk:
         total = len(self.tasks)
         for number, task in enumerate(self.tasks):
             if is_cancelled():
-                raise CallCancelled("cancelled")
+                raise CallCancelled(f"{self.routine}: cancelled")
             self._request_ahead(number)
             self._issue(number, task)
             progress(self.done, total)
@@ -130,7 +131,7 @@ class Walk:
                 return False
             copy.pins += 1
             pinned.append(copy)
-            ignores = tile in task.writes and task.leaf.ignores_output
+            ignores = tile in task.writes and overwrites(task.leaf)
             if not self._unwritten[tile] and not ignores:
                 self._begin_fetch(index, copy, must)
         self._requested.append(pinned)
@@ -241,7 +242,7 @@ class Walk:
         by_tile = {copy.tile: copy for copy in copies}
         reads = [by_tile[tile] for tile in task.reads]
         writes = [by_tile[tile] for tile in task.writes]
-        needed = reads if task.leaf.ignores_output else copies
+        needed = reads if overwrites(task.leaf) else copies
         for copy in needed:
             if copy.version != self.versions[copy.tile]:
                 self._fetch(index, copy)

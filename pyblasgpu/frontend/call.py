@@ -285,7 +285,7 @@ class Call:
             self.result = library.swap(self.result) if swapped else self.result
             self.out = library.layout(self.result, self.out_dtype, self.stream)
 
-    def _delivered(self) -> Any:
+    def delivered(self) -> Any:
         """What the caller gets, once all is computed or queued."""
         library = self.library
         if not library.host:
@@ -337,7 +337,7 @@ class Call:
         """
         out = self.out
         if 0 in out.shape:
-            return self._delivered()
+            return self.delivered()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             if source is not None and source is not out:
@@ -352,7 +352,7 @@ class Call:
             cuda = partial(enqueue, prepare)
             dtypes = self.dtype, self.out_dtype
             run_staged(cuda, inputs, scalars, out, source, dtypes, self.device, self.stream)
-        return self._delivered()
+        return self.delivered()
 
     def _enqueue(
         self, prepare: Callable[..., Any], scalars: tuple[Any, ...], layouts: tuple[Layout, ...], key: Any

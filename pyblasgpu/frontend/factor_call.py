@@ -13,9 +13,11 @@ import numpy as np
 from ..types import INT32
 from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
+from .engine_call import EngineOptions, fits_by_tiles_alone, run_by_tiles
 from .layouts import Layout
 from .lazy_routines import enqueue
 from .staging import run_staged
+from .tiled_routines import TiledRoutine
 
 __all__ = ["ONE", "FactorCall"]
 
@@ -37,6 +39,7 @@ class FactorCall(Call):
         source: Any,
         counts: tuple[int, ...] = (ONE,),
         given: tuple[Any, ...] = (),
+        tiled: Callable[[], TiledRoutine] | None = None,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -58,6 +61,8 @@ class FactorCall(Call):
         given : tuple of array
             Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
             between the integers that are computed and the inputs.
+        tiled : callable, optional
+            Gives the routine by tiles, which run where a host matrix does not fit into the card.
 
         Returns
         -------
@@ -65,6 +70,9 @@ class FactorCall(Call):
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
         if self.library.host:
+            if tiled is not None and fits_by_tiles_alone(self):
+                info = run_by_tiles(self, EngineOptions(), tiled(), (), (), source)
+                return self.delivered(), info
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:
@@ -82,7 +90,7 @@ class FactorCall(Call):
                 DeviceIntegers(layout, count == ONE, self.stream)
                 for layout, count in zip(layouts, counts, strict=True)
             ]
-        return self._delivered(), *integers
+        return self.delivered(), *integers
 
     def _new_integers(self, count: int) -> Layout:
         """Device memory for `count` integers a matrix, an element each."""

@@ -66,9 +66,7 @@ def check(result, call: str):
     """The values of a cuda.bindings `result`, or the error in it as an exception."""
     error, *values = result
     if error:
-        from cuda.bindings import driver
-
-        name = error.name
+        driver, name = load(), error.name
         text = driver.cuGetErrorString(error)[1]
         reason = text.decode() if isinstance(text, bytes) else text
         if error == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:

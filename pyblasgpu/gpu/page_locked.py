@@ -97,6 +97,12 @@ class PinnedPool:
                 self._in_flight.append((event, buffer))
             self._condition.notify()
 
+    def discard(self, buffer: PinnedBuffer) -> None:
+        """Give up a buffer of which nobody knows whether something still uses it: freeing it waits."""
+        with self._condition:
+            self.held -= buffer.nbytes
+            self._condition.notify()
+
     def _find(self, nbytes: int) -> PinnedBuffer | None:
         """The smallest free buffer that suffices."""
         while self._in_flight and self._in_flight[0][0].is_done():

@@ -8,14 +8,16 @@ Device memory is host memory, NaN where nothing was written and after it is free
 from __future__ import annotations
 
 import ctypes
-import random
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from ..gpu.device import known
+from .fake_streams import Clock, FakeStreams, join
 
 __all__ = ["Access", "FakeDriver", "RaceError"]
 
@@ -30,6 +32,15 @@ _WITHOUT_VALUE = frozenset(
 )
 
 
+#: Attributes of a device by the driver's names.
+_ATTRIBUTES = {
+    "MULTIPROCESSOR_COUNT": "sm_count",
+    "MAX_THREADS_PER_BLOCK": "max_threads_per_block",
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": "shared_per_block",
+    "WARP_SIZE": "warp_size",
+}
+
+
 class RaceError(AssertionError):
     """Two accesses to memory that nothing orders."""
 
@@ -41,27 +52,6 @@ class Access(tuple):
 
     def __new__(cls, first: int, end: int, is_write: bool) -> Access:
         return super().__new__(cls, (first, end, is_write))
-
-
-Clock = dict[int, int]
-
-
-@dataclass
-class _Operation:
-    """What is on a stream: an action, or a wait for an event, or an event."""
-
-    name: str
-    action: Callable[[], object] | None = None
-    event: int = 0
-    is_wait: bool = False
-
-
-@dataclass
-class _Event:
-    device: int
-    stream: int = 0
-    is_done: bool = True
-    clock: Clock = field(default_factory=dict)
 
 
 @dataclass
@@ -79,16 +69,14 @@ class _Memory:
         return self.first + self.buffer.nbytes
 
 
-class FakeDriver:
+class FakeDriver(FakeStreams):
     """The stand-in for `cuda.bindings.driver`; what is not here is taken from there.
 
     Parameters
     ----------
     devices : int
-    seed : int
-        Of the order in which streams run.
-    eagerness : float
-        How often something runs that nobody waits for.
+    seed, eagerness
+        See `FakeStreams`.
     nbytes : int
         Memory of a device.
     has_peers : bool
@@ -116,26 +104,17 @@ class FakeDriver:
         nbytes: int = 1 << 28,
         has_peers: bool = True,
     ):
-        from cuda.bindings import driver
-
-        self.real: Any = driver
+        super().__init__(seed, eagerness)
+        self.card = known("h100")
         self.devices, self.nbytes, self.has_peers = devices, nbytes, has_peers
         self.calls: Counter[str] = Counter()
         self.failing: dict[str, tuple[list[int], Any]] = {}
         self.taken: dict[int, int] = dict.fromkeys(range(devices), 0)
         self.copied: Counter[tuple[int, int]] = Counter()
         self.pageable = 0
-        self._random, self._eagerness = random.Random(seed), eagerness
         self._lock = threading.RLock()
-        self._local = threading.local()
-        self._queues: dict[int, deque[_Operation]] = {}
-        self._stream_devices: dict[int, int] = {}
-        self._clocks: dict[int, Clock] = {}
-        self._known: Clock = {}  # what any thread of the host has waited for
-        self._events: dict[int, _Event] = {}
         self._memories: dict[int, _Memory] = {}
         self._locked: list[tuple[int, int]] = []  # pages of the caller's
-        self._handles = 0x1000
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
@@ -164,16 +143,11 @@ class FakeDriver:
 
     # ----------------------------------------------------------------------------- contexts and devices
 
-    @property
-    def current(self) -> int:
-        """The device that is current on this thread; -1 where none is."""
-        return getattr(self._local, "device", -1)
-
     def cuCtxGetCurrent(self) -> Any:
         return self._context(self.current)
 
     def cuCtxSetCurrent(self, context: Any) -> None:
-        self._local.device = int(context) - 0x100 if int(context) else -1
+        self.current = int(context) - 0x100 if int(context) else -1
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Any:
         return self._context(device)
@@ -184,6 +158,18 @@ class FakeDriver:
     def cuDeviceGetCount(self) -> int:
         return self.devices
 
+    def cuDeviceGet(self, ordinal: int) -> int:
+        return ordinal
+
+    def cuDeviceGetName(self, size: int, device: int) -> bytes:
+        return self.card.name.encode().ljust(size, b"\0")
+
+    def cuDeviceGetAttribute(self, attribute: Any, device: int) -> int:
+        name = attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")
+        if name.startswith("COMPUTE_CAPABILITY"):
+            return self.card.cc[name.endswith("MINOR")]
+        return int(getattr(self.card, _ATTRIBUTES.get(name, ""), 1))
+
     def cuDeviceCanAccessPeer(self, device: int, other: int) -> int:
         return int(self.has_peers)
 
@@ -193,115 +179,8 @@ class FakeDriver:
     def cuMemGetInfo(self) -> tuple[int, int]:
         return self.nbytes - self.taken[self.current], self.nbytes
 
-    # ------------------------------------------------------------------------------- streams and events
-
-    def _handle(self) -> int:
-        self._handles += 0x10
-        return self._handles
-
-    def cuStreamCreateWithPriority(self, flags: Any, priority: int) -> Any:
-        return self.real.CUstream(self.add_stream(self.current))
-
-    def add_stream(self, device: int) -> int:
-        """A new stream of a device."""
-        handle = self._handle()
-        self._queues[handle], self._clocks[handle] = deque(), {}
-        self._stream_devices[handle] = device
-        return handle
-
-    def cuStreamDestroy(self, stream: Any) -> None:
-        pass
-
-    def cuEventCreate(self, flags: Any) -> Any:
-        handle = self._handle()
-        self._events[handle] = _Event(self.current)
-        return self.real.CUevent(handle)
-
-    def cuEventDestroy(self, event: Any) -> None:
-        pass  # what waits for it still does
-
-    def cuEventRecord(self, event: Any, stream: int) -> Any:
-        known = self._events[int(event)]
-        if self._stream_devices[int(stream)] != known.device:
-            return self.real.CUresult.CUDA_ERROR_INVALID_HANDLE
-        known.stream, known.is_done = int(stream), False
-        known.clock = self._tick(int(stream))
-        self._enqueue(int(stream), _Operation("event", event=int(event)))
-        return None
-
-    def cuStreamWaitEvent(self, stream: int, event: Any, flags: int) -> None:
-        clock = self._clocks[int(stream)]
-        _join(clock, self._events[int(event)].clock)
-        self._enqueue(int(stream), _Operation("wait", event=int(event), is_wait=True))
-
-    def cuEventQuery(self, event: Any) -> Any:
-        self._run_some()
-        known = self._events[int(event)]
-        if known.is_done:
-            self._learn(known.clock)
-            return None
-        return self.real.CUresult.CUDA_ERROR_NOT_READY
-
-    def cuEventSynchronize(self, event: Any) -> None:
-        self._complete(int(event))
-        self._learn(self._events[int(event)].clock)
-
-    def cuStreamSynchronize(self, stream: int) -> None:
-        while self._queues[int(stream)]:
-            self._run_next(int(stream))
-        self._learn(dict(self._clocks[int(stream)]))
-
-    def _tick(self, stream: int) -> Clock:
-        clock = self._clocks[stream]
-        clock[stream] = clock.get(stream, 0) + 1
-        _join(clock, self._thread_clock)
-        return dict(clock)
-
-    @property
-    def _thread_clock(self) -> Clock:
-        if not hasattr(self._local, "clock"):
-            self._local.clock = {}
-        clock: Clock = self._local.clock
-        return clock
-
-    def _learn(self, clock: Clock) -> None:
-        """This thread has waited."""
-        _join(self._thread_clock, clock)
-        _join(self._known, clock)
-
-    # ------------------------------------------------------------------------------------------ running
-
-    def _enqueue(self, stream: int, operation: _Operation) -> None:
-        self._queues[stream].append(operation)
-        self._run_some()
-
-    def _run_some(self) -> None:
-        """Run what nobody waits for, at random."""
-        while self._random.random() < self._eagerness:
-            ready = [stream for stream, queue in self._queues.items() if queue and self._can_run(queue[0])]
-            if not ready:
-                return
-            self._run_next(self._random.choice(ready))
-
-    def _can_run(self, operation: _Operation) -> bool:
-        return not operation.is_wait or self._events[operation.event].is_done
-
-    def _run_next(self, stream: int) -> None:
-        """Run the next of a stream, after what it waits for."""
-        operation = self._queues[stream][0]
-        if operation.is_wait:
-            self._complete(operation.event)
-        self._queues[stream].popleft()
-        if operation.action is not None:
-            operation.action()
-        elif not operation.is_wait:
-            self._events[operation.event].is_done = True
-
-    def _complete(self, event: int) -> None:
-        """Run nothing but what an event needs."""
-        known = self._events[event]
-        while not known.is_done:
-            self._run_next(known.stream)
+    def cuGetErrorString(self, status: Any) -> bytes:
+        return bytes(status.name.lower(), "ascii")
 
     def launch(
         self, stream: int, name: str, accesses: Iterable[Access], action: Callable[[], object]
@@ -312,11 +191,11 @@ class FakeDriver:
 
     def _act(self, stream: int, name: str, accesses: Iterable[Access], action: Callable[[], object]) -> None:
         stream = int(stream)
-        assert self._stream_devices[stream] == self.current, f"{name}: the stream is of another context"
-        clock = self._tick(stream)
+        assert self.device_of(stream) == self.current, f"{name}: the stream is of another context"
+        clock = self.tick(stream)
         for access in accesses:
             self._check(access, stream, clock, name)
-        self._enqueue(stream, _Operation(name, action))
+        self.enqueue(stream, name, action)
 
     # ------------------------------------------------------------------------------------------- memory
 
@@ -330,7 +209,7 @@ class FakeDriver:
         if memory.device < 0:
             # a thread that has waited may have told another one
             clock = dict(clock)
-            _join(clock, self._known)
+            join(clock, self.known)
         left = []
         for old in memory.past:
             (lo, hi, was_write), by, count, old_name = old
@@ -385,7 +264,7 @@ class FakeDriver:
         return self._new_memory(nbytes, -1)
 
     def cuMemFreeHost(self, address: int) -> None:
-        self._memories.pop(int(address), None)
+        pass  # the driver waits for what is under way; here it stays until all is over
 
     def cuMemHostRegister(self, address: int, nbytes: int, flags: int) -> None:
         self._locked.append((address, address + nbytes))
@@ -484,9 +363,3 @@ class FakeDriver:
 
 class _Refused(Exception):
     """A status that the driver gives."""
-
-
-def _join(clock: Clock, other: Clock) -> None:
-    for stream, count in other.items():
-        if clock.get(stream, 0) < count:
-            clock[stream] = count

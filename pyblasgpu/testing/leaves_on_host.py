@@ -58,6 +58,14 @@ def run_leaf(run: LeafRun) -> None:
         function(scalars[0], a[None], b[None], flags["side"], flags["uplo"], NO, flags["diag"])
 
 
+def _lines(operand: Operand, is_write: bool) -> list[Access]:
+    """What is touched, a row or a column at a time: other tiles may lie between."""
+    if operand.col_stride == 1:
+        operand = operand.T
+    columns = (operand.block(0, col, operand.rows, 1) for col in range(operand.cols))
+    return [Access(*column.span(), is_write) for column in columns]
+
+
 def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
     """What the engine enqueues leaves with."""
 
@@ -65,8 +73,8 @@ def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
         run = LeafRun(leaf, operands)
         written = 2 if run.routine == "potrf" else 1
         reads, writes = run.operands[:-written], run.operands[-written:]
-        accesses = [Access(*operand.span(), False) for operand in reads]
-        accesses += [Access(*operand.span(), True) for operand in writes]
+        accesses = [line for operand in reads for line in _lines(operand, is_write=False)]
+        accesses += [line for operand in writes for line in _lines(operand, is_write=True)]
         driver.launch(stream, leaf.routine, accesses, partial(run_leaf, run))
 
     return enqueue

@@ -118,16 +118,25 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("defect", PLANTS)
-def test_a_defect_is_seen(fake_cards, monkeypatch, defect):
-    owner, name, before, after = PLANTS[defect]
+def plant(monkeypatch, owner, name: str, before: str, after: str) -> None:
+    """Put `after` in place of `before` in the text of a method."""
     function = owner.__dict__[name]
     is_static = isinstance(function, staticmethod)
     text = textwrap.dedent(inspect.getsource(function.__func__ if is_static else function))
     assert text.count(before) == 1
     scope = {}
-    exec(
-        text.replace(before, after).replace("@staticmethod\n", ""), vars(sys.modules[owner.__module__]), scope
-    )
+    text = text.replace(before, after).replace("@staticmethod\n", "")
+    exec(text, vars(sys.modules[owner.__module__]), scope)
     monkeypatch.setattr(owner, name, staticmethod(scope[name]) if is_static else scope[name])
+
+
+#: Makes threads that write late.
+LATE = (HostTraffic, "_write", "event.join()", "__import__('time').sleep(0.003), event.join()")
+
+
+@pytest.mark.parametrize("defect", PLANTS)
+def test_a_defect_is_seen(fake_cards, monkeypatch, defect):
+    plant(monkeypatch, *PLANTS[defect])
+    if "reads before" in defect:
+        plant(monkeypatch, *LATE)
     assert fails(fake_cards)

@@ -1,0 +1,298 @@
+"""Calls of Level 3 by tiles: through a part of a card's memory, on several cards, or beside their caller.
+
+A call is whole unless it asks for what only tiles give, or does not fit into the card. Nothing is started
+before all is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import shown
+from .backend_status import ON_PROCESSOR
+from .call import Call, copy
+from .handle import Handle, Report, watched
+from .layouts import Layout
+from .tiled_routines import TiledRoutine, task_list, untouched
+
+__all__ = [
+    "STREAMED_FROM",
+    "EngineOptions",
+    "engine_options",
+    "fits_by_tiles_alone",
+    "run_by_tiles",
+    "run_call",
+]
+
+#: Bytes of a call's host matrices from which on they are streamed although they fit; None: never. A benchmark
+#: decides (`benchmarks/host_resident.py`).
+STREAMED_FROM: int | None = None
+#: Below this many bytes no card is asked how much memory is free.
+LARGE = 1 << 30
+
+
+class EngineOptions(NamedTuple):
+    """What a call asks of where and how it runs.
+
+    Attributes
+    ----------
+    devices : tuple of int
+        Empty where the call names none.
+    max_device_memory : int or None
+    blocking : bool
+    progress : callable, bool or None
+    """
+
+    devices: tuple[int, ...] = ()
+    max_device_memory: int | None = None
+    blocking: bool = True
+    progress: Any = None
+
+
+def engine_options(
+    name: str, device: Any, devices: Any, max_device_memory: Any, blocking: Any, progress: Any
+) -> EngineOptions | None:
+    """The options of a call, checked; None where all are the defaults.
+
+    Raises
+    ------
+    BackendUnavailable
+        When a device is not there.
+    TypeError, ValueError
+        For what is no device, no number of bytes, no function.
+    """
+    if device is None and devices is None and max_device_memory is None and blocking is True and not progress:
+        return None if progress is None else EngineOptions(progress=progress)
+    if max_device_memory is not None:
+        max_device_memory = _integer(name, "max_device_memory", max_device_memory)
+        if max_device_memory <= 0:
+            raise ValueError(f"{name}: max_device_memory={max_device_memory} is no number of bytes")
+    if progress is not None and not callable(progress) and not isinstance(progress, bool):
+        raise TypeError(f"{name}: progress={shown(progress)} is neither a function nor a bool")
+    return EngineOptions(_devices(name, device, devices), max_device_memory, bool(blocking), progress)
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument}={shown(value)} is no integer") from None
+
+
+def _devices(name: str, device: Any, devices: Any) -> tuple[int, ...]:
+    """The ordinals that a call names."""
+    if device is not None and devices is not None:
+        raise ValueError(f"{name}: device={shown(device)} and devices={shown(devices)} are both given")
+    if device is None and devices is None:
+        return ()
+    module = import_module("..gpu.device", __package__)
+    if isinstance(devices, str):
+        if devices != "all":
+            raise ValueError(f"{name}: devices={devices!r} is neither 'all' nor a list of numbers")
+        return tuple(each.ordinal for each in module.here())
+    named = [device] if devices is None else list(devices)
+    ordinals = tuple(_integer(name, "devices" if device is None else "device", each) for each in named)
+    if not ordinals or len(set(ordinals)) < len(ordinals):
+        raise ValueError(f"{name}: devices={list(ordinals)} names none, or one twice")
+    for ordinal in ordinals:
+        module.current(ordinal)
+    return ordinals
+
+
+def run_call(
+    call: Call,
+    options: EngineOptions | None,
+    tiled: Callable[[], TiledRoutine],
+    whole: Callable[[], Any],
+    inputs: tuple[Any, ...],
+    scalars: tuple[Any, ...],
+    source: Any = None,
+) -> Any:
+    """Run a call whose output is set: whole, or by tiles.
+
+    Parameters
+    ----------
+    call : Call
+    options : EngineOptions or None
+    tiled : callable
+        Gives the routine by tiles.
+    whole : callable
+        Runs the call as one, and returns the caller's array.
+    inputs, scalars, source
+        See `Call.run`.
+
+    Returns
+    -------
+    array or Handle
+    """
+    if options is None and (call.device is None or not call.library.host):
+        return whole()
+    asked = options or EngineOptions()
+    _check(call, asked)
+    if call.device is not None and asked.devices and call.library.host:
+        call.device = asked.devices[0]
+    if _is_tiled(call, asked, inputs, scalars):
+        work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
+    else:
+        work = partial(_run_whole, call, whole, asked.blocking)
+    if asked.blocking:
+        with watched(call.name, asked.progress) as report:
+            return work(lambda: False, report)
+    return Handle(call.name, work, asked.progress if callable(asked.progress) else None)
+
+
+def _check(call: Call, asked: EngineOptions) -> None:
+    """Raise where what is asked for does not go with the arrays."""
+    devices, name = asked.devices, call.name
+    if devices and call.device is None:
+        raise ValueError(
+            f"{name}: devices {list(devices)} are asked for, and the backend is {call.backend!r}"
+        )
+    if not call.library.host and devices and call.device not in devices:
+        raise ValueError(f"{name}: the arrays are on device {call.device}, which is none of {list(devices)}")
+    if len(devices) > 1 and len(call.out.shape) > 2:
+        raise ValueError(f"{name}: stacks of matrices run on one device, and devices={list(devices)}")
+
+
+def _is_tiled(call: Call, asked: EngineOptions, inputs: tuple[Any, ...], scalars: tuple[Any, ...]) -> bool:
+    """Whether the call is made of tiles."""
+    arrays = [*(array for array, _ in inputs), call.out]
+    if call.device is None or any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
+        return False
+    if scalars[0] == 0 or call.backend in ON_PROCESSOR or call.backend == "sim":
+        return False
+    if len(asked.devices) > 1:
+        return True
+    if not call.library.host:
+        return False
+    nbytes = sum(array.size for array in arrays) * call.dtype.itemsize
+    if asked.max_device_memory is not None:
+        return nbytes > asked.max_device_memory
+    return _pays_or_must(nbytes, call.device)
+
+
+def _pays_or_must(nbytes: int, device: int) -> bool:
+    """Whether host matrices of `nbytes` bytes are streamed: they do not fit, or it is faster."""
+    if STREAMED_FROM is not None and nbytes >= STREAMED_FROM:
+        return True
+    limit: int = _engine("run").memory_limit([device], None) if nbytes > LARGE else nbytes
+    return nbytes > limit
+
+
+def fits_by_tiles_alone(call: Call) -> bool:
+    """Whether a routine that works on one host matrix in place is made of tiles."""
+    out = call.out
+    if call.device is None or call.backend == "sim" or len(out.shape) > 2 or 0 in out.shape:
+        return False
+    return _pays_or_must(out.size * call.dtype.itemsize, call.device)
+
+
+def _run_whole(
+    call: Call, whole: Callable[[], Any], blocking: bool, is_cancelled: Callable[[], bool], report: Report
+) -> Any:
+    """Run a call as one."""
+    result = whole()
+    if not blocking and not call.library.host:
+        memory = import_module("..gpu.memory", __package__)
+        with import_module("..gpu.context", __package__).current_context(call.device):
+            memory.synchronize(call.stream)
+    return result
+
+
+def _run_tiled(
+    call: Call,
+    asked: EngineOptions,
+    tiled: TiledRoutine,
+    inputs: tuple[Any, ...],
+    scalars: tuple[Any, ...],
+    source: Any,
+    is_cancelled: Callable[[], bool],
+    report: Report,
+) -> Any:
+    """Run a call by tiles."""
+    arrays = [array for array, _ in inputs]
+    run_by_tiles(call, asked, tiled, arrays, scalars, source, is_cancelled, report)
+    return call.delivered()
+
+
+def run_by_tiles(
+    call: Call,
+    asked: EngineOptions,
+    tiled: TiledRoutine,
+    inputs: Sequence[Any],
+    scalars: tuple[Any, ...],
+    source: Any,
+    is_cancelled: Callable[[], bool] = lambda: False,
+    report: Report = lambda done, total: None,
+) -> int:
+    """Run a routine by tiles on the arrays of a call; the info of a Cholesky factor, else 0."""
+    engine, placement = _engine("run"), _engine("placement")
+    assert call.device is not None
+    devices = asked.devices or (call.device,)
+    limit = engine.memory_limit(devices, asked.max_device_memory)
+    order = _engine("tile_size").tile_order(tiled.extents, call.dtype.itemsize, limit, len(devices))
+    tasks = task_list(tiled, order, scalars)
+    output = tiled.names[-1]
+    if not call.library.host:
+        _prepare_device_output(call, tiled, source)
+    matrices = {
+        name: _matrix(call, name, tasks.grids[name], array)
+        for name, array in zip(tiled.names[:-1], inputs, strict=True)
+    }
+    grid = tasks.grids[output]
+    matrices[output] = _matrix(call, output, grid, call.out, source, tiled.is_new_output)
+    stream = None if call.library.host else engine.Stream(call.device, call.stream)
+    settled = []
+    if call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
+        settled = untouched(tasks, output)
+    owners = placement.owners_of(tasks, _weights(devices), tiled.side)
+    controls = engine.Controls(is_cancelled, report)
+    info: int = engine.run_tasks(tasks, matrices, devices, owners, limit, stream, settled, controls)
+    return info
+
+
+def _engine(module: str) -> Any:
+    """A module of the engine, imported at its first use: other calls do without."""
+    return import_module(f"..engine.{module}", __package__)
+
+
+def _weights(devices: Sequence[int]) -> list[float]:
+    """The shares of the cards: by their multiprocessors."""
+    if len(devices) == 1:
+        return [1.0]
+    current = import_module("..gpu.device", __package__).current
+    return [float(current(device).sm_count) for device in devices]
+
+
+def _prepare_device_output(call: Call, tiled: TiledRoutine, source: Any) -> None:
+    """Enqueue what the output holds at first, on the caller's stream."""
+    with import_module("..gpu.context", __package__).current_context(call.device):
+        if source is not None and source is not call.out:
+            copy(source, call.out, call.stream)
+        elif tiled.is_new_output:
+            low, high = call.out.span()
+            import_module("..gpu.memory", __package__).clear(low, high - low, call.stream)
+
+
+def _matrix(
+    call: Call, name: str, grid: Any, array: Any, source: Any = None, rest_is_zero: bool = False
+) -> Any:
+    """An array of the call as the engine takes it."""
+    matrices = _engine("matrices")
+    if isinstance(array, np.ndarray):
+        return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero)
+    assert isinstance(array, Layout)
+    operand = array.operand()
+    strides = operand.row_stride, operand.col_stride
+    if array.conj or min(strides) < 1 or 1 not in strides:
+        raise ValueError(
+            f"{call.name}: {name} has strides {strides} or is lazily conjugated; on several devices one "
+            "stride is 1 and both are positive"
+        )
+    return matrices.DeviceMatrix(name, grid, operand)

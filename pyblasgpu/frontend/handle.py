@@ -1,0 +1,160 @@
+"""A call that goes on while its caller does: ``blocking=False`` gives one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from time import monotonic
+from typing import Any
+
+from ..errors import CallCancelled
+
+__all__ = ["Handle", "Report", "watched"]
+
+#: Told how many tasks are done, and of how many.
+Report = Callable[[int, int], None]
+#: Seconds after which a call on a terminal shows a bar.
+LATE = 2.0
+
+
+class Handle:
+    """A call that is under way.
+
+    Its arrays may neither be written nor, but for parts that are known to be final, read before it has ended.
+    Calls with ``blocking=False`` make it; it is not made otherwise.
+
+    Parameters
+    ----------
+    name : str
+        The routine.
+    work : callable
+        ``work(is_cancelled, report)`` computes and returns the result.
+    progress : callable, optional
+        Called with the number of tasks that are done and the number of all, on the thread of the call.
+
+    See Also
+    --------
+    pyblasgpu.gemm : Takes ``blocking=False``, and so do the other routines of Level 3.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[Callable[[], bool], Report], Any], progress: Report | None = None
+    ) -> None:
+        self.name = name
+        self._cancelled, self._ended = threading.Event(), threading.Event()
+        self._counts, self._progress = (0, 0), progress
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._work = work
+        context = copy_context()  # the caller's overrides and backend
+        self._thread = threading.Thread(target=context.run, args=(self._run,), name=f"pyblasgpu-{name}")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            if self._cancelled.is_set():
+                raise CallCancelled(f"{self.name}: cancelled before it began; nothing was written")
+            self._result = self._work(self._cancelled.is_set, self._report)
+        except BaseException as error:
+            self._error = error
+        finally:
+            del self._work  # and the arrays with it
+            self._ended.set()
+
+    def _report(self, done: int, total: int) -> None:
+        self._counts = done, total
+        if self._progress is not None:
+            self._progress(done, total)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many tasks are done, and of how many; (0, 0) before it is known, and of a call of one task."""
+        return self._counts
+
+    def done(self) -> bool:
+        """Whether the call has ended, well or not."""
+        return self._ended.is_set()
+
+    def cancel(self) -> bool:
+        """Ask the call to end after what is enqueued already; False where it has ended.
+
+        `wait` then raises `CallCancelled`, which tells what is final, or returns if it was too late.
+        """
+        self._cancelled.set()
+        return not self.done()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait until the call has ended; its result.
+
+        Ctrl-C ends the waiting, not the call.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; without end by default.
+
+        Returns
+        -------
+        array
+            What the call would have returned.
+
+        Raises
+        ------
+        TimeoutError
+            When it has not ended in that time; it goes on.
+        CallCancelled
+            When it was cancelled.
+        Exception
+            What the call has raised.
+        """
+        if not self._ended.wait(timeout):
+            raise TimeoutError(f"{self.name} has not ended after {timeout} seconds")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def __repr__(self) -> str:
+        done, total = self._counts
+        state = "ended" if self.done() else f"{done} of {total} tasks done" if total else "under way"
+        return f"<{self.name}: {state}>"
+
+
+@contextmanager
+def watched(name: str, progress: Report | bool | None) -> Iterator[Report]:
+    """What a blocking call reports to: the caller's function, a bar on a terminal, or nothing."""
+    import sys
+
+    if callable(progress):
+        yield progress
+    elif progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda done, total: None
+    else:
+        bar = _LateBar(name, 0.0 if progress else LATE)
+        try:
+            yield bar.report
+        finally:
+            bar.close()
+
+
+class _LateBar:
+    """A bar that appears once a call has taken some time."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self._name, self._from = name, monotonic() + seconds
+        self._bar: Any = None
+        self._task: Any = None
+
+    def report(self, done: int, total: int) -> None:
+        if self._bar is None and monotonic() >= self._from:
+            from ..terminal import ProgressBar
+
+            self._bar = ProgressBar().__enter__()
+            self._task = self._bar.bar.add_task(self._name, total=total)
+        if self._bar is not None:
+            self._bar.bar.update(self._task, completed=done)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__()

@@ -1,0 +1,74 @@
+"""Routines as lists of tile tasks: the cuts of their matrices, their flags, and what no task writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
+from ..types import Side
+
+__all__ = ["TiledRoutine", "task_list", "untouched"]
+
+
+class TiledRoutine(NamedTuple):
+    """A routine on matrices.
+
+    Attributes
+    ----------
+    routine : str
+        "gemm", "syrk", "symm", "trmm", "trsm" or "potrf".
+    names : tuple of str
+        Of its inputs, and last of its output, in the list of tasks.
+    extents : tuple of int
+        What is cut into tiles: of gemm m, n and k, of syrk n and k, of symm, trmm and trsm m and n, of
+        potrf n.
+    flags : dict
+        Its keyword arguments.
+    is_new_output : bool
+        Whether the other triangle of the output becomes zero.
+    side : Side, optional
+        Of a triangular routine.
+    """
+
+    routine: str
+    names: tuple[str, ...]
+    extents: tuple[int, ...]
+    flags: dict[str, Any]
+    is_new_output: bool = False
+    side: Side | None = None
+
+
+_LISTS: dict[str, Callable[..., TaskList]] = {
+    "gemm": gemm, "syrk": syrk, "symm": symm, "trmm": trmm, "trsm": trsm, "potrf": potrf,
+}  # fmt: skip
+
+
+def task_list(tiled: TiledRoutine, order: int, scalars: tuple[Any, ...]) -> TaskList:
+    """The routine with tiles of `order` rows and columns, and with alpha, or alpha and beta."""
+    cuts = [cut(extent, order) for extent in tiled.extents]
+    numbers = {} if tiled.routine == "potrf" else dict(zip(("alpha", "beta"), scalars, strict=False))
+    tasks = _LISTS[tiled.routine](*cuts, **tiled.flags, **numbers)
+    return _with_zeros(tasks) if tiled.is_new_output else tasks
+
+
+def _with_zeros(tasks: TaskList) -> TaskList:
+    """The same whose diagonal tiles get zeros in the other triangle."""
+    flag = {"syrk": "is_new_output", "herk": "is_new_output", "potrf": "clean"}
+
+    def changed(task: Any) -> Any:
+        name = flag.get(task.leaf.routine)
+        is_first = task.leaf.keywords.get("beta", 0) == 0
+        if name is None or not is_first:
+            return task
+        return task._replace(leaf=task.leaf._replace(flags=(*task.leaf.flags, (name, True))))
+
+    return TaskList(tasks.routine, tasks.grids, tuple(map(changed, tasks.tasks)))
+
+
+def untouched(tasks: TaskList, output: str) -> list[Tile]:
+    """The tiles of the output that no task writes."""
+    grid = tasks.grids[output]
+    written = {tile for task in tasks.tasks for tile in task.finishes}
+    every = (Tile(output, row, col) for row in range(len(grid.rows)) for col in range(len(grid.cols)))
+    return [tile for tile in every if tile not in written]

@@ -1,0 +1,161 @@
+"""Calls of Level 3 by tiles on fake cards: results, options, what is refused before anything starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.engine import tile_size
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles of 8 rows and columns, so that small matrices have several."""
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+        monkeypatch.setattr(tile_size, name, 8)
+
+
+def drawn(shape, letter="d", order="C", seed=0) -> np.ndarray:
+    return np.asarray(integers(np.random.default_rng(seed), shape, DTYPES[letter]), order=order)
+
+
+CALLS = {
+    "gemm": lambda a, b, **options: pyblasgpu.gemm(a, b, trans_b="T", alpha=2, **options),
+    "syrk": lambda a, b, **options: pyblasgpu.syrk(a, lower=True, **options),
+    "herk": lambda a, b, **options: pyblasgpu.herk(a, trans="C", **options),
+    "symm": lambda a, b, **options: pyblasgpu.symm(a[:, :19], b, lower=True, **options),
+    "hemm": lambda a, b, **options: pyblasgpu.hemm(b @ b.T, b[:, :10], side="L", **options),
+    "trmm": lambda a, b, **options: pyblasgpu.trmm(a[:, :19], b, trans="T", **options),
+    "trsm": lambda a, b, **options: pyblasgpu.trsm(
+        np.eye(19) + 0 * a[:, :19], b, side="L", lower=True, alpha=3, **options
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "options", [{"devices": "all"}, {"max_device_memory": 5000}, {"devices": [3, 1]}], ids=str
+)
+def test_results(fake_cards, name, order, options):
+    driver = fake_cards()
+    a, b = drawn((19, 27), order=order), drawn((19, 27), order=order, seed=1)
+    found = CALLS[name](a, b, **options)
+    np.testing.assert_array_equal(found, CALLS[name](a, b, backend="cpu"))
+    assert not any(driver.taken.values()) and sum(driver.copied.values())
+
+
+@pytest.mark.parametrize("letter", "scz")
+def test_dtypes_and_special_layouts(fake_cards, letter):
+    """Rows that run backwards, every other column, broadcast operands, read-only ones."""
+    fake_cards(seed=2)
+    a, b = drawn((40, 54), letter), drawn((27, 1), letter, seed=1)
+    views = a[::-2, ::2], np.broadcast_to(b, (27, 21))
+    for view in views:
+        view.flags.writeable = False
+    out = np.full((40, 63), np.nan, DTYPES[letter].name)[::2, ::-3]
+    found = pyblasgpu.gemm(*views, out=out, devices=[0, 2, 4])
+    assert found is out
+    np.testing.assert_array_equal(out, views[0] @ views[1])
+
+
+def test_a_mapped_file_and_page_locked_memory(fake_cards, tmp_path):
+    driver = fake_cards(seed=3)
+    mapped = np.memmap(tmp_path / "a", np.float64, "w+", shape=(20, 24))
+    mapped[...] = drawn((20, 24))
+    mapped.flush()
+    a = np.memmap(tmp_path / "a", np.float64, "r", shape=(20, 24))
+    b, out = driver.lock_pages(drawn((24, 30))), driver.lock_pages(np.empty((20, 30)))
+    pyblasgpu.gemm(a, b, out=out, devices=[0, 1])
+    np.testing.assert_array_equal(out, a @ b)
+    assert not driver.pageable
+
+
+def test_beta_reads_the_output_and_zero_does_not(fake_cards):
+    fake_cards()
+    a, b, c = drawn((20, 20)), drawn((20, 20), seed=1), drawn((20, 20), seed=2)
+    expected = 2 * (a @ b) - 3 * c
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b, alpha=2, beta=-3, out=c, devices=[0, 1]), expected)
+    c[...] = np.nan
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b, out=c, devices=[0, 1]), a @ b)
+
+
+@pytest.mark.parametrize("beta", [0, 2])
+def test_the_other_triangle_of_an_output_stays(fake_cards, beta):
+    fake_cards()
+    a, c = drawn((20, 12)), drawn((20, 20), seed=2)
+    c[np.triu_indices(20, 1)] = np.nan
+    before = c.copy()
+    pyblasgpu.syrk(a, lower=True, beta=beta, out=c, devices=[0, 1])
+    np.testing.assert_array_equal(np.triu(c, 1), np.triu(before, 1))
+    np.testing.assert_array_equal(np.tril(c), np.tril(a @ a.T + beta * np.tril(before)))
+
+
+def test_a_matrix_that_is_not_to_be_read_may_hold_nan(fake_cards):
+    fake_cards()
+    a, b = np.tril(drawn((20, 20)), -1), drawn((20, 20), seed=2)
+    poisoned = a + np.triu(np.full_like(a, np.nan))
+    found = pyblasgpu.trmm(poisoned, b, lower=True, unit_diag=True, devices=[0, 1])
+    np.testing.assert_array_equal(found, a @ b + b)
+
+
+def test_in_place(fake_cards):
+    fake_cards()
+    a, b = np.tril(drawn((20, 20))), drawn((20, 20), seed=2)
+    expected = a @ b
+    assert pyblasgpu.trmm(a, b, lower=True, out=b, max_device_memory=4096) is b
+    np.testing.assert_array_equal(b, expected)
+
+
+def test_the_same_bits_on_any_number_of_cards(fake_cards):
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(40, 40)), rng.normal(size=(40, 40))
+    t = np.tril(a) + 40 * np.eye(40)
+    results = []
+    for devices in ([0], [0, 1], [5, 2, 7], "all"):
+        fake_cards()
+        options = {"devices": devices, "max_device_memory": 1 << 14}
+        results.append((pyblasgpu.gemm(a, b, **options), pyblasgpu.trsm(t, b, lower=True, **options)))
+    for found in results[1:]:
+        np.testing.assert_array_equal(found, results[0])
+
+
+REFUSED = {
+    "twice": ({"devices": [1, 1]}, ValueError, r"devices=\[1, 1\] names none, or one twice"),
+    "none": ({"devices": []}, ValueError, "names none"),
+    "both": ({"device": 0, "devices": [0]}, ValueError, "device=0 and devices=.* are both given"),
+    "word": ({"devices": "some"}, ValueError, "neither 'all' nor"),
+    "there is none": ({"devices": [0, 8]}, RuntimeError, "no CUDA device 8"),
+    "no number": ({"device": 1.5}, TypeError, "device=1.5 is no integer"),
+    "no bytes": ({"max_device_memory": 0}, ValueError, "max_device_memory=0"),
+    "few bytes": ({"max_device_memory": 2000}, ValueError, "2000 bytes of device memory are too few"),
+    "no function": ({"progress": 3}, TypeError, "progress=3"),
+    "on the processor": ({"devices": [0], "backend": "cpu"}, ValueError, r"devices \[0\] are asked for"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_leaves_the_output(fake_cards, case):
+    driver = fake_cards()
+    options, error, message = REFUSED[case]
+    out = np.full((20, 20), np.nan)
+    with pytest.raises(error, match=message):
+        pyblasgpu.gemm(drawn((20, 20)), drawn((20, 20)), out=out, **options)
+    assert np.isnan(out).all() and not driver.copied
+
+
+def test_outputs_that_cannot_be_written(fake_cards):
+    driver = fake_cards()
+    a = drawn((20, 20))
+    out = np.zeros((20, 20))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="gemm: out is read-only"):
+        pyblasgpu.gemm(a, a, out=out, devices=[0, 1])
+    with pytest.raises(pyblasgpu.errors.OverlapError, match="out shares memory with a"):
+        pyblasgpu.gemm(a, a, out=a, devices=[0, 1])
+    with pytest.raises(ValueError, match="stacks of matrices run on one device"):
+        pyblasgpu.gemm(a[None], a, devices=[0, 1])
+    assert not driver.copied

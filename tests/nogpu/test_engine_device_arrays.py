@@ -1,0 +1,94 @@
+"""Arrays on one card, computed by several: their tiles lie where they are, and others come from there."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import fake_device
+import numpy as np
+import pytest
+from tiled_runs import KINDS, problem
+
+import pyblasgpu
+from pyblasgpu.engine import tile_size
+from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
+from pyblasgpu.engine.placement import owners_of
+from pyblasgpu.engine.run import Stream, run_tasks
+from pyblasgpu.operands import Operand
+from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
+
+
+def on_card(p, name, driver, device) -> DeviceMatrix:
+    """A matrix of a problem in the memory of a card."""
+    array = p.sources.get(name, p.arrays[name])
+    address = driver.add_array(array, device)
+    steps = [step // array.itemsize for step in array.strides]
+    operand = Operand(address, *array.shape, *steps, p.dtype, device=device)
+    return DeviceMatrix(name, p.tasks.grids[name], operand)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_results(fake_cards, kind, seed):
+    """With the output on a card or on the host, and tasks dealt as they are or at random."""
+    p, driver = problem(kind, size=2, order="CF"[seed % 2]), fake_cards(seed=seed)
+    devices = (2, 0, 5)
+    matrices = {name: on_card(p, name, driver, 0) for name in p.tasks.grids}
+    if seed == 1 and p.output == "c":
+        matrices["c"] = HostMatrix("c", p.tasks.grids["c"], p.dtype, p.arrays["c"])
+    owners = owners_of(p.tasks, [1, 2, 1], p.side)
+    if seed == 2:
+        owners = list(np.random.default_rng(seed).integers(0, 3, len(owners)))
+    stream = driver.add_stream(0)
+    run_tasks(p.tasks, matrices, devices, owners, 1 << 20, Stream(0, stream), enqueue=enqueue_on(driver))
+    driver.cuStreamSynchronize(stream)
+    output = matrices[p.output]
+    found = output.array if isinstance(output, HostMatrix) else elements(output.operand)
+    np.testing.assert_array_equal(found, p.expected)
+    assert not any(driver.taken.values())
+
+
+@pytest.fixture
+def cupy_on(fake_cards, monkeypatch):
+    """Makes an array of a fake CuPy in the memory of card 1, whose current stream is one of the driver's."""
+    driver, cupy = fake_cards(), fake_device.cupy
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+        monkeypatch.setattr(tile_size, name, 8)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    stream = driver.add_stream(1)
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda device=None: SimpleNamespace(ptr=stream))
+
+    def put(array):
+        array = np.asarray(array)
+        address = driver.add_array(array, 1)
+        steps = tuple(step // array.itemsize for step in array.strides)
+        operand = Operand(address, *array.shape, *steps, pyblasgpu.types.DTYPES["d"], device=1)
+        return fake_device.Array(elements(operand), 1)
+
+    return driver, put
+
+
+def test_calls(cupy_on):
+    driver, put = cupy_on
+    rng = np.random.default_rng(3)
+    a, b, c = (np.asfortranarray(rng.integers(-3, 4, (24, 24)) * 1.0) for _ in range(3))
+    expected = 2 * (a @ b.T) + c
+    out = put(c)
+    found = pyblasgpu.gemm(put(a), put(b), alpha=2, beta=1, trans_b="T", out=out, devices=[0, 1])
+    assert found is out
+    np.testing.assert_array_equal(out.host, expected)
+    x = put(b)
+    pyblasgpu.trmm(put(a), x, lower=True, out=x, devices=[1, 0, 3])
+    np.testing.assert_array_equal(x.host, np.tril(a) @ b)
+    assert driver.copied[1, 0] and driver.copied[0, 1] and driver.copied[3, 1]
+
+
+def test_what_is_refused(cupy_on):
+    _, put = cupy_on
+    a = put(np.ones((24, 24)))
+    with pytest.raises(ValueError, match="the arrays are on device 1, which is none of"):
+        pyblasgpu.gemm(a, a, out=put(np.ones((24, 24))), devices=[0, 2])
+    apart = put(np.ones((48, 48)))[::2, ::2]
+    with pytest.raises(ValueError, match="a has strides"):
+        pyblasgpu.gemm(apart, a, out=put(np.ones((24, 24))), devices=[0, 1])

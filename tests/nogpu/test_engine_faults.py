@@ -1,0 +1,209 @@
+"""What goes wrong on the way, Ctrl-C, cancelling: nothing is under way afterwards, what is final is told."""
+
+from __future__ import annotations
+
+import threading
+from itertools import count
+
+import numpy as np
+import pytest
+from tiled_runs import KINDS, problem
+
+import pyblasgpu
+from pyblasgpu.engine import tile_size, walk
+from pyblasgpu.engine.run import Controls
+from pyblasgpu.errors import CallCancelled, TileReport
+from pyblasgpu.frontend.handle import Handle
+from pyblasgpu.testing.leaves_on_host import enqueue_on
+
+
+def assert_told(p, error: BaseException, driver) -> TileReport:
+    """What the error says is final holds the result, what is untouched what was there; nothing is held."""
+    report, found, before = error.tiles, p.arrays[p.output], p.before
+    assert str(report) in error.__notes__
+    rest = np.ones(found.shape, bool)
+    for region in report.final:
+        np.testing.assert_array_equal(found[region], p.expected[region])
+        rest[region] = False
+    for region in report.torn:
+        rest[region] = False
+    np.testing.assert_array_equal(found[rest], before[rest])
+    assert not any(driver.taken.values())
+    return report
+
+
+def failing_at(driver, number, error):
+    """Leaves of which one is not enqueued, but raises."""
+    enqueue, numbers = enqueue_on(driver), count()
+
+    def run(leaf, operands, stream):
+        if next(numbers) == number:
+            raise error
+        enqueue(leaf, operands, stream)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [0, 7, 20])
+@pytest.mark.parametrize("locked", ["", "abc"])
+def test_a_leaf_that_fails(fake_cards, kind, number, locked):
+    p, driver = problem(kind, size=2), fake_cards(seed=number)
+    p.before = p.arrays[p.output].copy()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        enqueue = failing_at(driver, number, KeyboardInterrupt())
+        p.run(driver, (0, 1), slots=5, locked=locked, enqueue=enqueue)
+    report = assert_told(p, caught.value, driver)
+    assert report.routine == p.tasks.routine and len(report.final) < report.total
+    # and the next call is like any other
+    again = problem(kind, size=2)
+    again.run(driver, (0, 1))
+    again.check()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cuMemAllocFromPoolAsync", "cuMemHostAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventSynchronize"],
+)
+@pytest.mark.parametrize("number", range(0, 12, 3))
+def test_each_function_of_the_driver_fails_once(fake_cards, name, number):
+    p, driver = problem("trsm", size=2), fake_cards(seed=number)
+    p.before = p.arrays[p.output].copy()
+    status = driver.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    driver.failing[name] = [number], status
+    try:
+        p.run(driver, (0, 1, 2), slots=5)
+    except MemoryError as error:
+        assert name in str(error)
+        if hasattr(error, "tiles"):
+            assert_told(p, error, driver)
+        else:
+            np.testing.assert_array_equal(p.arrays[p.output], p.before)
+    else:
+        p.check()
+    driver.failing.clear()
+    assert not any(driver.taken.values())
+    again = problem("trsm", size=2)
+    again.run(driver, (0, 1, 2))
+    again.check()
+
+
+def test_a_card_without_memory(fake_cards):
+    driver = fake_cards(nbytes=3000)
+    p = problem("gemm", size=2)
+    before = p.arrays["c"].copy()
+    with pytest.raises(MemoryError, match="cuMemAllocFromPoolAsync"):
+        p.run(driver, (0, 1))
+    np.testing.assert_array_equal(p.arrays["c"], before)
+    assert not any(driver.taken.values())
+
+
+def test_cancelling(fake_cards, monkeypatch):
+    monkeypatch.setattr(walk, "IN_FLIGHT", 2)
+    p, driver, asked = problem("gemm", size=2), fake_cards(), count()
+    p.before = p.arrays["c"].copy()
+    counts = []
+    controls = Controls(lambda: next(asked) > 30, lambda done, total: counts.append((done, total)))
+    with pytest.raises(CallCancelled, match="gemm: cancelled") as caught:
+        p.run(driver, (0,), controls=controls)
+    report = assert_told(p, caught.value, driver)
+    assert report.final and len(report.final) < report.total
+    assert "tiles of the output" in str(report) and "attribute `tiles`" in str(report)
+    assert counts == sorted(counts) and counts[-1][0] > 20
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+        monkeypatch.setattr(tile_size, name, 8)
+
+
+def operands():
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(40, 40)), rng.normal(size=(40, 40))
+
+
+def test_a_call_that_does_not_block(fake_cards, small_tiles):
+    fake_cards()
+    a, b = operands()
+    counts = []
+    handle = pyblasgpu.gemm(
+        a, b, devices=[0, 1], blocking=False, progress=lambda done, total: counts.append((done, total))
+    )
+    assert isinstance(handle, Handle)
+    np.testing.assert_allclose(handle.wait(60), a @ b, rtol=1e-12)
+    assert handle.done() and handle.progress == counts[-1] == (125, 125)
+    assert not handle.cancel() and repr(handle) == "<gemm: ended>"
+    assert handle.wait() is handle.wait()
+
+
+def test_a_call_that_is_cancelled(fake_cards, small_tiles):
+    fake_cards()
+    a, b = operands()
+    begun, go = threading.Event(), threading.Event()
+
+    def hold(done, total):
+        begun.set()
+        go.wait(60)
+
+    out = np.full_like(a, np.nan)
+    handle = pyblasgpu.gemm(a, b, out=out, devices=[0], max_device_memory=8192, blocking=False, progress=hold)
+    assert begun.wait(60) and not handle.done() and "of 125 tasks done" in repr(handle)
+    with pytest.raises(TimeoutError, match="gemm has not ended"):
+        handle.wait(0.01)
+    assert handle.cancel()
+    go.set()
+    with pytest.raises(CallCancelled) as caught:
+        handle.wait(60)
+    final = np.zeros(out.shape, bool)
+    for region in caught.value.tiles.final:
+        final[region] = True
+    np.testing.assert_array_equal(np.isfinite(out), final)
+
+
+def test_on_the_processor_too(small_tiles):
+    a, b = operands()
+    handle = pyblasgpu.gemm(a, b, blocking=False, backend="cpu")
+    np.testing.assert_allclose(handle.wait(60), a @ b, rtol=1e-12)
+    with pytest.raises(ValueError, match="gemm: op"):
+        pyblasgpu.gemm(a, b[:3], blocking=False, backend="cpu")
+
+
+def test_an_error_of_a_call_that_does_not_block(fake_cards, small_tiles):
+    driver = fake_cards()
+    driver.failing["cuMemHostAlloc"] = [0], driver.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    a, b = operands()
+    handle = pyblasgpu.gemm(a, b, devices=[0, 1], blocking=False)
+    with pytest.raises(MemoryError, match="cuMemHostAlloc"):
+        handle.wait(60)
+
+
+def test_a_bar_on_a_terminal(fake_cards, small_tiles, capsys, monkeypatch):
+    fake_cards()
+    a, b = operands()
+    pyblasgpu.gemm(a, b, devices=[0, 1], progress=True)
+    assert "gemm" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 600)
+    pyblasgpu.gemm(a, b, devices=[0, 1])
+    assert not capsys.readouterr().err  # it is over before
+
+
+def test_many_threads_on_two_cards(fake_cards, small_tiles):
+    """The same bits, however calls meet."""
+    driver = fake_cards(seed=4)
+    a, b = (array[:24, :24] for array in operands())
+    expected = pyblasgpu.gemm(a, b, devices=[0, 1])
+    right = []
+
+    def call(number):
+        devices = ([0, 1], [1, 0], [0], [1])[number % 4]
+        found = pyblasgpu.gemm(a, b, devices=devices, max_device_memory=1 << 13)
+        right.append((found == expected).all())
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert right == [True] * 16 and not any(driver.taken.values())
