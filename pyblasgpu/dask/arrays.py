@@ -20,7 +20,7 @@ __all__ = ["cut_like", "matrices", "op_chunks", "result", "square"]
 def matrices(routine: str, **arrays: Any) -> list[Any]:
     """The arrays that are not None as Dask matrices of their common dtype.
 
-    Integers become float64, and float16 float32, as NumPy promotes them with float32.
+    Integers become float64, and float16 float32.
     """
     given = {name: da.asanyarray(array) for name, array in arrays.items() if array is not None}
     for name, array in given.items():
@@ -28,7 +28,9 @@ def matrices(routine: str, **arrays: Any) -> list[Any]:
             raise ValueError(f"{routine}: {name} has shape {array.shape}; a matrix is needed")
         if any(np.isnan(extent) for extent in array.shape):
             raise ValueError(f"{routine}: {name} has chunks of unknown size; call its compute_chunk_sizes()")
-    dtype = np.result_type(np.float32, *(array.dtype for array in given.values()))
+    kinds = {array.dtype.kind for array in given.values()}
+    least = np.float64 if kinds & set("iub") else np.float32
+    dtype = np.result_type(least, *(array.dtype for array in given.values()))
     try:
         dtype_of(dtype)
     except TypeError:

@@ -36,6 +36,7 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     Returns
     -------
     dask array, shaped as `b`
+        In the chunks of `b`, as `a` cuts it.
 
     Raises
     ------

@@ -135,6 +135,7 @@ def solve_triangular(
     Returns
     -------
     dask array, shaped as `b`
+        In the chunks of `b`, as `a` cuts it.
 
     Raises
     ------

@@ -145,6 +145,7 @@ def test_the_smallest(order):
 def test_integers_become_double():
     a = da.from_array(np.arange(12).reshape(3, 4), chunks=2)
     close(ours.gemm(a, a, trans_b="T"), (np.arange(12.0).reshape(3, 4) @ np.arange(12.0).reshape(3, 4).T))
+    close(ours.gemm(a.astype("i1"), a.T), (a @ a.T).compute().astype("f8"))
     close(ours.gemm(a.astype("f2"), a.astype("f2").T), (a @ a.T).compute().astype("f4"))
 
 

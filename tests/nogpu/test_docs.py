@@ -20,6 +20,8 @@ from pyblasgpu import blas, errors, lapack, linalg
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "history" not in page.parts)
+MODULES = [blas, lapack, linalg, *([importlib.import_module("pyblasgpu.dask")] if find_spec("dask") else [])]
+NAMES = [module.__name__.rsplit(".", 1)[1] for module in MODULES]
 #: What of `pyblasgpu.errors` is for its own modules.
 HELPERS = {"lacking", "require"}
 
@@ -48,14 +50,12 @@ def test_every_public_name_is_in_the_reference():
     assert summarised("index.md") == expected
 
 
-@pytest.mark.parametrize("module", [blas, lapack, linalg], ids=["blas", "lapack", "linalg"])
+@pytest.mark.parametrize("module", MODULES, ids=NAMES)
 def test_every_name_of_a_module_is_in_its_reference(module):
     assert summarised(f"{module.__name__.rsplit('.', 1)[1]}.md") == set(module.__all__)
 
 
-@pytest.mark.parametrize(
-    "module", [pyblasgpu, blas, lapack, linalg], ids=["pyblasgpu", "blas", "lapack", "linalg"]
-)
+@pytest.mark.parametrize("module", [pyblasgpu, *MODULES], ids=["pyblasgpu", *NAMES])
 def test_dir_shows_public_names_alone(module):
     assert dir(module) == sorted(module.__all__)
     for name in dir(module):
@@ -64,7 +64,7 @@ def test_dir_shows_public_names_alone(module):
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (pyblasgpu, blas, lapack, linalg)
+    for module in (pyblasgpu, *MODULES)
     for name in module.__all__
     if callable(getattr(module, name))
 }

@@ -21,6 +21,7 @@ LAST_LINE = {
     "whitening": ("whitened 20000 samples", "whitened 20000 samples"),
     "kalman_update": ("updated 200 filters", "updated 200 filters"),
     "batched_solves": ("solved 1000 systems", "solved 1000 systems"),
+    "dask_cluster": ("a covariance of 900 points on a cluster",) * 2,
     "cupy_views": ("products of views", "products of views"),
     "torch_stream": ("solved 500 x 500 in place", "solved 500 x 500 in place"),
     "plan_in_graph": ("a graph of two plans was replayed", "skipped: a plan needs a GPU"),
@@ -29,7 +30,7 @@ LAST_LINE = {
     "write_a_kernel": ("dgmm of 45 x 13 in the simulator", "dgmm of 45 x 13 in the simulator"),
 }
 #: The library without which an example has one line to say.
-LIBRARY = {"torch_stream": "PyTorch", "whitening": "PyTorch", "plan_in_graph": "CuPy"}
+LIBRARY = {"dask_cluster": "Dask", "torch_stream": "PyTorch", "whitening": "PyTorch", "plan_in_graph": "CuPy"}
 
 
 def has_gpu() -> bool:
