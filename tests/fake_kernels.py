@@ -190,7 +190,7 @@ class FakeKernel:
     def _packed(self, packing, pointer, extent, lead, step, k, batch):
         """The matrices of a packed operand: shape (batch, extent, k)."""
         size = packing.size(extent, k)
-        assert pointer % 16 == 0 and lead == packing.steps(extent, k).tile and step in (0, size)
+        assert pointer % 16 == 0 and lead == packing.stride(extent, k) and step in (0, size)
         elements = self.view(pointer, size, 1, 1, 1, batch, step)[:, :, 0]
         i, kk = np.ogrid[:extent, :k]
         return elements[:, packing.place(i, kk, extent, k)]

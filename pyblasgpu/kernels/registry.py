@@ -147,7 +147,7 @@ class Family:
         """The fields that are tuned, int or bool; the choice decides whether operands are packed, the call
         whether complex products are three real ones.
         """
-        decided = {"dtype", "packed", "three_m", *self.layout_fields}
+        decided = {"dtype", "packed", "packing_a", "packing_b", "three_m", *self.layout_fields}
         kinds = {"int": int, "bool": bool}
         return {f.name: kinds[str(f.type)] for f in fields(self.config_class) if f.name not in decided}
 

@@ -207,7 +207,7 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
         emit_packed(launches, x, how)
         for x, how in zip((product.a, product.b.T), config.packings, strict=True)
     ]
-    leads = tuple(x.packing.steps(x.extent, x.k).tile for x in packed)
+    leads = tuple(x.packing.stride(x.extent, x.k) for x in packed)
     left, right = (x.memory for x in packed)
     _emit_kernel(launches, config, product._replace(a=left, b=right), leads, product.a.cols, stream_k)
 

@@ -1,10 +1,15 @@
-"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread."""
+"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread, and
+packed operands in every layout.
+"""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
 from pyblasgpu.gpu.device import current, known
+from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak_timed, steinsland
 from tuning.papers.kurzak import variants
@@ -28,3 +33,11 @@ def test_variants_of_algorithm_1(letter):
         return kurzak_timed.config_of(letter, layout, next(space))
 
     exact_by(kurzak_timed.STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("scheme", [scheme for scheme, (_, _, tiled) in steinsland.SCHEMES.items() if tiled])
+def test_every_packing_of_each_operand(scheme, letter):
+    config = steinsland.candidates(scheme, letter, "nt", current())[0]
+    for pair in itertools.product((ROW, CBL, RBL), repeat=2):
+        exact_by(steinsland.STEM, DTYPES[letter], [config.packed_as(*pair)])

@@ -19,6 +19,7 @@ from .kernel_checks import Check
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
+    "common.packed_tile",
     "common.smem_tile",
     "common.coalesced_index",
     "common.triangle_panel",

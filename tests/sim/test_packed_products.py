@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.copy.packing import Packing
+from pyblasgpu.kernels.copy.packing import CBL, LAYOUTS, RBL, ROW, Packing
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.testing.reference import fenced, integers, packed
@@ -48,7 +49,7 @@ def product(
     c, unharmed = fenced(c, "F")
     of_a, of_b = tile.packings
     left, right = laid(of_a, a), laid(of_b, b.swapaxes(1, 2))
-    leads = of_a.steps(m, k).tile, of_b.steps(n, k).tile, strides(c)[2]
+    leads = of_a.stride(m, k), of_b.stride(n, k), strides(c)[2]
     batches = (of_a.size(m, k) * (len(a) == batch), of_b.size(n, k) * (len(b) == batch), strides(c)[0])
     source, scalars = kernels.source(tile), (alpha, beta)
     if not schedule:
@@ -132,7 +133,8 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"stages": 1}, "packed: packed only with stages > 1"),
+        ({"stages": 1}, "load_grid_tiles_stripe: major"),
+        ({"packing_b": 3}, r"packing: packing of B in \(0, 1, 2\)"),
         ({"trans_a": True}, "packed: packed only with .* trans_a=True"),
         ({"BLK_M": 8, "VEC_M": 1, "PAD_A": 1}, r"packed_runs: PAD_A \* itemsize % 16 == 0"),
         ({"DIM_XB": 7}, "load_grid: DIM_XB"),
@@ -141,6 +143,45 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
 def test_rules(change, said):
     with pytest.raises(ConfigError, match=said):
         replace(config("s"), **change)
+
+
+PACKINGS = list(itertools.product((ROW, CBL, RBL), repeat=2))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("a", "b"), PACKINGS)
+def test_every_packing_of_each_operand(letter, a, b):
+    """Through shared memory by asynchronous copies and through registers, and past it."""
+    for family in ("gemm_simt", "gemm_mma")[: 2 if letter in "dz" else 1]:
+        tile = config(letter, family).packed_as(a, b)
+        assert [packing.layout for packing in tile.packings] == [LAYOUTS[a], LAYOUTS[b]]
+        product(tile)
+    for share_a, share_b in itertools.product((False, True), repeat=2):
+        plain = test_gemm_simt.config(letter, False, True, share_a=share_a, share_b=share_b)
+        product(plain.packed_as(a, b), 21, 11, 17)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("a", "b"), [(RBL, ROW), (ROW, RBL), (RBL, RBL)])
+def test_persistent_blocks_of_every_packing(schedule, a, b):
+    tile = config("d", persistent=True, stages=3).packed_as(a, b)
+    product(tile, 70, 35, 43, schedule)
+    product(tile, 17, 9, 13, schedule, batch=2, shared="a")
+
+
+@pytest.mark.parametrize(("a", "b"), PACKINGS)
+def test_runs_of_rows_that_the_threads_do_not_divide(a, b):
+    product(replace(config("d"), BLK_K=10, PAD_A=2).packed_as(a, b), 21, 11, 17, batch=2)
+
+
+def test_only_configs_of_packed_operands_lie_packed():
+    plain = test_gemm_simt.config("d", False, True, stages=1)
+    with pytest.raises(ConfigError, match="packed: stages > 1"):
+        plain.for_packed()
+    tile = plain.packed_as(RBL, CBL)
+    assert tile.for_packed() is tile and (tile.stages, tile.packed) == (1, True)
+    with pytest.raises(ConfigError, match="packed: packed only with not trans_a"):
+        test_gemm_simt.config("d", True, True, stages=1).packed_as(RBL, CBL)
 
 
 def test_infinities_meet_no_zeros_of_the_padding():

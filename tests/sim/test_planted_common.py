@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyblasgpu.kernels.copy.packing import RBL, ROW
 from pyblasgpu.types import Region
 
 from .kernel_checks import (
@@ -74,13 +75,21 @@ DEFECTS = [
     ("common.smem_tile", "return 1 if self.is_kept", "return self.lead if self.is_kept", mma()),
     ("common.smem_tile", "first * lead + along if K_MAJOR else ", "", simt(trans_a=True)),
     ("common.smem_tile", "int64(DEPTH) if K_MAJOR else DEPTH * lead", "int64(DEPTH)", simt(trans_b=True)),
-    ("common.smem_tile", "quotient(first, BLK) * lead", "first * lead", for_packed()),
-    ("common.smem_tile", "+ along * LEAD", "+ along * BLK", for_packed("d", "gemm_mma", n=40, schedule="streamed")),
-    ("common.smem_tile", "int64(DEPTH * LEAD)", "int64(DEPTH * BLK)", for_packed("z", "gemm_mma")),
-    ("common.smem_tile", "or t + first < RUNS", "or True", for_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4)),
-    ("common.smem_tile", "range(0, RUNS, THREADS)", "range(0, RUNS - THREADS, THREADS)", for_packed("d")),
-    ("common.smem_tile", "place + first * REALS", "place", for_packed("z")),
-    ("common.smem_tile", "line, first * REALS", "line, 0", for_packed("z")),
+    ("common.packed_tile", "quotient(first, BLK) * lead", "first * lead", for_packed()),
+    ("common.packed_tile", "+ along * LEAD", "+ along * BLK", for_packed("d", "gemm_mma", n=40, schedule="streamed")),
+    ("common.packed_tile", "int64(DEPTH * LEAD)", "int64(DEPTH * BLK)", for_packed("z", "gemm_mma")),
+    ("common.packed_tile", "or t + first < RUNS", "or True", for_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4)),
+    ("common.packed_tile", "range(0, RUNS, THREADS)", "range(0, RUNS - THREADS, THREADS)", for_packed("d")),
+    ("common.packed_tile", "place + first * REALS", "place", for_packed("z")),
+    ("common.packed_tile", "line, first * REALS", "line, 0", for_packed("z")),
+    ("common.packed_tile", "* (DEPTH * LEAD)", "* (BLK * LEAD)", for_packed("d", packing_a=RBL)),
+    ("common.packed_tile", "along // DEPTH * lead", "along * lead", for_packed("d", packing_b=RBL, n=40, schedule="streamed")),
+    ("common.packed_tile", "if BY_TILES else lead", "if BY_TILES else int64(DEPTH * LEAD)", for_packed("s", packing_a=RBL)),
+    ("common.packed_tile", "first + along * lead", "first + along", for_packed("d", packing_a=ROW, schedule="streamed")),
+    ("common.packed_tile", "return DEPTH * lead", "return lead", for_packed("z", packing_b=ROW)),
+    ("common.packed_tile", "row * lead * PARTS", "row * LEAD", for_packed("d", packing_a=ROW)),
+    ("common.packed_tile", "row * LEAD + along", "run * REALS", for_packed("d", "gemm_mma", packing_a=ROW)),
+    ("common.packed_tile", "or run < ALL", "or True", for_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4, packing_a=ROW)),
     ("common.smem_tile", "line = offset(line, DIM_Y * lead", "line = offset(line, lead", simt()),
     # products in place
     ("common.substitution", "(i < rows) & (j < cols)", "(j < cols)", trsm_fused()),

@@ -3,8 +3,9 @@
 ``python tuning/papers/matsumoto.py [--dtype s,d] [--seconds 20m] [--out FOLDER]``
 
 1. Every kernel of the list is timed at two sizes: register tiles, vector widths, and for each operand whether
-   it passes through shared memory; beside them kernels for operands packed in column blocks (CBL).
-2. The 50 best are timed at all multiples of 256 up to 8192.
+   it passes through shared memory.
+2. The 50 best are timed at all multiples of 256 up to 8192, and beside them kernels for packed operands: in
+   column blocks (CBL), row blocks (RBL), by rows (ROW), each with its own. The time of packing is in theirs.
 3. The one that reaches most wins.
 
 The kernels multiply A transposed by B (TN). Figures 4 and 5 show the winner's operation alone, and the whole
@@ -18,7 +19,8 @@ import itertools
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from rich.table import Table
 from pyblasgpu.database import families_of
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.device import Device
+from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
 from pyblasgpu.options import parse_count, parse_sizes
 from pyblasgpu.terminal import guarded
@@ -38,14 +41,16 @@ from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 from tuning.papers import steinsland
 from tuning.papers.experiment import Experiment, Extents, Kernel, Measured, Rows, share_of_peak
-from tuning.papers.study import Figure, Study, add_options, names_in, run_study
+from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
 __all__ = ["STUDY", "experiment", "kernels", "main", "packed", "table"]
 
 SEED = 2012
 LAYOUT = "tn"
 FINALISTS = 50
-PACKED = 8  # kernels for packed operands that take part
+PACKED = 8  # of each family: kernels for packed operands in CBL
+TILES = 6  # of each choice of shared operands: kernels for operands in other layouts
+PAIRS = ((CBL, CBL), (CBL, ROW), (RBL, RBL))  # those of Table 2's winners
 STEP, LARGEST = 256, 8192
 FIRST = "1024,4096"  # sizes of the first step
 SEARCH, FINAL = 0.4, 0.7  # of the time that is left: the first step, then the second; the rest for the curves
@@ -63,8 +68,11 @@ def kernels(letter: str, device: Device) -> list[GemmSimt]:
     return found
 
 
-def packed(letter: str, device: Device) -> Iterator[tuple[str, list[Any]]]:
-    """The likeliest kernels for packed operands, by family."""
+def packed(letter: str, device: Device) -> list[Kernel]:
+    """Kernels for packed operands: the likeliest of each family in CBL, and register tiles with every choice
+    of operands that pass through shared memory, each in one pair of layouts after the other.
+    """
+    likely: list[Kernel] = []
     for stem in families_of("gemm", letter):
         found = {}
         for config in candidates(stem, letter, LAYOUT, device, "quick").left:
@@ -72,7 +80,17 @@ def packed(letter: str, device: Device) -> Iterator[tuple[str, list[Any]]]:
                 found[config.for_packed()] = None
             except ConfigError:
                 continue
-        yield stem, best_few(found, (4096,) * 3, device, PACKED, 1)
+        likely += [(stem, config) for config in best_few(found, (4096,) * 3, device, PACKED, 1)]
+    tiles = interleaved(
+        steinsland.candidates(scheme, letter, "nt", device)[:TILES]
+        for scheme, (_, _, tiled) in steinsland.SCHEMES.items()
+        if tiled
+    )
+    others = []
+    for config, pair in zip(tiles, itertools.cycle(PAIRS), strict=False):
+        with suppress(ConfigError):
+            others.append((STEM, config.packed_as(*pair)))
+    return interleaved((likely, others))
 
 
 def experiment(
@@ -99,15 +117,15 @@ def _second_step(
     run: Experiment, letter: str, finalists: Sequence[Measured], sizes: Sequence[Extents]
 ) -> Rows:
     """Rows of Table 2: the finalists, and kernels on packed operands in turn with them."""
-    packs = [(stem, config) for stem, configs in packed(letter, run.device) for config in configs]
+    packs = packed(letter, run.device)
     rows: Rows = []
     for finalist, pack in itertools.zip_longest(finalists, packs):
         if finalist is not None:
             each = run.timed(STEM, LAYOUT, finalist.config, sizes, verify=False)
-            rows += [_row(each, "row", run.device)] if each.rates else []
+            rows += [_row(each, run.device)] if each.rates else []
         if pack is not None and run.compiled(pack[0], [pack[1]]):
             each = _of_packed(run, letter, *pack, sizes)
-            rows += [_row(each, "CBL", run.device)] if each.rates else []
+            rows += [_row(each, run.device)] if each.rates else []
     return rows
 
 
@@ -125,7 +143,7 @@ def _of_packed(run: Experiment, letter: str, stem: str, config: Any, sizes: Sequ
     return Measured(config, "ok", run.ours(letter, LAYOUT, sizes, "gemm", overrides))
 
 
-def _row(each: Measured, layout: str, device: Device) -> dict[str, Any]:
+def _row(each: Measured, device: Device) -> dict[str, Any]:
     """Table 2's columns of a kernel."""
     config, best = each.config, max(each.rates.values())
     shared = "".join(name for name, is_shared in zip("AB", config.shares, strict=True) if is_shared)
@@ -138,7 +156,7 @@ def _row(each: Measured, layout: str, device: Device) -> dict[str, Any]:
         "per thread": f"{config.THR_M}x{config.THR_N}",
         "vector": max(getattr(config, name, 1) for name in ("VEC_M", "VEC_N", "VEC_K", "VEC_A", "VEC_B")),
         "shared": shared or "-",
-        "layout": layout,
+        "layout": ", ".join(p.layout.upper() for p in config.packings) if config.packed else "as they lie",
         "curve": {str(size[0]): round(rate, 3) for size, rate in each.rates.items()},
         "config": asdict(config),
     }
@@ -186,7 +204,7 @@ def table(results: Rows, device: str, most: int = 5) -> Table:
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
     for letter in options.dtype:
         yield from ((STEM, config) for config in kernels(letter, device)[: options.most])
-        yield from ((stem, config) for stem, configs in packed(letter, device) for config in configs)
+        yield from packed(letter, device)
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:

@@ -4,8 +4,8 @@ In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so t
 not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
 Or, with `keeps_k_major`, such a stripe stays [m][k], for who reads single elements, or some along k.
 
-A stripe of a packed operand (`packing`, layout 'cbl') lies in global memory as it shall in shared memory,
-with its padding and zeros where the matrix has ended: it is copied as one run, and nothing is masked.
+A stripe of a packed operand (`packed_tile`) lies in global memory as it shall in shared memory, or row by
+row, with its padding and zeros where the matrix has ended: nothing is masked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from types import SimpleNamespace
 from ...errors import require
 from ...gpu.backend import device_function, ptx
 from ...types import Dtype
+from ..copy.packing import CBL
+from .packed_tile import RUN, packed_copier, packed_iterator, within_tile
 
 __all__ = ["RUN", "SmemTile", "l2_prefetcher", "loaders", "tile_iterator"]
 
-RUN = 16  # bytes of one copy of a packed stripe
 SECTOR = 32  # bytes of memory that are brought at least
 LINE = 128  # bytes of memory that L2 is asked for at once
 
@@ -45,6 +46,8 @@ class SmemTile:
         Whether a stripe that is contiguous along k stays so.
     packed : bool
         Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
+    packing : int
+        How it is packed then: ROW, CBL or RBL of `packing`.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache.
     read_only : bool
@@ -63,6 +66,7 @@ class SmemTile:
     packed: bool = False
     through_l1: bool = False
     read_only: bool = False
+    packing: int = CBL
 
     @property
     def is_kept(self) -> bool:
@@ -132,8 +136,7 @@ class SmemTile:
             f"{x} * {y} == DIM_X * DIM_Y",
             **{x: self.dim_x, y: self.dim_y, "threads": threads},
         )
-        if self.packed:
-            self._check_packed(name)
+        if self.packed and asynchronous:
             return
         require(
             self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
@@ -160,7 +163,8 @@ class SmemTile:
             **{vec: self.vec},
         )
 
-    def _check_packed(self, name: str) -> None:
+    def check_packed(self, name: str) -> None:
+        """Raise `ConfigError` where rows of operand `name` are not packed in whole runs."""
         for what, extent in ((f"BLK of {name}", self.blk), (f"PAD_{name}", self.pad)):
             require(
                 extent * self.dtype.itemsize % RUN == 0,
@@ -174,21 +178,18 @@ def tile_iterator(stripe: SmemTile) -> SimpleNamespace:
     """``begin(first, along, lead)``: elements from a matrix's beginning to the stripe of its tile that begins
     at `first` along m or n and at `along` along k; ``step(lead)``: elements from a stripe to the next.
 
-    `lead` is int64: the matrix's leading stride, of a packed one the elements from a tile to the next.
+    `lead` is int64: the matrix's leading stride, of a packed one `Packing.stride`.
     """
-    int64, quotient = ptx.types.int64, ptx.quotient
-    BLK, DEPTH, LEAD, K_MAJOR, PACKED = stripe.blk, stripe.depth, stripe.lead, stripe.k_major, stripe.packed
+    if stripe.packed:
+        return packed_iterator(stripe)
+    int64, DEPTH, K_MAJOR = ptx.types.int64, stripe.depth, stripe.k_major
 
     @device_function
     def begin(first, along, lead):
-        if PACKED:
-            return quotient(first, BLK) * lead + along * LEAD
         return first * lead + along if K_MAJOR else first + along * lead
 
     @device_function
     def step(lead):
-        if PACKED:
-            return int64(DEPTH * LEAD)
         return int64(DEPTH) if K_MAJOR else DEPTH * lead
 
     return SimpleNamespace(begin=begin, step=step)
@@ -222,11 +223,16 @@ def loaders(stripe: SmemTile, stages: int, shared: bool) -> SimpleNamespace:
     the matrix from the stripe's first element on; what lies beyond them becomes zero.
     """
     skip_start, skip_finish = device_function(_skip_start), device_function(_skip_finish)
-    if stripe.packed:
-        return SimpleNamespace(start=_packed_copier(stripe), start_edge=skip_start, finish=skip_finish)
+    asynchronous = stages > 1
     if not shared:
         return SimpleNamespace(start=skip_start, start_edge=skip_start, finish=skip_finish)
-    asynchronous = stages > 1
+    if stripe.packed:
+        of_thread = within_tile(stripe, _register_loader(stripe, stripe.vec, masked=False))
+        return SimpleNamespace(
+            start=packed_copier(stripe) if asynchronous else of_thread,
+            start_edge=skip_start,
+            finish=skip_finish if asynchronous else _shared_storer(stripe),
+        )
     return SimpleNamespace(
         start=_by_alignment(stripe, asynchronous, masked=False),
         start_edge=_by_alignment(stripe, asynchronous, masked=True),
@@ -271,23 +277,6 @@ def _skip_start(shared, staged, source, lead, t, extent, depth):
 
 def _skip_finish(shared, staged, t):
     pass
-
-
-def _packed_copier(stripe: SmemTile):
-    """Asynchronous copies of a packed stripe, as it lies."""
-    int32, offset = ptx.types.int32, ptx.offset
-    copy = ptx.copy_async(RUN, stripe.cache_policy)
-    THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
-    RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
-
-    @device_function
-    def start(shared, staged, source, lead, t, extent, depth):
-        line, place = offset(source, t * REALS), t * REALS
-        for first in range(0, RUNS, THREADS):
-            if first + THREADS <= RUNS or t + first < RUNS:
-                copy(shared, place + first * REALS, line, first * REALS, int32(RUN))
-
-    return start
 
 
 def _cp_async_copier(stripe: SmemTile, masked: bool):

@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 from ...errors import require
 
-__all__ = ["LAYOUTS", "Packing", "Steps"]
+__all__ = ["CBL", "LAYOUTS", "RBL", "ROW", "Packing", "Steps"]
 
 LAYOUTS = ("row", "cbl", "rbl")
+ROW, CBL, RBL = range(len(LAYOUTS))  # as Configs tell them
 
 
 class Steps(NamedTuple):
@@ -119,3 +120,10 @@ class Packing:
         step = self.steps(extent, k)
         within = kk % self.depth * step.k + i % self.blk
         return i // self.blk * step.tile + kk // self.depth * step.stripe + within
+
+    def stride(self, extent: int, k: int) -> int:
+        """The one step of a layout that the extents decide, which a kernel is told: from k to k in 'row',
+        from tile to tile in 'cbl', from stripe to stripe in 'rbl'.
+        """
+        steps = self.steps(extent, k)
+        return {"row": steps.k, "cbl": steps.tile, "rbl": steps.stripe}[self.layout]

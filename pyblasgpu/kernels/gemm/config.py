@@ -10,7 +10,7 @@ from ...errors import require
 from ...types import DTYPES, Dtype, Region
 from ..common.smem_tile import RUN, SmemTile
 from ..common.tile_scheduler import tile_count
-from ..copy.packing import Packing
+from ..copy.packing import CBL, LAYOUTS, ROW, Packing
 
 __all__ = ["GemmConfig"]
 
@@ -48,8 +48,10 @@ class GemmConfig:
         Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
         share need not be brought twice.
     packed : bool
-        Whether A and B are packed (`packing.Packing`, layout 'cbl') as stripes in shared memory shall lie:
+        Whether A and B are packed (`packing.Packing`) as stripes in shared memory shall lie, or by rows:
         nothing is left to transpose, to conjugate, or to mask but C.
+    packing_a, packing_b : int
+        How they are packed then: ROW, CBL or RBL of `packing`.
     """
 
     dtype: str
@@ -72,6 +74,8 @@ class GemmConfig:
     persistent: bool = False
     through_l1: bool = False
     packed: bool = False
+    packing_a: int = CBL
+    packing_b: int = CBL
 
     STEM: ClassVar[str]
     #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
@@ -155,14 +159,22 @@ class GemmConfig:
             stages=self.stages,
         )
         require(
-            not self.packed or (self.stages > 1 and self.layout == "nt"),
+            not self.packed or self.layout == "nt",
             "packed",
-            "packed only with stages > 1, not trans_a and trans_b",
+            "packed only with not trans_a and trans_b",
             packed=self.packed,
-            stages=self.stages,
             trans_a=self.trans_a,
             trans_b=self.trans_b,
         )
+        for name, stripe in (("A", self.stripe_a), ("B", self.stripe_b)):
+            require(
+                stripe.packing in range(len(LAYOUTS)),
+                "packing",
+                f"packing of {name} in (0, 1, 2)",
+                packing=stripe.packing,
+            )
+            if self.packed:
+                stripe.check_packed(name)
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -179,13 +191,14 @@ class GemmConfig:
             self.packed,
             self.through_l1,
             self.loads_read_only,
+            self.packing_a,
         )
 
     @cached_property
     def stripe_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
         lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1, self.loads_read_only
-        return SmemTile(self.dtype_facts, *shape, *lies)
+        return SmemTile(self.dtype_facts, *shape, *lies, self.packing_b)
 
     @property
     def layout(self) -> str:
@@ -247,16 +260,27 @@ class GemmConfig:
 
     def for_packed(self) -> Self:
         """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
+        if self.packed:
+            return self
+        require(self.stages > 1, "packed", "stages > 1", stages=self.stages)
         size = self.dtype_facts.itemsize
         loads = {"DIM_X": self.threads, "DIM_Y": 1, "VEC_": RUN // size, "PAD_": self.PACKED_PAD // size}
         changes: dict[str, Any] = {f"{what}{name}": x for what, x in loads.items() for name in "AB"}
         return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
 
+    def packed_as(self, a: int, b: int) -> Self:
+        """The same Config for operands packed as ROW, CBL or RBL each, also where they do not pass through
+        shared memory; a `ConfigError` where it cannot be. It must be one of layout 'nt'.
+        """
+        return replace(self, packed=True, packing_a=a, packing_b=b)
+
     @cached_property
     def packings(self) -> tuple[Packing, Packing]:
         """How A and B, the latter transposed, are packed for a Config that is `packed`."""
-        stripes = self.stripe_a, self.stripe_b
-        a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
+        a, b = (
+            Packing(LAYOUTS[stripe.packing], stripe.blk, stripe.depth, stripe.pad * (stripe.packing != ROW))
+            for stripe in (self.stripe_a, self.stripe_b)
+        )
         return a, b
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:

@@ -18,6 +18,7 @@ from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import Triangle
 from ..common.smem_tile import SmemTile
+from ..copy.packing import ROW
 from .config import GemmConfig
 from .form import Form
 from .mainloop import Product
@@ -353,14 +354,17 @@ def _fragment_loader(config: GemmSimt, name: str):
 
         return from_shared
 
-    K_MAJOR = stripe.k_major
+    K_MAJOR, PACKED, int64 = stripe.k_major, stripe.packed, ptx.types.int64
+    ROWS_OF_TILE, TILE_LEAD = PACKED and stripe.packing != ROW, stripe.lead
     read = ptx.load_global(parts, config.read_only)
 
     @device_function
     def from_global(local, kk, pointer, lead, place, extent, depth):
+        row = int64(TILE_LEAD) if ROWS_OF_TILE else lead
         for i in range(count):
             at = (i // vector) * (dim * vector) + place * vector + i % vector
-            index = at * lead + kk if K_MAJOR else kk * lead + at
-            read(local, i * parts, pointer, index * parts, (at < extent) & (kk < depth))
+            index = at * row + kk if K_MAJOR else kk * row + at
+            is_there = True if PACKED else (at < extent) & (kk < depth)
+            read(local, i * parts, pointer, index * parts, is_there)
 
     return from_global
