@@ -56,6 +56,7 @@ __all__ = [
     "trsm",
     "trsv",
     "unpatch_scipy",
+    "use_devices",
 ]
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .api.trmv import trmv, trsv
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
+    from .frontend.engine_options import use_devices
     from .frontend.handle import Handle
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
@@ -124,6 +126,7 @@ _HOME = {
     "trsm": "api.triangular",
     "trsv": "api.trmv",
     "unpatch_scipy": "scipy_patch.switch",
+    "use_devices": "frontend.engine_options",
 }
 
 

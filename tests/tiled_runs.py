@@ -11,6 +11,7 @@ from pyblasgpu.engine.matrices import HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import Controls, run_tasks, slot_bytes
 from pyblasgpu.frontend import cpu
+from pyblasgpu.gpu.context import current_context
 from pyblasgpu.tasks import TaskList, cut, gemm, potrf, symm, syrk, trmm, trsm
 from pyblasgpu.testing.fake_cards import FakeDriver
 from pyblasgpu.testing.leaves_on_host import enqueue_on
@@ -61,7 +62,8 @@ class Problem:
 
         With a seed to `scatter` tasks, these are dealt at random.
         """
-        matrices = self.matrices(driver, locked)
+        with current_context(devices[0]):
+            matrices = self.matrices(driver, locked)
         owners = owners_of(self.tasks, weights or [1] * len(devices), self.side)
         if scatter is not None:
             owners = list(np.random.default_rng(scatter).integers(0, len(devices), len(owners)))

@@ -9,7 +9,8 @@ from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
-from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.engine_call import run_call
+from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Trans, Uplo
 from .docstrings import documented

@@ -8,7 +8,8 @@ from typing import Any
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
-from ..frontend.engine_call import EngineOptions, engine_options, run_call
+from ..frontend.engine_call import run_call
+from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Diag, Side, Trans, Uplo
 from .docstrings import documented

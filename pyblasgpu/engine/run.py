@@ -90,6 +90,8 @@ def run_tasks(
         Whatever went wrong on the way; its attribute `tiles` is a `TileReport`.
     """
     with ExitStack() as stack:
+        # one is always current on this thread, whichever: pinned memory and events ask for no more
+        stack.enter_context(current_context(devices[0]))
         cards = stack.enter_context(held(devices))
         uses = uses_by_card(tasks.tasks, owners)
         nbytes = slot_bytes(tasks, matrices)

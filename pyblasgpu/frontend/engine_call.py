@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..arguments import shown
-from .backend_status import ON_PROCESSOR
 from .call import Call, copy
+from .engine_options import EngineOptions, ambient_options
 from .handle import Handle, Report, watched
 from .layouts import Layout
 from .tiled_routines import TiledRoutine, task_list, untouched
 
 __all__ = [
     "STREAMED_FROM",
-    "EngineOptions",
-    "engine_options",
-    "fits_by_tiles_alone",
+    "options_by_tiles",
     "run_by_tiles",
     "run_call",
 ]
@@ -35,74 +31,6 @@ __all__ = [
 STREAMED_FROM: int | None = None
 #: Below this many bytes no card is asked how much memory is free.
 LARGE = 1 << 30
-
-
-class EngineOptions(NamedTuple):
-    """What a call asks of where and how it runs.
-
-    Attributes
-    ----------
-    devices : tuple of int
-        Empty where the call names none.
-    max_device_memory : int or None
-    blocking : bool
-    progress : callable, bool or None
-    """
-
-    devices: tuple[int, ...] = ()
-    max_device_memory: int | None = None
-    blocking: bool = True
-    progress: Any = None
-
-
-def engine_options(
-    name: str, device: Any, devices: Any, max_device_memory: Any, blocking: Any, progress: Any
-) -> EngineOptions | None:
-    """The options of a call, checked; None where all are the defaults.
-
-    Raises
-    ------
-    BackendUnavailable
-        When a device is not there.
-    TypeError, ValueError
-        For what is no device, no number of bytes, no function.
-    """
-    if device is None and devices is None and max_device_memory is None and blocking is True and not progress:
-        return None if progress is None else EngineOptions(progress=progress)
-    if max_device_memory is not None:
-        max_device_memory = _integer(name, "max_device_memory", max_device_memory)
-        if max_device_memory <= 0:
-            raise ValueError(f"{name}: max_device_memory={max_device_memory} is no number of bytes")
-    if progress is not None and not callable(progress) and not isinstance(progress, bool):
-        raise TypeError(f"{name}: progress={shown(progress)} is neither a function nor a bool")
-    return EngineOptions(_devices(name, device, devices), max_device_memory, bool(blocking), progress)
-
-
-def _integer(name: str, argument: str, value: Any) -> int:
-    try:
-        return index(value)
-    except TypeError:
-        raise TypeError(f"{name}: {argument}={shown(value)} is no integer") from None
-
-
-def _devices(name: str, device: Any, devices: Any) -> tuple[int, ...]:
-    """The ordinals that a call names."""
-    if device is not None and devices is not None:
-        raise ValueError(f"{name}: device={shown(device)} and devices={shown(devices)} are both given")
-    if device is None and devices is None:
-        return ()
-    module = import_module("..gpu.device", __package__)
-    if isinstance(devices, str):
-        if devices != "all":
-            raise ValueError(f"{name}: devices={devices!r} is neither 'all' nor a list of numbers")
-        return tuple(each.ordinal for each in module.here())
-    named = [device] if devices is None else list(devices)
-    ordinals = tuple(_integer(name, "devices" if device is None else "device", each) for each in named)
-    if not ordinals or len(set(ordinals)) < len(ordinals):
-        raise ValueError(f"{name}: devices={list(ordinals)} names none, or one twice")
-    for ordinal in ordinals:
-        module.current(ordinal)
-    return ordinals
 
 
 def run_call(
@@ -131,13 +59,16 @@ def run_call(
     -------
     array or Handle
     """
+    options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
         return whole()
     asked = options or EngineOptions()
-    _check(call, asked)
+    if not _goes_with(call, asked):
+        return whole()
     if call.device is not None and asked.devices and call.library.host:
         call.device = asked.devices[0]
-    if _is_tiled(call, asked, inputs, scalars):
+    arrays = [*(array for array, _ in inputs), call.out]
+    if scalars[0] != 0 and _is_tiled(call, asked, arrays):
         work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
     else:
         work = partial(_run_whole, call, whole, asked.blocking)
@@ -147,25 +78,31 @@ def run_call(
     return Handle(call.name, work, asked.progress if callable(asked.progress) else None)
 
 
-def _check(call: Call, asked: EngineOptions) -> None:
-    """Raise where what is asked for does not go with the arrays."""
-    devices, name = asked.devices, call.name
+def _goes_with(call: Call, asked: EngineOptions) -> bool:
+    """Whether what is asked for goes with the arrays.
+
+    Raises
+    ------
+    ValueError
+        Where the call itself asks for what does not.
+    """
+    devices, name, problem = asked.devices, call.name, ""
     if devices and call.device is None:
-        raise ValueError(
-            f"{name}: devices {list(devices)} are asked for, and the backend is {call.backend!r}"
-        )
-    if not call.library.host and devices and call.device not in devices:
-        raise ValueError(f"{name}: the arrays are on device {call.device}, which is none of {list(devices)}")
-    if len(devices) > 1 and len(call.out.shape) > 2:
-        raise ValueError(f"{name}: stacks of matrices run on one device, and devices={list(devices)}")
+        problem = f"devices {list(devices)} are asked for, and the backend is {call.backend!r}"
+    elif not call.library.host and devices and call.device not in devices:
+        problem = f"the arrays are on device {call.device}, which is none of {list(devices)}"
+    elif len(devices) > 1 and len(call.out.shape) > 2:
+        problem = f"stacks of matrices run on one device, and devices={list(devices)}"
+    if problem and not asked.is_ambient:
+        raise ValueError(f"{name}: {problem}")
+    return not problem
 
 
-def _is_tiled(call: Call, asked: EngineOptions, inputs: tuple[Any, ...], scalars: tuple[Any, ...]) -> bool:
-    """Whether the call is made of tiles."""
-    arrays = [*(array for array, _ in inputs), call.out]
-    if call.device is None or any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
+def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
+    """Whether a call on these arrays, the output among them, is made of tiles."""
+    if call.device is None or call.backend == "sim":
         return False
-    if scalars[0] == 0 or call.backend in ON_PROCESSOR or call.backend == "sim":
+    if any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
         return False
     if len(asked.devices) > 1:
         return True
@@ -185,12 +122,12 @@ def _pays_or_must(nbytes: int, device: int) -> bool:
     return nbytes > limit
 
 
-def fits_by_tiles_alone(call: Call) -> bool:
-    """Whether a routine that works on one host matrix in place is made of tiles."""
-    out = call.out
-    if call.device is None or call.backend == "sim" or len(out.shape) > 2 or 0 in out.shape:
-        return False
-    return _pays_or_must(out.size * call.dtype.itemsize, call.device)
+def options_by_tiles(call: Call) -> EngineOptions | None:
+    """The options with which a routine on one host matrix, in place, is made of tiles; None: it is whole."""
+    asked = ambient_options() or EngineOptions()
+    if call.device is not None and asked.devices:
+        call.device = asked.devices[0]
+    return asked if _is_tiled(call, asked, [call.out]) else None
 
 
 def _run_whole(
@@ -241,12 +178,13 @@ def run_by_tiles(
     output = tiled.names[-1]
     if not call.library.host:
         _prepare_device_output(call, tiled, source)
-    matrices = {
-        name: _matrix(call, name, tasks.grids[name], array)
-        for name, array in zip(tiled.names[:-1], inputs, strict=True)
-    }
-    grid = tasks.grids[output]
-    matrices[output] = _matrix(call, output, grid, call.out, source, tiled.is_new_output)
+    with import_module("..gpu.context", __package__).current_context(call.device):
+        matrices = {
+            name: _matrix(call, name, tasks.grids[name], array)
+            for name, array in zip(tiled.names[:-1], inputs, strict=True)
+        }
+        grid = tasks.grids[output]
+        matrices[output] = _matrix(call, output, grid, call.out, source, tiled.is_new_output)
     stream = None if call.library.host else engine.Stream(call.device, call.stream)
     settled = []
     if call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):

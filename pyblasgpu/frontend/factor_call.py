@@ -13,7 +13,7 @@ import numpy as np
 from ..types import INT32
 from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
-from .engine_call import EngineOptions, fits_by_tiles_alone, run_by_tiles
+from .engine_call import options_by_tiles, run_by_tiles
 from .layouts import Layout
 from .lazy_routines import enqueue
 from .staging import run_staged
@@ -70,8 +70,9 @@ class FactorCall(Call):
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
         if self.library.host:
-            if tiled is not None and fits_by_tiles_alone(self):
-                info = run_by_tiles(self, EngineOptions(), tiled(), (), (), source)
+            options = None if tiled is None else options_by_tiles(self)
+            if tiled is not None and options is not None:
+                info = run_by_tiles(self, options, tiled(), (), (), source)
                 return self.delivered(), info
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]

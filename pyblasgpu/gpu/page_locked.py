@@ -1,6 +1,7 @@
 """Page-locked host memory, which the device copies at full speed while the host goes on.
 
-A pool keeps what it has allocated: page-locking takes longer than copying.
+A pool keeps what it has allocated: page-locking takes longer than copying. Some context is current on the
+threads that call these functions.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from weakref import finalize
 import numpy as np
 
 from ..errors import PyblasgpuError
+from .context import current_context, current_device
 from .driver import after_fork, check, load
 from .events import Event
 
 __all__ = ["PinnedBuffer", "PinnedPool", "is_page_locked", "page_locked", "shared_pool", "shared_pools"]
 
 #: Bytes of page-locked memory that the pool of the process may hold, and keeps.
-MAX_POOLED = 1 << 30
+MAX_POOLED = 1 << 29
 
 
 class PinnedBuffer:
@@ -35,16 +37,16 @@ class PinnedBuffer:
     """
 
     def __init__(self, nbytes: int):
-        driver = load()
+        driver, device = load(), current_device()
         flags = driver.CU_MEMHOSTALLOC_PORTABLE
         self.address = int(check(driver.cuMemHostAlloc(nbytes, flags), "cuMemHostAlloc"))
         self.nbytes = nbytes
         self.array = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(self.address))
-        finalize(self, _free, self.address).atexit = False
+        finalize(self, _free, self.address, device).atexit = False
 
 
-def _free(address: int) -> None:
-    with suppress(PyblasgpuError):
+def _free(address: int, device: int) -> None:
+    with suppress(PyblasgpuError), current_context(device):
         load().cuMemFreeHost(address)
 
 

@@ -32,6 +32,14 @@ _WITHOUT_VALUE = frozenset(
 )
 
 
+#: Functions that need no current context.
+_WITHOUT_CONTEXT = frozenset(
+    """
+    cuCtxSetCurrent cuCtxGetCurrent cuDevicePrimaryCtxRetain cuDeviceGetCount cuDeviceGet cuDeviceGetName
+    cuDeviceGetAttribute cuDeviceCanAccessPeer cuGetErrorString cuStreamDestroy cuEventDestroy cuMemPoolCreate
+    cuMemPoolSetAttribute cuMemPoolSetAccess
+    """.split()  # noqa: SIM905
+)
 #: Attributes of a device by the driver's names.
 _ATTRIBUTES = {
     "MULTIPROCESSOR_COUNT": "sm_count",
@@ -129,6 +137,8 @@ class FakeDriver(FakeStreams):
                 number = self.calls[name]
                 self.calls[name] += 1
                 numbers, status = self.failing.get(name, ((), None))
+                if self.current < 0 and name not in _WITHOUT_CONTEXT:
+                    numbers, status = [number], self.real.CUresult.CUDA_ERROR_INVALID_CONTEXT
                 if number in numbers:
                     return (status,) if name in _WITHOUT_VALUE else (status, None)
                 try:

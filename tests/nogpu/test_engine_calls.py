@@ -159,3 +159,50 @@ def test_outputs_that_cannot_be_written(fake_cards):
     with pytest.raises(ValueError, match="stacks of matrices run on one device"):
         pyblasgpu.gemm(a[None], a, devices=[0, 1])
     assert not driver.copied
+
+
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("clean", [0, 1])
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_a_factor(fake_cards, lower, clean, overwrite):
+    """Through functions that have no such keywords, by what is set around them."""
+    factor = np.tril(drawn((27, 27)), -1) + 2 * np.eye(27)
+    a = np.asfortranarray(factor @ factor.T)
+    expected = pyblasgpu.lapack.potrf(a, lower, clean)  # by SciPy, as there is no device yet
+    driver = fake_cards()
+    with pyblasgpu.use_devices([0, 2, 1], max_device_memory=1 << 14):
+        found, info = pyblasgpu.lapack.potrf(a, lower, clean, overwrite)
+    assert info == 0 and (found is a) == overwrite and driver.copied[-1, 2]
+    np.testing.assert_array_equal(found, expected[0])
+
+
+def test_a_matrix_that_is_not_definite(fake_cards):
+    fake_cards()
+    a = np.eye(27) * 4
+    a[20, 20] = a[25, 25] = -1
+    with pyblasgpu.use_devices("all"):
+        assert pyblasgpu.lapack.potrf(a)[1] == 21
+        with pytest.raises(np.linalg.LinAlgError):
+            pyblasgpu.linalg.cholesky(a)
+
+
+def test_what_is_set_around_calls(fake_cards):
+    driver = fake_cards()
+    a, b = drawn((20, 20), order="F"), drawn((20, 20), order="F", seed=1)
+    with pyblasgpu.use_devices([4, 6]):
+        np.testing.assert_array_equal(pyblasgpu.blas.dgemm(1, a, b), a @ b)
+        np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
+        assert driver.copied[-1, 4] and driver.copied[-1, 6]
+        np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=[1, 2]), a @ b)
+        # what does not go with it runs as without
+        np.testing.assert_array_equal(pyblasgpu.gemm(a, b, backend="cpu"), a @ b)
+    assert {way for way in driver.copied if way[0] == -1} == {(-1, 1), (-1, 2), (-1, 4), (-1, 6)}
+    with pytest.raises(ValueError, match="use_devices: devices='some'"), pyblasgpu.use_devices("some"):
+        pass
+
+
+def test_cards_that_do_not_reach_each_other(fake_cards):
+    driver = fake_cards(has_peers=False)
+    a, b = drawn((20, 20)), drawn((20, 20), seed=1)
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=[0, 1]), a @ b)
+    assert "cuCtxEnablePeerAccess" not in driver.calls

@@ -15,6 +15,7 @@ from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import Stream, run_tasks
+from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
 
@@ -42,7 +43,8 @@ def test_results(fake_cards, kind, seed):
         owners = list(np.random.default_rng(seed).integers(0, 3, len(owners)))
     stream = driver.add_stream(0)
     run_tasks(p.tasks, matrices, devices, owners, 1 << 20, Stream(0, stream), enqueue=enqueue_on(driver))
-    driver.cuStreamSynchronize(stream)
+    with current_context(0):
+        driver.cuStreamSynchronize(stream)
     output = matrices[p.output]
     found = output.array if isinstance(output, HostMatrix) else elements(output.operand)
     np.testing.assert_array_equal(found, p.expected)

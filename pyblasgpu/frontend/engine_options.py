@@ -1,0 +1,133 @@
+"""What a call asks of where and how it runs: cards, their memory, whether it blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from operator import index
+from typing import Any, NamedTuple
+
+from ..arguments import shown
+
+__all__ = ["EngineOptions", "ambient_options", "engine_options", "use_devices"]
+
+
+class EngineOptions(NamedTuple):
+    """What a call asks of where and how it runs.
+
+    Attributes
+    ----------
+    devices : tuple of int
+        Empty where the call names none.
+    max_device_memory : int or None
+    blocking : bool
+    progress : callable, bool or None
+    is_ambient : bool
+        Whether `use_devices` asks, not the call: what does not go with it is then run as without.
+    """
+
+    devices: tuple[int, ...] = ()
+    max_device_memory: int | None = None
+    blocking: bool = True
+    progress: Any = None
+    is_ambient: bool = False
+
+
+#: What calls ask for that name nothing themselves.
+_ambient: ContextVar[EngineOptions | None] = ContextVar("engine_options", default=None)
+
+
+def ambient_options() -> EngineOptions | None:
+    """What `use_devices` asks for around a call."""
+    return _ambient.get()
+
+
+@contextmanager
+def use_devices(devices: Any = None, max_device_memory: int | None = None) -> Iterator[None]:
+    """Calls in this context run on several cards, or through a part of a card's memory.
+
+    It serves functions that have no such keywords, as those of `pyblasgpu.blas` and `pyblasgpu.linalg`: their
+    products, TRMM, TRSM and Cholesky factors of matrices. Whatever else is called runs as without.
+
+    Parameters
+    ----------
+    devices : sequence of int or 'all', optional
+        The cards, by number; device arrays lie on one of them.
+    max_device_memory : int, optional
+        Bytes that tiles of host arrays may take on each card; by default most of what is free.
+
+    Raises
+    ------
+    BackendUnavailable
+        When a device is not there.
+    TypeError, ValueError
+        For what is no device or no number of bytes.
+
+    See Also
+    --------
+    gemm : Takes both as keywords.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> with pyblasgpu.use_devices(max_device_memory=1 << 30):
+    ...     x = pyblasgpu.gemm(np.eye(2), np.ones((2, 2)), backend="cpu")
+    """
+    options = engine_options("use_devices", None, devices, max_device_memory, True, None)
+    token = _ambient.set(options and options._replace(is_ambient=True))
+    try:
+        yield
+    finally:
+        _ambient.reset(token)
+
+
+def engine_options(
+    name: str, device: Any, devices: Any, max_device_memory: Any, blocking: Any, progress: Any
+) -> EngineOptions | None:
+    """The options of a call, checked; None where all are the defaults and none are set around it.
+
+    Raises
+    ------
+    BackendUnavailable
+        When a device is not there.
+    TypeError, ValueError
+        For what is no device, no number of bytes, no function.
+    """
+    if device is None and devices is None and max_device_memory is None and blocking is True and not progress:
+        return _ambient.get() if progress is None else EngineOptions(progress=progress)
+    if max_device_memory is not None:
+        max_device_memory = _integer(name, "max_device_memory", max_device_memory)
+        if max_device_memory <= 0:
+            raise ValueError(f"{name}: max_device_memory={max_device_memory} is no number of bytes")
+    if progress is not None and not callable(progress) and not isinstance(progress, bool):
+        raise TypeError(f"{name}: progress={shown(progress)} is neither a function nor a bool")
+    return EngineOptions(_devices(name, device, devices), max_device_memory, bool(blocking), progress)
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument}={shown(value)} is no integer") from None
+
+
+def _devices(name: str, device: Any, devices: Any) -> tuple[int, ...]:
+    """The ordinals that a call names."""
+    if device is not None and devices is not None:
+        raise ValueError(f"{name}: device={shown(device)} and devices={shown(devices)} are both given")
+    if device is None and devices is None:
+        return ()
+    module = import_module("..gpu.device", __package__)
+    if isinstance(devices, str):
+        if devices != "all":
+            raise ValueError(f"{name}: devices={devices!r} is neither 'all' nor a list of numbers")
+        return tuple(each.ordinal for each in module.here())
+    named = [device] if devices is None else list(devices)
+    ordinals = tuple(_integer(name, "devices" if device is None else "device", each) for each in named)
+    if not ordinals or len(set(ordinals)) < len(ordinals):
+        raise ValueError(f"{name}: devices={list(ordinals)} names none, or one twice")
+    for ordinal in ordinals:
+        module.current(ordinal)
+    return ordinals

@@ -1,0 +1,158 @@
+"""Host matrices streamed through a part of a card's memory: results, memory of every kind, faults."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from engine_on_device import CALLS, every, factor_error, fresh, matrices, pinned_like
+
+import pyblasgpu
+from pyblasgpu import lapack
+from pyblasgpu.engine import tile_size
+from pyblasgpu.errors import CallCancelled
+from pyblasgpu.frontend import engine_call
+from pyblasgpu.types import DTYPES
+
+from .running import cupy
+
+MIB = 1 << 20
+#: Bytes that tiles may take: a few of order 256.
+LITTLE = 6 * MIB
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles of order 256, and the device computes."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    monkeypatch.setattr(tile_size, "WANTED", 256)
+    monkeypatch.setattr(tile_size, "SMALLEST", 256)
+
+
+@pytest.mark.parametrize("name, letter", every("sdz"))
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_results(name, letter, order, pinned):
+    x = matrices(letter, 1111, 777, order)
+    given = fresh(x)
+    if pinned:
+        given = type(x)(*(pinned_like(cupy, each) for each in given))
+    result = CALLS[name].run(given, max_device_memory=LITTLE)
+    assert CALLS[name].error(x, result) <= 1
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("lower", [0, 1])
+def test_a_factor(monkeypatch, letter, lower):
+    monkeypatch.setattr(engine_call, "STREAMED_FROM", 1)
+    dtype, n = DTYPES[letter], 1111
+    g = matrices(letter, n, n, "F").a
+    a = np.asfortranarray(g @ g.conj().T + n * np.eye(n, dtype=dtype.name))
+    factor, info = lapack.potrf(a, lower)
+    assert info == 0
+    assert factor_error(a, factor if lower else factor.conj().T, dtype) <= 4
+    assert not np.tril(factor, -1).any() if not lower else not np.triu(factor, 1).any()
+    a[700, 700] = -1
+    assert lapack.potrf(a, lower)[1] == 701
+
+
+@pytest.mark.parametrize("memory", ["pageable", "pinned"])
+def test_the_same_bits_each_time(memory):
+    """With so little memory that tiles are evicted all the time: a missing dependency would show."""
+    x = matrices("d", 2048, 2048, "F")
+    if memory == "pinned":
+        x = type(x)(*(pinned_like(cupy, each) for each in x))
+    first = {name: call.run(fresh(x), max_device_memory=LITTLE).copy() for name, call in CALLS.items()}
+    for _ in range(5):
+        for name, call in CALLS.items():
+            np.testing.assert_array_equal(call.run(fresh(x), max_device_memory=LITTLE), first[name])
+
+
+def test_odd_strides_mapped_files_and_read_only_arrays(tmp_path):
+    rng = np.random.default_rng(1)
+    mapped = np.memmap(tmp_path / "a", np.float64, "w+", shape=(900, 1100))
+    mapped[...] = rng.integers(-4, 5, mapped.shape)
+    mapped.flush()
+    a = np.memmap(tmp_path / "a", np.float64, "r", shape=(900, 1100))
+    b = rng.integers(-4, 5, (2200, 1600)).astype(float)[::-2, ::2]
+    b.flags.writeable = False
+    out = np.full((900, 1600), np.nan)[:, ::-2]
+    assert pyblasgpu.gemm(a, b, out=out, max_device_memory=LITTLE) is out
+    np.testing.assert_array_equal(out, np.asarray(a) @ b)
+
+
+def test_larger_than_the_default_pool_of_tiles(monkeypatch):
+    """Large tiles too, and a limit that holds few of them."""
+    monkeypatch.setattr(tile_size, "WANTED", 2048)
+    rng = np.random.default_rng(2)
+    a, b = (np.asfortranarray(rng.integers(-2, 3, (5000, 5000)).astype(np.float32)) for _ in range(2))
+    found = pyblasgpu.gemm(a, b, max_device_memory=100 * MIB)
+    np.testing.assert_array_equal(found, a @ b)
+
+
+class Stop(Exception):
+    """Of a progress function."""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Stop])
+def test_interrupted(error):
+    x = matrices("d", 2048, 2048, "C")
+    out = np.full((2048, 2048), np.nan)
+
+    def progress(done, total):
+        if done > 100:
+            raise error
+
+    with pytest.raises(error) as caught:
+        pyblasgpu.gemm(x.a, x.b, out=out, max_device_memory=LITTLE, progress=progress)
+    report = caught.value.tiles
+    whole = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
+    rest = np.ones(out.shape, bool)
+    for region in report.final:
+        np.testing.assert_array_equal(out[region], whole[region])
+        rest[region] = False
+    assert 0 < len(report.final) < report.total == 64
+    for region in report.torn:
+        rest[region] = False
+    assert np.isnan(out[rest]).all()
+
+
+def test_without_blocking():
+    x = matrices("d", 2048, 2048, "C")
+    whole = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
+    handle = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE, blocking=False)
+    np.testing.assert_array_equal(handle.wait(60), whole)
+    begun = threading.Event()
+    handle = pyblasgpu.gemm(
+        x.a, x.b, max_device_memory=LITTLE, blocking=False, progress=lambda done, total: begun.set()
+    )
+    begun.wait(60)
+    handle.cancel()
+    with pytest.raises(CallCancelled):
+        handle.wait(60)
+
+
+def test_threads():
+    x = matrices("s", 1024, 1024, "F")
+    expected = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
+    right = []
+
+    def call():
+        found = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
+        right.append((found == expected).all())
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 16
+
+
+def test_too_little_memory_is_told_first():
+    x = matrices("d", 1000, 1000, "F")
+    out = np.full((1000, 1000), np.nan)
+    with pytest.raises(ValueError, match="bytes of device memory are too few"):
+        pyblasgpu.gemm(x.a, x.b, out=out, max_device_memory=MIB)
+    assert np.isnan(out).all()

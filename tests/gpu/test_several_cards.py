@@ -1,0 +1,83 @@
+"""Several cards of one host: host arrays, arrays on one card, and the same bits on one card and on all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine_on_device import CALLS, every, factor_error, fresh, matrices, pinned_like
+
+import pyblasgpu
+from pyblasgpu import lapack
+from pyblasgpu.engine import run, tile_size
+from pyblasgpu.gpu import device
+from pyblasgpu.gpu.transfers import can_access
+from pyblasgpu.types import DTYPES
+
+from .running import cupy
+
+CARDS = device.count()
+pytestmark = pytest.mark.skipif(CARDS < 2, reason="there is one device")
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Tiles of order 256 on any number of cards, and the devices compute."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    monkeypatch.setattr(tile_size, "WANTED", 256)
+    monkeypatch.setattr(tile_size, "SMALLEST", 256)
+
+
+@pytest.mark.parametrize("name, letter", every("sdz"))
+@pytest.mark.parametrize("kind", ["host", "pinned", "cupy"])
+def test_results(name, letter, kind):
+    x = matrices(letter, 1111, 1777, "F")
+    given = fresh(x)
+    if kind == "pinned":
+        given = type(x)(*(pinned_like(cupy, each) for each in given))
+    elif kind == "cupy":
+        given = type(x)(*(cupy.asarray(each, order="F") for each in given))
+    result = CALLS[name].run(given, devices="all")
+    found = result.get() if kind == "cupy" else result
+    assert CALLS[name].error(x, found) <= 1
+
+
+def test_the_same_bits_on_any_number_of_cards():
+    x = matrices("d", 2048, 2048, "F")
+    for call in CALLS.values():
+        one = call.run(fresh(x), devices=[0], max_device_memory=1 << 24).copy()
+        for count in range(2, CARDS + 1):
+            for _ in range(3):
+                np.testing.assert_array_equal(call.run(fresh(x), devices=range(count)), one)
+        np.testing.assert_array_equal(call.run(fresh(x), devices=[1], max_device_memory=1 << 24), one)
+
+
+def test_arrays_on_a_card_follow_and_lead_its_stream():
+    """What is on the caller's stream before is waited for, and what comes after waits."""
+    n = 4096
+    rng = cupy.random.RandomState(1)
+    a, b = (cupy.asfortranarray(rng.uniform(-1, 1, (n, n))) for _ in range(2))
+    expected = pyblasgpu.gemm(a, b, devices="all").copy()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        for _ in range(5):
+            x = cupy.full_like(a, cupy.nan)
+            for _ in range(20):
+                x = x * 0.5  # takes a while
+            x[...] = a
+            found = pyblasgpu.gemm(x, b, devices="all")
+            x[...] = cupy.nan
+            assert (found == expected).all()
+
+
+def test_a_factor():
+    n, dtype = 2100, DTYPES["d"]
+    g = matrices("d", n, n, "F").a
+    a = np.asfortranarray(g @ g.T + n * np.eye(n))
+    with pyblasgpu.use_devices("all"):
+        factor, info = lapack.potrf(a, 1)
+    assert info == 0 and factor_error(a, factor, dtype) <= 4
+
+
+def test_peers_are_told():
+    assert {can_access(0, other) for other in range(CARDS)} <= {True, False}
+    assert run.memory_limit(range(CARDS), None) > 1 << 30
