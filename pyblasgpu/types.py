@@ -13,6 +13,7 @@ __all__ = [
     "DTYPES",
     "INDEX",
     "INT32",
+    "TENSOR",
     "THREE_M",
     "Diag",
     "Dtype",
@@ -21,13 +22,15 @@ __all__ = [
     "Trans",
     "Triangle",
     "Uplo",
-    "by_three_products",
     "dtype_spelling",
     "dtype_of",
+    "product_method",
 ]
 
 #: The method of a complex product that makes it of three real ones.
 THREE_M = "3m"
+#: The method of a product in float32 that makes it on tensor cores, within the same bound.
+TENSOR = "tensor"
 
 
 class _Flag(Enum):
@@ -272,18 +275,20 @@ def dtype_of(dtype: Any) -> Dtype:
     return known
 
 
-def by_three_products(method: Any, dtype: Dtype, routine: str) -> bool:
-    """Whether `method` of a product in `dtype` is `THREE_M`; None is the default.
+def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
+    """`method` of a product in `dtype`, checked: `THREE_M`, `TENSOR`, or None, the default.
 
     Raises
     ------
     ValueError
-        For another method, and for real products.
+        For another method, for three products of real arrays, and for tensor cores of others than float32.
     """
     if method is None:
-        return False
-    if not isinstance(method, str) or method != THREE_M:
-        raise ValueError(f"{routine}: method={shown(method)} is neither {THREE_M!r} nor None")
-    if not dtype.is_complex:
+        return None
+    if not isinstance(method, str) or method not in (THREE_M, TENSOR):
+        raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
+    if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    return True
+    if method == TENSOR and dtype.letter != "s":
+        raise ValueError(f"{routine}: method={method!r} is for float32 arrays, these are {dtype.name}")
+    return str(method)

@@ -70,8 +70,8 @@ class Routines:
 
         return prepare
 
-    def gemm(self, alpha, a, b, beta, c, stream, *, three_m=False):
-        self.calls.append(("gemm 3m" if three_m else "gemm", stream, c.batch))
+    def gemm(self, alpha, a, b, beta, c, stream, *, method=None):
+        self.calls.append((f"gemm {method}" if method else "gemm", stream, c.batch))
         assert not c.conj
         cpu.gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
 

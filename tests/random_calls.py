@@ -118,9 +118,10 @@ class _Draw:
         return self._dtype.is_complex and self._chance.random() < 0.5
 
     def gemm(self, m, n, k):
-        three_m = self._dtype.is_complex and self._chance.random() < 0.1
+        named = {"c": "3m", "z": "3m", "s": "tensor"}.get(self._dtype.letter)
+        method = named if self._chance.random() < 0.1 else None
         operands = self._matrix(m, k), self._matrix(k, n), self._beta(), self._matrix(m, n, out=True)
-        return gemm.launch_list(2, *operands, three_m)
+        return gemm.launch_list(2, *operands, method)
 
     def _triangle(self, routine, m, n):
         side, diag = self._chance.choice(list(Side)), self._chance.choice(list(Diag))

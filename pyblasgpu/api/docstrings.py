@@ -168,10 +168,13 @@ stream : int or stream object, optional
     time of each call.
 """,
     "method": """
-method : {'3m'}, optional
-    Complex products may be made of three real ones instead of four, as by the BLAS's ``zgemm3m``:
-    fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor cores is
-    computed so; complex64, and what runs on the CPU, as without.
+method : {'3m', 'tensor'}, optional
+    '3m': complex products may be made of three real ones instead of four, as by the BLAS's
+    ``zgemm3m``: fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor
+    cores is computed so; complex64, and what runs on the CPU, as without.
+    'tensor': products of float32 are made of FP16 ones on Hopper's tensor cores, within the same
+    bound of the error, see `gemm`. Small products, other devices and the CPU compute as without;
+    `explain` tells.
 """,
     "result": """
 `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.

@@ -11,7 +11,7 @@ from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
-from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
+from ..types import Diag, Dtype, Side, Uplo, dtype_of, product_method
 
 __all__ = ["explain", "launches_of", "sources_of"]
 
@@ -42,8 +42,9 @@ def explain(
         Ordinal of the device, or its name in any spelling; also one that is described and not here ('h200').
     batch : int
         How many products, or triangles.
-    method : {'3m'}, optional
-        Of a complex GEMM: three real products instead of four.
+    method : {'3m', 'tensor'}, optional
+        Of a complex GEMM: three real products instead of four. Of a GEMM in float32: on tensor cores; where
+        they do not serve, "algorithm" comes first, and instead of an origin the reason.
 
     Returns
     -------
@@ -104,13 +105,13 @@ def _launches(
 ) -> tuple[Device, LaunchList]:
     facts = dtype_of(dtype)
     meant = stand_in(named(device)) if isinstance(device, str) else current(device)
-    three_m = by_three_products(method, facts, "explain")
+    method = product_method(method, facts, "explain")
     extents = (m, n, m if k is None else k)
-    return meant, launches_of(routine, facts, *extents, meant.ordinal, batch, three_m)
+    return meant, launches_of(routine, facts, *extents, meant.ordinal, batch, method)
 
 
 def launches_of(
-    routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool
+    routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, method: str | None
 ) -> LaunchList:
     """The launch list of a call on dense operands."""
 
@@ -121,7 +122,7 @@ def launches_of(
     current(device)
     if routine == "gemm":
         operands = dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)
-        return cached_launch_list(gemm.emit, operands, (True, three_m))
+        return cached_launch_list(gemm.emit, operands, (True, method))
     hermitian = routine.startswith("he") and dtype.is_complex
     if routine in ("trmm", "trsm"):
         emit = trmm.emit if routine == "trmm" else trsm.emit

@@ -20,7 +20,7 @@ from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..operands import Operand
-from ..types import Trans, by_three_products
+from ..types import TENSOR, THREE_M, Trans, product_method
 from .docstrings import documented
 
 __all__ = [
@@ -92,6 +92,13 @@ def gemm(
     multiplying complex matrices with three real matrix multiplications*, SIAM J. Matrix Anal. Appl. 13,
     1992), and Inf in one part makes both NaN.
 
+    With ``method='tensor'`` each float32 is split into two FP16 numbers, scaled by powers of two for each row
+    of `a`, each column of `b` and each 64 of the inner extent. The device itself finds the tiles of the
+    result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-30 of its
+    neighbours, and computes them by FMAs. Nothing waits for that. The bound rests on what is known of the
+    tensor cores' sums, that they keep 24 bits of the largest addend. It takes a workspace as large as `a`
+    and `b`.
+
     Examples
     --------
     >>> import numpy as np, pyblasgpu
@@ -131,7 +138,7 @@ def multiply(
     name = call.name
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
-    three_m = by_three_products(method, call.dtype, name)
+    method = product_method(method, call.dtype, name)
     a, b = call.inputs[:2]
     m, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
     inner, n = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
@@ -147,7 +154,7 @@ def multiply(
     whole = partial(
         call.run,
         lambda scalars, a, b, c: call.host.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        _gemm_3m_tape if three_m else _gemm_tape,
+        _GEMM_TAPES[method],
         inputs,
         scalars,
         source,
@@ -167,12 +174,13 @@ def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> An
     return call.out if source is None else source
 
 
-def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], three_m: bool = False) -> Any:
+def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], method: str | None) -> Any:
     (alpha, beta), (a, b, c) = scalars, operands
-    return launch_list_of("gemm")(alpha, a, b, beta, c, three_m=three_m)
+    return launch_list_of("gemm")(alpha, a, b, beta, c, method=method)
 
 
-_gemm_3m_tape = partial(_gemm_tape, three_m=True)
+#: By method; each the same object at every call.
+_GEMM_TAPES = {method: partial(_gemm_tape, method=method) for method in (None, THREE_M, TENSOR)}
 
 
 def parse_beta(

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 from ..database import families_of
 from ..dispatch import overrides
 from ..dispatch.choose import select
+from ..dispatch.decisions import Algorithm
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
+from ..dispatch.tensor import tensor_product
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy import split_k_reduce
@@ -26,8 +28,9 @@ from ..kernels.gemm.config import GemmConfig
 from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.registry import FAMILIES
 from ..operands import Operand
-from ..types import Region
+from ..types import TENSOR, THREE_M, Region
 from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
+from .gemm_tensor import emit_tensor
 from .gemv import emit_gemv
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
@@ -51,7 +54,7 @@ class GemmArguments(NamedTuple):
     beta: Any
     c: Operand
     region: Region = Region.ALL
-    three_m: bool = False
+    method: str | None = None
 
     @property
     def transposed(self) -> GemmArguments:
@@ -79,7 +82,7 @@ class GemmArguments(NamedTuple):
         return self.c.rows, self.c.cols, self.a.cols, self.c.batch
 
 
-def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, three_m: bool = False) -> None:
+def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: str | None = None) -> None:
     """Enqueue C := alpha A B + beta C on `stream`.
 
     Parameters
@@ -91,15 +94,17 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, three_m: 
         stride of 0), on one device. C overlaps neither A nor B.
     stream : int
         Handle of the stream.
-    three_m : bool
-        Whether complex products may be made of three real ones.
+    method : str, optional
+        `THREE_M`, of complex products, or `TENSOR`, of those in float32.
     """
-    launches = launch_list(alpha, a, b, beta, c, three_m)
+    launches = launch_list(alpha, a, b, beta, c, method)
     if launches is not None:
         launches.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
-def launch_list(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False) -> LaunchList | None:
+def launch_list(
+    alpha, a: Operand, b: Operand, beta, c: Operand, method: str | None = None
+) -> LaunchList | None:
     """What `gemm` runs, for operands that lie like these and scalars that are zero, one like these.
 
     None where there is nothing to do.
@@ -108,7 +113,7 @@ def launch_list(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool =
         return None
     if alpha == 0 or a.cols == 0:
         return None if beta == 1 else cached_launch_list(emit_beta, (a, b, c), (beta == 0,))
-    return cached_launch_list(emit, (a, b, c), (beta == 0, three_m))
+    return cached_launch_list(emit, (a, b, c), (beta == 0, method))
 
 
 def emit_beta(launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
@@ -117,12 +122,12 @@ def emit_beta(launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrit
 
 
 def emit(
-    launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool, three_m: bool = False
+    launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool, method: str | None = None
 ) -> None:
     """Emit the whole call; `overwrite` says that beta is zero. With one column or row it is a GEMV."""
     beta = 0.0 if overwrite else BETA
-    if 1 not in (c.rows, c.cols) or three_m or _is_product_asked_for():
-        emit_gemm(launches, ALPHA, a, b, beta, c, three_m=three_m)
+    if 1 not in (c.rows, c.cols) or method == THREE_M or _is_product_asked_for():
+        emit_gemm(launches, ALPHA, a, b, beta, c, method=method)
     elif c.cols == 1:
         emit_gemv(launches, ALPHA, a, b, beta, c)
     else:
@@ -143,12 +148,12 @@ def emit_gemm(
     beta,
     c: Operand,
     region: Region = Region.ALL,
-    three_m: bool = False,
+    method: str | None = None,
 ) -> None:
     """Emit C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
     `alpha` and `beta` are ALPHA, BETA or numbers.
     """
-    product = GemmArguments(alpha, a, b, beta, c, region, three_m).positive_strides
+    product = GemmArguments(alpha, a, b, beta, c, region, method).positive_strides
     if not contiguous(product.c) and contiguous(product.c.T):
         product = product.transposed  # a row-major C is a column-major one of the transposed product
     c = product.c
@@ -174,8 +179,10 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
+    if product.method == TENSOR and _emit_tensor(launches, product, layout, copied_a or copied_b):
+        return
     room, conjs = launches.workspace_left, (a.conj, b.conj)
-    options = copied, product.region, aligned, product.three_m, room, conjs
+    options = copied, product.region, aligned, product.method == THREE_M, room, conjs
     choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits
@@ -190,6 +197,18 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
         _emit_product(launches, config, product, splits == STREAM_K)
     else:
         _emit_split(launches, config, product, splits)
+
+
+def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
+    """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
+    device, room = current(launches.device), launches.workspace_left
+    how = tensor_product(launches.dtype, layout, product.extents, device, copied, room)
+    if isinstance(how, Algorithm):
+        launches.choices.append(how)
+        return False
+    launches.choices.append(how.choice)
+    emit_tensor(launches, how, product.alpha, product.a, product.b, product.beta, product.c)
+    return True
 
 
 def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:

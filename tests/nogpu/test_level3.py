@@ -169,7 +169,7 @@ COINCIDING = np.lib.stride_tricks.as_strided(np.ones(9), (3, 3), (8, 8))
         (gemm, [ONE, ONE], {"out": ONE + 0, "beta": 1 + 0j}, TypeError, r"beta=\(1\+0j\) is complex"),
         (gemm, [ONE, ONE], {"alpha": "1"}, TypeError, "alpha must be a number"),
         (gemm, [ONE, ONE], {"out": ONE + 0, "method": "3m"}, ValueError, "method='3m' is for complex arrays"),
-        (gemm, [1j * ONE, ONE], {"out": 1j * ONE, "method": "4M"}, ValueError, "method='4M' is neither '3m'"),
+        (gemm, [1j * ONE, ONE], {"out": 1j * ONE, "method": "4M"}, ValueError, "method='4M' is none of '3m'"),
         (gemm, [ONE, ONE.astype("longdouble")], {}, TypeError, "gemm: dtype"),
         (gemm, [np.ones((2, 3, 3)), np.ones((3, 3, 3))], {}, ValueError, "do not broadcast"),
         (gemm, [ONE, ONE], {"out": COINCIDING}, ValueError, "coincide"),

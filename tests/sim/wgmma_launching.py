@@ -12,11 +12,10 @@ from pyblasgpu.kernels.gemm.wgmma.image import LO_SHIFT, STAGE_K, Image
 
 from .launching import run, strides
 
-__all__ = ["BLK_K", "BLK_M", "BLK_N", "LOOSE", "Packed", "multiply", "multiply_flagged", "pack"]
+__all__ = ["BLK_K", "BLK_M", "BLK_N", "LEAST", "Packed", "multiply", "multiply_flagged", "pack"]
 
 BLK_M, BLK_N, BLK_K = 64, 16, 64
-#: More than the smallest product may lose: what is seen here are the kernels, not the bound.
-LOOSE = (2.0**-8, 2.0**-16)
+LEAST = 2.0**-15
 
 
 class Packed(NamedTuple):
@@ -40,7 +39,7 @@ class Packed(NamedTuple):
         return values.transpose(0, 1, 4, 2, 3, 5).reshape(batch, image.panels * image.blk, -1)
 
 
-def pack(x: np.ndarray, blk: int, by_rows: bool, limits=LOOSE, kernels=pack_halves, threads=32) -> Packed:
+def pack(x: np.ndarray, blk: int, by_rows: bool, least=LEAST, kernels=pack_halves, threads=32) -> Packed:
     """A batch of operands, extent by k, packed; `by_rows`: neighbours along the extent are neighbours."""
     config = kernels.PackHalves(BLK=blk, BLK_K=BLK_K, threads=max(threads, blk))
     batch, extent, k = x.shape
@@ -50,9 +49,8 @@ def pack(x: np.ndarray, blk: int, by_rows: bool, limits=LOOSE, kernels=pack_halv
     flags = np.full((batch, image.flags), -1, np.int32)
     stride, *steps = strides(x)
     integers = extent, k, options_of(by_rows=by_rows), *steps, stride, *(y.shape[1] for y in (halves, scales))
-    factors = tuple(limit * 2**LO_SHIFT for limit in limits)
     arrays = x, halves, scales, flags
-    run(kernels.source(config), image.flags, arrays, (*integers, image.flags), (complex(*factors),), batch)
+    run(kernels.source(config), image.flags, arrays, (*integers, image.flags), (least,), batch)
     return Packed(image, halves, scales, flags)
 
 
@@ -61,7 +59,7 @@ def multiply(a: Packed, b: Packed, c: np.ndarray, alpha=1.0, beta=0.0, blocks=2,
     config = kernels.GemmWgmma(BLK_M=BLK_M, BLK_N=BLK_N, BLK_K=BLK_K, stages=stages)
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
-    integers = m, n, a.image.k, config.grid(m, n) * batch, *steps, strides(c)[1], strides(c)[0]
+    integers = m, n, a.image.k, 0, config.grid(m, n) * batch, *steps, strides(c)[1], strides(c)[0]
     arrays = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     run(kernels.source(config), blocks, arrays, integers, (alpha, beta))
 

@@ -1,7 +1,7 @@
 """The intrinsics of `warpgroup_mma` in Python: products that are there once they are waited for.
 
-Sums are rounded as the tensor core's worst model has it: each addend is cut to 24 bits of the largest one,
-and so is their sum.
+Sums are rounded as in the worst model of tensor cores: each addend is cut to 24 bits of the largest one, and
+so is their sum.
 """
 
 from __future__ import annotations
@@ -177,17 +177,32 @@ def _rows(memory: np.ndarray, address: int) -> np.ndarray:
 
 
 def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """``before + left @ right.T`` as float32, each addend cut to 24 bits of the largest, and so the sum."""
-    addends = np.concatenate([before.astype(np.float64)[None], left.T[:, :, None] * right.T[:, None, :]])
+    """``before + left @ right.T`` as float32, each addend cut to 24 bits of the largest, and so the sum.
+
+    A product counts as large as the exponents of its factors say, and that of a subnormal FP16 is -14
+    (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*, 2025, who find 26 bits on Hopper).
+    """
+    products = left.T[:, :, None] * right.T[:, None, :]
+    addends = np.concatenate([before.astype(np.float64)[None], products])
     if not np.isfinite(addends).all():
         return addends.sum(axis=0).astype(np.float32)
-    with np.errstate(divide="ignore"):
-        _, exponents = np.frexp(np.abs(addends).max(axis=0))
-    unit = np.ldexp(1.0, exponents - 24)
+    factors = _exponents(left, -14).T[:, :, None] + _exponents(right, -14).T[:, None, :]
+    factors = np.maximum(factors, _exponents(products, _LOWEST))
+    factors[products == 0] = _LOWEST
+    largest = np.maximum(factors.max(axis=0), _exponents(before, _LOWEST))
+    unit = np.ldexp(1.0, largest - 23)
     total = np.trunc(addends / unit).sum(axis=0) * unit
-    _, exponents = np.frexp(total)
-    unit = np.ldexp(1.0, np.maximum(exponents - 24, -149))
+    unit = np.ldexp(1.0, _exponents(total, -126) - 23)
     return (np.trunc(total / unit) * unit).astype(np.float32)
+
+
+_LOWEST = -500  # below all exponents
+
+
+def _exponents(values: np.ndarray, lowest: int) -> np.ndarray:
+    """The largest e with 2^e <= |value|, but at least `lowest`; of zero that."""
+    _, exponents = np.frexp(values.astype(np.float64))
+    return np.where(values == 0, lowest, np.maximum(exponents - 1, lowest))
 
 
 def _of_lanes(sums: np.ndarray) -> np.ndarray:

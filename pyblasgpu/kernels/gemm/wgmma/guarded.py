@@ -7,7 +7,7 @@ flagged operand returns at once. So the host decides nothing, and waits for noth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as pairs
 from typing import Any, ClassVar, Self
 
@@ -77,16 +77,19 @@ class GemmGuarded(GemmSimt):
             BLK_N=self.BLK_N,
         )
 
-    @classmethod
-    def serving(cls, dtype: str, trans_a: bool, trans_b: bool, panels: tuple[int, int]) -> Self:
-        """The Config for operands that lie so, and panels of these rows and columns."""
+    def serving(self, trans_a: bool, trans_b: bool, panels: tuple[int, int]) -> Self:
+        """The same Config for operands that lie so, and panels of these rows and columns.
+
+        What is contiguous along m or n is loaded by vectors, what is along k is transposed by single copies.
+        """
+        threads, vector = self.threads, 4
+        loads: dict[str, Any] = {}
+        for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
+            across = min(self.BLK_K if by_k else blk // vector, threads)
+            loads |= {f"DIM_X{name}": across, f"DIM_Y{name}": threads // across}
+            loads |= {f"VEC_{name}": 1 if by_k else vector, f"PAD_{name}": vector if by_k else 0}
         m, n = panels
-        sizes: dict[str, Any] = {"PANEL_M": m, "PANEL_N": n}
-        if trans_a:
-            sizes |= {"DIM_XA": 16, "DIM_YA": 8, "VEC_A": 1, "PAD_A": 4}
-        if trans_b:
-            sizes |= {"DIM_XB": 32, "DIM_YB": 4, "VEC_B": 4, "PAD_B": 0}
-        return cls(dtype=dtype, trans_a=trans_a, trans_b=trans_b, **sizes)
+        return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL_M=m, PANEL_N=n, **loads)
 
 
 def source(config: GemmGuarded) -> KernelSource:
@@ -103,7 +106,7 @@ def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands that lie either way."""
     panels = config.PANEL_M, config.PANEL_N
     for trans_a, trans_b in pairs((False, True), repeat=2):
-        yield source(type(config).serving(config.dtype, trans_a, trans_b, panels))
+        yield source(config.serving(trans_a, trans_b, panels))
 
 
 def _build(config: GemmGuarded):

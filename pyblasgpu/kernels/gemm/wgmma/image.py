@@ -1,4 +1,4 @@
-"""Where an operand's halves lie once it is split and packed, and how exact its elements must be.
+"""Where an operand's halves lie once it is split and packed, and which elements pairs can hold.
 
 An element is ``2^-s (hi + lo 2^-11)``, hi and lo FP16, s the shift of its row (column, of B) in a *block* of
 BLK_K along k. BLK rows are a *panel*. An image has panel after panel, of each block after block, of each
@@ -20,7 +20,7 @@ __all__ = [
     "STAGE_K",
     "Image",
     "block_of",
-    "tolerances",
+    "least_element",
 ]
 
 STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
@@ -65,6 +65,7 @@ class Image:
         return self.scales * self.blk_k
 
 
+MOST_BELOW = 16.0  # times that an element may be smaller than the least normal FP16
 #: k of a block, the most first: few cost the sums' rounding, many the time of promotion.
 BLOCKS_K = (64, 32)
 
@@ -73,18 +74,18 @@ def block_of(k: int) -> int | None:
     """k of a block for a product of `k`: the largest that keeps the bound. None where none does."""
     if k > MOST_K:
         return None
-    return next((blk_k for blk_k in BLOCKS_K if tolerances(k, blk_k) is not None), None)
+    return next((blk_k for blk_k in BLOCKS_K if least_element(k, blk_k) is not None), None)
 
 
-def tolerances(k: int, blk_k: int) -> tuple[float, float] | None:
-    """How much of an element may be in lo, and how much may be lost, relative to the element.
+def least_element(k: int, blk_k: int) -> float | None:
+    """The smallest size, once it is shifted, of an element that is not zero.
 
-    With both the product's componentwise error stays within ``(k + 2) u |A| |B|``, u = 2^-24, whatever the
-    other operand is: docs/design/gemm_wgmma.md has the proof. None where k is too small for that.
+    With no smaller one the product's componentwise error is at most ``(k + 2) u |A| |B|``, u = 2^-24,
+    whatever the other operand is: docs/design/gemm_wgmma.md has the proof. None where k is too small.
     """
-    sums = 40 * (blk_k // 16) + -(-k // blk_k) + 16  # units of u that sums may lose
-    left = k + 2 - sums
-    if 3 * left < 8 * 4:
+    # 2^-14 / v, where the errors a v^2 + 8 v + c, in units of u, are what the bound allows
+    a, c = 38 * (blk_k // 16) + 4, 1.05 * -(-k // blk_k) + 4
+    if a + 8 + c > k + 2:
         return None
-    share = 3 * left / 8 * 2.0**-24
-    return min(share**0.5, 2.0**-6), min(share / 2, 2.0**-6)
+    v = (-4 + (16 + a * (k + 2 - c)) ** 0.5) / a
+    return 2.0**-14 / min(v, MOST_BELOW)

@@ -2,7 +2,7 @@
 
 A block of threads takes a block of a panel: it reads all of it, finds the largest element of each row, shifts
 and splits the elements, and writes the image as one run. So each element is read once. What the pairs cannot
-hold within the tolerances, Inf and NaN among it, sets the flag of the block.
+hold, Inf and NaN among it, sets the flag of the block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
@@ -25,6 +25,9 @@ STEM = "pack_halves"
 PARAMETERS = "pppw iii qqq qqq rr".replace(" ", "")
 CHUNK = 8  # k of a chunk: 16 bytes of halves
 PAD = 4  # words added to a column of maxima, against bank conflicts
+
+
+MOST_THREADS = 256  # of a block, as far as it has chunks for them
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,11 @@ class PackHalves:
         """The image of a block, and the largest element of each chunk."""
         return 4 * (self.BLK * self.BLK_K + self.BLK_K // CHUNK * (self.BLK + PAD))
 
+    def serving(self, blk: int, blk_k: int) -> Self:
+        """The same Config for panels of so many rows, and blocks of so many k."""
+        threads = min(blk * blk_k // CHUNK, MOST_THREADS)
+        return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
+
     def image(self, extent: int, k: int) -> Image:
         """The image of an operand of these extents."""
         return Image(self.BLK, self.BLK_K, extent, k)
@@ -97,8 +105,8 @@ def source(config: PackHalves) -> KernelSource:
 
     Its parameters are pointers to S, image, scales, flags, the image at a multiple of 16 bytes; int32 extent,
     k and options (`BY_ROWS`: neighbours along the extent are neighbours in memory); int64 strides of S along
-    the extent, along k; batch stride of S; batch strides of image, scales, flags (words); two reals, 2^11
-    times the tolerances of `image.tolerances`. Grid: x the flags of the image, z the batch.
+    the extent, along k; batch stride of S; batch strides of image, scales, flags (words);
+    `image.least_element` (real, imaginary part). Grid: x the flags of the image, z the batch.
     """
     resident = max(1024 // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
@@ -165,19 +173,16 @@ def _reader(config: PackHalves):
 
 
 def _splitter():
-    """``split(e, x, scale, most_lo, most_lost)``: hi, lo and whether both tolerances hold for an element."""
+    """``split(x, scale, least)``: hi, lo, and whether they hold an element, which may be zero."""
     real, round_to_half = ptx.types.float32, ptx.round_to_half
     LO = 1 << LO_SHIFT
 
     @device_function
-    def split(x, scale, most_lo, most_lost):
+    def split(x, scale, least):
         shifted = x * scale
         hi = round_to_half(shifted)
-        rest = (shifted - hi) * real(LO)
-        lo = round_to_half(rest)
-        size = abs(shifted)
-        kept = (abs(rest) <= most_lo * size) & (abs(rest - lo) <= most_lost * size)
-        return hi, lo, kept & ((size == real(0)) == (x == real(0)))
+        lo = round_to_half((shifted - hi) * real(LO))
+        return hi, lo, (abs(shifted) >= least) | (x == real(0))
 
     return split
 
@@ -192,20 +197,20 @@ def _writer(config: PackHalves):
     store = ptx.store_shared(4)
 
     @device_function
-    def split_two(p, i, values, halves, bad, scale, most_lo, most_lost):
+    def split_two(p, i, values, halves, bad, scale, least):
         at = i * CHUNK + 2 * p
-        hi, lo, kept = split(values[at], scale, most_lo, most_lost)
-        hi_next, lo_next, kept_next = split(values[at + 1], scale, most_lo, most_lost)
+        hi, lo, kept = split(values[at], scale, least)
+        hi_next, lo_next, kept_next = split(values[at + 1], scale, least)
         halves[p], halves[p + 4] = half_pair(hi, hi_next), half_pair(lo, lo_next)
         bad[0] |= 0 if kept & kept_next else 1
 
     split_chunk = unrolled(CHUNK // 2, split_two)
 
     @device_function
-    def write(i, image, exponents, values, halves, bad, t, options, most_lo, most_lost):
+    def write(i, image, exponents, values, halves, bad, t, options, least):
         row, chunk = place(i, t, options)
         scale = power_of_two(int32(LARGEST_SHIFTED - exponents[i]))
-        split_chunk(0, i, values, halves, bad, scale, most_lo, most_lost)
+        split_chunk(0, i, values, halves, bad, scale, least)
         stage, within = chunk // STAGE_CHUNKS, chunk % STAGE_CHUNKS
         line, turn = offset(image, (stage * BLK + row) * 32), row % 8
         store(line, (within ^ turn) * 4, halves, 0)
@@ -275,7 +280,7 @@ def _build(config: PackHalves):
 
     def pack_halves(
         s, d, scales, flags, extent, k, options, s_rs, s_ks, stride_s, stride_d, stride_x, stride_f,
-        most_lo, most_lost,
+        least, least_i,
     ):  # fmt: skip
         # (1) the block of a panel
         t, unit, batch = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
@@ -304,7 +309,7 @@ def _build(config: PackHalves):
         tell_scales(0, scales, exponents, t, options)
 
         # (3) split it into shared memory, and write that as it lies
-        write(0, image, exponents, values, halves, bad, t, options, most_lo, most_lost)
+        write(0, image, exponents, values, halves, bad, t, options, least)
         failed = cuda.syncthreads_or(bad[0])
         if t == 0:
             flags[batch * stride_f + unit] = int32(1 if failed else 0)

@@ -22,7 +22,7 @@ from .image import BLOCKS_K, LO_SHIFT, STAGE_K
 
 __all__ = ["GemmWgmma", "plain_sources", "source"]
 
-PARAMETERS = "ppppwwp iiii qq qq rrrr".replace(" ", "")
+PARAMETERS = "ppppwwp iiiii qq qq rrrr".replace(" ", "")
 HALF_ROW = 64  # bytes: from hi to lo
 STEP = 32  # bytes: k of an instruction
 
@@ -31,8 +31,9 @@ def source(config: GemmWgmma) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
-    n, k and tiles of the batch; int64 panels from one matrix of A, B to the next, leading stride and batch
-    stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many as the device holds.
+    n, k, options (rasterization) and tiles of the batch; int64 panels from one matrix of A, B to the next,
+    leading stride and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many
+    as the device holds.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), whole_program=True)
 
@@ -228,9 +229,9 @@ def _build(config: GemmWgmma):
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
 
     @device_function
-    def tile_of(tile, m, n, blocks, step_a, step_b):
+    def tile_of(tile, m, n, options, blocks, step_a, step_b):
         """Where a tile begins, and its first blocks of A and B."""
-        row0, col0, matrix = locate(tile, m, n, int32(0))
+        row0, col0, matrix = locate(tile, m, n, options)
         panel_a = matrix * step_a + quotient(row0, BLK_M)
         panel_b = matrix * step_b + quotient(col0, BLK_N)
         return row0, col0, matrix, panel_a * blocks, panel_b * blocks
@@ -245,10 +246,12 @@ def _build(config: GemmWgmma):
         cuda.syncthreads()
 
     @device_function
-    def produce(a, b, scales_a, scales_b, flags_a, flags_b, m, n, blocks, tiles, step_a, step_b, shared, t):
+    def produce(
+        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b, shared, t
+    ):
         i, tile = int32(0), int32(cuda.blockIdx.x)
         while tile < tiles:
-            _, _, _, first_a, first_b = tile_of(tile, m, n, blocks, step_a, step_b)
+            _, _, _, first_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
             tile = int32(tile + cuda.gridDim.x)
             if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32) and t == WORKERS:
                 pa, pb = offset(a, first_a * WORDS_A), offset(b, first_b * WORDS_B)
@@ -265,7 +268,7 @@ def _build(config: GemmWgmma):
                     )
 
     def gemm_wgmma(
-        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, tiles, step_a, step_b, ldc, stride_c,
+        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c,
         alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the mbarriers: of a stage that is full, that is empty
@@ -280,7 +283,21 @@ def _build(config: GemmWgmma):
             fewer()
             if t < WORKERS + 32:
                 produce(
-                    a, b, scales_a, scales_b, flags_a, flags_b, m, n, blocks, tiles, step_a, step_b, shared, t
+                    a,
+                    b,
+                    scales_a,
+                    scales_b,
+                    flags_a,
+                    flags_b,
+                    m,
+                    n,
+                    options,
+                    blocks,
+                    tiles,
+                    step_a,
+                    step_b,
+                    shared,
+                    t,
                 )
             return
 
@@ -290,7 +307,7 @@ def _build(config: GemmWgmma):
         cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
         i, tile = int32(0), int32(cuda.blockIdx.x)
         while tile < tiles:
-            row0, col0, matrix, first_a, first_b = tile_of(tile, m, n, blocks, step_a, step_b)
+            row0, col0, matrix, first_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
             tile = int32(tile + cuda.gridDim.x)
             if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32):
                 i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)

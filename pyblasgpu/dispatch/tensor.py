@@ -1,0 +1,105 @@
+"""Whether a product that asks for tensor cores gets them, and the Configs that make it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..gpu.device import Device
+from ..kernels.gemm.wgmma.image import Image, block_of, least_element
+from ..types import Dtype
+from . import overrides
+from .choose import select
+from .decisions import Algorithm, KernelChoice
+from .leaf import runs
+
+__all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product"]
+
+STEM = "gemm_wgmma"
+#: Extent m and n, and m n k, from which on tensor cores are taken: with less, packing is most of the time.
+MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 28
+MOST_TILES = 2**31 - 1  # that are numbered
+
+
+class TensorProduct(NamedTuple):
+    """How a product is made on tensor cores.
+
+    Attributes
+    ----------
+    choice : KernelChoice
+        The Config of the product; its BLK_K is that of the call.
+    pack_a, pack_b : Config
+        Of what splits the operands.
+    guarded : Config
+        Of what multiplies the tiles that pairs cannot serve.
+    least : float
+        `image.least_element`.
+    """
+
+    choice: KernelChoice
+    pack_a: Any
+    pack_b: Any
+    guarded: Any
+    least: float
+
+
+def tensor_product(
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, int, int, int],
+    device: Device,
+    copied: bool,
+    room: int | None = None,
+) -> TensorProduct | Algorithm:
+    """How a product is made on tensor cores; or the algorithm that serves instead, which tells why.
+
+    Parameters
+    ----------
+    dtype : Dtype
+    layout : str
+        How A and B lie, as the Configs of `gemm_simt` tell it.
+    extents : (int, int, int, int)
+        m, n, k and batch.
+    device : Device
+    copied : bool
+        Whether an operand has neither contiguous columns nor rows.
+    room : int, optional
+        Bytes of workspace that the product may take.
+    """
+    reason = _obstacle(extents, device, copied)
+    if reason:
+        return Algorithm("gemm_simt", reason)
+    m, n, k, batch = extents
+    choice = select(STEM, dtype, "", extents, device)
+    blk_k = block_of(k)
+    assert blk_k is not None, "told by _obstacle"
+    config = replace(choice.config, BLK_K=blk_k)
+    least = least_element(k, blk_k)
+    assert least is not None, "told by block_of"
+    sizes = [Image(config.BLK_M, blk_k, m, k), Image(config.BLK_N, blk_k, n, k)]
+    if room is not None and 4 * batch * sum(x.halves + x.scales + x.flags for x in sizes) > room:
+        return Algorithm("gemm_simt", "images of A and B exceed the workspace")
+    if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
+        return Algorithm("gemm_simt", "more tiles than are numbered")
+    pack = select("pack_halves", dtype, "", (m, k), device).config
+    guarded = select("gemm_guarded", dtype, layout, extents, device)
+    panels = config.BLK_M, config.BLK_N
+    serving = guarded.config.serving(layout[0] == "t", layout[1] == "t", panels)
+    pack_a, pack_b = (pack.serving(blk, blk_k) for blk in panels)
+    return TensorProduct(replace(choice, config=config), pack_a, pack_b, serving, least)
+
+
+def _obstacle(extents: tuple[int, int, int, int], device: Device, copied: bool) -> str:
+    """What speaks against tensor cores; nothing does where the answer is empty."""
+    m, n, k, _ = extents
+    if not runs(STEM, device):
+        return f"tensor cores need compute capability 9.0, {device.name} has {device.cc[0]}.{device.cc[1]}"
+    if copied:
+        return "an operand has neither contiguous columns nor rows"
+    if block_of(k) is None:
+        return f"k={k} leaves pairs of FP16 no room in the error bound"
+    if overrides.get_override(STEM) is not None:
+        return ""
+    if min(m, n) < MIN_EXTENT or m * n * k < MIN_MULTIPLICATIONS:
+        return "small products are faster by FMAs"
+    return ""

@@ -1,0 +1,131 @@
+"""``gemm(..., method="tensor")`` end to end on the simulator, with toy tiles."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.dispatch import overrides
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.kernels.gemm.wgmma.guarded import GemmGuarded
+from pyblasgpu.routines import launch_list
+from pyblasgpu.testing.error_bounds import gemm_error
+
+M, N, K = 67, 18, 130
+
+
+@pytest.fixture(autouse=True)
+def backend(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
+
+
+@contextmanager
+def small_kernels():
+    """Tiles of 64 x 16, and of 32 x 16 for what is left of them."""
+    sizes = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 4, "UNROLL": 8}
+    with ExitStack() as stack:
+        stack.enter_context(override("gemm_wgmma", GemmWgmma(BLK_M=64, BLK_N=16, stages=2)))
+        for trans_a, trans_b in product((False, True), repeat=2):
+            tile = GemmGuarded(
+                dtype="s", DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4, VEC_A=1, PAD_B=0,
+                PANEL_M=64, PANEL_N=16, **sizes,
+            )  # fmt: skip
+            stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, (64, 16))))
+        yield
+
+
+def families() -> set[str]:
+    """Of what the last call has launched."""
+    (launches,) = launch_list.cache.values()
+    return {entry.source.name for entry in launches.entries}
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(launch_list, "cache", {})
+
+
+def normal(*shape: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("trans_a", "trans_b", "order", "beta"),
+    [("N", "N", "C", 0), ("N", "T", "F", -0.5), ("T", "N", "F", 0), ("C", "T", "C", 2)],
+)
+def test_every_layout(trans_a, trans_b, order, beta):
+    a, b = normal(M, K), normal(K, N, seed=2)
+    left, right = a if trans_a == "N" else a.T.copy(), b if trans_b == "N" else b.T.copy()
+    out = np.asarray(normal(M, N, seed=3), order=order)
+    before = out.copy()
+    with small_kernels():
+        found = pyblasgpu.gemm(
+            left, right, trans_a=trans_a, trans_b=trans_b, alpha=1.5, beta=beta, out=out, method="tensor"
+        )
+    assert found is out and families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    assert gemm_error(1.5, a, b, beta, before, out) <= 1
+
+
+def test_a_batch_that_shares_a_factor():
+    a, b = normal(2, 30, K), normal(K, 20, seed=2)
+    with small_kernels():
+        found = pyblasgpu.gemm(a, b, method="tensor")
+    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, found, strict=True))
+
+
+def barely(a, b, _):
+    """What is summed up is as small as pairs may hold it, beside large elements that meet zeros."""
+    a, b = ((np.sign(x) * 0.86 + x / 16) * np.float32(2.0**-28) for x in (a, b))
+    a[:, :2], b[:2] = (1, 0), [[0], [1]]
+    return a, b
+
+
+HARD = {
+    "barely": barely,
+    "graded_k": lambda a, b, d: (a * d, b / d[:, None]),
+    "graded_rows": lambda a, b, d: (a * d[: len(a), None], b),
+    "one_large": lambda a, b, d: (np.where(np.eye(20, K, dtype=bool), np.float32(1e20), a), b),
+    "zeros": lambda a, b, d: (np.where(np.arange(K) < 64, 0, a), b),
+    "subnormal": lambda a, b, d: (a * np.float32(1e-39), b),
+    "huge": lambda a, b, d: (a * np.float32(1e20), b * np.float32(1e-20)),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_data_are_multiplied_as_by_fmas(kind):
+    """The componentwise bound of FP32 holds, whichever kernel serves a tile."""
+    scales = np.float32(2) ** np.random.default_rng(7).integers(-20, 21, K).astype(np.float32)
+    a, b = (
+        np.ascontiguousarray(x, np.float32) for x in HARD[kind](normal(20, K), normal(K, 9, seed=2), scales)
+    )
+    with small_kernels():
+        found = pyblasgpu.gemm(a, b, method="tensor")
+    assert gemm_error(1, a, b, 0, found, found) <= 1
+
+
+def test_what_is_not_finite_reaches_what_depends_on_it():
+    a, b = normal(M, K), normal(K, N, seed=2)
+    a[66, 3], b[129, 16] = np.nan, np.inf
+    with small_kernels():
+        found = pyblasgpu.gemm(a, b, method="tensor")
+    assert np.isnan(found[66]).all() and np.isnan(found).sum() == N
+    assert np.isinf(np.delete(found[:, 16], 66)).all() and np.isinf(found).sum() == M - 1
+
+
+def test_without_an_override_small_products_are_made_by_fmas():
+    a, b = normal(M, K), normal(K, N, seed=2)
+    assert not overrides.active()
+    found = pyblasgpu.gemm(a, b, method="tensor")
+    np.testing.assert_array_equal(found, pyblasgpu.gemm(a, b))
+
+
+def test_other_dtypes_and_methods_are_refused():
+    with pytest.raises(ValueError, match="gemm: method='tensor' is for float32 arrays, these are float64"):
+        pyblasgpu.gemm(np.eye(3), np.eye(3), method="tensor")
+    with pytest.raises(ValueError, match="gemm: method='fast' is none of '3m', 'tensor' and None"):
+        pyblasgpu.gemm(normal(3, 3), normal(3, 3), method="fast")
