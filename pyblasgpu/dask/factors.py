@@ -97,9 +97,9 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
     if p_indices:
         p = da.map_blocks(np.argsort, rows, dtype=rows.dtype)
     else:
-        real = np.empty(0, factors.dtype).real.dtype
-        order = da.arange(sum(n), chunks=(n,))
-        p = (order[:, None] == rows.rechunk((n,))[None, :]).astype(real)
+        order, real = da.arange(sum(n), chunks=(n,)), np.empty(0, factors.dtype).real.dtype
+        places = order, "i", rows.rechunk((n,)), "j"
+        p = da.blockwise(partial(_ones, real), "ij", *places, meta=np.empty((0, 0), real), align_arrays=False)
     return p, cut_like(lower, n, n), cut_like(upper, n, n)
 
 
@@ -129,6 +129,11 @@ def _permutation(pivots: list[np.ndarray]) -> np.ndarray:
             rows[[row, other]] = rows[[other, row]]
         first += len(panel)
     return rows
+
+
+def _ones(dtype: Any, numbers: np.ndarray, rows: np.ndarray) -> Any:
+    """A tile of the permutation: its rows have these numbers, and its columns have their ones in `rows`."""
+    return (numbers[:, None] == rows).astype(dtype)
 
 
 def _lower(factors: Any, offset: Any) -> Any:

@@ -58,6 +58,17 @@ def test_lu(letter):
     check(ours.solve(on_device(safe, (50, 50)), on_device(b, (50, 5))), np.linalg.solve(safe, b))
 
 
+def test_a_cluster_of_cards():
+    """A worker a card; chunks move between them."""
+    cuda, distributed = pytest.importorskip("dask_cuda"), pytest.importorskip("distributed")
+    a = random("d", 400, 400)
+    spd = a @ a.T + 400 * np.eye(400)
+    with cuda.LocalCUDACluster(dashboard_address=None) as cluster, distributed.Client(cluster):
+        x = da.from_array(spd, chunks=90).map_blocks(cupy.asarray)
+        got = ours.cholesky(x, lower=True).compute()
+    np.testing.assert_allclose(cupy.asnumpy(got), np.linalg.cholesky(spd), atol=1e-10)
+
+
 def test_not_definite():
     a = np.eye(90)
     a[70, 70] = -1

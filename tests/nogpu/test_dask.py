@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ OPS, UPLOS, SIDES = (st.sampled_from(list(flag)) for flag in (Trans, Uplo, Side)
 
 @pytest.fixture(autouse=True)
 def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
+    with dask.config.set(scheduler="sync"), warnings.catch_warnings():
+        warnings.simplefilter("error", da.PerformanceWarning)
         yield
 
 
