@@ -187,7 +187,7 @@ def sources(letters: str, variants: bool) -> list[Any]:
     families = FIXED["level1_map"], FIXED["level1_reduce"]
     if not variants:
         found = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
-        return [source for family, config in found for source in family.plain_sources(config)]
+        return list(dict.fromkeys(each for family, config in found for each in family.plain_sources(config)))
     listed = (each for letter in letters for each in configs(letter))
     kernels = dict.fromkeys(FIXED[config.STEM].source(config, name) for name, config in listed)
     return list(kernels)

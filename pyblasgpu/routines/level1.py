@@ -59,13 +59,13 @@ def _emit_map(launches: LaunchList, *arguments) -> None:
     scalars = {"copy": (1.0, 0.0), "scal": (ALPHA, 0.0), "axpy": (ALPHA, 0.0)}.get(operation, (ALPHA, BETA))
     choice = select(level1_map.STEM, v.dtype, "", (v.rows,), current(launches.device))
     launches.choices.append(choice)
+
+    def integers(x: Operand, y: Operand, v: Operand) -> tuple[int, ...]:
+        steps, strides = zip(*((o.row_stride, o.batch_stride) for o in (x, y, v)), strict=True)
+        return level1_map.integers(v.dtype, kernel, v.rows, steps, strides)
+
     source = level1_map.source(choice.config, kernel)
-    launches.emit(source, choice.config.grid(v.rows), (x, y, v), _map_integers, scalars)
-
-
-def _map_integers(x: Operand, y: Operand, v: Operand) -> tuple[int, ...]:
-    operands = x, y, v
-    return v.rows, *(o.row_stride for o in operands), *(o.batch_stride for o in operands)
+    launches.emit(source, choice.config.grid(v.rows), (x, y, v), integers, scalars)
 
 
 def reduce_launch_list(operation: str, conj: bool, *operands: Operand) -> LaunchList:
@@ -102,8 +102,8 @@ def _emit_reduce(launches: LaunchList, *arguments) -> None:
         partials, flags = launches.scratch(-(-size // launches.dtype.itemsize), 1, 1), launches.flags()
 
     def integers(x: Operand, y: Operand, partials: Operand, flags: Operand, out: Operand) -> tuple[int, ...]:
-        strides = x.batch_stride, y.batch_stride, out.batch_stride
-        return n, int(conj), x.row_stride, y.row_stride, *strides
+        steps, strides = (x.row_stride, y.row_stride), (x.batch_stride, y.batch_stride)
+        return level1_reduce.integers(facts, operation, conj, n, steps, strides, out.batch_stride)
 
     source = level1_reduce.source(config, operation)
     launches.emit(source, blocks, (x, y, partials, flags, out), integers, ())

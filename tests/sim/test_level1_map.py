@@ -47,7 +47,8 @@ def check(
         operation, x.view.copy(), y.view.copy(), scale if operation in ("scal", "axpy") else alpha, beta
     )
     vectors = x, y, v
-    integers_ = n, *(w.increment for w in vectors), *(w.batch_stride for w in vectors)
+    steps = tuple(w.increment for w in vectors), tuple(w.batch_stride for w in vectors)
+    integers_ = kernels.integers(dtype, operation, n, *steps)
     starts = tuple(w.view.reshape(batch, n)[:1, :1] for w in vectors)
     run(kernels.source(config, operation), config.grid(n), starts, integers_, (alpha, beta), batch)
     np.testing.assert_array_equal(x.view, wanted[0])
@@ -91,7 +92,7 @@ def test_a_real_factor_keeps_infinities_apart():
     """As CSSCAL has it: (2 + 0i) times (Inf + i) has no NaN."""
     x = np.array([complex(np.inf, 1)], np.complex64)
     config = level1_map.Map(dtype="c", DIM=32)
-    run(level1_map.source(config, "scal"), 1, (x, x, x), (1, 1, 1, 1, 0, 0, 0), (2, 0))
+    run(level1_map.source(config, "scal"), 1, (x, x, x), (1, 0, 1, 1, 1, 0, 0, 0), (2, 0))
     assert x[0] == complex(np.inf, 2)
 
 
@@ -99,7 +100,7 @@ def test_a_copy_keeps_every_bit():
     values = np.array([np.nan, -0.0, 5e-324, np.inf, 1.5])
     x, v = values.copy(), np.zeros(5)
     config = level1_map.Map(dtype="d", DIM=32)
-    run(level1_map.source(config, "scal"), 1, (x, x, v), (5, 1, 1, 1, 0, 0, 0), (1, 0))
+    run(level1_map.source(config, "scal"), 1, (x, x, v), (5, 0, 1, 1, 1, 0, 0, 0), (1, 0))
     assert v.tobytes() == values.tobytes()
 
 

@@ -32,7 +32,8 @@ def reduced(
     out[...] = 99
     reals_out = out.view(dtype.real)
     starts = x.view[:1, :1], y.view[:1, :1], partials, flags, reals_out
-    integers_ = n, int(conj), x.increment, y.increment, x.batch_stride, y.batch_stride, 3
+    steps, strides_ = (x.increment, y.increment), (x.batch_stride, y.batch_stride)
+    integers_ = kernels.integers(dtype, operation, conj, n, steps, strides_, 3)
     run(kernels.source(config, operation), blocks, starts, integers_, (), batch)
     assert not flags.view(np.uint8).any() and (out[1::3] == 99).all() and (out[2::3] == 99).all()
     return out[::3]

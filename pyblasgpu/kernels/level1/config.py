@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from ...errors import require
 from ...types import DTYPES, Dtype
 
-__all__ = ["ACCESS", "VectorConfig"]
+__all__ = ["ACCESS", "PAIRS", "VectorConfig", "extents"]
+
+#: Bit of the options: elements are pairs of the kernel's own, as complex numbers are of reals.
+PAIRS = 1
 
 ACCESS = 16  # bytes of one access, where elements are neighbours and aligned
 RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
@@ -42,6 +47,12 @@ class VectorConfig:
         return DTYPES[self.dtype]
 
     @property
+    def of_reals(self) -> Self:
+        """The Config of the kernel that takes complex elements as pairs of reals."""
+        letter = {"float32": "s", "float64": "d"}[self.dtype_facts.real]
+        return self if self.dtype == letter else replace(self, dtype=letter)
+
+    @property
     def VEC(self) -> int:
         """Elements of one access."""
         return ACCESS // self.dtype_facts.itemsize
@@ -67,3 +78,12 @@ class VectorConfig:
     def tiles(self, n: int) -> int:
         """Tiles of a vector of `n` elements."""
         return -(-n // self.TILE)
+
+
+def extents(
+    dtype: Dtype, config: VectorConfig, n: int, increments: Sequence[int], batch_strides: Sequence[int]
+) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    """How a kernel of `config` is told of vectors of `dtype`: elements, increments, batch strides, bits."""
+    if dtype.is_complex and not config.dtype_facts.is_complex:
+        return 2 * n, tuple(increments), tuple(2 * stride for stride in batch_strides), PAIRS
+    return n, tuple(increments), tuple(batch_strides), 0

@@ -23,10 +23,11 @@ def elements(config: VectorConfig, wide: bool) -> SimpleNamespace:
     count : int
         Elements of a thread, those included that may lie beyond the end.
     read : device function
-        ``read(values, p, inc, t, left)``: of the tile at `p`, whose `left` elements lie `inc` apart; beyond
-        them come zeros.
+        ``read(values, p, inc, pair, t, left)``: of the tile at `p`, whose `left` elements lie `inc` apart;
+        beyond them come zeros. With a `pair` of 1 two neighbours are one element of a kernel of reals, and
+        `inc` is from the first of a pair to the first of the next.
     write : device function
-        ``write(values, p, inc, t, left)``: the same elements, written.
+        ``write(values, p, inc, pair, t, left)``: the same elements, written.
     index : device function
         ``index(e, t, left)``: which element of the tile number `e` of a thread is.
     """
@@ -38,12 +39,12 @@ def _single(config: VectorConfig) -> SimpleNamespace:
     read_all, write_all = _chunks(PARTS, PARTS, 1, DIM, COUNT, 0)
 
     @device_function
-    def read(values, p, inc, t, left):
-        read_all(0, values, p, inc, t, left)
+    def read(values, p, inc, pair, t, left):
+        read_all(0, values, p, inc, pair, t, left)
 
     @device_function
-    def write(values, p, inc, t, left):
-        write_all(0, values, p, inc, t, left)
+    def write(values, p, inc, pair, t, left):
+        write_all(0, values, p, inc, pair, t, left)
 
     @device_function
     def index(e, t, left):
@@ -60,18 +61,18 @@ def _wide(config: VectorConfig) -> SimpleNamespace:
     int32, int64 = ptx.types.int32, ptx.types.int64
 
     @device_function
-    def read(values, p, inc, t, left):
+    def read(values, p, inc, pair, t, left):
         whole = int32(left & MASK)
-        read_all(0, values, p, int64(1), int32(t * VEC), whole)
+        read_all(0, values, p, int64(1), int32(0), int32(t * VEC), whole)
         if VEC > 1:
-            read_rest(0, values, p, int64(1), int32(whole + t), left)
+            read_rest(0, values, p, int64(1), int32(0), int32(whole + t), left)
 
     @device_function
-    def write(values, p, inc, t, left):
+    def write(values, p, inc, pair, t, left):
         whole = int32(left & MASK)
-        write_all(0, values, p, int64(1), int32(t * VEC), whole)
+        write_all(0, values, p, int64(1), int32(0), int32(t * VEC), whole)
         if VEC > 1:
-            write_rest(0, values, p, int64(1), int32(whole + t), left)
+            write_rest(0, values, p, int64(1), int32(0), int32(whole + t), left)
 
     @device_function
     def index(e, t, left):
@@ -83,7 +84,7 @@ def _wide(config: VectorConfig) -> SimpleNamespace:
 
 
 def _chunks(PARTS: int, CHUNK: int, width: int, STEP: int, count: int, FIRST: int):
-    """``read(0, values, p, inc, i, left)``, and the same to write: `count` chunks of `CHUNK` reals.
+    """``read(0, values, p, inc, pair, i, left)``, and the same to write: `count` chunks of `CHUNK` reals.
 
     They move `width` reals at a time. The first is at element `i`, the next ones `STEP` elements on; in
     `values` they stand from `FIRST` on.
@@ -91,14 +92,20 @@ def _chunks(PARTS: int, CHUNK: int, width: int, STEP: int, count: int, FIRST: in
     load, store = ptx.load_global(width, False), ptx.store_global_vector(width)
 
     @device_function
-    def read_one(u, values, p, inc, i, left):
-        at = (i + u * STEP) * inc * PARTS
+    def place(u, i, inc, pair):
+        if PARTS == 1:  # STEP is even
+            return (i >> pair) * inc + (i & pair) + u * ((STEP >> pair) * inc)
+        return (i + u * STEP) * inc * PARTS
+
+    @device_function
+    def read_one(u, values, p, inc, pair, i, left):
+        at = place(u, i, inc, pair)
         for part in range(0, CHUNK, width):
             load(values, FIRST + u * CHUNK + part, p, at + part, i + u * STEP < left)
 
     @device_function
-    def write_one(u, values, p, inc, i, left):
-        at = (i + u * STEP) * inc * PARTS
+    def write_one(u, values, p, inc, pair, i, left):
+        at = place(u, i, inc, pair)
         for part in range(0, CHUNK, width):
             store(p, at + part, values, FIRST + u * CHUNK + part, i + u * STEP < left)
 

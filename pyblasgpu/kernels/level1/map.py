@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import Dtype
-from .config import ACCESS, VectorConfig
+from .config import ACCESS, PAIRS, VectorConfig, extents
 from .elements import elements
 
-__all__ = ["OPERATIONS", "STEM", "Map", "plain_sources", "source"]
+__all__ = ["OPERATIONS", "STEM", "Map", "integers", "plain_sources", "source"]
 
 STEM = "level1_map"
-PARAMETERS = "ppp q qqq qqq rrrr".replace(" ", "")
+PARAMETERS = "ppp qi qqq qqq rrrr".replace(" ", "")
 
-#: v := alpha x; v := alpha x + y; x, v := y, x; x, v := a x + b y, c x + d y.
+#: v := alpha x; v := alpha x + y; x, v := y, x; x, v := a x + b y, c x + d y. Of two a kernel does either.
 OPERATIONS = ("scal", "axpy", "swap", "rot")
+#: Bit of the options: y is read and added; x and y are exchanged. Another one is `PAIRS`.
+READS_Y, EXCHANGES = 2, 4
+RESIDENT = 2048  # threads of a multiprocessor
+_OPTIONS = {"axpy": READS_Y, "swap": EXCHANGES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +36,18 @@ class Map(VectorConfig):
     STEM: ClassVar[str] = STEM
     shared_bytes: ClassVar[int] = 0
 
+    @property
+    def min_blocks(self) -> int:
+        """As many as a multiprocessor has threads for: a thread has little under way."""
+        return max(RESIDENT // (self.DIM * self.UNROLL), 1)
+
     def grid(self, n: int) -> int:
         """Blocks for vectors of `n` elements."""
         return self.tiles(n)
 
 
 def source(config: Map, operation: str) -> KernelSource:
-    """The kernel of `config`.
+    """The kernel of `config`: one for SCAL and AXPY, one of reals for SWAP and ROT.
 
     Parameters
     ----------
@@ -49,100 +58,127 @@ def source(config: Map, operation: str) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to x, y, v; int64 n, increments, and batch strides of x, y, v (elements);
-        alpha and beta (real, imaginary part), of 'rot' a, b and c, d, which are real. v is x or y, or apart
-        from them; of 'swap' and 'rot' it is y. Grid: x ``config.grid(n)``, z the batch.
+        Its parameters are pointers to x, y, v; `integers`; alpha and beta (real, imaginary part), of 'rot' a,
+        b and c, d, which are real. v is x or y, or apart from them; of 'swap' and 'rot' it is y. Grid: x
+        ``config.grid(n)``, z the batch.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
+    both = operation in ("swap", "rot")
+    config = config.of_reals if both else config
     return KernelSource.of(
         config,
         PARAMETERS,
-        lambda: _build(config, operation),
-        flags=(("operation", operation),),
+        lambda: _build(config, both),
+        flags=(("operation", "rot" if both else "axpy"),),
         min_blocks=config.min_blocks,
     )
 
 
+def integers(
+    dtype: Dtype,
+    operation: str,
+    n: int,
+    increments: tuple[int, int, int],
+    batch_strides: tuple[int, int, int],
+) -> tuple[int, ...]:
+    """The integers of a launch on x, y, v of `dtype`: elements, options, increments, batch strides."""
+    config = Map(dtype=dtype.letter)
+    config = config.of_reals if operation in ("swap", "rot") else config
+    n, steps, strides, pairs = extents(dtype, config, n, increments, batch_strides)
+    return n, pairs | _OPTIONS.get(operation, 0), *steps, *strides
+
+
 def plain_sources(config: Map) -> Iterator[KernelSource]:
     """The kernels of all operations."""
-    return (source(config, operation) for operation in OPERATIONS)
+    return iter(dict.fromkeys(source(config, operation) for operation in OPERATIONS))
 
 
-def _computer(facts: Dtype, operation: str):
-    """``compute(e, xs, ys, ...)``: element `e` of what becomes x, and of what becomes v."""
-    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-
-    @device_function
-    def scal(e, xs, ys, alpha, alpha_i, beta, beta_i):
-        if COMPLEX and alpha_i != real(0):
-            re, im = xs[2 * e], xs[2 * e + 1]
-            ys[2 * e], ys[2 * e + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
-        else:
-            for r in range(e * PARTS, e * PARTS + PARTS):
-                ys[r] = alpha * xs[r]
+def _scaler(facts: Dtype) -> Any:
+    """``compute(e, xs, ys, ...)``: element `e` of v, for SCAL and AXPY."""
+    COMPLEX, real, select = facts.is_complex, ptx.REALS[facts.real], ptx.select
 
     @device_function
-    def axpy(e, xs, ys, alpha, alpha_i, beta, beta_i):
+    def compute(e, xs, ys, options, alpha, alpha_i, beta, beta_i):
+        adds = options & READS_Y != 0
         if COMPLEX:
-            re, im = xs[2 * e], xs[2 * e + 1]
-            ys[2 * e] += alpha * re - alpha_i * im
-            ys[2 * e + 1] += alpha * im + alpha_i * re
+            re, im = alpha * xs[2 * e], alpha * xs[2 * e + 1]
+            if alpha_i != real(0):
+                re -= alpha_i * xs[2 * e + 1]
+                im += alpha_i * xs[2 * e]
+            ys[2 * e] = select(adds, re + ys[2 * e], re)
+            ys[2 * e + 1] = select(adds, im + ys[2 * e + 1], im)
         else:
-            ys[e] += alpha * xs[e]
+            ys[e] = select(adds, alpha * xs[e] + ys[e], alpha * xs[e])
+
+    return compute
+
+
+def _rotator(facts: Dtype) -> Any:
+    """``compute(e, xs, ys, ...)``: element `e` of x and y, for SWAP and ROT.
+
+    What becomes x waits for x too where they are exchanged: SWAP that does not wait takes longer than ROT.
+    """
+    select = ptx.select
 
     @device_function
-    def swap(e, xs, ys, alpha, alpha_i, beta, beta_i):
-        for r in range(e * PARTS, e * PARTS + PARTS):
-            xs[r], ys[r] = ys[r], xs[r]
+    def compute(e, xs, ys, options, alpha, alpha_i, beta, beta_i):
+        exchanges, x, y = options & EXCHANGES != 0, xs[e], ys[e]
+        xs[e] = select(exchanges, y, alpha * x + alpha_i * y)
+        ys[e] = select(exchanges, x, beta * x + beta_i * y)
 
-    @device_function
-    def rot(e, xs, ys, alpha, alpha_i, beta, beta_i):
-        for r in range(e * PARTS, e * PARTS + PARTS):
-            x, y = xs[r], ys[r]
-            xs[r], ys[r] = alpha * x + alpha_i * y, beta * x + beta_i * y
-
-    return {"scal": scal, "axpy": axpy, "swap": swap, "rot": rot}[operation]
+    return compute
 
 
-def _mover(config: Map, operation: str, wide: bool):
+def _mover(config: Map, both: bool, wide: bool) -> Any:
     """``move(x, y, v, ...)``: the elements of this thread read, computed and written."""
-    layout, compute = elements(config, wide), _computer(config.dtype_facts, operation)
-    READS_Y, WRITES_X = operation != "scal", operation in ("swap", "rot")
-    read, write, compute_all = layout.read, layout.write, unrolled(layout.count, compute)
+    layout, facts = elements(config, wide), config.dtype_facts
+    read, write = layout.read, layout.write
+    compute_all = unrolled(layout.count, _rotator(facts) if both else _scaler(facts))
 
     @device_function
-    def move(x, y, v, incx, incy, incv, t, left, xs, ys, alpha, alpha_i, beta, beta_i):
-        read(xs, x, incx, t, left)
-        if READS_Y:
-            read(ys, y, incy, t, left)
-        compute_all(0, xs, ys, alpha, alpha_i, beta, beta_i)
-        if WRITES_X:
-            write(xs, x, incx, t, left)
-        write(ys, v, incv, t, left)
+    def move(x, y, v, incx, incy, incv, pair, t, left, options, xs, ys, alpha, alpha_i, beta, beta_i):
+        read(xs, x, incx, pair, t, left)
+        if both or options & READS_Y:
+            read(ys, y, incy, pair, t, left)
+        compute_all(0, xs, ys, options, alpha, alpha_i, beta, beta_i)
+        if both:
+            write(xs, x, incx, pair, t, left)
+        write(ys, v, incv, pair, t, left)
 
     return move
 
 
-def _build(config: Map, operation: str):
+def _build(config: Map, both: bool) -> Any:
     facts = config.dtype_facts
     real, PARTS, TILE = ptx.REALS[facts.real], facts.reals_per_element, config.TILE
-    HELD = elements(config, True).count * PARTS
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    HELD, PAIRS_ = elements(config, True).count * PARTS, PAIRS
+    int32, int64, offset, zero = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.fill(HELD)
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
-    move_wide, move_single = (_mover(config, operation, wide) for wide in (True, False))
+    move_wide, move_single = (_mover(config, both, wide) for wide in (True, False))
 
-    def level1_map(x, y, v, n, incx, incy, incv, stride_x, stride_y, stride_v, alpha, alpha_i, beta, beta_i):
-        t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+    def level1_map(
+        x, y, v, n, options, incx, incy, incv, stride_x, stride_y, stride_v, alpha, alpha_i, beta, beta_i
+    ):
+        t, batch, pair = (
+            int32(cuda.threadIdx.x & 1023),
+            int64(cuda.blockIdx.z),
+            int32(options & PAIRS_ if both else 0),
+        )
         first = int64(cuda.blockIdx.x) * TILE
         left = int32(min(n - first, TILE))
-        x = offset(x, (batch * stride_x + first * incx) * PARTS)
-        y = offset(y, (batch * stride_y + first * incy) * PARTS)
-        v = offset(v, (batch * stride_v + first * incv) * PARTS)
+        wide = (incx == 1) & (incy == 1) & (incv == 1)
+        incx, incy, incv, begin = incx << pair, incy << pair, incv << pair, first >> pair
+        x = offset(x, (batch * stride_x + begin * incx) * PARTS)
+        y = offset(y, (batch * stride_y + begin * incy) * PARTS)
+        v = offset(v, (batch * stride_v + begin * incv) * PARTS)
         xs, ys = cuda.local.array(HELD, real), cuda.local.array(HELD, real)
         grid_dependency_wait()
-        if (incx == 1) & (incy == 1) & (incv == 1) & is_aligned(x) & is_aligned(y) & is_aligned(v):
-            move_wide(x, y, v, incx, incy, incv, t, left, xs, ys, alpha, alpha_i, beta, beta_i)
+        zero(ys, real(0))
+        if wide & is_aligned(x) & is_aligned(y) & is_aligned(v):
+            move_wide(x, y, v, incx, incy, incv, pair, t, left, options, xs, ys, alpha, alpha_i, beta, beta_i)
         else:
-            move_single(x, y, v, incx, incy, incv, t, left, xs, ys, alpha, alpha_i, beta, beta_i)
+            move_single(
+                x, y, v, incx, incy, incv, pair, t, left, options, xs, ys, alpha, alpha_i, beta, beta_i
+            )
 
     return level1_map

@@ -158,6 +158,7 @@ def _nrm2(facts: Dtype) -> dict:
     real, PARTS, scales = ptx.REALS[facts.real], facts.reals_per_element, SCALES[facts.real]
     LARGE, SCALE_LARGE, SMALL, SCALE_SMALL = map(real, scales)
     INVERSE_LARGE, INVERSE_SMALL = real(1 / scales.scale_large), real(1 / scales.scale_small)
+    LEAST, MOST = real(scales.small**2), real(scales.large**2)
     select, square_root = ptx.select, ptx.square_root
 
     @device_function
@@ -172,15 +173,9 @@ def _nrm2(facts: Dtype) -> dict:
             acc[2] += select(small, square, real(0))
 
     @device_function
-    def look(e, outside, xs):
+    def add_square(e, total, xs):
         for r in range(e * PARTS, e * PARTS + PARTS):
-            size = abs(xs[r])
-            outside[0] |= (size > LARGE) | ((size < SMALL) & (size > real(0)))
-
-    @device_function
-    def add_square(e, acc, xs):
-        for r in range(e * PARTS, e * PARTS + PARTS):
-            acc[1] += xs[r] * xs[r]
+            total[0] += xs[r] * xs[r]
 
     @device_function
     def finish(out, at, acc):
@@ -193,19 +188,18 @@ def _nrm2(facts: Dtype) -> dict:
             out[at] = square_root(middle + small * INVERSE_SMALL * INVERSE_SMALL)
 
     def accumulate_all(count: int, take_all):
-        look_all, add_all = unrolled(count, look), unrolled(count, add_square)
-        boolean = ptx.types.boolean
+        add_all = unrolled(count, add_square)
 
         @device_function
         def accumulate_tile(acc, where, xs, ys, first, t, left, conj):
-            # most tiles hold nothing that has to be scaled
-            outside = cuda.local.array(1, boolean)
-            outside[0] = False
-            look_all(0, outside, xs)
-            if outside[0]:
-                take_all(0, acc, where, xs, ys, first, t, left, conj)
+            total = cuda.local.array(1, real)
+            total[0] = real(0)
+            add_all(0, total, xs)
+            # then none was large, and digits that small ones have lost do not count
+            if (total[0] >= LEAST) & (total[0] <= MOST):
+                acc[1] += total[0]
             else:
-                add_all(0, acc, xs)
+                take_all(0, acc, where, xs, ys, first, t, left, conj)
 
         return accumulate_tile
 

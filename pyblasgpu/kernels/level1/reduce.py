@@ -14,15 +14,19 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from .config import ACCESS, VectorConfig
+from ...types import Dtype
+from .config import ACCESS, PAIRS, VectorConfig, extents
 from .elements import elements
 from .operations import OPERATIONS, operation_of
 
-__all__ = ["OPERATIONS", "STEM", "Reduce", "plain_sources", "source"]
+__all__ = ["OPERATIONS", "STEM", "Reduce", "integers", "plain_sources", "source"]
 
 STEM = "level1_reduce"
 PARAMETERS = "ppppp qi qq qqq".replace(" ", "")
 WARP = 32
+#: What takes complex elements as pairs of reals.
+BY_REALS = ("nrm2", "asum")
+CONJ = 2  # bit of the options: x is conjugated; another one is `PAIRS`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ class Reduce(VectorConfig):
 
 
 def source(config: Reduce, operation: str) -> KernelSource:
-    """The kernel of `config`.
+    """The kernel of `config`; NRM2 and ASUM have one of reals.
 
     Parameters
     ----------
@@ -74,11 +78,11 @@ def source(config: Reduce, operation: str) -> KernelSource:
     -------
     KernelSource
         Its parameters are pointers to x, y, to partial results (`reals_of` of the operation for each block),
-        to flags, which are 0 before and after, and to the result; int64 n, int32 whether x is conjugated,
-        int64 increments of x, y, batch strides of x, y and the result (elements). Grid: x
-        ``config.grid(n)``, z the batch, of which each has a flag if x is more than 1.
+        to flags, which are 0 before and after, and to the result; `integers`. Grid: x ``config.grid(n)``, z
+        the batch, of which each has a flag if x is more than 1.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
+    config = config.of_reals if operation in BY_REALS else config
     return KernelSource.of(
         config,
         PARAMETERS,
@@ -86,6 +90,24 @@ def source(config: Reduce, operation: str) -> KernelSource:
         flags=(("operation", operation),),
         min_blocks=config.min_blocks,
     )
+
+
+def integers(
+    dtype: Dtype,
+    operation: str,
+    conj: bool,
+    n: int,
+    increments: tuple[int, int],
+    batch_strides: tuple[int, int],
+    stride_out: int,
+) -> tuple[int, ...]:
+    """The integers of a launch on x, y of `dtype`: how many elements, options, increments, batch strides of
+    them and of the result.
+    """
+    config = Reduce(dtype=dtype.letter)
+    config = config.of_reals if operation in BY_REALS else config
+    n, steps, strides, pairs = extents(dtype, config, n, increments, batch_strides)
+    return n, pairs | CONJ * conj, *steps, *strides, stride_out
 
 
 def plain_sources(config: Reduce) -> Iterator[KernelSource]:
@@ -105,10 +127,10 @@ def _gatherer(config: Reduce, operation: str, wide: bool):
     accumulate_tile = functions.accumulate_all(layout.count, unrolled(layout.count, take))
 
     @device_function
-    def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, conj):
-        read(xs, x, incx, t, left)
+    def gather(acc, where, xs, ys, x, y, incx, incy, pair, first, t, left, conj):
+        read(xs, x, incx, pair, t, left)
         if READS_Y:
-            read(ys, y, incy, t, left)
+            read(ys, y, incy, pair, t, left)
         accumulate_tile(acc, where, xs, ys, first, t, left, conj)
 
     return gather
@@ -155,10 +177,11 @@ def _build(config: Reduce, operation: str):
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
     take_ticket, store_relaxed = ptx.take_ticket, ptx.store_relaxed
     gather_wide, gather_single = (_gatherer(config, operation, wide) for wide in (True, False))
+    PAIRS_, CONJ_ = PAIRS, CONJ
     reduce_block, start, settle = _block_reducer(config, operation), functions.start, functions.settle
     merge, finish, HELD_Y = functions.merge, functions.finish, HELD if operation == "dot" else 1
 
-    def level1_reduce(x, y, partials, flags, out, n, conj, incx, incy, stride_x, stride_y, stride_out):
+    def level1_reduce(x, y, partials, flags, out, n, options, incx, incy, stride_x, stride_y, stride_out):
         # (1) the tiles of this block
         t, batch, blocks = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z), int32(cuda.gridDim.x)
         x, y = offset(x, batch * stride_x * PARTS), offset(y, batch * stride_y * PARTS)
@@ -166,16 +189,19 @@ def _build(config: Reduce, operation: str):
         acc, where = cuda.local.array(REALS, real), cuda.local.array(1, int64)
         xs, ys = cuda.local.array(HELD, real), cuda.local.array(HELD_Y, real)
         wide = (incx == 1) & (incy == 1) & is_aligned(x) & is_aligned(y)
+        pair, conj = int32(options & PAIRS_), int32(options & CONJ_)
+        incx, incy = incx << pair, incy << pair
         grid_dependency_wait()
         start(acc, where)
         first = int64(cuda.blockIdx.x) * TILE
         while first < n:
             left = int32(min(n - first, TILE))
-            here, there = offset(x, first * incx * PARTS), offset(y, first * incy * PARTS)
+            begin = first >> pair
+            here, there = offset(x, begin * incx * PARTS), offset(y, begin * incy * PARTS)
             if wide:
-                gather_wide(acc, where, xs, ys, here, there, incx, incy, first, t, left, conj)
+                gather_wide(acc, where, xs, ys, here, there, incx, incy, pair, first, t, left, conj)
             else:
-                gather_single(acc, where, xs, ys, here, there, incx, incy, first, t, left, conj)
+                gather_single(acc, where, xs, ys, here, there, incx, incy, pair, first, t, left, conj)
             first += int64(blocks) * TILE
         settle(acc, where)
         reduce_block(acc, sums, t)
