@@ -2,6 +2,8 @@
 
 ``python -m benchmarks.reach [--n 1000000] [--cards 8 64 512] [--chunks 2048 ... 32768] [--out FOLDER]``
 
+Chunks of 4096 are simulated with ``--most-tasks 3000000``, in some minutes and 2.2 GB of memory.
+
 Seconds of leaves are those of benchmarks/results, interpolated; rates of the links are arguments. POTRF runs
 the list of `pyblasgpu.tasks` on a simulated machine, if it is short enough; GEMM is bound by its counts.
 docs/design/reach.md says what is assumed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -108,12 +109,12 @@ class Grid:
         """The extents of the matrix."""
         return sum(self.rows), sum(self.cols)
 
-    @property
+    @cached_property
     def row_offsets(self) -> tuple[int, ...]:
         """Where each block of rows begins, and the end."""
         return tuple(accumulate(self.rows, initial=0))
 
-    @property
+    @cached_property
     def col_offsets(self) -> tuple[int, ...]:
         """Where each block of columns begins, and the end."""
         return tuple(accumulate(self.cols, initial=0))
