@@ -14,7 +14,7 @@ from .linalg_arrays import Arrays
 __all__ = [
     "broadcast_batches",
     "check_finite_values",
-    "host_integers",
+    "host_values",
     "is_checked",
     "raise_indefinite",
     "raise_singular",
@@ -34,8 +34,8 @@ def check_finite_values(arrays: Arrays, *each: Any) -> None:
             raise ValueError("array must not contain infs or NaNs")
 
 
-def host_integers(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Integers that a factorization left, as a NumPy array; device arrays are waited for."""
+def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
     if arrays.library.host or isinstance(values, (int, np.ndarray, DeviceIntegers)):
         return np.asarray(values)
     get = getattr(values, "get", None)  # CuPy's
@@ -44,7 +44,7 @@ def host_integers(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]
 
 def raise_indefinite(arrays: Arrays, info: Any) -> None:
     """LinAlgError for the first matrix of a stack that is not positive definite."""
-    found = host_integers(arrays, info).ravel()
+    found = host_values(arrays, info).ravel()
     bad = found[found > 0]
     if bad.size:
         raise LinAlgError(f"{bad[0]}-th leading minor of the array is not positive definite")
@@ -52,7 +52,7 @@ def raise_indefinite(arrays: Arrays, info: Any) -> None:
 
 def raise_singular(arrays: Arrays, singular: Any) -> None:
     """LinAlgError that names the matrices of a stack for which `singular` is not 0."""
-    bad = np.flatnonzero(host_integers(arrays, singular)).tolist()
+    bad = np.flatnonzero(host_values(arrays, singular)).tolist()
     if bad:
         raise LinAlgError(f"A singular matrix detected: slice(s) {bad} are singular.")
 

@@ -6,6 +6,7 @@ Each would copy its arrays there and back. Here the matrix goes once, and its fa
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,42 +14,55 @@ import numpy as np
 from ..frontend import cpu_cholesky, cpu_lu
 from ..frontend.factor_call import ONE, FactorCall
 from ..frontend.lazy_routines import launch_list_of
+from ..operands import Operand
 from ..types import Dtype, Trans, Uplo
+from .linalg_condition import estimate_inverse_norms
 
-__all__ = ["invert_definite", "invert_general", "solve_definite", "solve_general"]
+__all__ = ["InverseNorms", "invert_definite", "invert_general", "solve_definite", "solve_general"]
 
 
-def solve_general(a: np.ndarray, b: np.ndarray, dtype: Dtype, trans: Trans, out: Any) -> tuple[Any, Any]:
+def solve_general(
+    a: np.ndarray, b: np.ndarray, dtype: Dtype, trans: Trans, out: Any, inverse_norms: InverseNorms
+) -> tuple[Any, Any]:
     """x of op(a) x = b by LU factors, and info; `out` may be `b`."""
 
     def cpu(piv: np.ndarray, info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
         factors = _copied(matrix, right)
         cpu_lu.getrf(piv, info, factors)
+        inverse_norms.estimate(factors, "gecon")
         cpu_lu.getrs(piv, factors, right, trans)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         piv, info, matrix, right = operands
         first = launch_list_of("getrf")(piv, info, matrix)
-        return _InOrder(
-            (first, (0, 1, 2)), (launch_list_of("getrs")(piv, matrix, right, trans=trans), (0, 2, 3))
-        )
+        estimate = inverse_norms.on_device((piv, matrix), launch_list_of("getrs"))
+        last = launch_list_of("getrs")(piv, matrix, right, trans=trans)
+        return _InOrder((first, (0, 1, 2)), (estimate, (0, 2)), (last, (0, 2, 3)))
 
     x, _, info = _solved(a, b, dtype, out, cpu, prepare, (a.shape[-1], ONE))
     return x, info
 
 
-def solve_definite(a: np.ndarray, b: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[Any, Any]:
+def solve_definite(
+    a: np.ndarray, b: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any, inverse_norms: InverseNorms
+) -> tuple[Any, Any]:
     """x of a x = b by Cholesky factors, and info; `out` may be `b`."""
 
     def cpu(info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
         factor = _copied(matrix, right)
         cpu_cholesky.potrf(info, factor, uplo, False)
+        inverse_norms.estimate(factor, "pocon", uplo=b"L" if uplo is Uplo.LOWER else b"U")
         cpu_cholesky.potrs(factor, right, uplo)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         info, matrix, right = operands
-        first = launch_list_of("potrf")(info, matrix, uplo=uplo, clean=False)
-        return _InOrder((first, (0, 1)), (launch_list_of("potrs")(matrix, right, uplo=uplo), (1, 2)))
+        first, solver = launch_list_of("potrf")(info, matrix, uplo=uplo, clean=False), launch_list_of("potrs")
+
+        def solve(matrix: Any, right: Any, trans: Trans) -> Any:
+            return solver(matrix, right, uplo=uplo)
+
+        estimate = inverse_norms.on_device((matrix,), solve)
+        return _InOrder((first, (0, 1)), (estimate, (1,)), (solver(matrix, right, uplo=uplo), (1, 2)))
 
     x, info = _solved(a, b, dtype, out, cpu, prepare, (ONE,))
     return x, info
@@ -86,6 +100,61 @@ def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[
 
     inverse, info, _ = _inverted(a, dtype, out, cpu, prepare, (ONE, ONE))
     return inverse, info
+
+
+class InverseNorms:
+    """The 1-norms of the inverses of host matrices, estimated from their factors while these are there.
+
+    Attributes
+    ----------
+    found : list of float
+        In the order of the stack.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+
+    def estimate(self, factors: np.ndarray, name: str, **flags: Any) -> None:
+        """From factors in host memory, by SciPy's LAPACK."""
+        run = cpu_cholesky.lapack(name, factors.dtype)
+        with np.errstate(all="ignore"):
+            for each in factors.reshape(-1, *factors.shape[-2:]):
+                self.found.append(float(1 / np.float64(run(each, 1.0, **flags)[0])))
+
+    def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
+        """What estimates from factors on a device, as if it was a launch list; ``solver(*factors, x, trans)``
+        gives the launch list of a solution.
+        """
+        return _DeviceEstimate(self.found, factors, solver)
+
+
+class _DeviceEstimate:
+    def __init__(self, found: list[float], factors: tuple[Any, ...], solver: Callable[..., Any]) -> None:
+        self._found, self._factors, self._solver = found, factors, solver
+
+    def run(self, pointers: list[int], *scalars: Any, stream: int) -> None:
+        """Estimate; the host waits for each of the few solutions."""
+        matrix = self._factors[-1]
+        memory = import_module("..gpu.memory", __package__)
+
+        def solve(x: np.ndarray, trans: Trans) -> np.ndarray:
+            count, n, columns = x.shape
+            dense = np.ascontiguousarray(np.swapaxes(x, 1, 2))  # columns one after the other
+            address = memory.allocate(dense.nbytes, matrix.device, stream)
+            try:
+                memory.to_device(address, dense, stream)
+                operand = Operand(
+                    address, n, columns, 1, n, matrix.dtype, False, count, n * columns, matrix.device
+                )
+                launches = self._solver(*self._factors, operand, trans=trans)
+                launches.run([*pointers, address], *scalars, stream=stream)
+                memory.to_host(dense, address, stream)
+            finally:
+                memory.release(address, stream)
+            return np.swapaxes(dense, 1, 2)
+
+        dtype = np.dtype(matrix.dtype.name)
+        self._found.extend(estimate_inverse_norms(solve, matrix.batch, matrix.rows, dtype).tolist())
 
 
 class _InOrder:

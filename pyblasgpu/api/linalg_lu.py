@@ -15,7 +15,7 @@ from .linalg_arrays import Arrays, taken
 from .linalg_checks import (
     broadcast_batches,
     check_finite_values,
-    host_integers,
+    host_values,
     is_checked,
 )
 
@@ -190,7 +190,7 @@ def lu(
         lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
         upper = xp.triu(factors[..., :k, :])
         # SciPy's permutation of matrices without elements has none either
-        rows = _row_order(host_integers(arrays, pivots), m if k else 0)
+        rows = _row_order(host_values(arrays, pivots), m if k else 0)
         if permuted:
             lower = _rows(arrays, lower, rows) if k else lower
             return arrays.returned(lower), arrays.returned(upper)
@@ -210,7 +210,7 @@ def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, A
 
 
 def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
-    for first in host_integers(arrays, info).ravel().tolist():
+    for first in host_values(arrays, info).ravel().tolist():
         if first > 0:
             from scipy.linalg import LinAlgWarning
 

@@ -13,7 +13,8 @@ from . import lapack
 from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
-from .linalg_host import invert_definite, invert_general, solve_definite, solve_general
+from .linalg_condition import Conditions, one_norms
+from .linalg_host import InverseNorms, invert_definite, invert_general, solve_definite, solve_general
 from .linalg_triangular import solve_triangular
 
 __all__ = ["inv", "solve"]
@@ -60,7 +61,7 @@ def solve(
     overwrite_a, overwrite_b : bool, optional
         Whether `a` and `b` may be overwritten.
     check_finite : bool, optional
-        Whether to look for Inf and NaN; by default that is done for host arrays alone.
+        Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
     assume_a : str, optional
         The structure of `a`, by SciPy's names: 'positive definite' ('pos') by Cholesky factors, 'general'
         ('gen') by LU factors, 'upper triangular' and 'lower triangular' by substitution, 'diagonal' by
@@ -87,9 +88,11 @@ def solve(
     TypeError
         When dtypes or libraries do not fit.
 
-    Notes
+    Warns
     -----
-    Where SciPy warns of ill-conditioned matrices, no condition is estimated and nothing warns.
+    scipy.linalg.LinAlgWarning
+        When the reciprocal condition number of a matrix in the 1-norm is estimated below the precision of its
+        dtype. Device matrices are looked at with `check_finite` alone.
     """
     name = "solve"
     if assume_a not in _STRUCTURES:
@@ -103,6 +106,7 @@ def solve(
     overwrite = overwrite[0] and arrays.may_hold(matrix), overwrite[1] and arrays.may_hold(right)
     if structure == "banded":
         return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
+    conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, matrix, right)
@@ -122,7 +126,8 @@ def solve(
                     f"incompatible shapes: a has shape {tuple(matrix.shape)} and b "
                     f"{tuple(arrays.each[1].shape)}"
                 )
-            solution = _solution(arrays, matrix, right, structure, low, swapped, overwrite)
+            solution = _solution(conditions, matrix, right, structure, low, swapped, overwrite)
+        conditions.warn()
         return arrays.returned(solution[..., 0] if vector else solution)
 
 
@@ -143,7 +148,7 @@ def inv(
     overwrite_a : bool, optional
         Whether `a` may be overwritten.
     check_finite : bool, optional
-        Whether to look for Inf and NaN; by default that is done for host arrays alone.
+        Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
     assume_a : str, optional
         The structure of `a`, by SciPy's names; see `solve`. By default general.
     lower : bool, optional
@@ -164,9 +169,11 @@ def inv(
     TypeError
         When the dtype is none that can be computed.
 
-    Notes
+    Warns
     -----
-    Where SciPy warns of ill-conditioned matrices, no condition is estimated and nothing warns.
+    scipy.linalg.LinAlgWarning
+        When the reciprocal condition number of a matrix in the 1-norm is below the precision of its dtype.
+        Device matrices are looked at with `check_finite` alone.
     """
     name = "inv"
     structure = _STRUCTURES.get(assume_a, "banded")
@@ -177,6 +184,7 @@ def inv(
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
     overwrite = overwrite and arrays.may_hold(matrix)
+    conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, matrix)
@@ -185,16 +193,29 @@ def inv(
         matrix = _square(arrays, matrix)
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
-        if structure == "definite":
-            inverse, info = _definite_inverse(arrays, matrix, low, overwrite)
-            raise_singular(arrays, info)
-            return arrays.returned(_mirrored(arrays, inverse, low))
-        if structure in ("any", "general", "symmetric", "hermitian"):
-            inverse, info = _general_inverse(arrays, _whole(arrays, matrix, structure, low), overwrite)
-            raise_singular(arrays, info)
-            return arrays.returned(inverse)
+        inverse = _inverse(conditions, matrix, structure, low, overwrite)
+        conditions.warn()
+        return arrays.returned(inverse)
+
+
+def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, overwrite: bool) -> Any:
+    """The inverse of each matrix of a stack."""
+    arrays = conditions.arrays
+    if structure == "definite":
+        norms = conditions.norms(_mirrored(arrays, matrix, low)) if conditions.wanted else None
+        triangle, info = _definite_inverse(arrays, matrix, low, overwrite)
+        raise_singular(arrays, info)
+        inverse = _mirrored(arrays, triangle, low)
+    elif structure in ("any", "general", "symmetric", "hermitian"):
+        whole = _whole(arrays, matrix, structure, low)
+        norms = conditions.norms(whole)
+        inverse, info = _general_inverse(arrays, whole, overwrite)
+        raise_singular(arrays, info)
+    else:
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
-        return arrays.returned(_solution(arrays, matrix, identity, structure, low, False, (overwrite, True)))
+        return _solution(conditions, matrix, identity, structure, low, False, (overwrite, True))
+    conditions.tell_inverse(norms, inverse)
+    return inverse
 
 
 def _square(arrays: Arrays, matrix: Any) -> Any:
@@ -207,7 +228,7 @@ def _square(arrays: Arrays, matrix: Any) -> Any:
 
 
 def _solution(
-    arrays: Arrays,
+    conditions: Conditions,
     matrix: Any,
     right: Any,
     structure: str,
@@ -216,6 +237,7 @@ def _solution(
     overwrite: tuple[bool, bool],
 ) -> Any:
     """x of ``matrix x = right``, or ``matrix.T x = right`` if `swapped`."""
+    arrays = conditions.arrays
     matrix, right = broadcast_batches(arrays, matrix, arrays.cast(right))
     if 0 in right.shape:
         return arrays.xp.zeros_like(right)
@@ -223,51 +245,80 @@ def _solution(
         structure = _structure(arrays, matrix)
     if structure == "diagonal":
         diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
-        return _divided(arrays, diagonal, right)
+        solution = _divided(arrays, diagonal, right)
+        conditions.tell_diagonal(diagonal)
+        return solution
     if structure in ("upper", "lower"):
-        zeros = arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1)
-        raise_singular(arrays, zeros)
-        return solve_triangular(
-            matrix,
-            right,
-            1 if swapped else 0,
-            structure == "lower",
-            overwrite_b=overwrite[1],
-            check_finite=False,
-        )
+        return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
     if structure in ("definite", "perhaps definite"):
         once = overwrite if structure == "definite" else (False, False)
-        solution, info = _definite_solution(arrays, matrix, right, low, once)
+        solution, info = _definite_solution(conditions, matrix, right, low, once)
         if structure == "definite":
             raise_singular(arrays, info)
         if structure == "definite" or not info:
             return solution
     matrix = _whole(arrays, matrix, structure, low)
-    solution, info = _general_solution(arrays, matrix, right, swapped, overwrite)
+    solution, info = _general_solution(conditions, matrix, right, swapped, overwrite)
     raise_singular(arrays, info)
     return solution
 
 
+def _triangular_solution(
+    conditions: Conditions, matrix: Any, right: Any, low: bool, swapped: bool, overwrite: bool
+) -> Any:
+    """The solution by substitution."""
+    arrays = conditions.arrays
+    raise_singular(arrays, arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1))
+
+    def solve(x: Any, trans: Trans, overwrite_b: bool = False) -> Any:
+        code = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}[trans]
+        return solve_triangular(matrix, x, code, low, overwrite_b=overwrite_b, check_finite=False)
+
+    if arrays.library.host:
+        conditions.tell_triangle(matrix, Uplo.LOWER if low else Uplo.UPPER)
+    elif conditions.wanted:
+        triangle = arrays.xp.tril(matrix) if low else arrays.xp.triu(matrix)
+        conditions.tell_solver(conditions.norms(triangle), solve, matrix)
+    return solve(right, Trans.TRANS if swapped else Trans.NO, overwrite)
+
+
 def _definite_solution(
-    arrays: Arrays, matrix: Any, right: Any, low: bool, overwrite: tuple[bool, bool]
+    conditions: Conditions, matrix: Any, right: Any, low: bool, overwrite: tuple[bool, bool]
 ) -> tuple[Any, Any]:
     """The solution by Cholesky factors, and info."""
+    arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
     if arrays.library.host:
-        out = _output(arrays, right, overwrite[1], matrix)
-        return solve_definite(matrix, right, arrays.dtype, Uplo.LOWER if low else Uplo.UPPER, out)
+        out, host_norms = _output(arrays, right, overwrite[1], matrix), one_norms(matrix, uplo)
+        given, others, estimates = _as_stacks(matrix), _as_stacks(right), InverseNorms()
+        solution, info = solve_definite(given, others, arrays.dtype, uplo, out, estimates)
+        conditions.tell(host_norms, estimates.found)
+        return solution.reshape(right.shape), info
+    norms = conditions.norms(_mirrored(arrays, matrix, low)) if conditions.wanted else None
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
+    conditions.tell_solver(norms, lambda x, _: lapack.potrs(factor, x, low)[0], factor)
     return lapack.potrs(factor, right, low, overwrite[1])[0], info
 
 
 def _general_solution(
-    arrays: Arrays, matrix: Any, right: Any, swapped: bool, overwrite: tuple[bool, bool]
+    conditions: Conditions, matrix: Any, right: Any, swapped: bool, overwrite: tuple[bool, bool]
 ) -> tuple[Any, Any]:
     """The solution by LU factors, and info."""
-    trans = Trans.TRANS if swapped else Trans.NO
+    arrays, trans = conditions.arrays, Trans.TRANS if swapped else Trans.NO
+    norms = conditions.norms(matrix)
     if arrays.library.host:
-        return solve_general(matrix, right, arrays.dtype, trans, _output(arrays, right, overwrite[1], matrix))
+        out, estimates = _output(arrays, right, overwrite[1], matrix), InverseNorms()
+        given, others = _as_stacks(matrix), _as_stacks(right)
+        solution, info = solve_general(given, others, arrays.dtype, trans, out, estimates)
+        conditions.tell(norms, estimates.found)
+        return solution.reshape(right.shape), info
     factors, pivots, info = lapack.getrf(matrix, overwrite[0])
+    conditions.tell_solver(norms, lambda x, op: lapack.getrs(factors, pivots, x, op)[0], factors)
     return lapack.getrs(factors, pivots, right, trans, overwrite[1])[0], info
+
+
+def _as_stacks(matrices: Any) -> Any:
+    """Host matrices with one leading dimension at most, in the order of the stack."""
+    return matrices if matrices.ndim <= 3 else matrices.reshape(-1, *matrices.shape[-2:])
 
 
 def _definite_inverse(arrays: Arrays, matrix: Any, low: bool, overwrite: bool) -> tuple[Any, Any]:

@@ -109,13 +109,14 @@ def test_host_matrices_visit_the_device_once(fake, stacked):
     a, b = (GENERAL, B[:, :1].astype("D")) if stacked else (GENERAL[0], B[:, :1].astype("D"))
     definite = DEFINITE if stacked else DEFINITE[0]
     column = np.linalg.solve(a, b)  # which is broadcast, and goes once
-    for found, expected, extra in [
-        (lambda: linalg.solve(a, b, assume_a="gen", check_finite=False), column, b.size),
-        (lambda: linalg.solve(definite, b, assume_a="pos"), np.linalg.solve(definite, b), b.size),
-        (lambda: linalg.inv(a), np.linalg.inv(a), 0),
-        (lambda: linalg.inv(definite, assume_a="pos"), np.linalg.inv(definite), 0),
+    probes = 12 * column.size  # vectors that are solved for to know the condition
+    for found, expected, extra, more in [
+        (lambda: linalg.solve(a, b, assume_a="gen", check_finite=False), column, b.size, probes),
+        (lambda: linalg.solve(definite, b, assume_a="pos"), np.linalg.solve(definite, b), b.size, probes),
+        (lambda: linalg.inv(a), np.linalg.inv(a), 0, 0),
+        (lambda: linalg.inv(definite, assume_a="pos"), np.linalg.inv(definite), 0, 0),
     ]:
         memory.copied = 0
         np.testing.assert_allclose(found(), expected, 1e-10, 1e-10)
-        assert memory.copied == a.size + extra
+        assert 0 <= memory.copied - a.size - extra <= more
         assert not memory.held
