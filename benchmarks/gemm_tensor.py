@@ -1,0 +1,213 @@
+"""SGEMM on tensor cores beside cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
+
+    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,ranks,parts,errors]
+
+Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
+each case. `parts` times packing, product and the guard by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import cupy
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend import call_cache
+from pyblasgpu.gpu import launch
+from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.routines import launch_list
+from pyblasgpu.testing.cublas import load
+
+SQUARES = (512, 1024, 2048, 4096, 8192, 16384)
+RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
+STAGES = (4, 5)  # beside the default
+PASSES = 5
+L2 = 2  # times that the operands of a pass exceed it
+
+
+def normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
+    made = cupy.random.RandomState(seed).standard_normal((cols, rows), dtype=np.float32)
+    return made.T  # column-major
+
+
+class Operands:
+    """Copies of A, B and C, used in turn."""
+
+    def __init__(self, m: int, n: int, k: int):
+        size = 4 * (m * k + k * n + m * n)
+        wanted = max(2, -(-L2 * cupy.cuda.Device().attributes["L2CacheSize"] // size))
+        fitting = max(1, int(0.4 * cupy.cuda.Device().mem_info[0]) // size)
+        self.sets = [
+            (normal(m, k, 1), normal(k, n, 2), cupy.empty((n, m), np.float32).T)
+            for _ in range(min(wanted, fitting, 32))
+        ]
+
+    def seconds(self, run: Callable[[Any, Any, Any], Any]) -> float:
+        """The median of a call."""
+        times = []
+        rounds = 1 if self.sets[0][2].size > 5000**2 else 4
+        for _ in range(PASSES + 1):
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            for _ in range(rounds):
+                for operands in self.sets:
+                    run(*operands)
+            stop.record()
+            stop.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3 / len(self.sets) / rounds)
+        return median(times[1:])
+
+
+def tensor(a: Any, b: Any, c: Any) -> None:
+    pyblasgpu.gemm(a, b, out=c, method="tensor")
+
+
+def by_fma(a: Any, b: Any, c: Any) -> None:
+    pyblasgpu.gemm(a, b, out=c)
+
+
+def compared(m: int, n: int, k: int) -> dict[str, Any]:
+    """Seconds of all three, TFLOP/s and the ratio to cuBLAS."""
+    operands, vendor = Operands(m, n, k), load()
+    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
+    with override("gemm_wgmma", GemmWgmma()):  # below the crossover too
+        ours = operands.seconds(tensor)
+    theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
+    fma = operands.seconds(by_fma)
+    work = 2 * m * n * k / 1e12
+    return {"m": m, "n": n, "k": k, "seconds": ours, "cublas": theirs, "fma": fma, "tflops": work / ours,
+            "cublas_tflops": work / theirs, "fma_tflops": work / fma, "ratio": theirs / ours,
+            "ratio_to_fma": fma / ours}  # fmt: skip
+
+
+def squares() -> Iterator[dict[str, Any]]:
+    return (compared(n, n, n) for n in SQUARES)
+
+
+def ranks() -> Iterator[dict[str, Any]]:
+    return (compared(*extents) for extents in RANKS)
+
+
+def parts() -> Iterator[dict[str, Any]]:
+    """Seconds of each launch of a call, by itself; and of the whole with other numbers of stages."""
+    for n in (1024, 4096, 8192):
+        operands = Operands(n, n, n)
+        yield {"n": n, "parts": launches(operands)}
+        for stages in STAGES:
+            with override("gemm_wgmma", GemmWgmma(stages=stages)):
+                seconds = operands.seconds(tensor)
+            yield {"n": n, "stages": stages, "seconds": seconds, "tflops": 2 * n**3 / 1e12 / seconds}
+
+
+def launches(operands: Operands) -> dict[str, float]:
+    """Seconds of the launches of a call, by kernel, with events between them."""
+    spent: dict[str, list] = {}
+    original = launch.LoadedKernel.launch
+
+    def timed(self, *arguments, **options):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        original(self, *arguments, **options)
+        stop.record()
+        spent.setdefault(self.source.name, []).append((start, stop))
+
+    def forget() -> None:
+        """Lists of launches hold the kernels' methods."""
+        launch_list.cache.clear()
+        call_cache.clear()
+
+    forget()
+    launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
+    try:
+        for _ in range(PASSES):
+            for each in operands.sets[:4]:
+                tensor(*each)
+    finally:
+        launch.LoadedKernel.launch = original  # type: ignore[method-assign]
+        forget()
+    cupy.cuda.Device().synchronize()
+    return {
+        name: median(cupy.cuda.get_elapsed_time(*events) / 1e3 for events in pairs)
+        for name, pairs in spent.items()
+    }
+
+
+def worst(a: cupy.ndarray, b: cupy.ndarray, c: cupy.ndarray) -> tuple[float, float]:
+    """Largest error over u |A||B|, and over the bound (k + 2) u |A||B|."""
+    rows = cupy.arange(0, a.shape[0], max(a.shape[0] // 512, 1))
+    wide, right = a[rows].astype(np.float64), b.astype(np.float64)
+    error = abs(c[rows] - wide @ right)
+    sizes = abs(wide) @ abs(right)
+    scaled = float(cupy.max(cupy.where(sizes > 0, error / cupy.where(sizes > 0, sizes, 1), 0))) * 2**24
+    return scaled, scaled / (a.shape[1] + 2)
+
+
+def hard(n: int) -> Iterator[tuple[str, cupy.ndarray, cupy.ndarray]]:
+    """Kinds of data, with their operands."""
+    a, b, rng = normal(n, n, 1), normal(n, n, 2), cupy.random.RandomState(3)
+    grade = cupy.float32(2) ** rng.randint(-12, 13, n).astype(np.float32)
+    yield "normal", a, b
+    yield "uniform", cupy.abs(a) % 1, cupy.abs(b) % 1
+    yield "graded_12", a * grade, b / grade[:, None]
+    yield "rows_of_any_size", a * (grade**2)[:, None], b
+    yield "wide", ((rng.random_sample((n, n)) - 0.5) * cupy.exp(4 * a)).astype(np.float32), b
+    yield "exponentials", cupy.exp(-a * a), cupy.exp(-b * b)
+    few = cupy.where(rng.random_sample((n, n)) < 1 / n**2, a * cupy.float32(1e-15), a)
+    yield "one_tiny", few, b
+
+
+def errors() -> Iterator[dict[str, Any]]:
+    """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
+    vendor = load()
+    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
+    for n in (1024, 4096):
+        for kind, a, b in hard(n):
+            a, b = cupy.asfortranarray(a), cupy.asfortranarray(b)
+            c = cupy.empty((n, n), np.float32, order="F")
+            tensor(a, b, c)
+            ours = worst(a, b, c)
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            tensor(a, b, c)
+            stop.record()
+            stop.synchronize()
+            vendor.gemm(1.0, a, b, 0.0, c)
+            theirs = worst(a, b, c)
+            yield {"n": n, "data": kind, "units": ours[0], "over_bound": ours[1], "cublas_units": theirs[0],
+                   "cublas_over_bound": theirs[1],
+                   "seconds": cupy.cuda.get_elapsed_time(start, stop) / 1e3}  # fmt: skip
+
+
+KINDS = {"squares": squares, "errors": errors, "ranks": ranks, "parts": parts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    found: dict[str, Any] = {"device": name}
+    begin = time.monotonic()
+    for kind in options.kinds.split(","):
+        for case in KINDS[kind]():
+            found.setdefault(kind, []).append(case)
+            (options.out / "gemm_tensor.json").write_text(json.dumps(found, indent=1) + "\n")
+            print(kind, case, flush=True)
+            if time.monotonic() - begin > options.seconds:
+                return
+
+
+if __name__ == "__main__":
+    main()

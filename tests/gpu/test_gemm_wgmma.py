@@ -1,0 +1,177 @@
+"""``gemm(..., method="tensor")`` on a Hopper card: exact on integers, within FP32's bound on any data."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.testing.cases import GemmCase
+from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.reference import exact_gemm, integers
+from pyblasgpu.types import DTYPES, Trans
+
+from .precompile import sources_of
+from .running import NAN, Placed, cupy, reals, same
+
+S = DTYPES["s"]
+SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001))
+TRANS = (Trans.NO, Trans.TRANS)
+
+
+@pytest.fixture(autouse=True)
+def on_hopper():
+    if current().cc != (9, 0):
+        pytest.skip("wgmma needs compute capability 9.0")
+    with override("gemm_wgmma", GemmWgmma()):  # small products too
+        yield
+
+
+def multiply(a, b, **options):
+    return pyblasgpu.gemm(a, b, method="tensor", **options)
+
+
+def warm() -> None:
+    """One call of each kernel: either depth of blocks, operands that lie in any way."""
+    for k, order_a, order_b in product((200, 300), "CF", "CF"):
+        a, b = cupy.ones((130, k), np.float32, order=order_a), cupy.ones((k, 130), np.float32, order=order_b)
+        multiply(a, b, out=cupy.empty((130, 130), np.float32, order="F"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compile_once) -> None:
+    if current().cc == (9, 0):
+        with override("gemm_wgmma", GemmWgmma()):
+            compile_once("gemm_wgmma", lambda: sources_of([warm]))
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_exact_on_integers(shape, aligned, order):
+    """All layouts, odd extents and strides; what must not be read is NaN, all around C is fenced."""
+    for number, (trans_a, trans_b) in enumerate(product(TRANS, TRANS)):
+        case = GemmCase(S, *shape, trans_a, trans_b, 2, (-1, 0)[number % 2])
+        rng = np.random.default_rng(number)
+        a, b, start = (integers(rng, each, S) for each in case.shapes)
+        expected = exact_gemm(case, a, b, start)
+        if case.beta == 0:
+            start[...] = NAN
+        out = Placed(start, order, aligned)
+        left, right = (Placed(x, "F", aligned).array for x in (a, b))
+        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 2, "beta": case.beta}
+        assert multiply(left, right, out=out.array, **options) is out.array
+        same(out.fetch(), expected, f"{case} {order}")
+        assert out.unharmed(), f"{case}: memory outside the result was written"
+
+
+def test_batches_and_a_shared_factor():
+    rng = np.random.default_rng(3)
+    a, b = integers(rng, (5, 200, 150), S), integers(rng, (150, 140), S)
+    same(multiply(cupy.asarray(a), cupy.asarray(b)).get(), a @ b, "a batch times a matrix")
+    same(multiply(cupy.asarray(b.T.copy()), cupy.asarray(a.swapaxes(1, 2).copy())).get(),
+         b.T @ a.swapaxes(1, 2), "a matrix times a batch")  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [256, 1024, 2048, 4096])
+def test_normal_data_are_within_the_bound(n):
+    a, b = reals(S, n, n, seed=1), reals(S, n, n, seed=2)
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, found) <= 0.5
+
+
+def graded(n: int, power: int) -> np.ndarray:
+    return np.float32(2) ** np.random.default_rng(7).integers(-power, power + 1, n).astype(np.float32)
+
+
+def barely(a, b):
+    """Sums of what pairs barely hold, beside large elements that meet zeros."""
+    a, b = ((np.sign(x) * np.float32(0.9) + x / 16) * np.float32(2.0**-28) for x in (a, b))
+    a[:, :2], b[:2] = (1, 0), [[0], [1]]
+    return a, b
+
+
+HARD = {
+    "barely": barely,
+    "graded_k_12": lambda a, b: (a * graded(a.shape[1], 12), b / graded(a.shape[1], 12)[:, None]),
+    "graded_k_40": lambda a, b: (a * graded(a.shape[1], 40), b / graded(a.shape[1], 40)[:, None]),
+    "rows_of_any_size": lambda a, b: (a * graded(a.shape[0], 40)[:, None], b),
+    "one_large_in_each_row": lambda a, b: (a + np.float32(1e18) * np.eye(*a.shape, dtype=np.float32), b),
+    "zero_blocks": lambda a, b: (np.where(np.arange(a.shape[1]) % 200 < 100, 0, a), b),
+    "cancellation": lambda a, b: (np.hstack([a[:, ::2], a[:, ::2]]), np.vstack([b[::2], -b[::2]])),
+    "wide": lambda a, b: (a * np.exp(4 * reals(S, *a.shape, seed=5)), b),
+    "subnormal": lambda a, b: (a * np.float32(1e-39), b),
+    "huge": lambda a, b: (a * np.float32(1e30), b * np.float32(1e-20)),
+    "exponentials": lambda a, b: (np.exp(-10 * a * a), np.exp(-10 * b * b)),
+    "few_tiny": lambda a, b: (np.where(reals(S, *a.shape, seed=6) > 3.5, a * np.float32(1e-12), a), b),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("k", [128, 1024])
+def test_hard_data_are_within_the_bound(kind, k):
+    a, b = HARD[kind](reals(S, 300, k, seed=1), reals(S, k, 260, seed=2))
+    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, found) <= 1
+
+
+def test_what_is_not_finite_reaches_what_depends_on_it():
+    a, b = reals(S, 400, 300), reals(S, 300, 350, seed=2)
+    a[201, 299], b[0, 17] = NAN, np.inf
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert np.isnan(found[201]).all() and np.isnan(found).sum() == 350
+    assert np.isinf(np.delete(found[:, 17], 201)).all() and np.isinf(found).sum() == 399
+
+
+def test_sums_keep_24_bits():
+    """What the error bound rests on: beside 1 the tensor core keeps 2^-23, from one step to the next too."""
+    k = 256
+    a, b = np.zeros((128, k), np.float32), np.zeros((k, 128), np.float32)
+    a[:, 0] = b[0] = 1
+    a[:, 1:64], b[1:64] = 2.0**-12, 2.0**-11
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert (found == np.float32(1 + 63 * 2.0**-23)).all()
+
+
+def test_exponents_of_subnormal_halves():
+    """Products of subnormal FP16 count as large as 2^-28: their sums are exact where 24 bits hold them."""
+    k = 256
+    a, b = np.zeros((128, k), np.float32), np.zeros((k, 128), np.float32)
+    a[:, 0], b[1] = 1, 1  # what scales the rows and columns
+    a[:, 2:64], b[2:64] = 15 * 2.0**-32, 15 * 2.0**-32
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert (found == np.float32(62 * 225 * 2.0**-64)).all()
+
+
+def test_the_same_bits_on_every_run():
+    a, b = (cupy.asarray(reals(S, 1500, 1500, seed=seed)) for seed in (1, 2))
+    a[3, 5] = 1e-20  # a tile for FMAs
+    results = [multiply(a, b) for _ in range(20)]
+    for stream in (cupy.cuda.Stream(non_blocking=True) for _ in range(3)):
+        with stream:
+            results += [multiply(a, b) for _ in range(3)]
+    cupy.cuda.Device().synchronize()
+    assert all(cupy.array_equal(result, results[0]) for result in results)
+
+
+def test_a_plan_computes_the_same():
+    a, b = (cupy.asarray(reals(S, 700, 700, seed=seed)) for seed in (1, 2))
+    expected, out = multiply(a, b), cupy.full((700, 700), NAN, np.float32)
+    plan = pyblasgpu.plan_gemm(a, b, out, method="tensor")
+    for _ in range(5):
+        out[...] = NAN
+        plan(a, b, out)
+        assert cupy.array_equal(out, expected)
+
+
+def test_a_large_product():
+    n = 8192
+    a, b = (cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32) for seed in (1, 2))
+    found = multiply(a, b)
+    assert gemm_error(1, a.get(), b.get(), 0, None, found.get()) <= 0.5
