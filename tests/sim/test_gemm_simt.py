@@ -12,8 +12,8 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common import tile_scheduler
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.epilogue import reals_read
 from pyblasgpu.kernels.gemm.form import Form, relative_conjugation
-from pyblasgpu.kernels.gemm.mainloop import reals_read
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.tuning.prune import candidates

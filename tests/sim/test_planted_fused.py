@@ -11,6 +11,7 @@ from pyblasgpu.types import Triangle
 from . import test_trsm_fused
 from .kernel_checks import diagonal_blocks, trmm_fused, trmm_non_finite, trsm_by_warps, trsm_fused, trsm_test
 from .planting import assert_caught, parameters
+from .test_trmm_fused import VECTORS_OF_T
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -35,6 +36,8 @@ DEFECTS = [
     ("gemm.trmm_fused", "(int32(0), here) if down", "(int32(0), int32(depth - 1)) if down", trmm_non_finite()),
     ("gemm.trmm_fused", "(here, int32(depth - 1))", "(int32(0), int32(depth - 1))", trmm_non_finite("z", Triangle.LOWER_RIGHT)),
     ("gemm.trmm_fused", "x[0] * y[0] - imaginary", "x[0] * y[0] + imaginary", trmm_non_finite("z")),
+    ("gemm.trmm_fused", "is_aligned(tri, c, ldt, ldc) if OF_A", "True if OF_A", trmm_fused("d", **VECTORS_OF_T)),
+    ("gemm.trmm_fused", "if non_finite or not vectors:", "if non_finite:", trmm_fused("d", **VECTORS_OF_T)),
     ("gemm.trsm_fused", "ready = load_acquire(flags, flag)", "ready = int32(passed + 1)", trsm_fused(order=90)),
     ("gemm.trsm_fused", "int32(empty + 1)", "int32(empty)", trsm_fused(order=90)),
     ("gemm.trsm_fused", "            if is_dry:", "            if False:",

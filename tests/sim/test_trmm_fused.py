@@ -25,6 +25,8 @@ from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
 
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
+#: Copies of a T on the left by vectors.
+VECTORS_OF_T = {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4}
 
 
 def config(letter="s", triangle=Triangle.LOWER_LEFT, by_rows=False, mma=False, **changes):
@@ -151,6 +153,13 @@ def test_odd_extents(triangle, order, others):
 @pytest.mark.parametrize("letter", "sz")
 def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
     check_not_finite(letter, triangle, what)
+
+
+@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
+@pytest.mark.parametrize("order", [44, 45])
+def test_vectors_where_t_is_aligned_for_them(order, triangle):
+    """T lies 4 apart from column to column beyond its order."""
+    check("d", triangle, order, **VECTORS_OF_T)
 
 
 @pytest.mark.parametrize("span", [16, 32, 256])

@@ -18,7 +18,7 @@ from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Triangle
 
 from .launching import run, strides
-from .test_trmm_fused import PIPELINES, config, operands
+from .test_trmm_fused import PIPELINES, VECTORS_OF_T, config, operands
 
 
 def shared(triangle):
@@ -130,6 +130,13 @@ def test_unit_and_conjugated(triangle, unit, conj):
 @pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
 def test_odd_extents(triangle, order, others):
     check("s", triangle, order, others)
+
+
+@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
+@pytest.mark.parametrize("order", [44, 45])
+def test_vectors_where_t_is_aligned_for_them(order, triangle):
+    """T lies 4 apart from column to column beyond its order."""
+    check("d", triangle, order, **VECTORS_OF_T)
 
 
 @pytest.mark.parametrize("span", [8, 32, 256])

@@ -1,4 +1,4 @@
-"""How a block of threads brings one stripe of A or B, BLK_K deep, into shared memory.
+"""One stripe of A or B, BLK_K deep: how it lies in memory and in shared memory, and what a thread brings.
 
 In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
 not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
@@ -10,18 +10,17 @@ row, with its padding and zeros where the matrix has ended: nothing is masked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx
 from ...types import Dtype
 from ..copy.packing import CBL
-from .packed_tile import RUN, packed_copier, packed_iterator, within_tile
+from .packed_tile import RUN, packed_iterator
 
-__all__ = ["RUN", "SmemTile", "l2_prefetcher", "loaders", "tile_iterator"]
+__all__ = ["RUN", "SmemTile", "l2_prefetcher", "tile_iterator"]
 
-SECTOR = 32  # bytes of memory that are brought at least
 LINE = 128  # bytes of memory that L2 is asked for at once
 
 
@@ -213,145 +212,3 @@ def l2_prefetcher(stripe: SmemTile, threads: int):
             line = int32(line + threads)
 
     return ask
-
-
-def loaders(stripe: SmemTile, stages: int, shared: bool) -> SimpleNamespace:
-    """``start(shared, staged, source, lead, t, extent, depth)``, ``start_edge`` (masked), ``finish``.
-
-    With one stage `start` loads into registers and ``finish(shared, staged, t)`` stores them; with more
-    it starts asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
-    the matrix from the stripe's first element on; what lies beyond them becomes zero.
-    """
-    skip_start, skip_finish = device_function(_skip_start), device_function(_skip_finish)
-    asynchronous = stages > 1
-    if not shared:
-        return SimpleNamespace(start=skip_start, start_edge=skip_start, finish=skip_finish)
-    if stripe.packed:
-        of_thread = within_tile(stripe, _register_loader(stripe, stripe.vec, masked=False))
-        return SimpleNamespace(
-            start=packed_copier(stripe) if asynchronous else of_thread,
-            start_edge=skip_start,
-            finish=skip_finish if asynchronous else _shared_storer(stripe),
-        )
-    return SimpleNamespace(
-        start=_by_alignment(stripe, asynchronous, masked=False),
-        start_edge=_by_alignment(stripe, asynchronous, masked=True),
-        finish=skip_finish if asynchronous else _shared_storer(stripe),
-    )
-
-
-def _by_alignment(stripe: SmemTile, asynchronous: bool, masked: bool):
-    """``start(...)`` by vectors where the source is aligned for them, else by single elements.
-
-    Asynchronous copies of doubles whose lines do not begin with sectors of memory are faster through the L1
-    cache, which those of single elements pass. The masks of loads into registers are those of elements.
-    """
-    size = stripe.dtype.itemsize
-    single = replace(stripe, vec=1, through_l1=stripe.through_l1 or (asynchronous and size == RUN))
-    if asynchronous:
-        vectors, elements = (_cp_async_copier(each, masked) for each in (stripe, single))
-    else:
-        vectors, elements = (_register_loader(stripe, width, masked) for width in (stripe.vec, 1))
-        if masked:
-            return elements
-    if single == stripe:
-        return vectors
-    aligned_bytes = SECTOR if asynchronous and stripe.dtype.real_size == 8 else stripe.load_bytes
-    ELEMENTS, is_aligned = aligned_bytes // size, ptx.is_aligned(aligned_bytes // stripe.dtype.real_size)
-    int32, opaque = ptx.types.int32, ptx.opaque
-
-    @device_function
-    def start(shared, staged, source, lead, t, extent, depth):
-        if is_aligned(source) and lead & (ELEMENTS - 1) == 0:
-            vectors(shared, staged, source, lead, t, extent, depth)
-        else:
-            # addresses made beforehand would take registers all the time
-            elements(shared, staged, source, opaque(lead), opaque(int32(t)), extent, depth)
-
-    return start
-
-
-def _skip_start(shared, staged, source, lead, t, extent, depth):
-    pass
-
-
-def _skip_finish(shared, staged, t):
-    pass
-
-
-def _cp_async_copier(stripe: SmemTile, masked: bool):
-    """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    copy = ptx.copy_async(stripe.load_bytes, stripe.cache_policy)
-    DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
-    PARTS = stripe.dtype.reals_per_element
-    LEAD, SIZE = stripe.lead * stripe.dtype.reals_per_element, stripe.dtype.itemsize
-    TRANSPOSES = stripe.transposes
-    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
-
-    @device_function
-    def start(shared, staged, source, lead, t, extent, depth):
-        # what is left of the matrix from this thread's first element on: compared with constants, it costs
-        # two registers, where each place would cost one
-        major, minor = t % DIM_X * VEC, t // DIM_X
-        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
-        majors, minors = int32(majors), int32(minors)
-        line = offset(source, (int64(minor) * lead + major) * PARTS)
-        place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
-        for y in range(STEPS_Y):
-            for x in range(STEPS_X):
-                along, across = x * DIM_X * VEC, y * DIM_Y
-                step = along * LEAD + across * PARTS if TRANSPOSES else across * LEAD + along * PARTS
-                valid = VEC
-                if masked:
-                    valid = min(max(majors - along, 0), VEC) if across < minors else 0
-                copy(shared, place + step, line, along * PARTS, int32(valid * SIZE))
-            line = offset(line, DIM_Y * lead * PARTS)
-
-    return start
-
-
-def _register_loader(stripe: SmemTile, width: int, masked: bool):
-    """Loads of `width` elements into registers, which are inside or outside as a whole."""
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    PARTS = stripe.dtype.reals_per_element
-    read = ptx.load_global(width * PARTS, stripe.read_only)
-    DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
-    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
-
-    @device_function
-    def start(shared, staged, source, lead, t, extent, depth):
-        major, minor = t % DIM_X * VEC, t // DIM_X
-        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
-        majors, minors = int32(majors), int32(minors)
-        line = offset(source, (int64(minor) * lead + major) * PARTS)
-        for y in range(STEPS_Y):
-            for x in range(STEPS_X):
-                along, across = x * DIM_X * VEC, y * DIM_Y
-                for first in range(along, along + VEC, width):
-                    ok = (first < majors) & (across < minors) if masked else True
-                    read(staged, ((y * STEPS_X + x) * VEC + first - along) * PARTS, line, first * PARTS, ok)
-            line = offset(line, DIM_Y * lead * PARTS)
-
-    return start
-
-
-def _shared_storer(stripe: SmemTile):
-    """Registers to shared memory, transposed or not."""
-    PARTS = stripe.dtype.reals_per_element
-    DIM_X, DIM_Y, VEC, TRANSPOSES = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.transposes
-    LEAD = stripe.lead * PARTS
-    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
-    PIECES, PIECE = (VEC, PARTS) if TRANSPOSES else (1, VEC * PARTS)
-    write = ptx.store_shared(PIECE)
-
-    @device_function
-    def finish(shared, staged, t):
-        for y in range(STEPS_Y):
-            for x in range(STEPS_X):
-                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
-                place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
-                for piece in range(PIECES):
-                    write(shared, place + piece * LEAD, staged, ((y * STEPS_X + x) * PIECES + piece) * PIECE)
-
-    return finish

@@ -188,12 +188,13 @@ def exact_division_solver(facts: Dtype, row: int, conj: bool = False):
     """
     PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
     real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, divider(facts)
+    int32, opaque = ptx.types.int32, ptx.opaque
 
     @device_function
     def substitute(panel, matrix, row_step, col_step, n, unit):
         for j in range(n):
             x, at = j * row, j * (row_step + col_step) * PARTS
-            if not unit:
+            if opaque(int32(unit)) == 0:  # one loop, not one for each
                 divide(panel, x, matrix[at], real(CONJ) * matrix[at + PARTS - 1])
             for i in range(j + 1, n):
                 t, y = (j * col_step + i * row_step) * PARTS, i * row
@@ -231,10 +232,18 @@ def column_writer(parts: int, n: int, row: int):
     return write
 
 
-def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, col: int | None = None):
+def panel_writer(
+    parts: int,
+    n: int,
+    columns: int,
+    row: int,
+    threads: int,
+    col: int | None = None,
+    by_rows: bool | None = None,
+):
     """``write(b, panel, row_stride, col_stride, t, rows, cols, sign)``: the panel back to B by so many
     threads, neighbours to neighbours in memory, imaginary parts times `sign`. Its columns lie `col` reals
-    apart, by default `parts`.
+    apart, by default `parts`. Rows of B are neighbours, or columns; by default the strides tell.
     """
     col = col or parts
     int32, opaque, store = ptx.types.int32, ptx.opaque, ptx.store_global
@@ -258,6 +267,8 @@ def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, col: 
 
         return write
 
+    if by_rows is not None:
+        return writer(by_rows)
     along_rows, along_cols = writer(True), writer(False)
 
     @device_function

@@ -18,7 +18,7 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
 from ..common.substitution import exact_division_solver, inverter, panel_writer, quotient, steps
 from .config import GemmConfig
-from .mainloop import Product
+from .product import Product
 from .trmm_fused import tile_orders
 from .warp_substitution import group_solver, row_lead, sharing
 
@@ -280,7 +280,7 @@ def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     facts, int64, real = config.dtype_facts, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     extents = [(places.count, places.unknown), (places.sides, places.side)]
     (rows, row), (cols, col) = extents if of_a else extents[::-1]
-    write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, col)
+    write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, col, by_rows=True)
 
     @device_function
     def write_stripe(c, panel, ldc, t, extent, sides):

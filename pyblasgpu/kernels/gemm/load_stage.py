@@ -1,6 +1,9 @@
-"""How the stripes of a stage come from memory: masked at edges or not."""
+"""How the stripes of a stage come from memory: by vectors or by single elements, masked at edges or not."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
 
 from ...gpu.backend import device_function, ptx
 from .config import GemmConfig
@@ -8,13 +11,43 @@ from .config import GemmConfig
 __all__ = ["load_stage"]
 
 
-def load_stage(config: GemmConfig, load_a, load_b):
-    """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
+def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamespace) -> SimpleNamespace:
+    """``start(vectors, ...)``: begin to bring the next stripes, by `vectors` or by single elements; nothing
+    comes where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` tells for all stripes of two matrices
+    whether they may come by vectors.
+
+    ``twice(loop)`` makes of a factory ``loop(start)`` the loops by vectors and by elements: the compiler
+    orders one that does both worse. They are the same where there is `ONE_WAY`.
+    """
+    ONE_WAY = load_a.ONE_WAY and load_b.ONE_WAY
+    a_is_aligned, b_is_aligned = load_a.is_aligned, load_b.is_aligned
+    by_vectors = _starter(config, load_a.vectors, load_a.vectors_edge, load_b.vectors, load_b.vectors_edge)
+    by_elements = _starter(
+        config, load_a.elements, load_a.elements_edge, load_b.elements, load_b.elements_edge
+    )
+
+    @device_function
+    def is_aligned(a, b, lda, ldb):
+        return a_is_aligned(a, lda) & b_is_aligned(b, ldb)
+
+    @device_function
+    def start(vectors, shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth):
+        if ONE_WAY or vectors:
+            by_vectors(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth)
+        else:
+            by_elements(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth)
+
+    def twice(loop: Callable) -> tuple:
+        first = loop(by_vectors)
+        return first, first if ONE_WAY else loop(by_elements)
+
+    return SimpleNamespace(start=start, is_aligned=is_aligned, twice=twice, ONE_WAY=ONE_WAY)
+
+
+def _starter(config: GemmConfig, start_a: Callable, edge_a: Callable, start_b: Callable, edge_b: Callable):
+    """``start(...)`` by these copies of whole stripes and of stripes at an edge."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    B_STRIPE = config.place_b
-    start_a, start_a_edge = load_a.start, load_a.start_edge
-    start_b, start_b_edge = load_b.start, load_b.start_edge
-    commit, offset = ptx.commit_async, ptx.offset
+    B_STRIPE, commit, offset = config.place_b, ptx.commit_async, ptx.offset
     if config.packed:  # the last stripes and tiles are whole, too
         BLK_M = BLK_N = BLK_K = 1
 
@@ -24,8 +57,8 @@ def load_stage(config: GemmConfig, load_a, load_b):
             start_a(shared, staged_a, a, lda, t, rows, depth)
             start_b(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
         elif depth > 0:
-            start_a_edge(shared, staged_a, a, lda, t, rows, depth)
-            start_b_edge(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
+            edge_a(shared, staged_a, a, lda, t, rows, depth)
+            edge_b(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
         if STAGES > 1:
             commit()
 

@@ -21,7 +21,7 @@ from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
 from ...types import Triangle
 from .config import GemmConfig
 from .form import Form
-from .mainloop import Product
+from .product import Product
 from .source import kernel_source, plain_kernels
 
 __all__ = ["STEM", "GemmMma", "plain_sources", "source"]

@@ -16,7 +16,9 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
-from .mainloop import Product, epilogue, mainloop, reals_read
+from .epilogue import epilogue, reals_read
+from .mainloop import mainloop
+from .product import Product
 
 __all__ = ["build", "under_way"]
 
@@ -219,7 +221,8 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
     STAGE = config.stage_reals
 
     load, zero = product.load, ptx.fill(ACC)
-    start, run_mainloop = mainloop(config, product, *_stripes(config))
+    loop = mainloop(config, product, *_stripes(config))
+    start, is_aligned, run_mainloop = loop.start, loop.is_aligned, loop.run
     (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
     finish = _finisher(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
@@ -246,7 +249,8 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
         grid_dependency_wait()
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
-            start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            into, vectors = offset(shared, stage * STAGE), is_aligned(pa, pb, lda, ldb)
+            start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             ahead = advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
         if PREFETCH:
             wait()
@@ -262,8 +266,9 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = ahead
                 together = min(left, more) if more > 0 else left
+                vectors, given, tile = is_aligned(pa, pb, lda, ldb), (a, b, lda, ldb), (rows, cols)
                 (pa, pb, depth), reading = run_mainloop(
-                    together, (pa, pb, depth), reading, shared, registers, (a, b, lda, ldb), (rows, cols), t
+                    vectors, together, (pa, pb, depth), reading, shared, registers, given, tile, t
                 )
                 left = int32(left - together)
                 if more == together:

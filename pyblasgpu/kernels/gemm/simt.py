@@ -21,7 +21,7 @@ from ..common.smem_tile import SmemTile
 from ..copy.packing import ROW
 from .config import GemmConfig
 from .form import Form
-from .mainloop import Product
+from .product import Product
 from .source import kernel_source, plain_kernels
 
 __all__ = ["STEM", "GemmSimt", "plain_sources", "product_of", "source"]

@@ -8,9 +8,9 @@ from typing import Any
 from ...gpu.compile import KernelSource
 from ...types import Triangle, Uplo
 from .form import Form
-from .mainloop import Product
 from .mainloop import build as build_ordinary
 from .persistent import build as build_persistent
+from .product import Product
 from .trmm_fused import build as build_in_place
 from .trmm_fused import check as check_in_place
 from .trsm_fused import build as build_solving

@@ -25,9 +25,11 @@ from ..common.options import UPPER
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
-from .mainloop import Product, epilogue, mainloop, reals_read
+from .epilogue import epilogue, reals_read
+from .mainloop import mainloop
+from .product import Product
 
-__all__ = ["build", "check", "operands_of", "operands_of_tile", "tile_counts", "tile_orders"]
+__all__ = ["alignment_of", "build", "check", "operands_of", "operands_of_tile", "tile_counts", "tile_orders"]
 
 #: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
@@ -96,6 +98,17 @@ def operands_of_tile(operands: Callable):
         return pa, pb, lda, ldb, rows, cols, depth
 
     return of_tile
+
+
+def alignment_of(triangle: Triangle, is_aligned: Callable):
+    """``is_aligned(tri, c, ldt, ldc)`` of what is true of the kernel's A and B."""
+    OF_A = triangle.on_left
+
+    @device_function
+    def both_are_aligned(tri, c, ldt, ldc):
+        return is_aligned(tri, c, ldt, ldc) if OF_A else is_aligned(c, tri, ldc, ldt)
+
+    return both_are_aligned
 
 
 def _pointers(config: GemmConfig, triangle: Triangle):
@@ -244,9 +257,13 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
     load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
     begin, advance, operands = _pointers(config, triangle)
-    start, run_mainloop = mainloop(config, product, operands_of_tile(operands), advance)
+    loop = mainloop(config, product, operands_of_tile(operands), advance)
+    start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
     is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
-    finish, wait = _finisher(config, product, triangle, run_mainloop), ptx.wait_async(STAGES - 2)
+    finish, finish_elements = (
+        _finisher(config, product, triangle, run) for run in (loop.by_vectors, loop.by_elements)
+    )
+    wait = ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
@@ -267,6 +284,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         given, grid = (tri, c, ldt, ldc), (level, levels, strip, strips)
         tile = (first, down), own, count, rows, cols
+        vectors = is_aligned(tri, c, ldt, ldc)  # the copy of the diagonal blocks always is
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
@@ -280,7 +298,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         grid_dependency_wait()
         for stage in range(STAGES - 1):
             pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
-            start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            into = offset(shared, stage * STAGE)
+            start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             ahead = advance(ahead, given, tile)
         if PREFETCH:
             wait()
@@ -289,12 +308,16 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
         # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
         # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
-        ahead, reading = run_mainloop(own, ahead, int32(0), shared, registers, given, tile, t)
-        if cuda.syncthreads_or(is_non_finite(acc, x)):
+        ahead, reading = run_mainloop(vectors, own, ahead, int32(0), shared, registers, given, tile, t)
+        non_finite = cuda.syncthreads_or(is_non_finite(acc, x)) != 0
+        if non_finite:
             again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols, down)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
-            finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
+        if non_finite or not vectors:
+            finish_elements(
+                ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i
+            )
         else:
             finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
 

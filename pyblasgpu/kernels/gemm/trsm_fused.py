@@ -23,8 +23,9 @@ from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
 from .diagonal_solve import room, solving
-from .mainloop import Product, mainloop, mma_k_block
-from .trmm_fused import operands_of, operands_of_tile, tile_orders
+from .mainloop import mainloop, mma_k_block
+from .product import Product
+from .trmm_fused import alignment_of, operands_of, operands_of_tile, tile_orders
 
 __all__ = ["APART", "build", "shared_bytes"]
 
@@ -109,7 +110,7 @@ def _flag_poller(config: GemmConfig):
 
 
 def _pipeline_filler(config: GemmConfig, start, advance, operands):
-    """``fill_pipeline(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready`
+    """``fill_pipeline(vectors, empty, ready, ahead, ...)``: begin to bring those stripes that are `ready`
     into the stages that are `empty`, the last ones before the one that is read next; what is
     ahead then, and how many stages are empty still.
 
@@ -118,7 +119,7 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
 
     @device_function
-    def fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t):
+    def fill_pipeline(vectors, empty, ready, ahead, reading, shared, given, tile, old, t):
         _, own, stripes, rows, cols = tile
         _, _, _, ldc = given
         most = int32(ready - ahead[4] if ready < stripes - own else STAGES)
@@ -128,7 +129,8 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
         for i in range(empty):
             into = int32(into if into < STAGES else into - STAGES)
             pa, pb, lda, ldb, depth = operands(ahead, stripes if i < most else int32(0), ldc)
-            start(offset(shared, into * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            stage = offset(shared, into * STAGE)
+            start(vectors, stage, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             if i < most:
                 ahead = advance(ahead, given, tile)
             into = int32(into + 1)
@@ -151,7 +153,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, operands = _pointers(config, triangle)
-    start, run_mainloop = mainloop(config, product, operands_of_tile(operands), advance)
+    loop = mainloop(config, product, operands_of_tile(operands), advance)
+    start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj), mma_k_block(config, product)
     COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
@@ -185,7 +188,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         count = int32(index * PER if DOWN else stripes - index * PER - own)
         ahead = begin(tri, c, first, other, 0 if DOWN else (stripes - 1) * BLK_K, order, ldt, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        flag, board = int32(strip * FLAG), offset(shared, BOARD)
+        flag, board, vectors = int32(strip * FLAG), offset(shared, BOARD), is_aligned(tri, c, ldt, ldc)
         given, tile = (tri, c, ldt, ldc), (first, own, int32(count + own), rows, cols)
 
         # (2) zero the accumulators
@@ -207,7 +210,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
         if count > 0:
             ready = poll_flag(flags, flag, ahead[4], False, board, t)
-        ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
+        ahead, empty = fill_pipeline(vectors, empty, ready, ahead, reading, shared, given, tile, old, t)
         is_dry = True  # no stage has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unit = options & UNIT != 0
@@ -220,7 +223,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
                 ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
                 ready = poll_flag(flags, flag, ahead[4], empty == STAGES - 1, board, t)
             is_dry = is_dry or empty == STAGES - 1
-            ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
+            ahead, empty = fill_pipeline(vectors, empty, ready, ahead, reading, shared, given, tile, old, t)
             if is_dry:
                 if PREFETCH:
                     wait()
@@ -233,7 +236,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
             elif ahead[4] < count:
                 run = int32(ready - ahead[4])
             here = first, own, int32(0 if drains else count + own), rows, cols
-            after, reading = run_mainloop(run, ahead, reading, shared, registers, given, here, t)
+            after, reading = run_mainloop(vectors, run, ahead, reading, shared, registers, given, here, t)
             if not drains:
                 ahead = after
             left = int32(left - run)
@@ -246,7 +249,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
             here = offset(shared, reading * STAGE)
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             pa, pb, lda, ldb, depth = operands(ahead, count + own, ldc)
-            start(into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             ahead = advance(ahead, given, tile)
             reading = int32(reading + 1 if reading < STAGES - 1 else 0)
 

@@ -1,0 +1,137 @@
+"""How a block's sums go to C: scaled, added to what is there, whole tiles by vectors, edges by elements."""
+
+from __future__ import annotations
+
+from ...gpu.backend import device_function, ptx, unrolled
+from ..common.options import CONJUGATE, HERMITIAN
+from ..common.region import contains, contains_tile
+from .config import GemmConfig
+from .product import Product
+
+__all__ = ["epilogue", "reals_read"]
+
+READ_AHEAD = 16  # reals of C that a thread reads before it writes any
+READ_AHEAD_PERSISTENT = 8
+
+
+def epilogue(config: GemmConfig, product: Product, triangular: bool = False):
+    """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
+    `options` tell which triangle of C is meant, if the kernel is `triangular`, and whether acc is conjugated.
+
+    What lies beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is
+    written without asking for each element, by vectors where C is aligned for them.
+    """
+    BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
+    real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
+    overwrite, update = (_writer(config, product, reads_c, RUN, triangular) for reads_c in (False, True))
+    overwrite_edge, update_edge = (
+        _writer(config, product, reads_c, 0, triangular) for reads_c in (False, True)
+    )
+    is_covered = contains_tile(BLK_M, BLK_N, triangular)
+
+    @device_function
+    def write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
+        # alpha conj(acc) is the sum of other products with the same alpha: the sign goes with alpha
+        sign = real(-1) if options & CONJUGATE else real(1)
+        scalars = alpha, alpha_i, sign * alpha, sign * alpha_i, beta, beta_i
+        # the branches stand outside the unrolled columns
+        reads_c = (beta != real(0)) | (beta_i != real(0))
+        if rows >= BLK_M and cols >= BLK_N and is_covered(shift, options) and aligned(c) and ldc % RUN == 0:
+            if reads_c:
+                update(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
+            else:
+                overwrite(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
+        elif reads_c:
+            update_edge(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
+        else:
+            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
+
+    return write
+
+
+def reals_read(config: GemmConfig, run: int, triangular: bool = False) -> int:
+    """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
+
+    A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
+    block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
+    masks of a triangle, there are none to spare.
+    """
+    width = max(run, 1) * config.dtype_facts.reals_per_element
+    ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
+    if run == 0 and (config.persistent or triangular):
+        ahead = width
+    most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
+    return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
+
+
+def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, triangular: bool):
+    """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
+    edges or the triangle.
+    """
+    PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
+    EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
+    MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular, contains(triangular)
+    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
+    int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
+    row_of, col_of = product.row, product.col
+    read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
+
+    @device_function
+    def place(vector, t):
+        return row_of(vector % VECTORS * RUN, t), col_of(vector // VECTORS, t)
+
+    @device_function
+    def is_there(row, col, rows, cols, shift, options):
+        return (row < rows) & (col < cols) & in_region(row, col, shift, options) if EDGE else True
+
+    @device_function
+    def is_real(row, col, shift, options):
+        """Whether it is on a Hermitian diagonal."""
+        return (options & HERMITIAN != 0) & (row + shift == col) if MAY_BE_REAL else False
+
+    @device_function
+    def fetch(i, first, c, old, ldc, t, rows, cols, shift, options):
+        row, col = place(first + i, t)
+        ok = is_there(row, col, rows, cols, shift, options)
+        read(old, i * WIDTH, c, (int64(col) * ldc + row) * PARTS, ok)
+        if MAY_BE_REAL and is_real(row, col, shift, options):
+            old[i * WIDTH + 1] = real(0)
+
+    @device_function
+    def scale(i, x, y, acc, old, scalars):
+        alpha, alpha_i, signed, signed_i, beta, beta_i = scalars
+        x, y = x + i * PARTS, y + i * PARTS
+        if COMPLEX:
+            re = alpha * acc[x] - signed_i * acc[x + 1]
+            im = signed * acc[x + 1] + alpha_i * acc[x]
+            if reads_c:
+                re += beta * old[y] - beta_i * old[y + 1]
+                im += beta * old[y + 1] + beta_i * old[y]
+            acc[x], acc[x + 1] = re, im
+        else:
+            re = alpha * acc[x]
+            if reads_c:
+                re += beta * old[y]
+            acc[x] = re
+
+    scale_run = unrolled(RUN, scale)
+
+    @device_function
+    def put(i, first, c, acc, old, ldc, t, rows, cols, shift, options, scalars):
+        row, col = place(first + i, t)
+        x = (first + i) * WIDTH
+        scale_run(0, x, i * WIDTH, acc, old, scalars)
+        if MAY_BE_REAL and is_real(row, col, shift, options):
+            acc[x + 1] = real(0)
+        store(c, (int64(col) * ldc + row) * PARTS, acc, x, is_there(row, col, rows, cols, shift, options))
+
+    fetch_all, put_all = unrolled(TOGETHER, fetch), unrolled(TOGETHER, put)
+
+    @device_function
+    def write(group, c, acc, old, ldc, t, rows, cols, shift, options, scalars):
+        first = group * TOGETHER
+        if reads_c:
+            fetch_all(0, first, c, old, ldc, t, rows, cols, shift, options)
+        put_all(0, first, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
+
+    return unrolled(VECTORS * config.THR_N // TOGETHER, write)
