@@ -6,6 +6,7 @@ any size; only the kernels themselves do not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from pyblasgpu.kernels.common.options import (
     CONJUGATE,
     HERMITIAN,
     MIRRORED,
+    SLICES_BIT,
     STRICT,
     TRIANGLE,
     UNIT,
@@ -160,8 +162,7 @@ class FakeKernel:
     def _solve_at_once(self, grid, pointers, numbers, alpha):
         """`trsm_fused`: T X = alpha C, or X T = alpha C, in place."""
         (m, n, options, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
-        triangle = self.flags["triangle"]
-        uplo, of = triangle.uplo, "a" if triangle.on_left else "b"
+        uplo, of = self._region(options).uplo, "a" if self.flags["triangle"].on_left else "b"
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
@@ -222,7 +223,8 @@ class FakeKernel:
 
     def split_k_reduce(self, grid, pointers, numbers, alpha, beta):
         m, n, count, options, lead, ldc, step = numbers
-        assert grid == (self.source.config.grid(lead, n), 1, 1)
+        config = replace(self.source.config, SLICES=options >> SLICES_BIT)
+        assert grid == (config.grid(lead, n), 1, 1)
         # it reads 16 bytes at a time, whole columns and what lies between them
         assert not any(stride * self.dtype.itemsize % 16 for stride in (lead, step)) and pointers[0] % 16 == 0
         assert pointers[1] % self.dtype.itemsize == 0 and m <= lead and n * lead <= step

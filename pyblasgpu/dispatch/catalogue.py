@@ -17,9 +17,9 @@ from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
-from ..types import DTYPES, Triangle
+from ..types import DTYPES
 from . import leaf, tuned_files
-from .serving import PACKED, PACKED_3M, TRMM_LEFT, TRMM_RIGHT, Kind, kinds, serving, variant_of
+from .serving import PACKED, PACKED_3M, TRIANGLES, Kind, kinds, serving, variant_of
 from .trsm_fused import serving_trsm
 
 __all__ = ["kernels", "source_of"]
@@ -69,10 +69,8 @@ def _products(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]
 def _of_kind(kind: Kind, config: Any) -> Iterator[KernelSource]:
     """The kernels that the kind may need of a Config."""
     source = family_of(config.STEM).source
-    if kind.use in (TRMM_LEFT, TRMM_RIGHT):
-        for triangle in Triangle:
-            if triangle.on_left == (kind.use == TRMM_LEFT):
-                yield source(config, conj=kind.conj, triangle=triangle)
+    if kind.use in TRIANGLES:
+        yield source(config, conj=kind.conj, triangle=TRIANGLES[kind.use])
     else:
         yield source(config, Form.TRIANGLE if kind.triangular else Form.ALL, kind.conj)
 
@@ -87,13 +85,10 @@ def _packing(config: Any) -> Iterator[KernelSource]:
 
 
 def _fused_trsms(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]:
-    on_left = T_LAYOUTS[layout].triangle.on_left
+    triangle = T_LAYOUTS[layout].triangle
     for conj in {False, DTYPES[dtype].is_complex}:
         for config in serving_trsm(DTYPES[dtype], layout, device, conj):
-            for triangle in Triangle:
-                if triangle.on_left == on_left:
-                    source = family_of(config.STEM).source
-                    yield source(config, conj=conj, triangle=triangle, solved=True)
+            yield family_of(config.STEM).source(config, conj=conj, triangle=triangle, solved=True)
 
 
 def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:

@@ -254,7 +254,8 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
     chosen = select(
         split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
     ).config
-    config, options = chosen.serving(count), options_of(product.region)
+    config = chosen.serving(count)
+    options = config.options(product.region)
 
     def integers(first: Operand, c: Operand) -> tuple:
         return c.rows, c.cols, count, options, first.col_stride, c.col_stride, first.batch_stride

@@ -16,7 +16,7 @@ from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
-from ..types import Diag, Side
+from ..types import Diag, Region, Side
 from .launch_list import LaunchList
 from .triangular import FusedOperands, Leaf, TriangularSystem, fused_operands, schedule
 
@@ -65,6 +65,6 @@ def emit(
     config, lead = choice.config, operands.lead
     launches.choices.append(choice)
     kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=True)
-    options = options_of(unit=diag is Diag.UNIT)
+    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
     launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, lead, c.col_stride), (alpha,))

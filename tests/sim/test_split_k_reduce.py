@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.copy import split_k_reduce
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce, cut
 from pyblasgpu.testing.reference import fenced, integers
@@ -28,7 +27,7 @@ def check(
     expected = alpha * values.sum(axis=0) + (beta * old if beta else 0)
     expected, old = in_region(region, expected, old if beta else np.full_like(old, np.nan))
     c, unharmed = fenced(old, "F")
-    integers_ = (m, n, partials, options_of(region), lead, strides(c)[1], lead * n)
+    integers_ = (m, n, partials, config.options(region), lead, strides(c)[1], lead * n)
     run(kernels.source(config), config.grid(lead, n), (p, c), integers_, (alpha, beta))
     assert np.array_equal(c, expected)
     assert unharmed()
@@ -66,7 +65,8 @@ def test_infinities_and_nans_stay_where_they_are():
     p = np.ones((3, 4, 8), np.float32)
     p[1, 2, 3], p[2, 0, 0] = np.nan, np.inf
     c, config = np.zeros((8, 4), np.float32, order="F"), SplitKReduce(dtype="s", DIM=32, SLICES=4, UNROLL=2)
-    run(split_k_reduce.source(config), config.grid(8, 4), (p, c), (8, 4, 3, 0, 8, 8, 32), (1.0, 0.0))
+    numbers = 8, 4, 3, config.options(Region.ALL), 8, 8, 32
+    run(split_k_reduce.source(config), config.grid(8, 4), (p, c), numbers, (1.0, 0.0))
     assert np.isnan(c[3, 2]) and np.isinf(c[0, 0])
     assert (c == 3).sum() == 30
 
@@ -84,7 +84,8 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
             expected += region
         c = np.zeros((32, 1), np.float32, order="F")
         config = SplitKReduce(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
-        run(split_k_reduce.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 0, 32, 32, 32), (1.0, 0.0))
+        numbers = 32, 1, 11, config.options(Region.ALL), 32, 32, 32
+        run(split_k_reduce.source(config), config.grid(32, 1), (p, c), numbers, (1.0, 0.0))
         assert np.array_equal(c[:, 0], expected)
 
 

@@ -15,7 +15,7 @@ from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
 from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
 from pyblasgpu.kernels.gemm.warp_substitution import sharing
 from pyblasgpu.testing.reference import fenced
-from pyblasgpu.types import DTYPES, Triangle
+from pyblasgpu.types import DTYPES, Region, Triangle
 
 from .launching import run, strides
 from .test_trmm_fused import PIPELINES, VECTORS_OF_T, config, operands
@@ -34,7 +34,8 @@ def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False
     flags = np.zeros(-(-(n if of_a else m) // free) * trsm_fused.APART // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     source = kernels.source(tile, conj=conj, triangle=triangle, solved=True)
-    run(source, tile.grid(m, n), (t, c, flags), (m, n, options_of(unit=unit), lead, strides(c)[1]), (alpha,))
+    options = options_of(Region.of(triangle.uplo), unit=unit)
+    run(source, tile.grid(m, n), (t, c, flags), (m, n, options, lead, strides(c)[1]), (alpha,))
     assert not flags.any()
 
 

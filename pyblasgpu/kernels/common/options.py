@@ -13,6 +13,7 @@ __all__ = [
     "HERMITIAN",
     "MIRRORED",
     "RASTER_BIT",
+    "SLICES_BIT",
     "STRICT",
     "TRIANGLE",
     "UNIT",
@@ -24,6 +25,8 @@ __all__ = [
 TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
 #: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
+#: From this bit on stand the slices of `split_k_reduce`.
+SLICES_BIT = 16
 
 
 def options_of(

@@ -3,7 +3,8 @@
 A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into chunks;
 one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
 in the same order: a slice of a block's threads sums neighbouring partials, then the slices' sums are added.
-Of a triangle what is beyond it is not read, but for what shares 16 bytes with it.
+Of a triangle what is beyond it is not read, but for what shares 16 bytes with it. How many slices there are
+is told at run time: one kernel serves any number of partials.
 
 The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
 in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading stride.
@@ -11,7 +12,6 @@ in memory by 16 bytes a thread whatever the shape; C is written element by eleme
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -19,11 +19,11 @@ from typing import ClassVar, Self
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
-from ..common.options import HERMITIAN
+from ...types import DTYPES, Dtype, Region
+from ..common.options import HERMITIAN, SLICES_BIT, options_of
 from ..common.region import contains, intersects
 
-__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "plain_sources", "source"]
+__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "source"]
 
 STEM = "split_k_reduce"
 LOAD = 16  # bytes of one load
@@ -41,7 +41,7 @@ class SplitKReduce:
     DIM : int
         Threads of a block.
     SLICES : int
-        Groups of threads that share the partials of the same elements.
+        Groups of threads that share the partials of the same elements: of a launch, not of its kernel.
     UNROLL : int
         Partials that a thread reads at a time.
     """
@@ -95,6 +95,10 @@ class SplitKReduce:
             slices //= 2
         return replace(self, SLICES=slices)
 
+    def options(self, region: Region) -> int:
+        """What the kernel is told: which part of C is meant, and the slices."""
+        return options_of(region) | self.SLICES << SLICES_BIT
+
     def grid(self, lead: int, cols: int) -> int:
         """Blocks for partials of `cols` columns that lie `lead` elements apart."""
         return -(-lead * cols // self.TILE)
@@ -113,18 +117,13 @@ def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
 def source(config: SplitKReduce) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to P and C; int32 m, n, the number of partials, and options
-    (`kernels.common.options`: all of C, or which triangle); int64 leading stride of P (a multiple of 16
+    Its parameters are pointers to P and C; int32 m, n, the number of partials, and
+    ``config.options(region)``; int64 leading stride of P (a multiple of 16
     bytes), of C, and from one partial to the next (elements); alpha and beta (real, imaginary part). Grid: x
     ``config.grid(leading stride of P, n)``.
     """
+    config = replace(config, SLICES=1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: SplitKReduce) -> Iterator[KernelSource]:
-    """The kernels for all numbers of partials."""
-    partials = (1 << power for power in range(1, 10))
-    return (source(each) for each in dict.fromkeys(config.serving(count) for count in partials))
 
 
 def _adder(facts: Dtype, UNROLL: int):
@@ -182,9 +181,9 @@ def _build(config: SplitKReduce):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
-    LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
-    grid_dependency_wait = ptx.grid_dependency_wait
+    DIM, VEC, UNROLL = config.DIM, config.VEC, config.UNROLL
+    WIDTH, AHEAD = VEC * PARTS, UNROLL * VEC * PARTS
+    grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
     in_region, needed, write = contains(), intersects(VEC, 1), _writer(facts)
 
@@ -196,15 +195,17 @@ def _build(config: SplitKReduce):
 
     def split_k_reduce(p, c, m, n, partials, options, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
-        t = cuda.threadIdx.x
-        lane, slice_ = t % LANES, t // LANES
-        first = int64(cuda.blockIdx.x) * TILE
+        t, slices = int32(cuda.threadIdx.x), int32(options >> SLICES_BIT)
+        lanes = quotient(DIM, slices)
+        slice_, tile = quotient(t, lanes), int32(lanes * VEC)
+        lane = int32(t - slice_ * lanes)
+        first = int64(cuda.blockIdx.x) * tile
         here = first + lane * VEC
         col0 = first // ldp
         row0 = int32(first - col0 * ldp)
         row, col = beyond(row0, col0, lane * VEC, ldp)
         wanted = (here < ldp * n) & needed(row - col, options)
-        per_slice = (partials + SLICES - 1) // SLICES
+        per_slice = quotient(partials + slices - 1, slices)
         begin = slice_ * per_slice
         count = min(partials - begin, per_slice)
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -214,18 +215,18 @@ def _build(config: SplitKReduce):
         acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
         zero(acc, real(0))
         add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)
-        keep(sums, (slice_ * TILE + lane * VEC) * PARTS, acc, 0)
+        keep(sums, (slice_ * tile + lane * VEC) * PARTS, acc, 0)
         cuda.syncthreads()
 
         # (3) the sum of the slices' sums; C := alpha times it + beta C
         old = cuda.local.array(PARTS, real)
         reads_c = (beta != real(0)) | (beta_i != real(0))
-        for place in range(t, TILE, DIM):
+        for place in range(t, tile, DIM):
             re, im = real(0), real(0)
-            for s in range(SLICES):
-                re += sums[(s * TILE + place) * PARTS]
+            for s in range(slices):
+                re += sums[(s * tile + place) * PARTS]
                 if COMPLEX:
-                    im += sums[(s * TILE + place) * PARTS + 1]
+                    im += sums[(s * tile + place) * PARTS + 1]
             row, col = beyond(row0, col0, place, ldp)
             ok = (row < m) & (col < n) & in_region(row, col, 0, options)
             at, diagonal = (col * ldc + row) * PARTS, (options & HERMITIAN != 0) & (row == col)

@@ -57,21 +57,36 @@ def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool
     """The steps: ``prepare``, ``load_rhs``, ``solve``, ``solve_by_exact_division``, ``write`` and
     ``reload_rhs``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
     what is prepared.
+
+    Substitution has its direction in constant addresses, so it is there twice: `down`, the first unknown
+    first, and up.
     """
-    places, down = _places(config, triangle), triangle.is_forward
-    of_a = triangle.on_left
-    if places.shares > 1:
-        solver = group_solver(config.dtype_facts, config.threads, places, down)
-    else:
-        solver = _solver(config, places, down)
+    places, of_a = _places(config, triangle), triangle.on_left
+    down_solver, up_solver = (_solver(config, places, down) for down in (True, False))
+    exact_down, exact_up = (_exact_division_solver(config, places, conj, down) for down in (True, False))
+    solve_down, solve_up = down_solver.solve, up_solver.solve
+
+    @device_function
+    def solve(panel, triangle, column, t, down):
+        if down:
+            return solve_down(panel, triangle, column, t)
+        return solve_up(panel, triangle, column, t)
+
+    @device_function
+    def solve_by_exact_division(panel, matrix, t, extent, unit, down):
+        if down:
+            exact_down(panel, matrix, t, extent, unit)
+        else:
+            exact_up(panel, matrix, t, extent, unit)
+
     return SimpleNamespace(
         lead=places.lead,
-        registers=solver.registers,
+        registers=down_solver.registers,
         values=(_at_once(config, places) + 1) * config.dtype_facts.reals_per_element,
-        prepare=_preparer(config, places, conj, down),
+        prepare=_preparer(config, places, conj),
         load_rhs=_rhs_loader(config, product, triangle, places),
-        solve=solver.solve,
-        solve_by_exact_division=_exact_division_solver(config, places, conj, down),
+        solve=solve,
+        solve_by_exact_division=solve_by_exact_division,
         write=_writer(config, places, of_a),
         reload_rhs=_rhs_reloader(config, places, of_a),
     )
@@ -82,8 +97,8 @@ def _at_once(config: GemmConfig, places: SimpleNamespace) -> int:
     return min(-(-places.block * places.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
 
 
-def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, down: bool):
-    """``prepare(prepared, value, tri, ldt, t, extent, unit)``: the triangles of the tile whose diagonal
+def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
+    """``prepare(prepared, value, tri, ldt, t, extent, unit, down)``: the triangles of the tile whose diagonal
     begins at `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if
     threads share a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of
     this thread's is not safe.
@@ -101,25 +116,25 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, down: boo
     GROUPS, ON_DIAGONAL = -(-TOTAL // (THREADS * MANY)), MANY * PARTS
 
     @device_function
-    def where(e, t):
+    def where(e, t, down):
         element = int32(e * THREADS + t)
         triangle = int32(shift(element, COUNT * COUNT))
         within = int32(element - triangle * (COUNT * COUNT))
         slow = int32(shift(within, COUNT))
         fast = int32(within - slow * COUNT)
         i, j = (slow, fast) if BY_COLS else (fast, slow)
-        return triangle, i, j, (element < TOTAL) & (i > j if down else i < j)
+        return triangle, i, j, (element < TOTAL) & ((i > j) == down) & (i != j)
 
     @device_function
-    def fetch(e, group, value, tri, ldt, t, extent):
-        triangle, i, j, is_there = where(group * MANY + e, t)
+    def fetch(e, group, value, tri, ldt, t, extent, down):
+        triangle, i, j, is_there = where(group * MANY + e, t, down)
         row, col = triangle * COUNT + i, triangle * COUNT + j
         at = int64(row) * ldt + col if BY_COLS else int64(col) * ldt + row
         read(value, e * PARTS, tri, at * PARTS, is_there & (row < extent) & (col < extent))
 
     @device_function
-    def divide(e, group, value, prepared, t):
-        triangle, i, j, is_there = where(group * MANY + e, t)
+    def divide(e, group, value, prepared, t, down):
+        triangle, i, j, is_there = where(group * MANY + e, t, down)
         p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
         slow, fast = (p, q) if BY_ROWS else (q, p)
         x, to = e * PARTS, ((triangle * COUNT + slow) * LEAD + fast) * PARTS
@@ -135,9 +150,9 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, down: boo
     fetch_all, divide_all = unrolled(MANY, fetch), unrolled(MANY, divide)
 
     @device_function
-    def prepare(prepared, value, tri, ldt, t, extent, unit):
+    def prepare(prepared, value, tri, ldt, t, extent, unit, down):
         unsafe, row = int32(0), int32(t)
-        fetch_all(0, 0, value, tri, ldt, t, extent)
+        fetch_all(0, 0, value, tri, ldt, t, extent, down)
         while row < BLOCK:
             d, r, is_there = DIAGONAL + row * PARTS, INVERSE + row * PARTS, row < extent
             read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, is_there & (not unit))
@@ -151,10 +166,10 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, down: boo
                     prepared[r + part] = real(0)
             row = int32(row + THREADS)
         cuda.syncthreads()
-        divide_all(0, 0, value, prepared, t)
+        divide_all(0, 0, value, prepared, t, down)
         for group in range(1, GROUPS):
-            fetch_all(0, group, value, tri, ldt, t, extent)
-            divide_all(0, group, value, prepared, t)
+            fetch_all(0, group, value, tri, ldt, t, extent, down)
+            divide_all(0, group, value, prepared, t, down)
         return unsafe
 
     return prepare
@@ -215,6 +230,13 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places
 
 
 def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What solves a stripe, by one thread or several for each right-hand side."""
+    if places.shares > 1:
+        return group_solver(config.dtype_facts, config.threads, places, down)
+    return _single_solver(config, places, down)
+
+
+def _single_solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
     """As `group_solver`, a thread for each right-hand side.
 
     What is not finite stays so down to the last unknown, which tells of all.

@@ -50,15 +50,14 @@ def kernel_source(
     ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
 
     With a `triangle` and `solved`, C is solved by it instead. The parameters are pointers to T, to C, and to
-    the flags (one a strip, 0 before the launch and after it); int32 m, n and options, whether T has a unit
-    diagonal; else as above.
+    the flags (one a strip, 0 before the launch and after it); int32 m, n and options, whether T is upper and
+    has a unit diagonal; else as above.
     """
     flags: tuple = (("form", form), ("conj", conj))
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
         check_in_place(config, triangle)
-        if not solved:
-            triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
+        triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
         flags, parameters = (*flags, ("solved", solved)), SOLVING

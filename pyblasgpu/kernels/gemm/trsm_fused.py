@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
-from ..common.options import UNIT
+from ..common.options import UNIT, UPPER
 from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
@@ -53,7 +53,6 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
-    SIGN = 1 if triangle.is_forward else -1
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
@@ -65,9 +64,11 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     @device_function
     def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
+        down, _, _, _, _ = tile
         _, _, _, ldc = given
-        pt, pc = offset(pt, SIGN * next_t(lead) * PARTS), offset(pc, SIGN * next_c(ldc) * PARTS)
-        return pt, pc, lead, int32(depth - SIGN * BLK_K), int32(passed + 1)
+        step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
+        pt, pc = offset(pt, step_t if down else -step_t), offset(pc, step_c if down else -step_c)
+        return pt, pc, lead, int32(depth - BLK_K if down else depth + BLK_K), int32(passed + 1)
 
     return begin, advance, operands_of(triangle)
 
@@ -140,13 +141,15 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """The kernel's function; `conj` says whether T is meant conjugated."""
+    """The kernel's function; `conj` says whether T is meant conjugated. Its options tell which triangle T
+    is, and so whether the first unknowns are solved first, `down`.
+    """
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
-    OF_A, DOWN, PREFETCH = triangle.on_left, triangle.is_forward, config.prefetch
+    OF_A, PREFETCH = triangle.on_left, config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
-    SIGN, EVERY, FLAG = 1 if DOWN else -1, max(SPAN // BLK_K, 1), APART // facts.real_size
+    EVERY, FLAG = max(SPAN // BLK_K, 1), APART // facts.real_size
     BOARD = RING + room(config, triangle)
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
@@ -179,17 +182,18 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
         strip, level = place(cuda.blockIdx.x, strips, levels, order)
-        index = int32(level if DOWN else levels - 1 - level)
+        down, unit = (options & UPPER == 0) == OF_A, options & UNIT != 0
+        index = int32(level if down else levels - 1 - level)
         first, other = int32(index * BLK), int32(strip * FREE)
         row0, col0 = (first, other) if OF_A else (other, first)
         rows, cols = int32(m - row0), int32(n - col0)
         own = int32(quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K))
         stripes = quotient(order + (BLK_K - 1), BLK_K)
-        count = int32(index * PER if DOWN else stripes - index * PER - own)
-        ahead = begin(tri, c, first, other, 0 if DOWN else (stripes - 1) * BLK_K, order, ldt, ldc)
+        count = int32(index * PER if down else stripes - index * PER - own)
+        ahead = begin(tri, c, first, other, 0 if down else (stripes - 1) * BLK_K, order, ldt, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         flag, board, vectors = int32(strip * FLAG), offset(shared, BOARD), is_aligned(tri, c, ldt, ldc)
-        given, tile = (tri, c, ldt, ldc), (first, own, int32(count + own), rows, cols)
+        given, tile = (tri, c, ldt, ldc), (down, own, int32(count + own), rows, cols)
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(1, real)
@@ -213,8 +217,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         ahead, empty = fill_pipeline(vectors, empty, ready, ahead, reading, shared, given, tile, old, t)
         is_dry = True  # no stage has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
-        unit = options & UNIT != 0
-        unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first), unit)
+        unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first), unit, down)
         safe = cuda.syncthreads_or(unsafe) == 0
 
         # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
@@ -235,14 +238,14 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
                 run, empty = int32(1), int32(empty + 1)
             elif ahead[4] < count:
                 run = int32(ready - ahead[4])
-            here = first, own, int32(0 if drains else count + own), rows, cols
+            here = down, own, int32(0 if drains else count + own), rows, cols
             after, reading = run_mainloop(vectors, run, ahead, reading, shared, registers, given, here, t)
             if not drains:
                 ahead = after
             left = int32(left - run)
 
         # (5) the diagonal: solve a stripe, write it, multiply it into what is left
-        done, base = int32(0), int32(0 if DOWN else (own - 1) * BLK_K)
+        done, base = int32(0), int32(0 if down else (own - 1) * BLK_K)
         while done < own:
             wait()
             cuda.syncthreads()
@@ -264,20 +267,20 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
                 store_release(flags, flag, int32(count + done))
             non_finite = int32(0)
             if safe:
-                non_finite = solve(panel, triangle_here, column, t)
+                non_finite = solve(panel, triangle_here, column, t, down)
             else:
-                solve_by_exact_division(panel, matrix, t, extent, unit)
+                solve_by_exact_division(panel, matrix, t, extent, unit, down)
             if cuda.syncthreads_or(non_finite):
                 reload_rhs(c_here, panel, value, ldc, t, extent, sides)
                 cuda.syncthreads()
                 load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
                 cuda.syncthreads()
-                solve_by_exact_division(panel, matrix, t, extent, unit)
+                solve_by_exact_division(panel, matrix, t, extent, unit, down)
                 cuda.syncthreads()
             write(c_here, panel, ldc, t, extent, sides)
             if done < own - 1:
                 multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
-            done, base = int32(done + 1), int32(base + SIGN * BLK_K)
+            done, base = int32(done + 1), int32(base + BLK_K if down else base - BLK_K)
 
         # (6) the tile is solved; who follows no one's wait leaves the flag as it was
         cuda.syncthreads()
