@@ -1,8 +1,9 @@
 """What the device counts of one call: bytes of DRAM and L2, issue slots, conflicts in shared memory.
 
 ``python -m benchmarks.counters [--routine gemm,trmm,trsm] [--dtype d] [--variants NN,LLNN] [--sizes 1024,...]
-[--metrics NAME,...] [--of ours,cuBLAS,out-of-place] [--out FILE]`` runs itself once under Nsight Compute
-(``ncu``), which must be on the path. Each call of ours and of cuBLAS's is profiled once, after one that is
+[--metrics NAME,...] [--of ours,raster=4,cuBLAS,out-of-place] [--out FILE]`` runs itself once under Nsight
+Compute (``ncu``), which must be on the path. 'raster=4' is our product with C rasterized by columns of four
+rows of tiles. Each call of ours and of cuBLAS's is profiled once, after one that is
 not: the counters of its kernels are added up, shares weighted by their time. Caches are left as the kernel
 before left them and clocks as they are, so that what one kernel of a recursion finds in L2 from the one
 before counts as it does in a call. The profiler repeats a kernel for what it cannot count at once; the bytes
@@ -27,6 +28,7 @@ from rich.table import Table
 
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import RESULTS, problems, require_device, slug
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.device import current
 from pyblasgpu.options import parse_dtypes, parse_listed, parse_sizes, parse_variants
@@ -37,13 +39,14 @@ from pyblasgpu.testing.problems import ROUTINES, Problem
 SCHEMA = 1
 TIME = "gpu__time_duration.sum"
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+L2 = "lts__t_bytes.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 METRICS = (
     TIME,
     READ,
     WRITTEN,
-    "lts__t_bytes.sum",
+    L2,
     "smsp__issue_active.avg.pct_of_peak_sustained_active",
     CONFLICTS,
     WAVEFRONTS,
@@ -53,6 +56,7 @@ WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 Sides = tuple[str, ...]
 SIDES: Sides = ("ours", "cuBLAS", "out-of-place")  # the last of cuBLAS's TRMM alone
+RASTER = "raster="  # and a number: ours with that raster
 
 
 # ------------------------------------------------------------------------------------- the profiled process
@@ -76,6 +80,9 @@ def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
                     mark((1,), (1,), ())
                 if side == "ours":
                     problem.ours(x, "cuda")
+                elif side.startswith(RASTER):
+                    with override("raster", int(side.removeprefix(RASTER))):
+                        problem.ours(x, "cuda")
                 elif side == "out-of-place":
                     problem.cublas_out_of_place(library, x, out)
                 else:
@@ -86,8 +93,23 @@ def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
 
 
 def sides_of(problem: Problem, sides: Sides) -> Sides:
-    """cuBLAS has two calls of TRMM, and one of the others."""
-    return tuple(side for side in sides if side != "out-of-place" or problem.routine == "trmm")
+    """cuBLAS has two calls of TRMM, and one of the others; of products alone rasters are told."""
+
+    def has(side: str) -> bool:
+        if side.startswith(RASTER):
+            return problem.routine == "gemm"
+        return side != "out-of-place" or problem.routine == "trmm"
+
+    return tuple(side for side in sides if has(side))
+
+
+def parse_sides(text: str) -> Sides:
+    """Sides separated by commas, 'raster=4' among them."""
+    for side in text.split(","):
+        number = side.removeprefix(RASTER)
+        if side not in SIDES and not (side.startswith(RASTER) and number.isdigit()):
+            raise argparse.ArgumentTypeError(f"{side!r} is none of {', '.join(SIDES)}, {RASTER}N")
+    return tuple(text.split(","))
 
 
 # ------------------------------------------------------------------------------------------- its profiling
@@ -189,6 +211,7 @@ def show(results: Sequence[dict[str, Any]]) -> Table:
         "DRAM read, MB",
         "written, MB",
         "of the least",
+        "L2, MB",
         "issue slots used, %",
         "conflicts, %",
         title="what the device counts",
@@ -210,6 +233,7 @@ def show(results: Sequence[dict[str, Any]]) -> Table:
             str(counted["kernels"]),
             *(f"{number:.1f}" for number in numbers),
             f"{dram / result['least_bytes']:.2f}",
+            f"{counted.get(L2, 0.0) / 1e6:.1f}",
             f"{issue:.1f}",
             f"{100 * conflicts:.1f}",
         )
@@ -223,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
     options.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
     options.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
-    options.add_argument("--of", type=lambda text: parse_listed(text, SIDES), default=SIDES)
+    options.add_argument("--of", type=parse_sides, default=SIDES)
     options.add_argument("--out", type=Path)
     options.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     return options

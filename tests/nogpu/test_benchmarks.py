@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from types import SimpleNamespace
@@ -220,6 +221,15 @@ def test_counters_of_trmm_have_two_rivals():
     assert counters.sides_of(trsm, counters.SIDES) == ("ours", "cuBLAS")
 
 
+def test_counters_of_products_go_by_rasters():
+    product, trmm = bench_command.problems(("gemm", "trmm"), "d", ("NN", "LLNN"), (100,))
+    asked = counters.parse_sides("raster=1,ours,raster=16")
+    assert counters.sides_of(product, asked) == asked and counters.sides_of(trmm, asked) == ("ours",)
+    for wrong in ("raster=", "raster=x", "theirs"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is none of"):
+            counters.parse_sides(wrong)
+
+
 def test_a_table_of_results(capsys):
     record = {
         "routine": "gemm",
@@ -333,7 +343,7 @@ def test_the_least_bytes_of_a_call():
 
 
 def test_counters_are_shown_in_multiples_of_the_least():
-    counted = {"kernels": 3, counters.TIME: 5e3, counters.READ: 3e6, counters.WRITTEN: 1e6}
+    counted = {"kernels": 3, counters.TIME: 5e3, counters.READ: 3e6, counters.WRITTEN: 1e6, counters.L2: 7e6}
     result = {
         "dtype": "d",
         "routine": "trsm",
@@ -355,6 +365,7 @@ def test_counters_are_shown_in_multiples_of_the_least():
         "3.0",
         "1.0",
         "2.00",
+        "7.0",
         "0.0",
         "0.0",
     ]
