@@ -43,9 +43,10 @@ from .points import (
     nearest_points,
     nearest_small_points,
 )
-from .sizes import RHS_AT, is_batch, nearest, size_class, sizes_of, tuned_at, tuned_points
+from .sizes import BY_TIMES_ALONE, RHS_AT, is_batch, nearest, size_class, sizes_of, tuned_at, tuned_points
 
 __all__ = [
+    "BY_TIMES_ALONE",
     "FAMILIES",
     "FIXED",
     "FUSED_STEMS",

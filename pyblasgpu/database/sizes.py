@@ -12,6 +12,7 @@ gemm       deep_rows, deep_cols: the same with a long k   32 x 4096, k 4096; 409
 gemm       deep_rows24, deep_cols24: 24, with a long k    24 x 4096, k 4096; 4096 x 24
 gemm       panel_rows, panel_cols: 64, with a long k      64 x 4096, k 4096; 4096 x 64
 gemm       update_rows, update_cols: between leaves       256 x 4096, k 256; 4096 x 256
+gemm       block_rows, block_cols: a panel by its block   128 x 4096, k 128; 4096 x 128
 gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
 gemm       low_rank: 45 < k <= 128, m n > 750^2           4096 x 4096, k 64
 gemm       tiny: m n <= 350^2                             256 x 256, k 256
@@ -54,9 +55,20 @@ from math import inf, prod
 from .families import FAMILIES, FUSED_TRSM
 from .points import MATRIX_VECTOR_POINTS, TRSM_POINTS, nearest_matrix
 
-__all__ = ["RHS_AT", "is_batch", "nearest", "tuned_points", "size_class", "sizes_of", "tuned_at"]
+__all__ = [
+    "BY_TIMES_ALONE",
+    "RHS_AT",
+    "is_batch",
+    "nearest",
+    "tuned_points",
+    "size_class",
+    "sizes_of",
+    "tuned_at",
+]
 
 SLIM, FEW = 16, 64
+#: Classes of block LU: they count where times say what they gain, and not by the model alone.
+BY_TIMES_ALONE = ("block_rows", "block_cols")
 OUTER, LOW_RANK = 45, 128
 SOME = 1024
 MANY = 2112  # 132 multiprocessors have a block of 16 columns each
@@ -89,7 +101,7 @@ _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
     "square1536", "square768", "square576", "square384", "square192", "square128", "rows24", "cols24",
     "rows48", "cols48", "deep_rows", "deep_cols", "deep_rows24", "deep_cols24", "panel_rows", "panel_cols",
-    "update_rows", "update_cols",
+    "update_rows", "update_cols", "block_rows", "block_cols",
 )  # fmt: skip
 
 _SKINNY = (
@@ -106,6 +118,8 @@ _PREFERRED = {
     },
     "update_rows": ("update_rows", *_BY_ELEMENTS["middle"]),
     "update_cols": ("update_cols", *_BY_ELEMENTS["middle"]),
+    "block_rows": ("block_rows", "update_rows", *_BY_ELEMENTS["small"]),
+    "block_cols": ("block_cols", "update_cols", *_BY_ELEMENTS["small"]),
     "outer": ("outer", "low_rank", *_BY_ELEMENTS["large"]),
     "low_rank": ("low_rank", "outer", *_BY_ELEMENTS["large"]),
     **_BY_ELEMENTS,
@@ -159,6 +173,8 @@ _GEMM_AT = {
     "panel_cols": (4096, 64, 4096),
     "update_rows": (256, 4096, 256),
     "update_cols": (4096, 256, 256),
+    "block_rows": (128, 4096, 128),
+    "block_cols": (4096, 128, 128),
     "outer": (8192, 8192, 32),
     "low_rank": (4096, 4096, 64),
     "tiny": (256, 256, 256),

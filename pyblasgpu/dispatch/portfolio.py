@@ -12,7 +12,7 @@ from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
-from ..database import FAMILIES, FUSED_STEMS, TRSM_POINTS, is_batch, sizes_of, tuned_at
+from ..database import BY_TIMES_ALONE, FAMILIES, FUSED_STEMS, TRSM_POINTS, is_batch, sizes_of, tuned_at
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..kernels.space import quick_points
@@ -148,7 +148,8 @@ def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfol
     BackendUnavailable
         Where `device` can run none.
     """
-    configs, sizes = list(_quick_configs(stem, dtype, layout, device)), sizes_of(stem)
+    configs = list(_quick_configs(stem, dtype, layout, device))
+    sizes = [size for size in sizes_of(stem) if size not in BY_TIMES_ALONE]
     if not configs:
         raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
     # asynchronous copies serve operands of any alignment by one kernel

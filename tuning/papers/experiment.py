@@ -28,6 +28,7 @@ from tuning.papers.timings import FILE, Timings
 __all__ = ["Experiment", "Extents", "Kernel", "Measured", "Rows", "on_device", "share_of_peak"]
 
 PATIENCE = 60.0  # seconds between two answers: a call may have to compile
+QUICK = 20.0  # of a kernel that is compiled already
 TICK = 0.5  # seconds from one look at the compilers to the next
 WAIT = 60.0  # seconds before the clock starts, at most, for the first kernels
 SPARE = 2  # cores that do not compile: of the worker, and of this process
@@ -247,7 +248,7 @@ class Experiment:
             rate = self.timings.rate(job, extents, repeat)
             if rate is None and outcome == "ok" and not self.is_over:
                 asked = job._replace(problems=_asked(extents, best[number] if best else math.inf))
-                seconds, outcome = self._ask(asked)
+                seconds, outcome = self._ask(asked, PATIENCE if config is None else QUICK)
                 if seconds is not None and outcome == "ok":
                     rate = flops(job.routine, DTYPES[job.dtype], extents) / seconds / 1e12
                     self.timings.record(job, extents, rate, repeat)
@@ -258,12 +259,12 @@ class Experiment:
                 rates[extents] = rate
         return Measured(config, outcome, rates if outcome == "ok" else {})
 
-    def _ask(self, job: Job) -> tuple[float | None, str]:
+    def _ask(self, job: Job, patience: float = PATIENCE) -> tuple[float | None, str]:
         """Seconds of the job's one problem, and its outcome."""
         seconds, outcome = None, "ok"
-        self.worker.send(job, PATIENCE)
+        self.worker.send(job, patience)
         while self.worker.busy:
-            answer = self.worker.receive(PATIENCE)
+            answer = self.worker.receive(patience)
             if isinstance(answer, Timing):
                 seconds = answer.seconds
             elif answer not in (None, DONE):
