@@ -130,13 +130,18 @@ def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -
         if FAMILIES[stem].runs_on(device):
             with suppress(BackendUnavailable):
                 for config in best_by_model(stem, dtype, layout, device).rates:
-                    at = {size: tuned_at(stem, size)[-1] for size in sizes_of(stem)}
+                    at = {size: tuned_at(stem, size)[-1] for size in _estimated(stem)}
                     rates[config] = {
                         size: prod(extents) / cycles(stem, config, extents, device)
                         for size, extents in at.items()
                     }
     order = Portfolio(rates).ordered(lambda config: True, lambda size: class_weight(stems[0], size))
     return {config: rates[config] for config in islice(order, MOST_COMPUTED)}
+
+
+def _estimated(stem: str) -> list[str]:
+    """The classes for which the model alone says what is best."""
+    return [size for size in sizes_of(stem) if size not in BY_TIMES_ALONE]
 
 
 @lru_cache(maxsize=1 << 8)
@@ -149,7 +154,7 @@ def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfol
         Where `device` can run none.
     """
     configs = list(_quick_configs(stem, dtype, layout, device))
-    sizes = [size for size in sizes_of(stem) if size not in BY_TIMES_ALONE]
+    sizes = _estimated(stem)
     if not configs:
         raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
     # asynchronous copies serve operands of any alignment by one kernel
