@@ -70,8 +70,9 @@ def result(
     """The array of the matrix `output` of a list of tasks on the arrays `sources`; see `TileLayer`."""
     names = {matrix: array.name for matrix, array in sources.items()}
     meta = next(iter(sources.values()))._meta
-    name = f"{routine}-{tokenize(routine, make_list, names, chunks, meta)}"
+    name = f"{routine}-{tokenize(routine, make_list, names, chunks)}"
     numblocks = (len(chunks[0]), len(chunks[1]))
-    layer = TileLayer(name, make_list, output, numblocks, names, meta, by_columns, blank)
+    library = type(meta).__module__.partition(".")[0]
+    layer = TileLayer(name, make_list, output, numblocks, names, library, meta.dtype, by_columns, blank)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=list(sources.values()))
     return da.Array(graph, name, chunks, meta=meta)

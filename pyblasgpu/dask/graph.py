@@ -9,6 +9,7 @@ from itertools import pairwise
 from operator import getitem
 from typing import Any
 
+import numpy as np
 from dask.highlevelgraph import Layer
 
 from ..tasks import Task, TaskList, Tile
@@ -39,8 +40,10 @@ class TileLayer(Layer):  # type: ignore[misc]
         The chunks of the result, down and across.
     sources : mapping of str to str
         Matrices to the names of the arrays that hold their tiles; what is not named begins as zeros.
-    meta : array
-        An empty array of the library and dtype of the chunks.
+    library : str
+        Of the chunks: "numpy" or "cupy".
+    dtype : numpy.dtype
+        Of the chunks.
     by_columns : bool
         Chunks of `output` are block columns, each all of its tiles.
     blank : bool
@@ -54,13 +57,14 @@ class TileLayer(Layer):  # type: ignore[misc]
         output: str,
         numblocks: tuple[int, int],
         sources: Mapping[str, str],
-        meta: Any,
+        library: str,
+        dtype: np.dtype[Any],
         by_columns: bool = False,
         blank: bool = False,
     ):
         super().__init__()
         self.name, self.make_list, self.output, self.numblocks = name, make_list, output, numblocks
-        self.sources, self.meta = dict(sources), meta
+        self.sources, self.library, self.dtype = dict(sources), library, dtype
         self.by_columns, self.blank = by_columns, blank
 
     @cached_property
@@ -163,7 +167,11 @@ class _Builder:
         """The key of what a chunk holds at first."""
         if chunk.matrix in self.layer.sources:
             return (self.layer.sources[chunk.matrix], chunk.row, chunk.col)
-        return Zeros(self.list.grids[chunk.matrix].tile_shape(chunk), self.layer.meta)
+        return self.zeros(chunk)
+
+    def zeros(self, chunk: Tile) -> Zeros:
+        shape = self.list.grids[chunk.matrix].tile_shape(chunk)
+        return Zeros(shape, self.layer.library, self.layer.dtype)
 
     def flush(self, chunk: Tile, final: bool) -> None:
         """Put the pending steps of a chunk into the graph."""
@@ -202,8 +210,7 @@ class _Builder:
         for _, row, col in self.layer.get_output_keys() - self.graph.keys():
             chunk = Tile(self.layer.output, row, col)
             if self.layer.blank:
-                zeros = Zeros(self.list.grids[chunk.matrix].tile_shape(chunk), self.layer.meta)
-                self.graph[self.layer.name, row, col] = (zeros.broadcast,)
+                self.graph[self.layer.name, row, col] = (self.zeros(chunk).broadcast,)
             else:
                 self.graph[self.layer.name, row, col] = self.start(chunk)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +17,29 @@ from ..tasks import Leaf
 __all__ = ["Accumulate", "Call", "Zeros"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Zeros:
-    """A chunk of zeros of the library and dtype of `meta`."""
+    """A chunk of zeros.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    library : str
+        "numpy" or "cupy": a name, since a scheduler need not have what the workers have.
+    dtype : numpy.dtype
+    """
 
     shape: tuple[int, int]
-    meta: Any
+    library: str
+    dtype: np.dtype[Any]
 
-    def __call__(self, order: Any = "C") -> Any:
-        return np.zeros_like(self.meta, shape=self.shape, order=order)
+    def __call__(self, order: str = "C") -> Any:
+        return import_module(self.library).zeros(self.shape, self.dtype, order)
 
     def broadcast(self) -> Any:
         """Those zeros to be read alone; of NumPy's, one zero for all."""
-        if isinstance(self.meta, np.ndarray):
-            return np.broadcast_to(np.zeros((), self.meta.dtype), self.shape)
+        if self.library == "numpy":
+            return np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return self()
 
 

@@ -18,6 +18,7 @@ from pyblasgpu.types import Diag, Side, Trans, Uplo
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
+from dask.callbacks import Callback  # noqa: E402
 from dask.utils import key_split  # noqa: E402
 
 import pyblasgpu.dask as ours  # noqa: E402
@@ -180,6 +181,24 @@ def test_a_graph_is_described_until_it_is_run():
         assert len(pickle.dumps(layer)) < 5000
         assert len(layer.get_output_keys()) == 100**2
         assert not layer.is_materialized()
+
+
+def test_no_task_changes_its_inputs():
+    """So it may run again, and others may read them: every value is read-only here."""
+    tasks = []
+
+    def lock(key, value, *_):
+        tasks.append(key)
+        for array in value if isinstance(value, tuple) else [value]:
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    x = da.from_array(definite(0, "d", 60), chunks=9)
+    results = ours.cholesky(x), ours.trsm(x, x), ours.trmm(x, x), ours.gemm(x, x, beta=1, c=x), *ours.lu(x)
+    with Callback(posttask=lock):
+        dask.compute(*results, ours.solve(x, x[:, :2]), optimize_graph=False)
+    names = {key_split(key) for key in tasks}
+    assert {"cholesky-update", "trsm-update", "trmm-update", "lu-update", "lu-pivots"} <= names
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
