@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.gemm.wgmma import pack_halves, product
+from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 
 from .wgmma_launching import BLK_K, BLK_M, BLK_N, multiply, multiply_flagged, pack
 
@@ -58,13 +58,17 @@ NOT_HELD = {
 }
 
 
+def check_not_held(what: str, by_rows=False, kernels=pack_halves) -> None:
+    x = np.ones((1, 19, 128), np.float32)
+    NOT_HELD[what](x)
+    flags = pack(lying(x, by_rows), BLK_N, by_rows, kernels=kernels).flags.reshape(2, 2)
+    assert flags[1, 0] == 1 and not flags[0].any()
+
+
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("what", NOT_HELD)
 def test_what_pairs_cannot_hold_is_flagged(what, by_rows):
-    x = np.ones((1, 19, 128), np.float32)
-    NOT_HELD[what](x)
-    flags = pack(lying(x, by_rows), BLK_N, by_rows).flags.reshape(2, 2)
-    assert flags[1, 0] == 1 and not flags[0].any()
+    check_not_held(what, by_rows)
 
 
 @pytest.mark.parametrize("value", [2.0**-20, 1 + 2.0**-23, 2.0**-28, 65519 / 2**14, 0.0, -1.5])
@@ -96,10 +100,10 @@ def check(m=70, n=19, k=134, alpha=1.0, beta=0.0, batch=1, shared_b=False, block
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"alpha": -2.5, "beta": 0.5, "gap": 3},
+        {"n": 17},
+        {"m": 65, "n": 9, "alpha": -2.5, "beta": 0.5, "gap": 3},
         {"m": 3, "n": 2, "k": 5},
-        {"m": 130, "n": 40, "k": 64, "blocks": 5},
+        {"m": 66, "n": 33, "k": 64, "blocks": 4},
         {"batch": 2, "shared_b": True, "m": 65, "n": 17, "k": 65},
     ],
 )
@@ -109,12 +113,12 @@ def test_products(options):
 
 def check_flagged(kernels=product) -> None:
     """A tile of which an operand is flagged is left alone; the others are computed."""
-    a, b = normal(1, 130, 66), normal(1, 33, 66, seed=4)
-    a[0, 70, 65], b[0, 32, 1] = np.inf, np.nan
-    c = np.full((1, 33, 130), 77, np.float32)
+    a, b = normal(1, 66, 66), normal(1, 17, 66, seed=4)
+    a[0, 65, 65], b[0, 16, 1] = np.inf, np.nan
+    c = np.full((1, 17, 66), 77, np.float32)
     multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, kernels=kernels)
-    left = np.zeros((33, 130), bool)
-    left[:, 64:128] = left[32:] = True
+    left = np.zeros((17, 66), bool)
+    left[:, 64:] = left[16:] = True
     assert (c[0][left] == 77).all() and (c[0][~left] != 77).all()
 
 
@@ -122,24 +126,30 @@ def test_flagged_tiles_are_left():
     check_flagged()
 
 
-@pytest.mark.parametrize("trans_a", [False, True])
-@pytest.mark.parametrize("trans_b", [False, True])
-def test_flagged_tiles_are_multiplied_by_fmas(trans_a, trans_b):
+def check_guarded(trans_a=False, trans_b=False, kernels=guarded) -> None:
     """All of a product with NaN, Inf, and rows of any range is what FP32 makes of it, componentwise."""
-    a, b = normal(1, 70, 66), normal(1, 33, 66, seed=4)
+    a, b = normal(1, 70, 66), normal(1, 18, 66, seed=4)
     a[0, 68] *= np.float32(10) ** np.linspace(-30, 30, 66).astype(np.float32)
     a[0, 69, 5], b[0, 17, 1] = np.inf, np.nan
-    c = np.full((1, 33, 70), np.nan, np.float32)
+    c = np.full((1, 18, 70), np.nan, np.float32)
     packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
     multiply(*packed, c, 2.0)
     left = a if trans_a else a.transpose(0, 2, 1).copy()
     right = b.transpose(0, 2, 1).copy() if trans_b else b
-    multiply_flagged(tuple(x.flags for x in packed), left, right, c, 2.0, trans=(trans_a, trans_b))
+    multiply_flagged(
+        tuple(x.flags for x in packed), left, right, c, 2.0, kernels=kernels, trans=(trans_a, trans_b)
+    )
     with np.errstate(invalid="ignore"):
         exact = 2 * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
         sizes = 2 * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
         within = (np.abs(c - exact) <= 68 * U * sizes) | (c == exact) | (np.isnan(c) & np.isnan(exact))
     assert within.all() and np.isnan(c[0, 17]).all() and np.isinf(np.delete(c[0, :, 69], 17)).all()
+
+
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_flagged_tiles_are_multiplied_by_fmas(trans_a, trans_b):
+    check_guarded(trans_a, trans_b)
 
 
 def test_equal_operands_give_equal_bits_whatever_runs_first():

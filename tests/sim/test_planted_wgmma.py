@@ -1,0 +1,106 @@
+"""Defects planted in SGEMM on tensor cores, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import test_gemm_wgmma
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def multiplied(m=20, n=9, k=134, blocks=1, **options) -> Check:
+    """A product by `gemm_wgmma`, with two stages and three blocks along k."""
+
+    def run(module):
+        test_gemm_wgmma.check(m, n, k, blocks=blocks, kernels=module, **options)
+
+    return Check("gemm_wgmma", run)
+
+
+def flagged(module) -> None:
+    test_gemm_wgmma.check_flagged(module)
+
+
+@one_each
+def packed(**options) -> Check:
+    """An operand by `pack_halves`."""
+
+    def run(module):
+        test_gemm_wgmma.check_pack(kernels=module, **options)
+
+    return Check("pack_halves", run)
+
+
+@one_each
+def not_held(what: str) -> Check:
+    """An operand that pairs cannot hold."""
+
+    def run(module):
+        test_gemm_wgmma.check_not_held(what, kernels=module)
+
+    return Check("pack_halves", run)
+
+
+def guarded(module) -> None:
+    test_gemm_wgmma.check_guarded(kernels=module)
+
+
+FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
+PRODUCT, PACK, GUARD = "gemm.wgmma.product", "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
+BY_ROWS, GAP = packed(by_rows=True, gap=3), packed(gap=2)
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # who waits for whom
+    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
+    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "wait(int32(full + 8), int32(turn % 2))", multiplied()),
+    (PRODUCT, "wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))", "pass", multiplied()),
+    (PRODUCT, "fence()\n                start", "start", multiplied()),
+    (PRODUCT, "sync_warp()", "pass", multiplied()),
+    (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
+    (PRODUCT, "int32(stage - 1 if stage > 0 else STAGES - 1)", "stage", multiplied()),
+    (PRODUCT, "int32(WARPS))", "int32(1))", multiplied()),
+    (PRODUCT, "init_fence()\n        cuda", "cuda", multiplied()),
+    (PRODUCT, "BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))", "BOTH))", multiplied()),
+    # what is brought and multiplied
+    (PRODUCT, "LAST = j == PER_BLOCK - 1", "LAST = j == 0", multiplied()),
+    (PRODUCT, "FROM_A, FROM_B = j * BLK_M", "FROM_A, FROM_B = 0 * BLK_M", multiplied()),
+    (PRODUCT, "int32(b + (HALF_ROW + STEP))", "int32(b + HALF_ROW)", multiplied()),
+    (PRODUCT, "go_on(high, int32(a + STEP), int32(b + STEP))", "go_on(high, a, b)", multiplied()),
+    (PRODUCT, "real(LO)", "real(0)", multiplied()),
+    (PRODUCT, "scale if v < 2 else scale_8", "scale", multiplied()),
+    (PRODUCT, "columns[v % 2]", "columns[0]", multiplied()),
+    (PRODUCT, "zero(total, real(0))", "pass", multiplied()),
+    (PRODUCT, "matrix * step_b", "matrix * step_a", multiplied(batch=2, shared_b=True, k=64)),
+    # tiles, edges, scalars
+    (PRODUCT, "(row < rows) & (col < cols)", "row < rows", multiplied()),
+    (PRODUCT, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
+    (PRODUCT, "if beta != real(0):", "if True:", multiplied(k=64)),
+    (PRODUCT, "value += beta * old[0]", "pass", multiplied(beta=2.0, k=64)),
+    (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
+    (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    # splitting and packing
+    (PACK, "cuda.syncthreads()\n        row_exponent", "row_exponent", BY_ROWS),
+    (PACK, "(row < rows) & (kk < depth)", "kk < depth", BY_ROWS),
+    (PACK, "(row < rows) & (kk < depth)", "row < rows", GAP),
+    (PACK, "(depth >= BLK_K) & ", "", GAP),
+    (PACK, "store(line, (within ^ turn) * 4", "store(line, within * 4", packed()),
+    (PACK, "exponents[i] - LARGEST_SHIFTED", "LARGEST_SHIFTED - exponents[i]", packed()),
+    (PACK, "in range(ACROSS)", "in range(1)", packed()),
+    (PACK, "(shifted - hi) * real(LO)", "shifted - hi", packed()),
+    (PACK, "cuda.syncthreads_or(bad[0])", "cuda.syncthreads_or(0)", not_held("nan")),
+    (PACK, "(abs(shifted) >= least) |", "True |", not_held("tiny")),
+    (PACK, "| (x == real(0))", "| (shifted == real(0))", not_held("vanishing")),
+    (PACK, "in_range | (largest == real(0))", "True", not_held("too_large")),
+    # what is left to FMAs
+    (GUARD, "found | of_a[i] | of_b[i]", "found | of_a[i]", GUARDED),
+    (GUARD, "found | of_a[i] | of_b[i]", "found | of_b[i]", GUARDED),
+    (GUARD, "if is_flagged(", "if not is_flagged(", GUARDED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
