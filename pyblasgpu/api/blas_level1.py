@@ -302,9 +302,9 @@ def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
 def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any, conj: bool) -> Any:
     parts = parts_of(name, given, n)
     if which != "dot" and parts["x"].increment < 0:
-        if which != "asum":
+        if which == "nrm2":
             raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
-        parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it
+        parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it: a sum of 0, an index of -1
     arrays = {argument: each.array for argument, each in given.items()}
     if _are_whole(parts, arrays):
         parts = {}

@@ -210,7 +210,7 @@ _REDUCTIONS = {
         "Index, from 0, of the first element with largest ``|Re x| + |Im x|``",
         "k",
         "int",
-        "Positive.",
+        "With a negative one the index is -1.",
     ),
 }
 

@@ -147,7 +147,7 @@ def reduce_vectors(
     conj = enabled(conj, call.name, "conj") and call.dtype.is_complex
     batch_shape, n = extents(call)
     call.out_dtype = _dtype_of_number(which, call.dtype)
-    if which == "iamax" and n == 0:
+    if which == "iamax" and n == 0 and not parts:
         raise ValueError(f"{call.name}: x has no elements, of which none is the largest")
     call.set_output(out, batch_shape, 1, 1)
     call.check_overlap()

@@ -74,7 +74,7 @@ def reduce(operation: str, conj: bool, *arrays: np.ndarray) -> None:
     )
     run = _function(name.replace("dotu", "dotc") if conj else name)
     if vectors[0].shape[-2] == 0:
-        out[...] = 0
+        out[...] = -1 if operation == "iamax" else 0
         return
     for *each, target in _vectors(*vectors, out):
         target[...] = run(*each)

@@ -90,6 +90,8 @@ def test_defaults_are_scipys():
     same("drot", [x[:5], y], c=3, s=4, incx=2, incy=2)
     same("dscal", [x], 3, incx=-1)
     same("dasum", [x], incx=-1)
+    for more in ({}, {"n": 3}, {"offx": 2}):
+        same("idamax", [x], incx=-2, **more)
 
 
 def test_other_arrays_are_cast_and_copied():
@@ -115,7 +117,6 @@ BAD = [
     (lambda x: blas.daxpy(x, x, a=1j), TypeError, "daxpy: a"),
     (lambda x: blas.daxpy(x + 1j, x), TypeError, "daxpy: x is complex"),
     (lambda x: blas.dnrm2(x, incx=-1), ValueError, "dnrm2: incx=-1 is negative"),
-    (lambda x: blas.idamax(x, incx=-1), ValueError, "idamax: incx=-1 is negative"),
     (lambda x: blas.ddot([], []), ValueError, "ddot: offx=0 is outside of x, of 0 elements"),
     (lambda x: blas.zdscal(1j, x), TypeError, "zdscal: a"),
     (lambda x: blas.dswap(x, x), OverlapError, "dswap: x shares memory with y"),

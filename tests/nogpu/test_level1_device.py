@@ -38,7 +38,7 @@ def computed(alpha, beta, operation, conj, operands) -> None:
     elif operation == "dot":
         v[...] = ((x.conj() if conj else x) * vectors[1]).sum(1, keepdims=True)
     elif operation == "iamax":
-        v[...] = abs(x).argmax(1)[:, None]
+        v[...] = abs(x).argmax(1)[:, None] if x.size else -1
     else:
         v[...] = abs(x).sum(1, keepdims=True)
 
@@ -117,6 +117,11 @@ def test_scipys_names_write_where_scipy_does():
     assert blas.dcopy(x, read_only) is not read_only and (read_only.host == Y).all()
     single = DeviceArray(X.astype(np.float32))
     assert (blas.dscal(2, single).host == 2 * X).all() and (single.host == X).all()
+
+
+def test_a_negative_increment_has_no_largest_element_as_in_scipy():
+    found = blas.idamax(DeviceArray(X), incx=-1)
+    assert found.host == -1 and found.shape == () and found.host.dtype == np.int64
 
 
 def test_host_arrays_on_a_device_are_written_back():

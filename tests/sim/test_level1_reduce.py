@@ -104,6 +104,19 @@ def one(operation: str, values, dtype) -> np.generic:
     return reduced(operation, x, x, dim=32)[0]
 
 
+def test_the_largest_of_nothing_is_number_minus_1():
+    for dtype in (np.float32, np.complex128):
+        config = level1_reduce.Reduce(
+            dtype=DTYPES[{4: "s", 16: "z"}[np.dtype(dtype).itemsize]].letter, DIM=32
+        )
+        x, out = np.full(3, np.nan, dtype), np.zeros(1, np.int64)
+        room = np.zeros(3, x.real.dtype)
+        pointers = x, x, room, room, out.view(room.dtype)
+        numbers = level1_reduce.integers(DTYPES[config.dtype], "iamax", False, 0, (1, 1), (0, 0), 1)
+        run(level1_reduce.source(config, "iamax"), config.grid(0), pointers, numbers, (), 1)
+        assert out[0] == -1
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_norms_neither_overflow_nor_underflow(dtype):
     limits = np.finfo(dtype)

@@ -6,7 +6,7 @@ Euclidean norm of a vector*, ACM TOMS 4, 1978; Anderson, *Algorithm 978*, ACM TO
 narrower than theirs, so that sums of 2^38 squares stay finite.
 
 The largest of I?AMAX is the first one, by |Re| + |Im|; NaN is larger than any number. Its index is the two
-reals high * 2^20 + low.
+reals high * 2^20 + low; where there are no elements, -1.
 """
 
 from __future__ import annotations
@@ -241,6 +241,7 @@ def _iamax(facts: Dtype) -> dict:
 
     @device_function
     def finish(out, at, acc):
-        store_int64(out, at * REALS_PER_INDEX, (int64(acc[1]) << LOW_BITS) | int64(acc[2]))
+        index = (int64(acc[1]) << LOW_BITS) | int64(acc[2])
+        store_int64(out, at * REALS_PER_INDEX, select(acc[0] < real(0), int64(-1), index))
 
     return {"start": start, "accumulate": accumulate, "settle": settle, "merge": merge, "finish": finish}
