@@ -86,9 +86,14 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "call", type=parse_call, metavar="ROUTINE", help="with its dtype: dgemm, strsm, zherk, ..."
+        "call",
+        type=parse_call,
+        metavar="ROUTINE",
+        help="with its dtype: dgemm, strsm, zherk, sgemv, dpotrf, ...",
     )
-    parser.add_argument("shape", type=parse_shape, metavar="N|MxN|MxNxK", help="extents of the result, and k")
+    parser.add_argument(
+        "shape", type=parse_shape, metavar="N|MxN|MxNxK", help="extents of the result, and k; of a vector N"
+    )
     parser.add_argument(
         "--device",
         type=parse_device,

@@ -111,7 +111,9 @@ def parse_benchmarked(text: str) -> tuple[str, ...]:
 def parse_call(text: str) -> tuple[str, str]:
     """Letter and routine of a name such as 'dgemm'."""
     letter, routine = text[:1].lower(), text[1:].lower()
-    known = (*ROUTINES, *(name for name in OTHERS if name != "gemm3m"))
+    from .api.explained_calls import EXPLAINED
+
+    known = (*ROUTINES, *(name for name in OTHERS if name != "gemm3m"), *EXPLAINED)
     if letter not in DTYPES or routine not in known:
         raise argparse.ArgumentTypeError(f"{text!r} is none of s, d, c, z with one of {', '.join(known)}")
     return letter, routine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from ..dispatch.decisions import Algorithm
@@ -12,6 +14,7 @@ from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
 from ..types import Diag, Dtype, Side, Uplo, dtype_of, product_method
+from .explained_calls import EXPLAINED, launch_lists
 
 __all__ = ["explain", "launches_of", "sources_of"]
 
@@ -20,7 +23,7 @@ def explain(
     routine: str,
     dtype: Any,
     m: int,
-    n: int,
+    n: int | None = None,
     k: int | None = None,
     device: int | str = 0,
     batch: int = 1,
@@ -30,12 +33,17 @@ def explain(
 
     Parameters
     ----------
-    routine : {'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'}
-        The call.
+    routine : str
+        The call: 'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'; of level
+        1 'copy', 'scal', 'axpy', 'swap', 'rot', 'dot', 'nrm2', 'asum', 'iamax'; of level 2 'gemv', 'ger',
+        'symv', 'hemv', 'trmv', 'trsv', 'syr', 'her', 'syr2', 'her2'; of LAPACK 'potrf', 'potrs', 'posv',
+        'potri', 'trtri', 'trtrs', 'lauum', 'getrf', 'getrs', 'gesv', 'getri', 'laswp'.
     dtype : str, dtype
         One of the four, by letter, name or as a library's dtype.
     m, n : int
-        Extents of the result, column-major, m = n from 'syrk' on; a triangle is lower and stands on the left.
+        Extents of the result, column-major, m = n for 'syrk' to 'gemmtr'; a triangle is lower and stands on
+        the left. Of level 1 m is the number of elements, of level 2 these are the extents of the matrix. Of
+        LAPACK's solutions m is the order and n the number of right-hand sides. n is m by default.
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
     device : int or str
@@ -50,9 +58,11 @@ def explain(
     -------
     list of (str, str, str)
         Kernel family, Config, and origin: override, a file, or computed. A product whose inner extent is
-        split is followed by "splits of k" and their number. For 'trsm', 'trmm', 'syr2k' and 'her2k'
-        "algorithm" comes first: 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused
-        triangles of that order), 'trsm_small', 'trmm_fused', 'recursion', 'symmetrize' or 'two_products'.
+        split is followed by "splits of k" and their number. Kernels of level 1, level 2 and LAPACK are
+        followed by "grid of" their name: blocks along x, y and z of the largest launch. For 'trsm', 'trmm',
+        'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that
+        ends in fused triangles of that order), 'trsm_small', 'trmm_fused', 'recursion', 'symmetrize' or
+        'two_products'.
 
     Raises
     ------
@@ -68,46 +78,66 @@ def explain(
     show_config : The files that Configs come from.
     """
     chosen: dict[tuple[str, str, str], None] = {}
-    for choice in _launches(routine, dtype, m, n, k, device, batch, method)[1].choices:
+    lists = _launches(routine, dtype, m, n, k, device, batch, method)[1]
+    for choice in (choice for launches in lists for choice in launches.choices):
         if isinstance(choice, Algorithm):
             chosen["algorithm", choice.name, choice.origin] = None
             continue
         chosen[choice.config.STEM, str(choice.config), choice.origin] = None
         if choice.splits > 1:
             chosen["splits of k", str(choice.splits), choice.origin] = None
+    if routine in EXPLAINED:
+        chosen |= dict.fromkeys(_kernels(lists, {what for what, _, _ in chosen}))
     return list(chosen)
+
+
+def _kernels(lists: list[LaunchList], told: set[str]) -> Iterator[tuple[str, str, str]]:
+    """The Configs of kernels that are not `told`, and the grid of the largest launch of each kernel."""
+    grids: dict[str, list[tuple[int, int, int]]] = {}
+    for entry in (entry for launches in lists for entry in launches.entries):
+        name = entry.source.name
+        if name not in told and name not in grids:
+            yield name, str(entry.source.config), "fixed"
+        grids.setdefault(name, []).append(entry.grid)
+    for name, found in grids.items():
+        count = f"largest of {len(found)} launches" if len(found) > 1 else "one launch"
+        yield f"grid of {name}", " x ".join(map(str, max(found, key=prod))), count
 
 
 def sources_of(
     routine: str,
     dtype: Any,
     m: int,
-    n: int,
+    n: int | None = None,
     k: int | None = None,
     device: int | str = 0,
     batch: int = 1,
     method: str | None = None,
 ) -> tuple[Device, list[KernelSource]]:
     """The device, and the kernels that the call launches there, each once; parameters as of `explain`."""
-    meant, launches = _launches(routine, dtype, m, n, k, device, batch, method)
-    return meant, list(dict.fromkeys(entry.source for entry in launches.entries))
+    meant, lists = _launches(routine, dtype, m, n, k, device, batch, method)
+    return meant, list(dict.fromkeys(entry.source for launches in lists for entry in launches.entries))
 
 
 def _launches(
     routine: str,
     dtype: Any,
     m: int,
-    n: int,
+    n: int | None,
     k: int | None,
     device: int | str,
     batch: int,
     method: str | None,
-) -> tuple[Device, LaunchList]:
+) -> tuple[Device, list[LaunchList]]:
     facts = dtype_of(dtype)
     meant = stand_in(named(device)) if isinstance(device, str) else current(device)
     method = product_method(method, facts, "explain")
+    n = m if n is None else n
+    if routine in EXPLAINED:
+        current(meant.ordinal)
+        return meant, launch_lists(routine, facts, m, n, meant.ordinal, batch)
     extents = (m, n, m if k is None else k)
-    return meant, launches_of(routine, facts, *extents, meant.ordinal, batch, method)
+    return meant, [launches_of(routine, facts, *extents, meant.ordinal, batch, method)]
 
 
 def launches_of(
@@ -140,7 +170,7 @@ def launches_of(
         "gemmtr": (dense(n, k), dense(k, n)),
     }
     if routine not in inputs:
-        known = "gemm, trmm, trsm, symm, hemm, " + ", ".join(inputs)
+        known = ", ".join(("gemm", "trmm", "trsm", "symm", "hemm", *inputs, *EXPLAINED))
         raise ValueError(f"explain: routine {routine!r} is none of {known}")
     if m != n:
         raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")

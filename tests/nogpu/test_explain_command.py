@@ -8,7 +8,8 @@ import json
 import pytest
 
 from pyblasgpu import cli
-from pyblasgpu.api.explain import sources_of
+from pyblasgpu.api.explain import explain, sources_of
+from pyblasgpu.api.explained_calls import EXPLAINED
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.device import current, known, stand_in
 
@@ -38,6 +39,31 @@ def test_a_call_on_a_card_that_is_not_here_is_explained(capsys):
     assert row["what"].startswith("gemm_") and "dtype='d'" in row["value"] and row["origin"]
     assert cli.main(CALL) == 0
     assert "dgemm, 1024 x 512 x 96" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("routine", EXPLAINED)
+def test_vectors_and_factors_are_explained_with_their_grids(routine):
+    """Every launch has a Config and a grid, of one matrix and of a batch."""
+    for letter, batch in (("s", 1), ("z", 3)):
+        rows = explain(routine, letter, 96, device="h200", batch=batch)
+        kernels = {what for what, value, _ in rows if "dtype=" in value}
+        assert {what for what, *_ in rows if what.startswith("grid of ")} == {f"grid of {k}" for k in kernels}
+        _, sources = sources_of(routine, letter, 96, device="h200", batch=batch)
+        assert {source.name for source in sources} == kernels and sources
+
+
+def test_what_is_not_square_is_refused():
+    with pytest.raises(ValueError, match="explain: the matrix of potrf is square, not 3 by 4"):
+        explain("potrf", "d", 3, 4, device="h200")
+    assert explain("getrf", "d", 30, 4, device="h200") and explain("posv", "d", 30, 1, device="h200")
+
+
+def test_a_vector_goes_by_its_length(capsys):
+    assert cli.main(["explain", "sgemv", "1024x512", "--device", "h200", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["what"] == "gemv" and second["what"] == "grid of gemv" and " x 1 x 1" in second["value"]
+    assert cli.main(["explain", "znrm2", "1000000", "--device", "h200"]) == 0
+    assert "level1_reduce" in capsys.readouterr().out
 
 
 def test_a_description_has_a_number_where_nothing_runs():
@@ -99,7 +125,7 @@ def test_the_simulator_has_no_ptx(monkeypatch, capsys):
     "arguments",
     [
         ["gemm", "64"],
-        ["dgemv", "64"],
+        ["dgbmv", "64"],
         ["dgemm", "64x64x64x64"],
         ["dgemm", "0"],
         ["dgemm", "8", "--ptx", "--sass"],
