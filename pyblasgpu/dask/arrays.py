@@ -10,11 +10,12 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from ..arguments import Number, number
 from ..tasks import TaskList
 from ..types import Trans, dtype_of
 from .graph import TileLayer
 
-__all__ = ["cut_like", "matrices", "op_chunks", "result", "square"]
+__all__ = ["cut_like", "matrices", "op_chunks", "result", "scalars", "square"]
 
 
 def matrices(routine: str, **arrays: Any) -> list[Any]:
@@ -37,6 +38,15 @@ def matrices(routine: str, **arrays: Any) -> list[Any]:
         names = ", ".join(f"{name} is {array.dtype}" for name, array in given.items())
         raise TypeError(f"{routine}: {names}; none of the BLAS's dtypes holds that") from None
     return [None if arrays[name] is None else given[name].astype(dtype) for name in arrays]
+
+
+def scalars(routine: str, a: Any, c: Any, alpha: Number, beta: Number) -> tuple[Any, Any]:
+    """`alpha` and `beta` as Python numbers that fit the dtype of `a`; ValueError where `beta` has no `c`."""
+    dtype = dtype_of(a.dtype)
+    alpha, beta = number(alpha, dtype, routine, "alpha"), number(beta, dtype, routine, "beta")
+    if beta != 0 and c is None:
+        raise ValueError(f"{routine}: beta={beta} needs c, the matrix that it scales")
+    return alpha, beta
 
 
 def op_chunks(a: Any, trans: Trans) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import tasks
 from ..arguments import Flag, Number
 from ..types import Trans, Uplo
-from .arrays import cut_like, matrices, op_chunks, result
+from .arrays import cut_like, matrices, op_chunks, result, scalars
 
 __all__ = ["gemm", "herk", "syrk"]
 
@@ -59,14 +59,13 @@ def gemm(
     A chunk of the result is accumulated in place; at most 8 products are one Dask task.
     """
     op_a, op_b = Trans.parse(trans_a, "gemm", "trans_a"), Trans.parse(trans_b, "gemm", "trans_b")
-    if beta != 0 and c is None:
-        raise ValueError(f"gemm: beta={beta} needs c, the matrix that it scales")
-    a, b, c = matrices("gemm", a=a, b=b, c=c if beta != 0 else None)
+    a, b, c = matrices("gemm", a=a, b=b, c=c)
+    alpha, beta = scalars("gemm", a, c, alpha, beta)
     (m, k), (inner, n) = op_chunks(a, op_a), op_chunks(b, op_b)
     if sum(k) != sum(inner):
         raise ValueError(f"gemm: op(a) is {sum(m)} by {sum(k)} and op(b) {sum(inner)} by {sum(n)}")
     sources = {"a": a, "b": cut_like(b, k, n, op_b)}
-    if c is not None:
+    if beta != 0:
         sources["c"] = _output("gemm", c, m, n)
     return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
 
@@ -151,9 +150,10 @@ def _rank_k(
     routine: str, other: Trans, a: Any, alpha: Number, beta: Number, c: Any, lower: Flag, trans: Flag
 ) -> Any:
     uplo, op = Uplo.parse(lower, routine, "lower"), Trans.parse(trans, routine, "trans")
-    if beta != 0 and c is None:
-        raise ValueError(f"{routine}: beta={beta} needs c, the matrix that it scales")
     a, c = matrices(routine, a=a, c=c)
+    alpha, beta = scalars(routine, a, c, alpha, beta)
+    if routine == "herk" and (complex(alpha).imag or complex(beta).imag):
+        raise TypeError(f"herk: alpha={alpha} and beta={beta} must be real")
     if op is not Trans.NO and op is not other:
         if a.dtype.kind == "c":
             raise ValueError(f"{routine}: trans={op.value} is neither N nor {other.value}")

@@ -54,6 +54,7 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     """
     if assume_a not in _STRUCTURES:
         raise ValueError(f"solve: assume_a={assume_a!r} is none of {sorted(_STRUCTURES)}")
+    b = da.asanyarray(b)
     if b.ndim == 1:
         return solve(a, b[:, None], assume_a=assume_a, lower=lower)[:, 0]
     uplo = Uplo.parse(lower, "solve", "lower")

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import dask.array as da
+
 from .. import tasks
 from ..arguments import Flag, Number
 from ..types import Diag, Side, Trans, Uplo
-from .arrays import cut_like, matrices, result, square
+from .arrays import cut_like, matrices, result, scalars, square
 
 __all__ = ["solve_triangular", "trmm", "trsm"]
 
@@ -149,6 +151,7 @@ def solve_triangular(
     --------
     trsm : From either side.
     """
+    b = da.asanyarray(b)
     if b.ndim == 1:
         flags = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
         return solve_triangular(a, b[:, None], **flags)[:, 0]
@@ -170,6 +173,7 @@ def _triangular(
     op, diag = Trans.parse(trans, routine, "trans"), Diag.parse(unit_diag, routine, "unit_diag")
     a, b = matrices(routine, a=a, b=b)
     a = square(routine, "a", a)
+    alpha, _ = scalars(routine, a, None, alpha, 0)
     axis = 0 if where is Side.LEFT else 1
     if a.shape[0] != b.shape[axis]:
         raise ValueError(f"{routine}: a has shape {a.shape} and b {b.shape}, for side {where.value}")
