@@ -194,6 +194,35 @@ it is there when the stream is, and ``float`` or ``int`` of it waits; in host me
 `out`, or a new array of the inputs' library with zeros in the other triangle: column-major if all
 inputs are, else row-major.
 """,
+    "new_triangle": """
+`out`, or a new array of the inputs' library with zeros in the other triangle.
+""",
+    "casting": """
+casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+    Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+""",
+    "computed_in": """
+dtype : dtype, optional
+    To compute in: float32, float64, complex64 or complex128.
+subok : bool, optional
+    Accepted; results are never instances of subclasses.
+""",
+    "vector_product_options": """
+out : array, optional
+    Where the result goes, of any dtype that `casting` allows.
+%(casting)s
+order : {'K', 'A', 'C', 'F'}, optional
+    Accepted as by `matmul`.
+%(computed_in)s
+""",
+    "vector_product_errors": """
+Raises
+------
+ValueError
+    When shapes do not fit.
+TypeError
+    When `casting` forbids a cast, or arrays are of different libraries.
+""",
     "shape_error": """
 ValueError
     When shapes, flags, devices, strides or the stream do not fit. Nothing is written then.
@@ -226,13 +255,6 @@ OverlapError
 }
 
 
-def documented(function: _Function) -> _Function:
-    """`function`, the parts that its docstring names filled in."""
-    if function.__doc__:  # none with python -OO
-        function.__doc__ = filled(function.__doc__, _PARTS)
-    return function
-
-
 def filled(text: str, parts: Mapping[str, str]) -> str:
     """`text` with each ``%(name)s`` replaced by the part of that name."""
     return "\n".join(_filled_line(line, parts) for line in text.split("\n"))
@@ -241,3 +263,32 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
 def _filled_line(line: str, parts: Mapping[str, str]) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     return _PART.sub(lambda match: parts[match[1]].strip("\n").replace("\n", f"\n{indent}"), line)
+
+
+_RAISES = "Raises\n------\n"
+_RETURNS = "Returns\n-------\n"
+
+
+def _entry(heading: str, part: str) -> str:
+    """An entry of a section, with a part as its text."""
+    return heading + "\n" + "".join(f"    {line}\n" for line in _PARTS[part].strip("\n").split("\n"))
+
+
+#: Sections that many have.
+_PARTS |= {
+    "raises": _RAISES
+    + "".join(_PARTS[f"{kind}_error"].lstrip("\n") for kind in ("shape", "type", "overlap")),
+    "vector_product_options": filled(_PARTS["vector_product_options"], _PARTS),
+    "returns_vector": _RETURNS + _entry("array, shape (..., n)", "vector_result"),
+    "returns_number": _RETURNS + _entry("array, shape (...)", "number_result"),
+    "returns_matrix": _RETURNS + _entry("array, shape (..., m, n)", "result"),
+    "returns_square": _RETURNS + _entry("array, shape (..., n, n)", "result_square"),
+    "returns_triangle": _RETURNS + _entry("array, shape (..., n, n)", "new_triangle"),
+}
+
+
+def documented(function: _Function) -> _Function:
+    """`function`, the parts that its docstring names filled in."""
+    if function.__doc__:  # none with python -OO
+        function.__doc__ = filled(function.__doc__, _PARTS)
+    return function

@@ -45,16 +45,9 @@ def gemmtr(
     %(out_square)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        %(result_square)s
+    %(returns_square)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------

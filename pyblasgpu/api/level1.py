@@ -43,10 +43,7 @@ def axpy(
         with `x` or `y`.
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
     Raises
     ------
@@ -89,10 +86,7 @@ def scal(
         Written in place, whatever its strides. ``out=x`` scales in place; no other memory may be shared.
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
     Raises
     ------
@@ -119,10 +113,7 @@ def copy(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
         Written in place, whatever its strides; no memory may be shared with `x`.
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
     Raises
     ------
@@ -259,16 +250,9 @@ def dot(
     %(number_out)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (...)
-        %(number_result)s
+    %(returns_number)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     Notes
     -----
@@ -296,16 +280,9 @@ def nrm2(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     %(number_out)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (...)
-        %(number_result)s
+    %(returns_number)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     Notes
     -----
@@ -327,16 +304,9 @@ def asum(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     %(number_out)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (...)
-        %(number_result)s
+    %(returns_number)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     Notes
     -----
@@ -361,11 +331,7 @@ def iamax(x: Array, *, out: Array = None, stream: Stream = None, backend: str | 
     array of int64, shape (...)
         %(number_result)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     Notes
     -----

@@ -49,11 +49,7 @@ def gemv(
     array, shape (..., m)
         %(vector_result)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -112,16 +108,9 @@ def symv(
     %(out_vector)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -162,16 +151,9 @@ def hemv(
     %(out_vector)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------

@@ -67,16 +67,9 @@ def gemm(
     %(engine_options)s
     %(method)s
 
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
+    %(returns_matrix)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------

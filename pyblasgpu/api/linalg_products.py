@@ -14,12 +14,14 @@ from ..frontend.call import Call
 from ..frontend.layouts import Layout
 from ..frontend.streams import contexts
 from ..types import Dtype
+from .docstrings import documented
 from .level3 import common_batch_shape, multiply
 from .linalg_arrays import as_array, computation, stored
 
 __all__ = ["matmul", "matvec", "vecdot", "vecmat"]
 
 
+@documented
 def matmul(
     x1: Array,
     x2: Array,
@@ -41,15 +43,11 @@ def matmul(
     out : array, optional
         Where the result goes. It may share memory with `x1` and `x2`, and may have any dtype that
         `casting` allows.
-    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
-        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    %(casting)s
     order : {'K', 'A', 'C', 'F'}, optional
         Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
         inputs are, by 'K' matrices that are column-major if those of all inputs are.
-    dtype : dtype, optional
-        To compute in: float32, float64, complex64 or complex128.
-    subok : bool, optional
-        Accepted; results are never instances of subclasses.
+    %(computed_in)s
 
     Returns
     -------
@@ -71,6 +69,7 @@ def matmul(
     return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok)
 
 
+@documented
 def matvec(
     x1: Array,
     x2: Array,
@@ -90,28 +89,14 @@ def matvec(
         Leading dimensions broadcast with those of `x2`.
     x2 : array, shape (..., n)
         The vectors.
-    out : array, optional
-        Where the result goes, of any dtype that `casting` allows.
-    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
-        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
-    order : {'K', 'A', 'C', 'F'}, optional
-        Accepted as by `matmul`.
-    dtype : dtype, optional
-        To compute in: float32, float64, complex64 or complex128.
-    subok : bool, optional
-        Accepted; results are never instances of subclasses.
+    %(vector_product_options)s
 
     Returns
     -------
     array, shape (..., m)
         `out`, or a new array of the inputs' library.
 
-    Raises
-    ------
-    ValueError
-        When shapes do not fit.
-    TypeError
-        When `casting` forbids a cast, or arrays are of different libraries.
+    %(vector_product_errors)s
 
     See Also
     --------
@@ -120,6 +105,7 @@ def matvec(
     return _product(_Core("matvec", "N"), x1, x2, out, casting, order, dtype, subok)
 
 
+@documented
 def vecmat(
     x1: Array,
     x2: Array,
@@ -139,28 +125,14 @@ def vecmat(
         The vectors, which are conjugated.
     x2 : array, shape (..., n, m)
         Leading dimensions broadcast with those of `x1`.
-    out : array, optional
-        Where the result goes, of any dtype that `casting` allows.
-    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
-        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
-    order : {'K', 'A', 'C', 'F'}, optional
-        Accepted as by `matmul`.
-    dtype : dtype, optional
-        To compute in: float32, float64, complex64 or complex128.
-    subok : bool, optional
-        Accepted; results are never instances of subclasses.
+    %(vector_product_options)s
 
     Returns
     -------
     array, shape (..., m)
         `out`, or a new array of the inputs' library.
 
-    Raises
-    ------
-    ValueError
-        When shapes do not fit.
-    TypeError
-        When `casting` forbids a cast, or arrays are of different libraries.
+    %(vector_product_errors)s
 
     See Also
     --------
@@ -169,6 +141,7 @@ def vecmat(
     return _product(_Core("vecmat", "C"), x1, x2, out, casting, order, dtype, subok)
 
 
+@documented
 def vecdot(
     x1: Array,
     x2: Array,
@@ -188,28 +161,14 @@ def vecdot(
         The vectors that are conjugated.
     x2 : array, shape (..., n)
         Leading dimensions broadcast with those of `x1`.
-    out : array, optional
-        Where the result goes, of any dtype that `casting` allows.
-    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
-        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
-    order : {'K', 'A', 'C', 'F'}, optional
-        Accepted as by `matmul`.
-    dtype : dtype, optional
-        To compute in: float32, float64, complex64 or complex128.
-    subok : bool, optional
-        Accepted; results are never instances of subclasses.
+    %(vector_product_options)s
 
     Returns
     -------
     array, shape (...,)
         `out`, or a new array of the inputs' library; of two vectors a scalar.
 
-    Raises
-    ------
-    ValueError
-        When shapes do not fit.
-    TypeError
-        When `casting` forbids a cast, or arrays are of different libraries.
+    %(vector_product_errors)s
 
     See Also
     --------

@@ -47,11 +47,7 @@ def ger(
     array, shape (..., m, n)
         `out`, or a new row-major array of the inputs' library.
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -96,16 +92,9 @@ def syr(
     %(out_updated_square)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        `out`, or a new array of the inputs' library with zeros in the other triangle.
+    %(returns_triangle)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -141,10 +130,7 @@ def her(
     %(real_diagonal)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        `out`, or a new array of the inputs' library with zeros in the other triangle.
+    %(returns_triangle)s
 
     Raises
     ------
@@ -186,16 +172,9 @@ def syr2(
     %(out_updated_square)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        `out`, or a new array of the inputs' library with zeros in the other triangle.
+    %(returns_triangle)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -232,16 +211,9 @@ def her2(
     %(real_diagonal)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        `out`, or a new array of the inputs' library with zeros in the other triangle.
+    %(returns_triangle)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------

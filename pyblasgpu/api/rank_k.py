@@ -51,16 +51,9 @@ def syrk(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        %(result_square)s
+    %(returns_square)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -109,10 +102,7 @@ def herk(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        %(result_square)s
+    %(returns_square)s
 
     Raises
     ------
@@ -159,16 +149,9 @@ def syr2k(
     %(out_square)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        %(result_square)s
+    %(returns_square)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -209,10 +192,7 @@ def her2k(
     %(real_diagonal)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n, n)
-        %(result_square)s
+    %(returns_square)s
 
     Raises
     ------

@@ -52,16 +52,9 @@ def symm(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
+    %(returns_matrix)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------
@@ -111,16 +104,9 @@ def hemm(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
+    %(returns_matrix)s
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    %(overlap_error)s
+    %(raises)s
 
     See Also
     --------

@@ -53,10 +53,7 @@ def trmm(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
+    %(returns_matrix)s
 
     Raises
     ------
@@ -113,10 +110,7 @@ def trsm(
     %(stream_backend)s
     %(engine_options)s
 
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
+    %(returns_matrix)s
 
     Raises
     ------

@@ -41,10 +41,7 @@ def trmv(
     %(out_vector_in_place)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
     Raises
     ------
@@ -90,10 +87,7 @@ def trsv(
     %(out_vector_in_place)s
     %(stream_backend)s
 
-    Returns
-    -------
-    array, shape (..., n)
-        %(vector_result)s
+    %(returns_vector)s
 
     Raises
     ------
