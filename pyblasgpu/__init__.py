@@ -43,6 +43,7 @@ __all__ = [
     "rot",
     "rotm",
     "scal",
+    "set_math_mode",
     "show_config",
     "swap",
     "symm",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from .api.symmetric import hemm, symm
     from .api.triangular import trmm, trsm
     from .api.trmv import trmv, trsv
+    from .dispatch.math_mode import set_math_mode
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
     from .frontend.engine_options import use_devices
@@ -113,6 +115,7 @@ _HOME = {
     "rot": "api.level1",
     "rotm": "api.level1",
     "scal": "api.level1",
+    "set_math_mode": "dispatch.math_mode",
     "show_config": "info",
     "swap": "api.level1",
     "symm": "api.symmetric",

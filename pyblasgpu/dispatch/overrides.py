@@ -46,6 +46,7 @@ def override(name: str, value: Any) -> Iterator[None]:
     a kernel family   A Config of it, for its own dtype and layout; k is not split.
     'layout'          How A and B of products lie ('nn', 'tn', ...); they are copied where they do
                       not lie so.
+    'math_mode'       That of `set_math_mode`.
     'packed'          Whether operands of products are packed, k not split; if not, they are
                       copied only where they must be.
     'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as the

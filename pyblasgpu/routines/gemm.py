@@ -17,6 +17,7 @@ from ..database import families_of
 from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..dispatch.decisions import Algorithm
+from ..dispatch.math_mode import method_of
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
@@ -179,7 +180,8 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    if product.method == TENSOR and _emit_tensor(launches, product, layout, copied_a or copied_b):
+    on_tensor_cores = method_of(product.method, launches.dtype) == TENSOR and product.region is Region.ALL
+    if on_tensor_cores and _emit_tensor(launches, product, layout, copied_a or copied_b):
         return
     room, conjs = launches.workspace_left, (a.conj, b.conj)
     options = copied, product.region, aligned, product.method == THREE_M, room, conjs

@@ -124,6 +124,20 @@ def test_without_an_override_small_products_are_made_by_fmas():
     np.testing.assert_array_equal(found, pyblasgpu.gemm(a, b))
 
 
+def test_a_mode_for_all_products_of_a_block():
+    a, b = normal(20, K), normal(K, 9, seed=2)
+    with small_kernels(), pyblasgpu.set_math_mode("tensor"):
+        found = pyblasgpu.linalg.matmul(a, b)
+        assert "gemm_wgmma" in families()
+        with pyblasgpu.set_math_mode(None):
+            launch_list.cache.clear()
+            by_fma = pyblasgpu.blas.sgemm(1, a, b)
+            assert families() == {"gemm_simt"}
+    assert gemm_error(1, a, b, 0, found, found) <= 1 and gemm_error(1, a, b, 0, by_fma, by_fma) <= 1
+    with pytest.raises(ValueError, match="set_math_mode: mode='fast' is neither 'tensor' nor None"):
+        pyblasgpu.set_math_mode("fast").__enter__()
+
+
 def test_other_dtypes_and_methods_are_refused():
     with pytest.raises(ValueError, match="gemm: method='tensor' is for float32 arrays, these are float64"):
         pyblasgpu.gemm(np.eye(3), np.eye(3), method="tensor")

@@ -1,0 +1,65 @@
+"""Which method products take that ask for none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..arguments import shown
+from ..types import TENSOR, Dtype
+from .overrides import get_override, override
+
+__all__ = ["method_of", "set_math_mode"]
+
+MODE = "math_mode"
+
+
+@contextmanager
+def set_math_mode(mode: str | None) -> Iterator[None]:
+    """Within the block, and in this thread or task alone, how products of float32 are made.
+
+    Parameters
+    ----------
+    mode : {'tensor'} or None
+        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error.
+        It holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines are
+        made of, as those of TRSM, Cholesky and LU, as far as their workspace allows. None: by FMAs.
+
+    Yields
+    ------
+    None
+        The mode ends with the block.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+
+    See Also
+    --------
+    gemm : A method for one product.
+    explain : What a call would run, the mode included.
+
+    Notes
+    -----
+    Inner modes win. Where tensor cores do not serve, as for small products, other dtypes and on other
+    devices, the mode changes nothing.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> with pyblasgpu.set_math_mode("tensor"):
+    ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
+    """
+    if mode not in (None, TENSOR):
+        raise ValueError(f"set_math_mode: mode={shown(mode)} is neither {TENSOR!r} nor None")
+    with override(MODE, mode):
+        yield
+
+
+def method_of(asked: str | None, dtype: Dtype) -> str | None:
+    """The method of a product in `dtype`: what the call has `asked` for, else what the mode says."""
+    if asked is not None or dtype.letter != "s":
+        return asked
+    mode: str | None = get_override(MODE)
+    return mode
