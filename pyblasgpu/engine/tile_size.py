@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["LARGE", "SMALLEST", "UNIT", "WANTED", "tile_order"]
+__all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_order"]
 
-#: Rows and columns of a tile where nothing speaks against it, and of a large matrix.
-WANTED, LARGE = 2048, 4096
-#: The extent from which on tiles are large.
-LARGE_FROM = 40000
+#: Rows and columns of a tile, where nothing speaks against it: of them a matrix should have `PARTS` along its
+#: longest side, so that little is transferred before the first task and after the last one.
+WANTED, LARGEST = 1024, 4096
+PARTS = 4
 #: Below this kernels lose more than several cards or a small memory are worth.
 SMALLEST = 256
 UNIT = 64
@@ -32,7 +32,9 @@ def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int) ->
         Bytes that tiles may take on a card.
     cards : int
     """
-    order = LARGE if max(extents) >= LARGE_FROM else WANTED
+    order = WANTED
+    while order < LARGEST and order * 2 * PARTS <= max(extents):
+        order *= 2
     while order > SMALLEST and order * order * itemsize * HELD > limit:
         order //= 2
     while cards > 1 and order > SMALLEST and max(extents) < order * EACH * cards:

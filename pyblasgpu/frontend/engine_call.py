@@ -174,7 +174,7 @@ def run_by_tiles(
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
     order = _engine("tile_size").tile_order(tiled.extents, call.dtype.itemsize, limit, len(devices))
-    tasks = task_list(tiled, order, scalars)
+    tasks = _engine("order").by_blocks(task_list(tiled, order, scalars), placement.card_grid(len(devices)))
     output = tiled.names[-1]
     if not call.library.host:
         _prepare_device_output(call, tiled, source)

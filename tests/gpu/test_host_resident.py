@@ -28,6 +28,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
     monkeypatch.setattr(tile_size, "WANTED", 256)
     monkeypatch.setattr(tile_size, "SMALLEST", 256)
+    monkeypatch.setattr(tile_size, "LARGEST", 256)
 
 
 @pytest.mark.parametrize("name, letter", every("sdz"))
@@ -84,7 +85,7 @@ def test_odd_strides_mapped_files_and_read_only_arrays(tmp_path):
 
 def test_larger_than_the_default_pool_of_tiles(monkeypatch):
     """Large tiles too, and a limit that holds few of them."""
-    monkeypatch.setattr(tile_size, "WANTED", 2048)
+    monkeypatch.setattr(tile_size, "LARGEST", 2048)
     rng = np.random.default_rng(2)
     a, b = (np.asfortranarray(rng.integers(-2, 3, (5000, 5000)).astype(np.float32)) for _ in range(2))
     found = pyblasgpu.gemm(a, b, max_device_memory=100 * MIB)

@@ -25,6 +25,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
     monkeypatch.setattr(tile_size, "WANTED", 256)
     monkeypatch.setattr(tile_size, "SMALLEST", 256)
+    monkeypatch.setattr(tile_size, "LARGEST", 256)
 
 
 @pytest.mark.parametrize("name, letter", every("sdz"))

@@ -14,7 +14,7 @@ from pyblasgpu.types import DTYPES
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     """Tiles of 8 rows and columns, so that small matrices have several."""
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
         monkeypatch.setattr(tile_size, name, 8)
 
 

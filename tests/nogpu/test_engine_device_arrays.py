@@ -55,7 +55,7 @@ def test_results(fake_cards, kind, seed):
 def cupy_on(fake_cards, monkeypatch):
     """Makes an array of a fake CuPy in the memory of card 1, whose current stream is one of the driver's."""
     driver, cupy = fake_cards(), fake_device.cupy
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
         monkeypatch.setattr(tile_size, name, 8)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     stream = driver.add_stream(1)

@@ -114,7 +114,7 @@ def test_cancelling(fake_cards, monkeypatch):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGE"):
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
         monkeypatch.setattr(tile_size, name, 8)
 
 

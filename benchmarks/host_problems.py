@@ -1,0 +1,227 @@
+"""Square problems of Level 3 in host memory, for the benchmarks of streaming and of several cards."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu.frontend import engine_call
+from pyblasgpu.testing import cublas
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+__all__ = ["ROUTINES", "HostProblem", "Pinned", "Xt", "flops", "moved", "rates", "seconds", "write"]
+
+ROUTINES = ("gemm", "trsm", "syrk", "trmm", "symm")
+NO, LOWER = Trans.NO, Uplo.LOWER
+
+
+def flops(routine: str, n: int) -> float:
+    return {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 1, "trmm": 1, "potrf": 1 / 3}[routine] * n**3
+
+
+def moved(routine: str, n: int, itemsize: int) -> tuple[float, float]:
+    """Bytes that must go up and come down; of triangles both halves."""
+    up = {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 2, "trmm": 2, "potrf": 1}[routine]
+    return up * n * n * itemsize, n * n * itemsize
+
+
+def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any] = lambda: None) -> float:
+    """The median of the wall-clock time of a run that waits, after one that is not counted."""
+    times = []
+    for number in range(repeats + 1):
+        prepare()
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+        if number == 0 and times[0] > 4:
+            return times[0]  # a long one counts at once
+    return statistics.median(times[1:])
+
+
+class Pinned:
+    """Page-locked memory that is taken once and cut into matrices again and again."""
+
+    def __init__(self, count: int, nbytes: int):
+        self._memories = [cupy.cuda.alloc_pinned_memory(nbytes) for _ in range(count)]
+
+    def matrices(self, letter: str, n: int) -> list[np.ndarray]:
+        dtype = DTYPES[letter].name
+        return [np.frombuffer(each, dtype, n * n).reshape(n, n, order="F") for each in self._memories]
+
+
+class HostProblem:
+    """A routine on column-major matrices of order n in host memory.
+
+    Attributes
+    ----------
+    a, b, c : numpy.ndarray
+        Inputs, and the output.
+    """
+
+    def __init__(self, routine: str, letter: str, arrays: list[np.ndarray]):
+        self.routine, self.letter = routine, letter
+        self.a, self.b, self.c = arrays
+        self.n = len(self.a)
+
+    def fill(self) -> None:
+        """Random inputs; those of a triangle are well conditioned."""
+        rng = cupy.random.RandomState(1)
+        for array in (self.a, self.b):
+            step = max(1, (1 << 26) // self.n)
+            for first in range(0, self.n, step):
+                part = rng.uniform(-1, 1, (min(step, self.n - first), self.n)).astype(array.dtype)
+                array.T[first : first + step] = part.get()
+        if self.routine in ("trsm", "trmm"):
+            self.a *= 1 / self.n
+            np.fill_diagonal(self.a, 2)
+
+    def ours(self, **options: Any) -> Any:
+        """Our call, which writes c."""
+        a, b = (self.a, self.b)
+        options = {"out": self.c, "backend": "cuda", **options}
+        if self.routine == "gemm":
+            return pyblasgpu.gemm(a, b, **options)
+        if self.routine == "symm":
+            return pyblasgpu.symm(a, b, lower=True, **options)
+        if self.routine == "syrk":
+            return pyblasgpu.syrk(a, lower=True, **options)
+        return getattr(pyblasgpu, self.routine)(a, b, lower=True, **options)
+
+    def streamed(self, **options: Any) -> Any:
+        """Our call by tiles, though it may fit."""
+        before, engine_call.STREAMED_FROM = engine_call.STREAMED_FROM, 0
+        try:
+            return self.ours(**options)
+        finally:
+            engine_call.STREAMED_FROM = before
+
+    def vendor(self) -> Callable[[], None]:
+        """Upload, cuBLAS, download; c holds the result."""
+        library, out = cublas.load(), self.c
+        device = [cupy.empty((self.n, self.n), self.a.dtype, order="F") for _ in range(3)]
+
+        def run() -> None:
+            a, b, c = device
+            a.set(self.a)
+            if self.routine != "syrk":
+                b.set(self.b)
+            self.compute(library, a, b, c)
+            (b if self.routine in ("trsm", "trmm") else c).get(out=out)
+            cupy.cuda.runtime.deviceSynchronize()
+
+        return run
+
+    def compute(self, library: Any, a: Any, b: Any, c: Any) -> None:
+        """What cuBLAS does on the device."""
+        if self.routine == "gemm":
+            library.gemm(1, a, b, 0, c)
+        elif self.routine == "symm":
+            library.symm(1, a, b, 0, c, Side.LEFT, LOWER)
+        elif self.routine == "syrk":
+            library.syrk(1, a, 0, c, LOWER, NO)
+        else:
+            getattr(library, self.routine)(1, a, b, Side.LEFT, LOWER, NO, Diag.NON_UNIT)
+
+    def vendor_compute_seconds(self) -> float:
+        """What cuBLAS takes on the device."""
+        library = cublas.load()
+        a, b, c = (cupy.asarray(x, order="F") for x in (self.a, self.b, self.c))
+        times = []
+        for _ in range(4):
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            self.compute(library, a, b, c)
+            stop.record()
+            stop.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+        return statistics.median(times[1:])
+
+    def sample(self) -> np.ndarray:
+        """Some entries of c, in its lower triangle."""
+        rng = np.random.default_rng(0)
+        rows, cols = rng.integers(0, self.n, (2, 1000))
+        return self.c[np.maximum(rows, cols), np.minimum(rows, cols)].copy()
+
+
+class Xt:
+    """cublasXt on devices, called directly.
+
+    Parameters
+    ----------
+    devices : list of int
+    block : int
+        Rows and columns of its tiles.
+    """
+
+    def __init__(self, devices: list[int], block: int = 4096):
+        self._library = cublas.library()
+        self._handle = ctypes.c_void_p()
+        self._call("Create", ctypes.byref(self._handle))
+        self._call("DeviceSelect", self._handle, len(devices), (ctypes.c_int * len(devices))(*devices))
+        self._call("SetBlockDim", self._handle, block)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, f"cublasXt{name}")(*arguments)
+        if status:
+            raise RuntimeError(f"cublasXt{name} returned status {status}")
+
+    def run(self, problem: HostProblem) -> None:
+        """The same as `HostProblem.ours`, but that TRSM works on c in place."""
+        kind = ctypes.c_float if problem.letter == "s" else ctypes.c_double
+        one, zero = ctypes.byref(kind(1)), ctypes.byref(kind(0))
+        size = ctypes.c_size_t(problem.n)
+        a, b, c = ((ctypes.c_void_p(x.ctypes.data), size) for x in (problem.a, problem.b, problem.c))
+        left, lower, no, non_unit = 0, 0, 0, 0
+        letter = problem.letter.upper()
+        if problem.routine == "gemm":
+            self._call(f"{letter}gemm", self._handle, no, no, size, size, size, one, *a, *b, zero, *c)
+        elif problem.routine == "syrk":
+            self._call(f"{letter}syrk", self._handle, lower, no, size, size, one, *a, zero, *c)
+        elif problem.routine == "symm":
+            self._call(f"{letter}symm", self._handle, left, lower, size, size, one, *a, *b, zero, *c)
+        elif problem.routine == "trmm":
+            flags = left, lower, no, non_unit
+            self._call(f"{letter}trmm", self._handle, *flags, size, size, one, *a, *b, *c)
+        else:
+            flags = left, lower, no, non_unit
+            self._call(f"{letter}trsm", self._handle, *flags, size, size, one, *a, *c)
+        cupy.cuda.runtime.deviceSynchronize()
+
+
+def rates(pinned: list[np.ndarray]) -> dict[str, float]:
+    """Bytes a second of copies from and to page-locked memory, alone and both at once."""
+    host = [each.ravel(order="K").view(np.uint8)[: 1 << 29] for each in pinned[:2]]
+    device = [cupy.empty(each.size, np.uint8) for each in host]
+    nbytes = host[0].size
+    up, down = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+
+    def copies(goes_up: bool, comes_down: bool) -> None:
+        if goes_up:
+            device[0].data.copy_from_host_async(host[0].ctypes.data, nbytes, up)
+        if comes_down:
+            device[1].data.copy_to_host_async(host[1].ctypes.data, nbytes, down)
+        up.synchronize()
+        down.synchronize()
+
+    return {
+        "up": nbytes / seconds(lambda: copies(True, False)),
+        "down": nbytes / seconds(lambda: copies(False, True)),
+        "both": nbytes / seconds(lambda: copies(True, True)),
+    }
+
+
+def write(folder: Path, name: str, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """A JSON file, a row a line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    text = f'{{"about": {json.dumps(about)},\n"rows": [\n{lines}\n]}}\n'
+    (folder / f"{name}.json").write_text(text)

@@ -1,0 +1,150 @@
+"""Host matrices streamed through a card, beside upload + cuBLAS + download, and beside cublasXt.
+
+    python -m benchmarks.host_resident --out DIR [--seconds 100] [--letters ds] [--sizes 4096 8192 ...]
+
+Wall-clock medians; every call waits for its result in host memory. `aim` is the larger of the transfer at the
+measured rate of page-locked memory and of what cuBLAS takes on the device. A row is written after each case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+from benchmarks.host_problems import (
+    ROUTINES,
+    HostProblem,
+    Pinned,
+    Xt,
+    flops,
+    moved,
+    rates,
+    seconds,
+    write,
+)
+from pyblasgpu.engine import host_traffic, order, tile_size
+from pyblasgpu.gpu.page_locked import page_locked
+from pyblasgpu.types import DTYPES
+
+SIZES = (4096, 8192, 16384, 32768)
+GIB = 1 << 30
+
+
+def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: bool) -> dict[str, Any]:
+    """One problem in every way."""
+    routine, letter, n = problem.routine, problem.letter, problem.n
+    itemsize = DTYPES[letter].itemsize
+    nbytes = 3 * n * n * itemsize
+    row: dict[str, Any] = {"routine": routine, "dtype": letter, "n": n}
+    row["streamed"] = seconds(problem.streamed)
+    found = problem.sample()
+    up, down = moved(routine, n, itemsize)
+    row["transfer"] = max(up / rate["up"], down / rate["down"])
+    if nbytes < 70 * GIB:
+        row["cublas_device"] = problem.vendor_compute_seconds()
+        run = problem.vendor()
+        row["upload_cublas_download"] = seconds(run)
+        expected = problem.sample()
+        row["difference"] = float(abs(found - expected).max() / abs(expected).max())
+        row["aim"] = max(row["transfer"], row["cublas_device"])
+        row["of_aim"] = row["aim"] / row["streamed"]
+        del run
+        cupy.get_default_memory_pool().free_all_blocks()
+    if xt is not None:
+        prepare = (lambda: np.copyto(problem.c, problem.b)) if routine == "trsm" else (lambda: None)
+        row["cublas_xt"] = seconds(lambda: xt.run(problem), 2, prepare)
+    if pageable:
+        apart = HostProblem(routine, letter, [x.copy(order="F") for x in (problem.a, problem.b, problem.c)])
+        row["streamed_pageable"] = seconds(apart.streamed)
+        if nbytes < 60 * GIB:
+            row["whole_pageable"] = seconds(apart.ours, 2)
+    row["tflops"] = flops(routine, n) / row["streamed"] / 1e12
+    return row
+
+
+def variations(problem: HostProblem, monkey: dict[str, tuple[Any, str, tuple[int, ...]]]) -> Iterator[dict]:
+    """The same with other constants of the engine."""
+    for name, (module, attribute, values) in monkey.items():
+        before = getattr(module, attribute)
+        for value in values:
+            setattr(module, attribute, value)
+            row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
+            yield {**row, "streamed": seconds(problem.streamed, 2)}
+        setattr(module, attribute, before)
+
+
+def registering() -> dict[str, float]:
+    """Seconds to lock the pages of a GiB that is in use, and to copy it by NumPy."""
+    array = np.ones(GIB // 8)
+    target = np.ones(GIB // 8)
+    start = time.perf_counter()
+    with page_locked(array) as held:
+        middle = time.perf_counter()
+        is_locked = held.is_locked
+    end = time.perf_counter()
+    return {
+        "locked": is_locked,
+        "register": middle - start,
+        "unregister": end - middle,
+        "copy_one_thread": seconds(partial(np.copyto, target, array)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=100.0)
+    parser.add_argument("--letters", default="ds")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=ROUTINES)
+    parser.add_argument("--no-xt", action="store_true")
+    parser.add_argument("--no-variations", action="store_true")
+    given = parser.parse_args()
+    end = time.perf_counter() + given.seconds
+    cupy.cuda.Device(0).use()
+    largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
+    pinned = Pinned(3, largest)
+    rate = rates(pinned.matrices("s", max(given.sizes)))
+    about = {
+        "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "rates": rate,
+        "registering_a_gib": registering(),
+        "threads": host_traffic.THREADS,
+        "tile": tile_size.LARGEST,
+    }
+    print(about, flush=True)
+    xt = None if given.no_xt else Xt([0])
+    rows: list[dict[str, Any]] = []
+
+    def add(row: dict[str, Any]) -> None:
+        rows.append(row)
+        print({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True)
+        write(given.out, "host_resident", about, rows)
+
+    for n in given.sizes:
+        for letter in given.letters:
+            for routine in given.routines:
+                if time.perf_counter() > end:
+                    return
+                problem = HostProblem(routine, letter, pinned.matrices(letter, n))
+                problem.fill()
+                add(case(problem, rate, xt, pageable=n <= 16384))
+                if n == 16384 and routine == "gemm" and not given.no_variations:
+                    changed = {
+                        "tile": (tile_size, "LARGEST", (1024, 2048)),
+                        "block": (order, "BLOCK", (1, 4)),
+                        "threads": (host_traffic, "THREADS", (4, 12)),
+                    }
+                    for row in variations(problem, changed):
+                        add(row)
+
+
+if __name__ == "__main__":
+    main()

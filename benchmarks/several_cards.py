@@ -1,0 +1,144 @@
+"""Level 3 on several cards of one host beside one card: matrices in page-locked memory and on the first card.
+
+    python -m benchmarks.several_cards --out DIR [--seconds 100] [--sizes 16384 32768] [--cards 1 2]
+
+Wall-clock medians; a row is written after each case. `speedup` is against one card of the same kind of call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+import pyblasgpu
+from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, flops, seconds, write
+from pyblasgpu.frontend import engine_call
+from pyblasgpu.gpu.transfers import can_access
+from pyblasgpu.types import DTYPES
+
+GIB = 1 << 30
+
+
+def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
+    """Seconds from host memory to host memory on the first one, two, ... cards."""
+    rows, one, base = [], None, None
+    for count in cards:
+        took = seconds(partial(problem.streamed, devices=range(count)), 2)
+        found = problem.sample()
+        base, one = (found, took) if base is None else (base, one)
+        rows.append(_row(problem, "host", count, took, one, float(abs(found - base).max())))
+    return rows
+
+
+def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
+    """Seconds of matrices on the first card."""
+    given = [cupy.asarray(x, order="F") for x in (problem.a, problem.b, problem.c)]
+    rows, one, base = [], None, None
+    for count in cards:
+        apart = HostProblem(problem.routine, problem.letter, given)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"devices": range(count)} if count > 1 else {}
+
+        def run(apart: HostProblem = apart, options: dict[str, Any] = options) -> None:
+            apart.ours(**options)
+            cupy.cuda.runtime.deviceSynchronize()
+
+        took = seconds(run, 2)
+        found = apart.c.ravel(order="K")[:: max(1, apart.c.size // 1000)].get()
+        base, one = (found, took) if base is None else (base, one)
+        finite = np.isfinite(found) & np.isfinite(base)
+        rows.append(_row(problem, "card", count, took, one, float(abs(found - base)[finite].max())))
+    return rows
+
+
+def _row(
+    problem: HostProblem, where: str, count: int, took: float, one: float | None, difference: float
+) -> dict[str, Any]:
+    return {
+        "routine": problem.routine, "dtype": problem.letter, "n": problem.n, "where": where, "cards": count,
+        "seconds": took, "tflops": flops(problem.routine, problem.n) / took / 1e12,
+        "speedup": one / took if one else 1.0, "difference": difference,
+    }  # fmt: skip
+
+
+def potrf(letter: str, n: int, arrays: list[np.ndarray], cards: list[int]) -> list[dict[str, Any]]:
+    """Cholesky factors in host memory."""
+    problem = HostProblem("potrf", letter, arrays)
+    problem.fill()
+    rows, one = [], None
+    engine_call.STREAMED_FROM = 0
+    for count in cards:
+
+        def prepare() -> None:
+            np.copyto(problem.c, problem.b)
+            np.fill_diagonal(problem.c, 2 * n)
+
+        def run(count: int = count) -> None:
+            with pyblasgpu.use_devices(range(count)):
+                info = pyblasgpu.lapack.potrf(problem.c, 1, clean=0, overwrite_a=1)[1]
+            assert info == 0
+
+        took = seconds(run, 2, prepare)
+        one = one or took
+        rows.append(_row(problem, "host", count, took, one, 0.0))
+    engine_call.STREAMED_FROM = None
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=100.0)
+    parser.add_argument("--letters", default="ds")
+    parser.add_argument("--sizes", type=int, nargs="+", default=(16384, 32768))
+    parser.add_argument("--cards", type=int, nargs="+", default=None)
+    parser.add_argument("--where", nargs="+", default=("host", "card"), choices=("host", "card"))
+    parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf"),
+                        choices=(*ROUTINES, "potrf"))  # fmt: skip
+    given = parser.parse_args()
+    end = time.perf_counter() + given.seconds
+    present = cupy.cuda.runtime.getDeviceCount()
+    cards = [count for count in given.cards or (1, 2, 4, 8) if count <= present]
+    about = {
+        "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "cards": present,
+        "peers": all(can_access(0, other) for other in range(present)),
+    }
+    print(about, flush=True)
+    largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
+    pinned = Pinned(3, largest)
+    rows: list[dict[str, Any]] = []
+    for n in given.sizes:
+        for letter in given.letters:
+            for routine in given.routines:
+                if time.perf_counter() > end:
+                    return
+                for row in measured(routine, letter, n, pinned, cards, given.where):
+                    rows.append(row)
+                    print({k: round(x, 4) if isinstance(x, float) else x for k, x in row.items()}, flush=True)
+                write(given.out, "several_cards", about, rows)
+
+
+def measured(
+    routine: str, letter: str, n: int, pinned: Pinned, cards: list[int], where: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """All rows of a case."""
+    arrays = pinned.matrices(letter, n)
+    if routine == "potrf":
+        return potrf(letter, n, arrays, cards)
+    problem = HostProblem(routine, letter, arrays)
+    problem.fill()
+    rows = on_host(problem, cards) if "host" in where else []
+    if "card" in where and 3 * n * n * DTYPES[letter].itemsize < 60 * GIB:
+        rows += on_a_card(problem, cards)
+        cupy.get_default_memory_pool().free_all_blocks()
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What is decided before a list runs: which card has which tiles, how large these are, in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tiled_runs import KINDS, problem
+
+from pyblasgpu.engine.matrices import TileLayout
+from pyblasgpu.engine.order import by_blocks
+from pyblasgpu.engine.placement import card_grid, deal, owners_of
+from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
+from pyblasgpu.engine.tile_size import tile_order
+from pyblasgpu.tasks import cut, dependencies, gemm, potrf, syrk, trsm
+from pyblasgpu.types import DTYPES, Side, Uplo
+
+GIB = 1 << 30
+
+
+def test_blocks_are_dealt_by_weight():
+    assert deal([4] * 6, [1, 1]) == [0, 1, 0, 1, 0, 1]
+    counts = Counter(deal([4] * 60, [3, 1, 2]))
+    assert [counts[index] for index in range(3)] == [30, 10, 20]
+    assert deal([5], [1, 1, 1]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("count", "grid"), [(1, (1, 1)), (2, (1, 2)), (4, (2, 2)), (6, (2, 3)), (7, (1, 7)), (8, (2, 4))]
+)
+def test_cards_as_a_grid(count, grid):
+    assert card_grid(count) == grid
+
+
+def test_a_triangular_routine_deals_lines_that_are_independent():
+    for side in Side:
+        tasks = trsm(cut(64, 8), cut(64, 8), side, Uplo.LOWER)
+        owners = owners_of(tasks, [1, 1, 1], side)
+        line = {Side.LEFT: "col", Side.RIGHT: "row"}[side]
+        found = {
+            (getattr(task.writes[0], line), owner) for task, owner in zip(tasks.tasks, owners, strict=True)
+        }
+        assert len(found) == 8 and set(owners) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_tiles_are_dealt_evenly_in_two_dimensions(count):
+    n = cut(160, 10)
+    for tasks in (gemm(n, n, n), syrk(n, n, Uplo.LOWER), potrf(n * 2, Uplo.LOWER)):
+        owners = owners_of(tasks, [1] * count)
+        assert max(Counter(owners).values()) <= 1.35 * len(owners) / count
+    tasks = gemm(n, n, n)
+    needs = uses_by_card(tasks.tasks, owners_of(tasks, [1] * count))
+    rows, cols = card_grid(count)
+    assert [len(needs[index]) for index in range(count)] == [256 // rows + 256 // cols + 256 // count] * count
+
+
+def test_the_size_of_tiles():
+    sizes = {n: tile_order((n, n, n), 8, 64 * GIB, 1) for n in (100, 1000, 4096, 8192, 16384, 40000)}
+    assert sizes == {100: 128, 1000: 1024, 4096: 1024, 8192: 2048, 16384: 4096, 40000: 4096}
+    # with little memory, or many cards, smaller
+    assert tile_order((40000,) * 3, 8, 1 << 28, 1) == 1024
+    assert tile_order((16384,) * 3, 8, 64 * GIB, 2) == 2048
+    assert tile_order((16384,) * 3, 8, 64 * GIB, 8) == 512
+    assert tile_order((16384,) * 3, 16, 1 << 20, 1) == 256
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cards", [(1, 1), (1, 2), (2, 4)])
+def test_another_order_is_of_the_same_tasks(kind, cards):
+    """The tasks of a tile stay in order, and none comes before what it needs."""
+    tasks = problem(kind, size=3).tasks
+    ordered = by_blocks(tasks, cards)
+    assert Counter(ordered.tasks) == Counter(tasks.tasks)
+    place = {id(task): number for number, task in enumerate(ordered.tasks)}
+    for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
+        assert all(place[id(tasks.tasks[need])] < place[id(task)] for need in needs)
+
+
+def test_few_tiles_give_much_to_compute():
+    tasks = gemm(cut(64, 8), cut(64, 8), cut(64, 8))
+
+    def needed(tasks, count):
+        return len({tile for task in tasks[:count] for tile in task.reads})
+
+    assert needed(by_blocks(tasks).tasks, 36) == 24 < needed(tasks.tasks, 36)
+
+
+def test_what_is_needed_last_gives_way():
+    tasks = gemm(cut(8, 8), cut(32, 8), cut(8, 8)).tasks
+    uses = uses_by_card(tasks, [0] * len(tasks))[0]
+    cache = TileCache([0, 256, 512, 768], uses)
+    layout = TileLayout.of(8, 8, True, DTYPES["d"])
+    for tile in (*tasks[0].reads, tasks[0].writes[0], tasks[1].reads[1]):
+        cache.place(tile, layout, 0)
+    a, b, c = *tasks[0].reads, tasks[0].writes[0]
+    assert not cache.has_free_slot
+    assert cache.victim(1).tile in (b, c)  # both are needed no more
+    cache.copies[c].is_dirty = True
+    assert cache.victim(1).tile == b
+    cache.copies[b].pins = 1
+    assert cache.victim(1).tile == a  # needed again, but after the other tile
+    for copy in cache.copies.values():
+        copy.pins = 1
+    assert cache.victim(1) is None
