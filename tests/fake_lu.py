@@ -96,6 +96,20 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             b[z][rows] = np.linalg.solve(upper, np.linalg.solve(lower, b[z]))
 
 
+def restore(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Matrices that become again what they were; a complex element is two reals."""
+    m, n, parts, from_rs, from_cs, to_rs, to_cs, i_step, from_step, to_step = numbers
+    batch, config = grid[2], fake.source.config
+    assert grid[:2] == (config.grid(m, n), 1)
+    bad = _words(pointers[0], 1, 1, batch, i_step)[:, 0] != 0
+    for part in range(parts):
+        shift = part * fake.dtype.real_size
+        steps = [[step * parts for step in each] for each in ((from_rs, from_cs), (to_rs, to_cs))]
+        before = fake.view(pointers[1] + shift, m, n, *steps[0], batch, from_step * parts)
+        a = fake.view(pointers[2] + shift, m, n, *steps[1], batch, to_step * parts)
+        a[bad] = before[bad]
+
+
 def _words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
     """int32 in memory, shape (batch, count)."""
     return elements(Operand(pointer, count, 1, step, 1, INT32, False, batch, batch_step))[:, :, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,16 @@ from ..types import Dtype
 from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
 from .level3 import common_batch_shape
 
-__all__ = ["as_stack", "check_rows", "dressed", "factor_call", "order_of", "routine_name", "types_text"]
+__all__ = [
+    "as_stack",
+    "check_rows",
+    "dressed",
+    "factor_call",
+    "order_of",
+    "routine_name",
+    "solved_where",
+    "types_text",
+]
 
 #: What has no shape of its own.
 _NUMBERS = (list, tuple, int, float, complex)
@@ -85,6 +95,19 @@ def _may_overwrite(
     if library_of(array).host and len(array.shape) == 2:
         return may_overwrite(array, dtype, inputs.values())
     return can_be_output(array, dtype) and not any(may_share_memory(each, array) for each in inputs.values())
+
+
+def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
+    """``run(info, *arrays)``: what ``cpu(*arrays)`` computes in the last array, where info is 0."""
+
+    def run(info: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> None:
+        out = arrays[-1]
+        bad = np.broadcast_to(info[..., 0, 0] != 0, out.shape[:-2])
+        before = out[bad].copy()
+        cpu(*arrays)
+        out[bad] = before
+
+    return run
 
 
 def routine_name(stem: str, dtype: Dtype | None) -> str:

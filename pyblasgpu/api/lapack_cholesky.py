@@ -8,12 +8,22 @@ from typing import Any
 
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
-from ..frontend.lazy_routines import launch_list_of
+from ..frontend.lazy_routines import launch_list_of, routine_module
+from ..frontend.pivots import given_info
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import DTYPES, Dtype, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import common_dtype_of, shaped_like
-from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
+from .lapack_call import (
+    as_stack,
+    check_rows,
+    dressed,
+    factor_call,
+    order_of,
+    routine_name,
+    solved_where,
+    types_text,
+)
 
 __all__ = [
     "cposv",
@@ -88,12 +98,30 @@ def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
         uplo = Uplo.parse(lower, name, "lower")
         factor, right = as_stack(name, "c", c, dtype), as_stack(name, "b", b, dtype)
         check_rows(name, "c", order_of(name, "c", factor), "b", right)
-        call, source = factor_call(name, dtype, {"c": factor}, "b", right, overwrite_b)
-        cpu, inputs = partial(cpu_cholesky.potrs, uplo=uplo), ((call.inputs[0], Trans.NO),)
-        (x,) = call.run_factor(cpu, partial(_potrs_launches, uplo), inputs, source, counts=())
+        x = _solve(name, dtype, factor, right, uplo, overwrite_b)
         return shaped_like(x, b) if len(x.shape) == 2 else x, 0
 
     return _dress(potrs, "potrs", dtype)
+
+
+def _solve(
+    name: str, dtype: Dtype | None, c: Array, b: Array, uplo: Uplo, overwrite_b: Flag, info: Any = None
+) -> Array:
+    """The solution; `c` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
+    call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
+    cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
+    given: tuple[Any, ...] = ()
+    launches = partial(_potrs_launches, uplo)
+    if info is not None:
+        given = (given_info(call, info),)
+        cpu, launches = solved_where(cpu), partial(_guarded_launches, uplo)
+    inputs = ((call.inputs[0], Trans.NO),)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given)
+    return x
+
+
+def _guarded_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return routine_module("unless").potrs_launch_list(*operands, uplo=uplo)
 
 
 def _potrs_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
@@ -101,7 +129,7 @@ def _potrs_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
 
 
 def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
-    factor, solve = _make_potrf(dtype), _make_potrs(dtype)
+    factor = _make_potrf(dtype)
 
     def posv(
         a: Array, b: Array, lower: Flag = 0, overwrite_a: Flag = 0, overwrite_b: Flag = 0
@@ -114,8 +142,9 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
             solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrite_a, overwrite_b)
             return solved
         c, info = factor(matrix, lower, 0, overwrite_a)
-        x, _ = solve(c, b, lower, overwrite_b)
-        return c, x, info
+        uplo = Uplo.parse(lower, name, "lower")
+        x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
+        return c, shaped_like(x, b) if len(x.shape) == 2 else x, info
 
     return _dress(posv, "posv", dtype)
 

@@ -153,7 +153,7 @@ Returns
 c : array, shape (n, n) or (..., n, n)
     The Cholesky factor in one triangle, as of `potrf`; the other one is that of `a`.
 x : array
-    The solution, shaped as `b`; column-major unless it is `b`. Worth nothing where `info` is not 0.
+    The solution, shaped as `b`; column-major unless it is `b`. Where `info` is not 0 it is `b`.
 %(info)s
 
 Raises

@@ -11,11 +11,20 @@ from ..arguments import Array, Flag
 from ..frontend import cpu_lu
 from ..frontend.factor_call import ONE
 from ..frontend.layouts import Layout
-from ..frontend.lazy_routines import launch_list_of
-from ..frontend.pivots import given_pivots
+from ..frontend.lazy_routines import launch_list_of, routine_module
+from ..frontend.pivots import given_info, given_pivots
 from ..types import DTYPES, Dtype, Trans
 from .blas_arrays import common_dtype_of, shaped_like
-from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
+from .lapack_call import (
+    as_stack,
+    check_rows,
+    dressed,
+    factor_call,
+    order_of,
+    routine_name,
+    solved_where,
+    types_text,
+)
 from .lapack_lu_docs import lu as documented
 
 __all__ = [
@@ -83,14 +92,25 @@ def _make_getrs(dtype: Dtype | None) -> Callable[..., Any]:
 
 
 def _solve(
-    name: str, dtype: Dtype | None, lu: Array, piv: Any, b: Array, trans: Trans, overwrite_b: Flag
+    name: str,
+    dtype: Dtype | None,
+    lu: Array,
+    piv: Any,
+    b: Array,
+    trans: Trans,
+    overwrite_b: Flag,
+    info: Any = None,
 ) -> Array:
-    """The solution; `lu` and `b` are what `as_stack` has left."""
+    """The solution; `lu` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
-    given = _pivots(call, piv, lu.shape[-1])
-    cpu = partial(cpu_lu.getrs, trans=trans)
+    given: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
+    cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
+    launches = partial(_getrs_launches, trans)
+    if info is not None:
+        given = given_info(call, info), *given
+        cpu, launches = solved_where(cpu), partial(_guarded_launches, trans)
     inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, partial(_getrs_launches, trans), inputs, source, counts=(), given=(given,))
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given)
     return x
 
 
@@ -105,6 +125,10 @@ def _pivots(call: Any, piv: Any, n: int) -> Any:
 
 def _getrs_launches(trans: Trans, scalars: tuple[Any, ...], operands: Any) -> Any:
     return launch_list_of("getrs")(*operands, trans=trans)
+
+
+def _guarded_launches(trans: Trans, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return routine_module("unless").getrs_launch_list(*operands, trans=trans)
 
 
 def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
@@ -137,18 +161,10 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         check_rows(name, "a", order_of(name, "a", matrix), "b", right)
         common = dtype or common_dtype_of(name, (matrix, right))
         factors, piv, info = _factor(name, common, matrix, overwrite_a)
-        if isinstance(info, int) and info:
-            call, source = factor_call(name, common, {}, "b", right, overwrite_b)
-            (unsolved,) = call.run_factor(_do_nothing, _do_nothing, (), source, counts=())
-            return factors, piv, shaped_like(unsolved, b), info
-        x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b)
+        x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
         return factors, piv, shaped_like(x, b) if len(x.shape) == 2 else x, info
 
     return _dress(gesv, "gesv", dtype)
-
-
-def _do_nothing(*_: Any) -> None:
-    """What is run on an array that stays as it is."""
 
 
 def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:

@@ -141,8 +141,7 @@ lu : array, shape (n, n) or (..., n, n)
     The factors, as `getrf` leaves them.
 %(piv)s
 x : array, shape of `b`
-    Column-major unless it is `b`. Where U is singular it is `b` of a matrix in host memory, and else not
-    finite.
+    Column-major unless it is `b`. Where U is singular, and `info` not 0, it is `b`.
 %(info)s
 
 Raises

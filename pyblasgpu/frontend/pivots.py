@@ -13,7 +13,7 @@ from .dtypes import numpy_dtype
 from .factor_call import FactorCall
 from .layouts import Layout, broadcasts_to
 
-__all__ = ["given_pivots"]
+__all__ = ["given_info", "given_pivots"]
 
 
 def given_pivots(call: FactorCall, argument: str, piv: Any, rows: int) -> Any:
@@ -45,6 +45,13 @@ def given_pivots(call: FactorCall, argument: str, piv: Any, rows: int) -> Any:
             f"{call.name}: {argument} has shape {shape}, and a stack of shape {others} is computed"
         )
     return given
+
+
+def given_info(call: FactorCall, info: Any) -> Any:
+    """What a routine has told of each matrix, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
+    if isinstance(info, DeviceIntegers):
+        return _on_this_device(call, "info", info.layout)
+    return np.asarray(info, np.int32)[..., None, None]
 
 
 def _host_pivots(name: str, argument: str, piv: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ __all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Launch", "LaunchList", "cached_launch
 
 _SLOT_STRIDE = 1 << 56
 _SLOT_CENTER = 1 << 55  # distances may be negative
-_WORKSPACE_SLOT = 3  # the slot behind those of three operands
+_WORKSPACE_SLOT = 4  # the slot behind those of four operands
 _ALIGN = 256
 _MAX_GRID_Z = 65535
 

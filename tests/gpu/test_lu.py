@@ -200,6 +200,23 @@ def test_gesv_of_a_batch(letter):
     np.testing.assert_allclose(a @ x.get(), b, atol=1e-3 if letter in "sc" else 1e-11)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n, columns", [(20, 3), (300, 40)])
+def test_right_hand_sides_of_singular_systems_stay(letter, n, columns):
+    a, b = random(letter, 3, n, n), random(letter, 3, n, columns)
+    a[1, :, 2] = 0
+    _, _, x, info = getattr(lapack, f"{letter}gesv")(cupy.asarray(a), cupy.asarray(b))
+    assert list(np.asarray(info)) == [0, 3, 0]
+    np.testing.assert_array_equal(x.get()[1], b[1])
+    definite = (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(a.dtype)
+    definite[1, 4, 4] = -5
+    given = cupy.asarray(b)
+    _, x, info = getattr(lapack, f"{letter}posv")(cupy.asarray(definite), given, 1, overwrite_b=1)
+    assert list(np.asarray(info)) == [0, 5, 0]
+    np.testing.assert_array_equal(x.get()[1], b[1])
+    assert abs(definite[0] @ x.get()[0] - b[0]).max() < 1e-2
+
+
 def test_interchanges():
     a, piv = random("d", 500, 300), np.random.default_rng(0).integers(0, 500, 200)
     for order in "CF":

@@ -145,3 +145,23 @@ def test_refusals():
         lapack.dgetrs(a, [0.0, 1.0, 2.0], b)
     with pytest.raises(TypeError, match="complex"):
         lapack.dgetrf(a * 1j)
+
+
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_right_hand_sides_of_singular_systems_stay(overwrite):
+    """Alone and in a stack, as LAPACK leaves them."""
+    a, b = random("d", 3, 4, 4), random("d", 3, 4, 2)
+    a[1, :, 2] = 0
+    start = b.copy()
+    _, _, x, info = lapack.gesv(a, b, overwrite_b=overwrite)
+    assert list(info) == [0, 3, 0]
+    np.testing.assert_array_equal(x[1], start[1])
+    np.testing.assert_allclose(a[::2] @ x[::2], start[::2], atol=1e-10)
+    theirs = scipys.dgesv(a[1], start[1])
+    np.testing.assert_array_equal(lapack.dgesv(a[1], start[1])[2], theirs[2])
+    definite = a @ a.swapaxes(1, 2) + np.eye(4)
+    definite[2, 1, 1] = -5
+    _, x, info = lapack.dposv(definite, start, 1)
+    assert info[2] == 2 and not info[:2].any()
+    np.testing.assert_array_equal(x[2], start[2])
+    np.testing.assert_array_equal(lapack.dposv(definite[2], start[2], 1)[1], start[2])

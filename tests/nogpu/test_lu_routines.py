@@ -9,8 +9,8 @@ from fake_kernels import install, operand
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
-from pyblasgpu.routines import getrf, getrs, laswp
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.routines import getrf, getrs, laswp, unless
+from pyblasgpu.types import DTYPES, Trans, Uplo
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(routine, *arrays, **flags) -> None:
     """A routine on arrays, integers in elements of the last one's dtype."""
     dtype = next(x for x in DTYPES.values() if x.name == arrays[-1].dtype.name)
     operands = [operand(array, dtype) for array in arrays]
-    launches = routine.launch_list(*operands, **flags)
+    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
     launches.run([each.pointer for each in operands], 1.0, stream=0)
 
 
@@ -115,6 +115,29 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
     op = {Trans.NO: a, Trans.TRANS: a.swapaxes(1, 2), Trans.CONJ: a.conj().swapaxes(1, 2)}[trans]
     np.testing.assert_allclose(op @ x, b, atol=1e-10)
     assert (len(kernels.launches) == 1) == (r <= getrs.MOST_COLUMNS)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_what_is_not_solved_stays(kernels, letter):
+    """Of a batch, and of right-hand sides in any order."""
+    dtype = DTYPES[letter].name
+    a = (random(letter, 3, 40, 40) + 4 * np.eye(40)).astype(dtype)
+    b = random(letter, 3, 40, 7)
+    info, piv = np.zeros((3, 1, 1), dtype), np.zeros((3, 40, 1), dtype)
+    words(info)[1] = 5
+    words(piv)[...] = np.arange(40)
+    for x in (b.copy(), b.swapaxes(1, 2).copy().swapaxes(1, 2)):
+        run(unless.getrs_launch_list, info, piv, a, x)
+        lower, upper = np.tril(a, -1) + np.eye(40), np.triu(a)
+        expected = np.linalg.solve(upper, np.linalg.solve(lower, b))
+        expected[1] = b[1]
+        np.testing.assert_allclose(x, expected, rtol=1e-3 if letter in "sc" else 1e-9, atol=1e-4)
+        np.testing.assert_array_equal(x[1], b[1])
+        x = b.copy()
+        run(unless.potrs_launch_list, info, a, x, uplo=Uplo.LOWER)
+        np.testing.assert_array_equal(x[1], b[1])
+        assert not np.allclose(x[[0, 2]], b[[0, 2]])
+        assert kernels.launches[-1][0] == "restore"
 
 
 def test_interchanges_there_and_back(kernels):

@@ -8,7 +8,7 @@ from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.factor import getrf_small, getrs_small
+from pyblasgpu.kernels.factor import getrf_small, getrs_small, restore
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -154,3 +154,42 @@ def test_the_routines(letter, monkeypatch):
     for trans, op in enumerate((a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))):
         x, _ = lapack.getrs(lu, piv, b, trans)
         np.testing.assert_allclose(op @ x, b, atol=1e-3 if letter == "s" else 1e-11)
+
+
+def check_restored(kernels=restore, letter="d", order="F", rows=20, columns=17) -> None:
+    """Matrices whose info is not 0, and no others."""
+    dtype, parts = DTYPES[letter].name, 2 if letter in "cz" else 1
+    before = np.stack([random(letter, rows, columns, z) for z in range(3)])
+    view, unharmed = fenced(np.full(before.shape, 7, dtype), order)
+    info = np.array([[0, -1], [3, -1], [0, -1]], np.int32)
+    config = kernels.Restore("s" if letter in "sc" else "d", DIM=32)
+    (from_step, *from_steps), (to_step, *to_steps) = strides(before), strides(view)
+    integers = rows, columns, parts, *from_steps, *to_steps, 2, from_step, to_step
+    run(kernels.source(config), config.grid(rows, columns), (info, before, view), integers, (), batch=3)
+    np.testing.assert_array_equal(view[1], before[1])
+    assert (view[[0, 2]] == 7).all() and unharmed()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_restored_matrices(letter, order):
+    check_restored(letter=letter, order=order)
+
+
+def test_more_elements_than_threads():
+    check_restored(rows=70, columns=71)
+
+
+@pytest.mark.parametrize("letter", "dc")
+def test_singular_systems_keep_their_right_hand_sides(letter, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
+    a, b = np.stack([random(letter, 9, 9, z) for z in range(2)]), np.stack([random(letter, 9, 2)] * 2)
+    a[1, :, 4] = 0
+    _, _, x, info = lapack.gesv(a, b)
+    assert list(info) == [0, 5] and not np.allclose(x[0], b[0])
+    np.testing.assert_array_equal(x[1], b[1])
+    definite = (a @ a.conj().swapaxes(1, 2)).astype(a.dtype)
+    definite[1, 3, 3] = -1
+    _, x, info = lapack.posv(definite, b, lower=1)
+    assert list(info) == [0, 4] and not np.allclose(x[0], b[0])
+    np.testing.assert_array_equal(x[1], b[1])

@@ -26,6 +26,11 @@ def solutions(letter="d", n=7, r=1, batch=5, **options) -> Check:
     return Check("getrs_small", run)
 
 
+@one_each
+def restored(**options) -> Check:
+    return Check("restore", lambda module: test_lu_small.check_restored(module, **options))
+
+
 def ties(module) -> None:
     """The largest of each column stands in several rows."""
     stack = np.random.default_rng(0).choice([1.0, -1.0], (4, 14, 2))
@@ -50,8 +55,8 @@ def imaginary(module) -> None:
     test_lu_small.check_factors("z", start=stack, kernels=module)
 
 
-FACTOR, SOLVE, SMALL, ROWS = (
-    f"factor.{name}" for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows")
+FACTOR, SOLVE, SMALL, ROWS, RESTORE = (
+    f"factor.{name}" for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "restore")
 )
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
@@ -108,6 +113,12 @@ DEFECTS = [
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
     (SOLVE, "(at + (c + q) * b_cs) * PARTS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * PARTS + part, ok)", SEVERAL),
     (SOLVE, "matrix * stride_piv", "0", SINGLE),
+    (RESTORE, "== 0:", "== 3:", restored()),
+    (RESTORE, "batch * stride_info", "batch", restored()),
+    (RESTORE, "batch * stride_to * parts", "batch * stride_to", restored(letter="z")),
+    (RESTORE, "range(parts)", "range(1)", restored(letter="c")),
+    (RESTORE, "i * to_rs + j * to_cs", "i * from_rs + j * from_cs", restored()),
+    (RESTORE, "int64(cuda.gridDim.x) * DIM", "int64(m) * n", restored(rows=70, columns=71)),
     (SOLVE, "is_here & (lane < n)", "is_here", solutions(order="C")),
 ]  # fmt: skip
 

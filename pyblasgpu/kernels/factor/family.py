@@ -22,6 +22,7 @@ FAMILIES = (
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_PANEL),
     Family("getrf_small", ".factor.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
     Family("getrs_small", ".factor.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
+    Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
 )

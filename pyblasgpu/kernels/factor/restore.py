@@ -1,0 +1,113 @@
+"""``restore``: matrices of a batch become again what they were, where info says that nothing was computed.
+
+Blocks of matrices whose info is 0 do nothing. A complex element is moved as two reals by the same kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+
+__all__ = ["STEM", "Restore", "source"]
+
+STEM = "restore"
+PARAMETERS = "wpp iii qqqq qqq".replace(" ", "")
+BLOCKS = 128  # of a matrix, at most
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Config of one `restore` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's' or 'd', of the reals that are moved.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    DIM: int = 256
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        require(self.DIM % 32 == 0 and 32 <= self.DIM <= 1024, "threads",
+                "DIM % 32 == 0 and 32 <= DIM <= 1024", DIM=self.DIM)  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def min_blocks(self) -> int:
+        return 1
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return 32
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    def grid(self, rows: int, cols: int) -> int:
+        """Blocks along x."""
+        return min(-(-rows * cols // self.DIM), BLOCKS)
+
+
+def source(config: Restore) -> KernelSource:
+    """The kernel of `config`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to info, to what the matrices were, to the matrices; int32 rows, columns,
+        reals of an element; int64 row and column stride of both (elements), batch strides of info (words) and
+        of both (elements). Grid: x ``config.grid(rows, columns)``, z the batch.
+    """
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+
+
+def _build(config: Restore):
+    DIM, int32, int64 = config.DIM, ptx.types.int32, ptx.types.int64
+    offset, grid_dependency_wait, real = (
+        ptx.offset,
+        ptx.grid_dependency_wait,
+        ptx.REALS[config.dtype_facts.real],
+    )
+    load, store = ptx.load_global(1, False), ptx.store_global
+
+    def restore(
+        info, before, a, m, n, parts, from_rs, from_cs, to_rs, to_cs, stride_info, stride_from, stride_to
+    ):
+        # (1) whether there is something to do
+        t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        grid_dependency_wait()
+        if info[batch * stride_info] == 0:
+            return
+        before, a = offset(before, batch * stride_from * parts), offset(a, batch * stride_to * parts)
+        value = cuda.local.array(1, real)
+
+        # (2) elements, by columns
+        at, step = int64(cuda.blockIdx.x) * DIM + t, int64(cuda.gridDim.x) * DIM
+        while at < int64(m) * n:
+            i, j = at % m, at // m
+            for part in range(parts):
+                load(value, 0, before, (i * from_rs + j * from_cs) * parts + part, True)
+                store(a, (i * to_rs + j * to_cs) * parts + part, value[0], True)
+            at += step
+
+    return restore
