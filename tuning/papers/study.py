@@ -18,7 +18,7 @@ from pyblasgpu.options import parse_duration
 from pyblasgpu.terminal import console
 from tuning.papers.experiment import Experiment, Kernel, on_device
 
-__all__ = ["Figure", "Study", "add_options", "interleaved", "names_in", "report", "run_study"]
+__all__ = ["Figure", "Study", "add_options", "draw", "interleaved", "names_in", "report", "run_study"]
 
 WIDTH = 150
 DESCRIBED = "h100"  # for --dry-run where no device is here
@@ -98,10 +98,10 @@ def report(study: Study, made: dict[str, Any], options: argparse.Namespace) -> N
     (options.out / f"{study.name}.json").write_text(json.dumps(made, indent=1) + "\n")
     (options.out / f"{study.name}.txt").write_text(captured.get())
     for figure in study.figures(made, options):
-        _draw(options.out, figure)
+        draw(options.out, figure)
 
 
-def _draw(folder: Path, drawn: Figure) -> None:
+def draw(folder: Path, drawn: Figure) -> None:
     """``name.svg``: a line for each curve; where Matplotlib lacks, a line on stderr says so."""
     curves = {label: points for label, points in drawn.curves.items() if points}
     if not curves:
