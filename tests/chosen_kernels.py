@@ -56,6 +56,10 @@ def computed(name: str) -> Iterator[tuple]:
     """The Configs computed for a device without a file, for a layout and a size class of each family."""
     for stem, family, dtype in ((stem, f, dtype) for stem, f in FAMILIES.items() for dtype in f.dtypes):
         layout, size = family.layouts[-1], sizes_of(stem)[-1]
+        if family.is_matrix_vector:
+            for config in family.untuned(dtype, layout, 1 << 14, 1 << 14)[:1]:
+                yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}"
+            continue
         config = dispatch_leaf.computed(stem, dtype, layout, size, known(name))
         yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}-{size}"
 
@@ -136,4 +140,6 @@ def configs_of(stem: str, letter: str) -> list:
 
 def length(config) -> int:
     """What a kernel's text grows with."""
+    if FAMILIES[config.STEM].is_matrix_vector:
+        return config.registers
     return config.THR_M * config.THR_N * config.BLK_K

@@ -124,7 +124,9 @@ def _choice(dtype: Dtype, layout: str, problem: Problem, stored: Operand, device
     if choice.config.BYTES == LOAD and alignment(stored) < LOAD:
         choice = replace(choice, config=cheapest(kernel.Gemv.fallbacks(*of_all), problem, device))
     elif problem.triangle and choice.origin != OVERRIDE:
-        choice = KernelChoice(cheapest(kernel.Gemv.defaults(*of_all), problem, device), COMPUTED)
+        choice = KernelChoice(
+            cheapest(kernel.Gemv.defaults(*of_all, problem.outputs, problem.terms), problem, device), COMPUTED
+        )
     return choice
 
 

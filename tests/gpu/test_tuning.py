@@ -50,6 +50,31 @@ def test_a_candidate_is_verified_and_timed(worker, dtype):
     assert 1e-6 < small.seconds < large.seconds < 1e-1
 
 
+@pytest.mark.parametrize("layout", ["n", "t"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_level_2_is_verified_and_timed(worker, dtype, layout):
+    """Narrow blocks, whose warps add by shuffles, and wide ones; slices; vectors that fit or do not."""
+    problems = tuple((extents, float("inf")) for extents in ((1024, 1024), (256, 65536)))
+    family = FAMILIES["gemv"]
+    for config in family.untuned(dtype, layout):
+        asked = Job("gemv", dtype, layout, (("gemv", config),), problems, ("aligned", "odd"))
+        small, large, done = answers(worker, asked)
+        assert done == DONE and isinstance(small, Timing) and isinstance(large, Timing), (config, small)
+        assert 1e-6 < small.seconds < large.seconds < 1e-1
+    vendor = Job("gemv", dtype, layout, (), problems[:1], vendor=True)
+    timed = answers(worker, vendor)[0]
+    assert isinstance(timed, Timing) or timed.outcome == "absent"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ger_is_verified_and_timed(worker, dtype):
+    problems = (((1024, 1024), float("inf")),)
+    timed, done = answers(worker, Job("ger", dtype, "any", (), problems, ("aligned", "odd")))
+    assert done == DONE and isinstance(timed, Timing)
+    timed = answers(worker, Job("ger", dtype, "any", (), problems, vendor=True))[0]
+    assert isinstance(timed, Timing) or timed.outcome == "absent"
+
+
 def test_times_repeat_though_caches_are_cold(worker):
     """The clock leaves out the host, and what ran before."""
     first, again = (answers(worker, job())[1].seconds for _ in range(2))
