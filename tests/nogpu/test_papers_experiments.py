@@ -209,7 +209,8 @@ SCRIPTS = {
 def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     script, options = SCRIPTS[name]
-    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    timings = Timings(tmp_path / FILE, H100.name, "text")
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body), timings=timings)
     monkeypatch.setattr(study, "on_device", lambda *_: nullcontext(run))
     monkeypatch.setattr(study.devices, "present", lambda text: H100)
     monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
@@ -222,6 +223,9 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     assert made["paper"] == name and made["device"] == H100.name and made["results"]
     assert list(tmp_path.glob("*.svg"))
     assert script.main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == made
+    monkeypatch.setattr(study.devices, "present", None)
+    assert script.main([*words, "--json", "--recorded"]) == 0
     assert json.loads(capsys.readouterr().out) == made
 
 

@@ -30,8 +30,8 @@ from pyblasgpu.options import parse_count, parse_duration
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.compile_pool import source_of
 from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
-from tuning.papers.experiment import Experiment, Kernel, on_device
-from tuning.papers.study import Study, report, show_kernels
+from tuning.papers.experiment import Experiment, Kernel, from_timings, on_device
+from tuning.papers.study import Study, finish, folder_of, show_kernels
 
 __all__ = ["PLANS", "OutOfTime", "Step", "kernels", "main", "run_steps"]
 
@@ -93,8 +93,7 @@ def run_steps(run: Experiment, studies: Planned, weights: Sequence[float]) -> in
     for study, options in run.in_turn(studies, weights):
         begun = run.clock()
         try:
-            made = study.collect(run, options)
-            report(study, {"paper": study.name, "device": run.device.name, **made}, options)
+            finish(study, run, options)
         except Exception:
             failed += 1
             traceback.print_exc()
@@ -142,9 +141,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.build:
         device = devices.known(options.arch) if options.arch else devices.present(options.device)
         return build_ahead(studies, device, options)
+    weights = [step.seconds for step in steps]
+    if options.recorded:
+        return min(run_steps(from_timings(folder_of(options)), studies, weights), 1)
     device = devices.present(options.device)
-    with on_device(device, options.seconds, kernels(studies, device), options.out) as run:
-        return min(run_steps(run, studies, [step.seconds for step in steps]), 1)
+    with on_device(device, options.seconds, kernels(studies, device), options.out, wait=False) as run:
+        return min(run_steps(run, studies, weights), 1)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -153,6 +155,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", help="number or name of the device (0)")
     parser.add_argument("--seconds", type=parse_duration, metavar="TIME", help="in all (that of the plan)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results and timings go")
+    parser.add_argument(
+        "--recorded", action="store_true", help="tables of what was timed in --out; needs no device"
+    )
     parser.add_argument("--build", action="store_true", help="compile the kernels ahead, and end")
     parser.add_argument("--arch", help="of --build: a device's or an architecture's name")
     parser.add_argument("--kernels", type=Path, metavar="FOLDER", help="of --build: where the archive goes")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyblasgpu.bench.machine import peak
 from pyblasgpu.frontend.call import routine as routine_of
 from pyblasgpu.gpu.compile import source_digest
-from pyblasgpu.gpu.device import Device
+from pyblasgpu.gpu.device import Device, known
 from pyblasgpu.processes import cores
 from pyblasgpu.tuning.compile_pool import Compilers, judge
 from pyblasgpu.tuning.measure import flops
@@ -25,7 +25,16 @@ from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
 from tuning.papers.timings import FILE, Timings
 
-__all__ = ["Experiment", "Extents", "Kernel", "Measured", "Rows", "on_device", "share_of_peak"]
+__all__ = [
+    "Experiment",
+    "Extents",
+    "Kernel",
+    "Measured",
+    "Rows",
+    "from_timings",
+    "on_device",
+    "share_of_peak",
+]
 
 PATIENCE = 60.0  # seconds between two answers: a call may have to compile
 QUICK = 20.0  # of a kernel that is compiled already
@@ -100,8 +109,10 @@ class Experiment:
 
     # ------------------------------------------------------------------------------------------- kernels
 
-    def begin(self, kernels: Iterable[Kernel]) -> None:
-        """Have all kernels compiled, in this order; come back when the first of them are ready."""
+    def begin(self, kernels: Iterable[Kernel], wait: bool = True) -> None:
+        """Have all kernels compiled, in this order; come back when the device is ready, and, having waited,
+        the first of them.
+        """
         submitted = set()
         for kernel in kernels:
             if kernel not in submitted:
@@ -109,7 +120,7 @@ class Experiment:
                 self.compilers.submit(*kernel)
         self._ask(Job("gemm", "s", "nn", (), _asked((256, 256, 256))))  # the worker starts
         end, wanted = self.clock() + WAIT, min(len(submitted), self.compilers.workers)
-        while self.compilers.pending and len(self._reports) < wanted and self.clock() < end:
+        while wait and self.compilers.pending and len(self._reports) < wanted and self.clock() < end:
             self._reports.update(self.compilers.finished(TICK))
 
     def prepare(self, stem: str, configs: Iterable[Any]) -> None:
@@ -286,7 +297,11 @@ def _seconds(routine: str, dtype: str, extents: Extents, tflops: float) -> float
 
 @contextmanager
 def on_device(
-    device: Device, seconds: float | None, kernels: Iterable[Kernel] = (), folder: Path | None = None
+    device: Device,
+    seconds: float | None,
+    kernels: Iterable[Kernel] = (),
+    folder: Path | None = None,
+    wait: bool = True,
 ) -> Iterator[Experiment]:
     """An experiment on a device that is here, for so many seconds from when the first kernels are ready.
 
@@ -298,14 +313,31 @@ def on_device(
         What will be timed, in this order: compiled at once on all cores.
     folder : Path, optional
         Where timings are kept, and found.
+    wait : bool
+        Whether the time begins when the first kernels are ready, else when the device is.
     """
     timings = Timings(folder and folder / FILE, device.name, source_digest()[:12])
     workers = max(cores() - SPARE, 1)
     with Compilers(device.cc, workers) as compilers, Worker(Bench, (routine_of, device.ordinal)) as worker:
         run = Experiment(device, compilers, worker, timings=timings)
-        run.begin(kernels)
+        run.begin(kernels, wait)
         run.until = time.monotonic() + seconds if seconds else math.inf
         yield run
+
+
+class _Nobody:
+    """Compilers and worker where nothing is to be compiled or timed."""
+
+    pending, workers, busy = 0, 1, False
+
+    def submit(self, stem: str, config: Any) -> None:
+        """Nothing comes of it."""
+
+
+def from_timings(folder: Path) -> Experiment:
+    """An experiment that has the timings of a folder, and no device: its time is over."""
+    timings = Timings.last_of(folder / FILE)
+    return Experiment(known(timings.device), _Nobody(), _Nobody(), -math.inf, timings=timings)
 
 
 def share_of_peak(device: Device, dtype: str, tflops: float) -> float | None:

@@ -37,13 +37,11 @@ def experiment(run: Experiment, letter: str, layout: str, orders: Sequence[int],
     rows: Rows = []
     for name, extents_of in SHAPES.items():
         problems: list[Extents] = [extents_of(n, block) for n in orders if n > block]
-        if run.is_over:
-            break
         ours, theirs = run.ours(letter, layout, problems), run.vendor(letter, layout, problems)
         for extents in problems:
             row: dict[str, Any] = {"dtype": letter, "layout": layout, "shape": name, "block": block}
-            row |= {"extents": extents, "ours": ours.get(extents), "vendor": theirs.get(extents)}
-            rows.append(row)
+            row |= {"extents": list(extents), "ours": ours.get(extents), "vendor": theirs.get(extents)}
+            rows += [row] if row["ours"] or row["vendor"] else []
     return rows
 
 

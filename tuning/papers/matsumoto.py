@@ -123,7 +123,7 @@ def _second_step(
         if finalist is not None:
             each = run.timed(STEM, LAYOUT, finalist.config, sizes, verify=False)
             rows += [_row(each, run.device)] if each.rates else []
-        if pack is not None and run.compiled(pack[0], [pack[1]]):
+        if pack is not None and (run.is_over or run.compiled(pack[0], [pack[1]])):
             each = _of_packed(run, letter, *pack, sizes)
             rows += [_row(each, run.device)] if each.rates else []
     return rows

@@ -16,9 +16,20 @@ from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.options import parse_duration
 from pyblasgpu.terminal import console
-from tuning.papers.experiment import Experiment, Kernel, on_device
+from tuning.papers.experiment import Experiment, Kernel, from_timings, on_device
 
-__all__ = ["Figure", "Study", "add_options", "draw", "interleaved", "names_in", "report", "run_study"]
+__all__ = [
+    "Figure",
+    "Study",
+    "add_options",
+    "draw",
+    "finish",
+    "folder_of",
+    "interleaved",
+    "names_in",
+    "report",
+    "run_study",
+]
 
 WIDTH = 150
 DESCRIBED = "h100"  # for --dry-run where no device is here
@@ -63,11 +74,27 @@ def run_study(study: Study, arguments: Sequence[str] | None = None) -> int:
     options = study.parse(arguments)
     if options.dry_run:
         return show_kernels([(study, options)])
+    if options.recorded:
+        finish(study, from_timings(folder_of(options)), options)
+        return 0
     device = devices.present(options.device)
     with on_device(device, options.seconds, study.kernels(options, device), options.out) as run:
-        made = study.collect(run, options)
-    report(study, {"paper": study.name, "device": device.name, **made}, options)
+        finish(study, run, options)
     return 0
+
+
+def finish(study: Study, run: Experiment, options: argparse.Namespace) -> None:
+    """Collect, and report."""
+    made = study.collect(run, options)
+    report(study, {"paper": study.name, "device": run.device.name, **made}, options)
+
+
+def folder_of(options: argparse.Namespace) -> Path:
+    """The folder of --out; a `ValueError` where there is none."""
+    if options.out is None:
+        raise ValueError("--recorded reads the timings in a folder: --out names it")
+    folder: Path = options.out
+    return folder
 
 
 def show_kernels(planned: Sequence[tuple[Study, argparse.Namespace]]) -> int:
@@ -131,6 +158,9 @@ def add_options(parser: argparse.ArgumentParser, seconds: str) -> None:
         type=Path,
         metavar="FOLDER",
         help="also write JSON, table, figure and timings there; what was timed there is not timed again",
+    )
+    parser.add_argument(
+        "--recorded", action="store_true", help="tables of what was timed there; needs no device"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, not a table")
     parser.add_argument("--dry-run", action="store_true", help="count the kernels; needs no device")

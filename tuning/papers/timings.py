@@ -32,6 +32,30 @@ class Timings:
             for line in path.read_text().splitlines():
                 self._take(line)
 
+    @classmethod
+    def last_of(cls, path: Path) -> Timings:
+        """Those of a file that belong to what its last line belongs to.
+
+        Raises
+        ------
+        ValueError
+            Where the file has no such line.
+        OSError
+            Where it cannot be read.
+        """
+        for line in reversed(path.read_text().splitlines()):
+            try:
+                facts = json.loads(line)
+                return cls(path, facts["device"], facts["kernels"])
+            except (ValueError, KeyError, TypeError):
+                continue  # cut off
+        raise ValueError(f"{path} holds no timings")
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return self._on["device"]
+
     def __len__(self) -> int:
         return len(self._rates) + len(self._failures)
 
