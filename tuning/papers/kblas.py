@@ -126,7 +126,8 @@ def inverted(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
             rate = run.remembered(job, extents, partial(_rate_of_inverted, letter, *extents))
             if rate is not None:
                 points[str(n)] = rate
-        rows.append({"dtype": letter, "figure": figure, "who": "inverted blocks", "tflops": points})
+        if points:
+            rows.append({"dtype": letter, "figure": figure, "who": "inverted blocks", "tflops": points})
     return rows
 
 
