@@ -137,9 +137,13 @@ def test_an_experiment_that_was_cut_short_goes_on(runs, tmp_path):
     assert found[0]["ours"] == found[1]["ours"]
 
 
-def test_a_rate_of_this_process_is_remembered(runs):
+def test_a_rate_of_this_process_is_remembered(runs, capsys):
+    def fails():
+        raise NotImplementedError("no such panel")
+
     run, job = runs(), Job("potrf", "d", "any")
     assert run.remembered(job, (8, 8), lambda: 2.0) == run.remembered(job, (8, 8), lambda: 3.0) == 2.0
+    assert run.remembered(job, (7, 7), fails) is None and "no such panel" in capsys.readouterr().err
     run.until = 0.0
     assert run.remembered(job, (9, 9), lambda: 3.0) is None
 

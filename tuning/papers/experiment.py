@@ -7,6 +7,7 @@ What was timed before, by `timings`, is not timed again.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyblasgpu.bench.machine import peak
+from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.frontend.call import routine as routine_of
 from pyblasgpu.gpu.compile import source_digest
 from pyblasgpu.gpu.device import Device, known
@@ -237,11 +239,17 @@ class Experiment:
         return self._run(Job(routine, dtype, layout, vendor=of), problems).rates
 
     def remembered(self, job: Job, extents: Extents, measure: Callable[[], float]) -> float | None:
-        """TFLOP/s that this process measures itself; None where time is over before."""
+        """TFLOP/s that this process measures itself; None where time is over before, or where it fails, which
+        a line on stderr says.
+        """
         rate = self.timings.rate(job, extents)
         if rate is None and not self.is_over:
-            rate = measure()
-            self.timings.record(job, extents, rate)
+            try:
+                rate = measure()
+            except (PyblasgpuError, MemoryError, NotImplementedError, RuntimeError) as problem:
+                print(f"{job.dtype}{job.routine} {extents} {job.overrides}: {problem}", file=sys.stderr)
+            else:
+                self.timings.record(job, extents, rate)
         return rate
 
     def _run(
