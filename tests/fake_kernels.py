@@ -297,6 +297,7 @@ class FakeKernel:
     gemv = fake_gemv.gemv
 
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
+    getrf_column = fake_lu.getrf_column
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
 
 

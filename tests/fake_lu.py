@@ -96,6 +96,19 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             b[z][rows] = np.linalg.solve(upper, np.linalg.solve(lower, b[z]))
 
 
+def getrf_column(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """A step of a panel; the last one does all."""
+    m, n, j, first, a_rs, a_cs, step = numbers
+    assert grid == (fake.source.config.grid(m), 1, 1) and -1 <= j < min(m, n)
+    if j + 1 == min(m, n):
+        a = fake.view(pointers[0], m, n, a_rs, a_cs, 1, 0)[0]
+        info = _words(pointers[2], 1, 1, 1, 0)[0]
+        a[...], piv, failed = _getrf(a)
+        _words(pointers[1], len(piv), step, 1, 0)[0] = piv + first
+        if first == 0 or (failed and not info[0]):
+            info[0] = failed + first if failed else 0
+
+
 def restore(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Matrices that become again what they were; a complex element is two reals."""
     m, n, parts, from_rs, from_cs, to_rs, to_cs, i_step, from_step, to_step = numbers

@@ -130,6 +130,4 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
 
 def _panels(config: Any, device: Device) -> Iterator[Any]:
     """The Configs of LU's panels, for any rows."""
-    for power in range(25):
-        with suppress(NotImplementedError):
-            yield config.serving(1 << power, device)
+    return (config.serving(1 << power, device) for power in range(25))

@@ -16,7 +16,7 @@ from functools import partial
 from ..dispatch.choose import select
 from ..dispatch.overrides import get_override
 from ..gpu.device import current
-from ..kernels.factor import getrf_panel, getrf_small
+from ..kernels.factor import getrf_column, getrf_panel, getrf_small
 from ..kernels.factor.getrf_panel import GetrfPanel
 from ..kernels.factor.getrf_small import GetrfSmall
 from ..operands import Operand
@@ -83,8 +83,11 @@ def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Op
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
     count = min(a.rows, a.cols)
-    moves = laswp.moves_scratch(launches, 2 * config.COLS, a.batch)
-    panel = partial(_emit_panel, launches, config, moves, piv, info, a)
+    if config.applies(a.rows, current(launches.device)):
+        moves = laswp.moves_scratch(launches, 2 * config.COLS, a.batch)
+        panel = partial(_emit_panel, launches, config, moves, piv, info, a)
+    else:
+        panel = partial(_emit_panel_by_columns, launches, piv, info, a)
     _emit_columns(launches, config.COLS, panel, a, 0, count)
     if count < a.cols:
         _emit_right(launches, a, 0, count, a.cols)
@@ -136,3 +139,25 @@ def _emit_panel(
     launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
     beside = a.block(first, 0, rows, a.cols)
     laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first, cols))
+
+
+def _emit_panel_by_columns(
+    launches: LaunchList, piv: Operand, info: Operand, a: Operand, first: int, cols: int
+) -> None:
+    """Emit the same for a panel of more rows than there are threads: a launch a column."""
+    rows, device = a.rows - first, current(launches.device)
+    config = select(getrf_column.STEM, launches.dtype, "", (rows, cols), device).config
+    panel, pivots, blocks = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1), config.grid(rows)
+    size = config.state_reals(blocks, cols) * a.dtype.real_size
+    with launches.temporary():
+        state = launches.scratch(-(-size // a.dtype.itemsize), 1, 1)
+        labels = laswp.moves_scratch(launches, 2 * blocks, 1)
+        strides = panel.row_stride, panel.col_stride, laswp.words(pivots)[0]
+        operands = panel, pivots, info, state, labels
+        for j in range(-1, cols):
+            integers = rows, cols, j, first, *strides
+            launches.emit(getrf_column.source(config), blocks, operands, lambda *_, x=integers: x, ())
+        beside = a.block(first, 0, rows, a.cols)
+        if a.cols > cols:
+            moves, group = laswp.emit_moves(launches, pivots, first, a.cols - cols)
+            laswp.interchange(launches, moves, beside, group, cols, skip=(first, cols))

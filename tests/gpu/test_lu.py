@@ -83,6 +83,15 @@ def test_pivots_by_rows(letter, m, n):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
+def test_more_rows_than_threads(letter):
+    """Beyond what is resident panels go by columns."""
+    a = random(letter, 150_000, 40)
+    lu, piv, info = factor(letter, cupy.asarray(a))
+    assert info == 0
+    check_factors(a, lu, piv)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("order", "CF")
 def test_in_place_between_fences(letter, order):
     a = random(letter, 700, 90)

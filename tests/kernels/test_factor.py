@@ -8,7 +8,7 @@ import pytest
 from pyblasgpu.database import FIXED
 from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.factor import getrf_panel, getrf_small, getrs_small, laswp, pivot_moves
+from pyblasgpu.kernels.factor import getrf_column, getrf_panel, getrf_small, getrs_small, laswp, pivot_moves
 from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -44,7 +44,11 @@ def test_the_catalogue_has_the_panels_that_serve(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_small_matrices_stay_in_registers(letter, name):
     device, best = known(name), FIXED[getrf_small.STEM].fixed_config(letter)
-    for source in (getrf_small.source(best.on(device)), getrs_small.source(getrs_small.GetrsSmall(letter))):
+    others = (
+        getrs_small.source(getrs_small.GetrsSmall(letter)),
+        getrf_column.source(getrf_column.GetrfColumn(letter)),
+    )
+    for source in (getrf_small.source(best.on(device)), *others):
         report = compile_here(source, device.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
         if letter in "sc":

@@ -7,8 +7,8 @@ import pytest
 import scipy.linalg.lapack as scipys
 from fake_kernels import install, operand
 
+from pyblasgpu.database import FIXED
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
 from pyblasgpu.routines import getrf, getrs, laswp, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
@@ -158,6 +158,18 @@ def test_interchanges_there_and_back(kernels):
     np.testing.assert_array_equal(a, start)
 
 
-def test_too_many_rows_are_refused():
-    with pytest.raises(NotImplementedError, match="10000000 rows"):
-        GetrfPanel("d", 256, 32).serving(10**7, known("h200"))
+def test_more_rows_than_a_device_has_threads(kernels):
+    """A panel goes by a launch a column."""
+    device, best = known("h200"), FIXED["getrf_panel"].fixed_config("s")
+    most = best.resident(device) * best.ROWS
+    assert best.serving(most, device).applies(most, device)
+    assert not best.serving(most + 1, device).applies(most + 1, device)
+    a = random("s", most + 1, 40)
+    expected, pivots, _ = scipys.sgetrf(a)
+    piv, info, got = np.empty((40, 1), "f"), np.empty((1, 1), "f"), np.asfortranarray(a)
+    run(getrf, piv, info, got)
+    names = [name for name, _, _ in kernels.launches]
+    assert names.count("getrf_column") == 40 + 2 and "getrf_panel" not in names
+    assert words(info)[0] == 0
+    np.testing.assert_array_equal(words(piv), pivots)
+    np.testing.assert_allclose(got, expected, atol=2e-2)

@@ -83,3 +83,9 @@ def test_a_factor_in_place():
     lu = lapack.dgetrf(a, overwrite_a=1)[0]
     assert lu is a
     np.testing.assert_allclose(lu, scipys.dgetrf(start)[0], atol=1e-12)
+
+
+def test_more_rows_than_threads(monkeypatch):
+    """Panels by columns, where their blocks would not all run at the same time."""
+    monkeypatch.setattr(GetrfPanel, "resident", lambda config, device: 1)
+    check("s", 270, 6)

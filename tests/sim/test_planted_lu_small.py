@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from . import test_lu_small
+from . import test_getrf_column, test_lu_small
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -29,6 +29,17 @@ def solutions(letter="d", n=7, r=1, batch=5, **options) -> Check:
 @one_each
 def restored(**options) -> Check:
     return Check("restore", lambda module: test_lu_small.check_restored(module, **options))
+
+
+@one_each
+def columns(**options) -> Check:
+    return Check("getrf_column", lambda module: test_getrf_column.check(kernels=module, **options))
+
+
+def column_of_real_numbers(module) -> None:
+    """Complex ones without imaginary parts."""
+    start = test_lu_small.random("d", 40, 3).astype(complex)
+    test_getrf_column.check("z", start=start, kernels=module)
 
 
 def ties(module) -> None:
@@ -55,8 +66,9 @@ def imaginary(module) -> None:
     test_lu_small.check_factors("z", start=stack, kernels=module)
 
 
-FACTOR, SOLVE, SMALL, ROWS, RESTORE = (
-    f"factor.{name}" for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "restore")
+FACTOR, SOLVE, SMALL, ROWS, RESTORE, COLUMN = (
+    f"factor.{name}"
+    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "restore", "getrf_column")
 )
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
@@ -113,6 +125,21 @@ DEFECTS = [
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
     (SOLVE, "(at + (c + q) * b_cs) * PARTS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * PARTS + part, ok)", SEVERAL),
     (SOLVE, "matrix * stride_piv", "0", SINGLE),
+    (COLUMN, "int32((j + 1) % 2)", "int32(0)", columns()),
+    (COLUMN, "pivot // DIM % blocks", "pivot // DIM", columns(m=150, blocks=2)),
+    (COLUMN, "int64(blocks) * DIM\n\n", "int64(m)\n\n", columns(m=150, blocks=2)),
+    (COLUMN, "if i >= j:", "if True:", columns()),
+    (COLUMN, "put_row(row, a_cs, top, j)", "pass", columns()),
+    (COLUMN, "eliminate(row, top, pivot_row", "eliminate(row, row, pivot_row", columns(order="C")),
+    (COLUMN, "copy_row(offset(leaves, blocks * (reals + 1))", "copy_row(offset(leaves, blocks * reals)", columns()),
+    (COLUMN, "is_zero and info[0] == 0", "is_zero", Check("getrf_column", test_getrf_column.check_columns_of_zeros)),
+    (COLUMN, "int32(first + pivot)", "pivot", columns(first=3, info=0)),
+    (COLUMN, "first == 0:", "first == 1:", columns()),
+    (COLUMN, "t < blocks and", "", columns(m=40, n=4)),
+    (COLUMN, "pivot_row[j * PARTS] == real(0) and", "", Check("getrf_column", column_of_real_numbers)),
+    (COLUMN, "f * pivot[u + 1] - f_i * pivot[u]", "f * pivot[u + 1] + f_i * pivot[u]", columns(letter="c")),
+    (COLUMN, "if re != real(0) or im != real(0):", "if True:", Check("getrf_column", test_getrf_column.check_columns_of_zeros)),
+    (COLUMN, "i += int64(blocks)", "i += int64(blocks + 1)", columns(m=150, blocks=2)),
     (RESTORE, "== 0:", "== 3:", restored()),
     (RESTORE, "batch * stride_info", "batch", restored()),
     (RESTORE, "batch * stride_to * parts", "batch * stride_to", restored(letter="z")),

@@ -20,6 +20,7 @@ FAMILIES = (
     Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
     Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_PANEL),
+    Family("getrf_column", ".factor.getrf_column", "GetrfColumn", "getrf", needs=(8, 0)),
     Family("getrf_small", ".factor.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
     Family("getrs_small", ".factor.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),

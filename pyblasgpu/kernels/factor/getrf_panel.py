@@ -118,7 +118,8 @@ class GetrfPanel:
 
     def serving(self, rows: int, device: Device) -> GetrfPanel:
         """The Config for matrices of so many rows: one block where that can be; where there would be more
-        blocks than are resident, larger ones of narrower panels.
+        blocks than are resident, larger ones of narrower panels. Still more rows are not for this kernel:
+        see `applies`.
 
         A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
@@ -132,11 +133,12 @@ class GetrfPanel:
         while SMALL < rows <= config.ROWS // 2:
             config = replace(config, ROWS=config.ROWS // 2)
         if config.grid(rows) > config.resident(device) and config.ROWS < TALL:
-            config = replace(self, ROWS=TALL, COLS=self.COLS // 2)
-        if config.grid(rows) > config.resident(device):
-            most = config.resident(device) * config.ROWS
-            raise NotImplementedError(f"getrf: {rows} rows; on {device.name} at most {most} are factored")
+            config = replace(self, ROWS=TALL, COLS=max(self.COLS // 2, VECTORS))
         return config
+
+    def applies(self, rows: int, device: Device) -> bool:
+        """Whether all blocks of a panel of so many rows run at the same time, as they must."""
+        return self.grid(rows) == 1 or self.grid(rows) <= self.resident(device)
 
     def resident(self, device: Device) -> int:
         """Blocks that a device runs at the same time, whatever registers the compiler takes, and that can
