@@ -18,7 +18,7 @@ from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
 from ..types import DTYPES
-from . import leaf, tuned_files
+from . import leaf, matrix_vector
 from .serving import PACKED, PACKED_3M, TRIANGLES, Kind, kinds, serving, variant_of
 from .trsm_fused import serving_trsm
 
@@ -103,12 +103,11 @@ def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
 
 
 def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
-    """Those of level 2 that are tuned: of the Configs that files name, and of those that serve without."""
+    """Those of level 2 that are tuned."""
     for stem, family in FAMILIES.items():
         if family.is_matrix_vector and dtype in family.dtypes:
             for layout in family.layouts:
-                filed = tuned_files.serving(stem, dtype, layout, device).values()
-                for config in (*filed, *family.untuned(dtype, layout)):
+                for config in matrix_vector.serving(stem, dtype, layout, device):
                     yield from family.plain_sources(config)
 
 

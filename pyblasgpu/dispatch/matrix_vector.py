@@ -10,7 +10,7 @@ from ..kernels.registry import FAMILIES
 from . import tuned_files
 from .decisions import COMPUTED, KernelChoice
 
-__all__ = ["REACH", "by_shape", "of_shape"]
+__all__ = ["REACH", "by_shape", "of_shape", "serving"]
 
 #: Of the points of the database, the nearest so many: what was tuned farther away tells nothing.
 REACH = 3
@@ -18,7 +18,7 @@ REACH = 3
 
 def of_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> KernelChoice:
     """The Config for a matrix of (rows, columns[, batch]): that of the nearest point that has one, else the
-    cheapest of those that serve where nothing is tuned.
+    cheapest of those that serve.
     """
     size = size_class(stem, extents)
     for point in nearest(stem, size)[:REACH]:
@@ -30,8 +30,20 @@ def of_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], devic
 
 
 def by_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> Any:
-    """The cheapest of a family's defaults, by its cost."""
-    family = FAMILIES[stem]
-    cost = family.cost
+    """The cheapest of those that serve, by the family's cost."""
+    cost = FAMILIES[stem].cost
     assert cost is not None
-    return min(family.untuned(dtype, layout, *extents[:2]), key=lambda config: cost(config, extents, device))
+    configs = serving(stem, dtype, layout, device, *extents[:2])
+    return min(configs, key=lambda config: cost(config, extents, device))
+
+
+def serving(stem: str, dtype: str, layout: str, device: Device, *extents: int) -> tuple[Any, ...]:
+    """The Configs that may serve a matrix of these extents, or any: of the kernels that files name, else of
+    those that serve where nothing is tuned.
+    """
+    filed = dict.fromkeys(tuned_files.serving(stem, dtype, layout, device).values())
+    if not filed:
+        return FAMILIES[stem].untuned(dtype, layout, *extents)
+    return tuple(
+        dict.fromkeys(each for config in filed for each in getattr(config, "arrangements", (config,)))
+    )

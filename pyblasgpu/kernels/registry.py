@@ -76,6 +76,8 @@ class Family:
         needs no tuning: the defaults of its Config serve on every device.
     axes : Axes
         Which parameters the tuner changes together.
+    runtime_parameters : tuple of str
+        Those that a launch is told: Configs that differ in nothing else are one kernel.
     best_defaults : mapping of str to mapping
         By dtype, parameters that serve better than the defaults of a family without a space.
     solved_columns : int
@@ -97,6 +99,7 @@ class Family:
     tensor_cores: bool = False
     space_name: str = ""
     axes: Axes = field(default_factory=Axes)
+    runtime_parameters: tuple[str, ...] = ()
     best_defaults: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     solved_columns: int = 0
     cost: Callable[[Any, tuple[int, ...], Device], float] | None = None

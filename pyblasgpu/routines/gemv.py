@@ -12,6 +12,7 @@ from typing import Any
 
 from ..dispatch.choose import select
 from ..dispatch.decisions import COMPUTED, OVERRIDE, KernelChoice
+from ..dispatch.matrix_vector import serving
 from ..gpu.device import Device, current
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD
@@ -120,13 +121,12 @@ def alignment(a: Operand) -> int:
 def _choice(dtype: Dtype, layout: str, problem: Problem, stored: Operand, device: Device) -> KernelChoice:
     """The Config, of which vectors fit `stored`, the matrix as its columns lie."""
     choice = select("gemv", dtype, layout, (problem.outputs, problem.terms, problem.batch), device)
-    of_all = dtype.letter, layout == "t"
     if choice.config.BYTES == LOAD and alignment(stored) < LOAD:
-        choice = replace(choice, config=cheapest(kernel.Gemv.fallbacks(*of_all), problem, device))
+        fallbacks = kernel.Gemv.fallbacks(dtype.letter, layout == "t")
+        choice = replace(choice, config=cheapest(fallbacks, problem, device))
     elif problem.triangle and choice.origin != OVERRIDE:
-        choice = KernelChoice(
-            cheapest(kernel.Gemv.defaults(*of_all, problem.outputs, problem.terms), problem, device), COMPUTED
-        )
+        configs = serving("gemv", dtype.letter, layout, device, problem.outputs, problem.terms)
+        choice = KernelChoice(cheapest(configs, problem, device), COMPUTED)
     return choice
 
 

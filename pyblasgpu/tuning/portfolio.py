@@ -19,9 +19,9 @@ from .results import Record, candidate_of, sound
 
 __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
 
-#: Configs that are kept of a dtype and layout, on average: of products, fused TRSMs, leaves of TRSM and TRMM,
-#: products of a matrix and a vector, and updates by vectors.
-BUDGETS = {"gemm": 9.0, "trsm_fused": 5.0, "leaf": 3.0, "gemv": 3.0, "ger": 1.0}
+#: Configs, told apart by their kernels, that are kept of a dtype and layout, on average: of products, fused
+#: TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
+BUDGETS = {"gemm": 9.0, "trsm_fused": 5.0, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
 #: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
 
@@ -71,8 +71,8 @@ def _weight(cell: Cell) -> Callable[[tuple[str, str]], float]:
 
 
 def chosen(records: Iterable[Record]) -> set[tuple]:
-    """The candidates that an architecture keeps, as `results.candidate_of` names them, by all that was timed
-    on its devices.
+    """The candidates that an architecture keeps, as `_kernel_of` names them, by all that was timed on its
+    devices.
     """
     cells = _rates(sound(records))
     kept: set[tuple] = set()
@@ -85,7 +85,13 @@ def chosen(records: Iterable[Record]) -> set[tuple]:
 
 def reduced(records: Iterable[Record], kept: set[tuple]) -> list[Record]:
     """`records` without the times of candidates that are not `kept`; those of algorithms stay."""
-    return [r for r in records if r.algorithm or r.kernel is None or candidate_of(*r.kernel) in kept]
+    return [r for r in records if r.algorithm or r.kernel is None or _kernel_of(*r.kernel) in kept]
+
+
+def _kernel_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
+    """What candidates of one kernel are known by: `results.candidate_of` without what launches are told."""
+    told = TUNED[stem].runtime_parameters
+    return candidate_of(stem, dtype, layout, parameters | dict.fromkeys(told, 0))
 
 
 def _kind(cell: Cell) -> str:
@@ -104,8 +110,9 @@ def _rates(records: Iterable[Record]) -> dict[Cell, Rates]:
     rates: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for record in records:
         if record.stem in FAMILIES or record.stem in FUSED_TRSM:
-            kernel = candidate_of(record.stem, record.dtype, record.layout, record.parameters)
-            rates[_cell(record)][kernel][record.device, record.size][record.extents] = 1 / record.seconds
+            kernel = _kernel_of(record.stem, record.dtype, record.layout, record.parameters)
+            at = rates[_cell(record)][kernel][record.device, record.size]
+            at[record.extents] = max(1 / record.seconds, at.get(record.extents, 0.0))
     return {cell: _of_classes(found) for cell, found in rates.items()}
 
 

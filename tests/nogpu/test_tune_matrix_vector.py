@@ -7,11 +7,11 @@ import pytest
 from fake_device import elements
 from tuner_stage import H200, Stage, flip_one, on, planned, read_back, tune
 
-from pyblasgpu.database import MATRIX_VECTOR_POINTS, size_class, sizes_of
-from pyblasgpu.dispatch import choose
+from pyblasgpu.database import FAMILIES, MATRIX_VECTOR_POINTS, size_class, sizes_of
+from pyblasgpu.dispatch import choose, matrix_vector
 from pyblasgpu.dispatch.matrix_vector import by_shape
 from pyblasgpu.kernels.level2.gemv import Gemv
-from pyblasgpu.tuning import measure
+from pyblasgpu.tuning import measure, portfolio
 from pyblasgpu.types import DTYPES
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -35,6 +35,21 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage, layouts):
         choice = choose.select("gemv", DTYPES["s"], layout, (1000, 1000, 1), H200)
         best = max(planned(("gemv", "s", layout)), key=Stage.rate)
         assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
+
+
+def test_few_kernels_are_kept_with_their_threads_in_any_arrangement(stage):
+    """Configs that differ in what a launch is told count as one."""
+    _, found = tune(on(stage), ("gemv",), layouts=("n", "t"))
+    configs = [
+        FAMILIES[stem].config(dtype, layout, entry.parameters)
+        for (stem, dtype, layout, _), entry in found.entries.items()
+    ]
+    assert len({config.kernel for config in configs}) <= 2 * portfolio.BUDGETS["gemv"]
+    for layout in "nt":
+        kept = {config.kernel for config in configs if config.layout == layout}
+        for config in kept:
+            assert {each.kernel for each in config.arrangements} == {config}
+            assert {each.DIM_R for each in config.arrangements} > {32}
 
 
 def test_ger_is_tuned(stage):
@@ -85,3 +100,12 @@ def test_what_is_timed_lies_as_asked(stage, layout):
     ((_, x, y, a, _),) = seen
     assert (x.rows, y.rows, a.rows, a.cols) == (9, 5, 9, 5) and np.isfinite(elements(a)).all()
     assert measure.flops("gemv", DTYPES["z"], (2, 3)) == 48
+
+
+def test_the_kernels_that_files_name_serve_every_shape(monkeypatch):
+    """In any arrangement of their threads; those that serve without files are not needed then."""
+    filed = Gemv("d", DIM_R=64, THR_O=4, THR_R=2)
+    monkeypatch.setattr(matrix_vector.tuned_files, "serving", lambda *key: {"256x256": filed})
+    found = matrix_vector.serving("gemv", "d", "n", H200)
+    assert {config.kernel for config in found} == {filed.kernel} and filed in found
+    assert by_shape("gemv", "d", "n", (9000, 40), H200) in found

@@ -38,6 +38,7 @@ FAMILIES = (
         layout_fields=("transposed",),
         space_name=".level2.space:gemv",
         axes=Axes(tile=(("THR_O", "THR_R"), ("WARPS",)), variant=(("DIM_R",), ("MIN_STEPS",))),
+        runtime_parameters=("DIM_R", "MIN_STEPS"),
         cost=_gemv_cost,
     ),
     Family("symv", ".level2.symv", "Symv", "symv", best_defaults=_SYMV),

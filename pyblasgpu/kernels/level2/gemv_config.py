@@ -184,6 +184,12 @@ class Gemv(VectorLoads):
             for dim in _DIMS[transposed]
         )
 
+    @property
+    def arrangements(self) -> tuple[Self, ...]:
+        """The Configs of the same kernel, its threads along outputs and sums in any way."""
+        dims = (dim for dim in _DIMS[self.transposed] if dim <= self.threads)
+        return tuple(replace(self, DIM_R=dim) for dim in dims)
+
     def grid(self, outputs: int) -> int:
         """Blocks for so many outputs, and one slice."""
         return -(-outputs // self.BLK_O)
