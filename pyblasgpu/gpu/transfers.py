@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 from weakref import finalize
 
+from . import memory
 from .context import current_context, primary_contexts, retain_primary_context
 from .driver import check, load
-from .memory import memory_pool
 
 __all__ = [
     "Block",
@@ -155,7 +155,7 @@ def enable_peer_access(device: int, other: int) -> bool:
     access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     access.location.id = device
     access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    check(driver.cuMemPoolSetAccess(memory_pool(other), [access], 1), "cuMemPoolSetAccess")
+    check(driver.cuMemPoolSetAccess(memory.memory_pool(other), [access], 1), "cuMemPoolSetAccess")
     enabled_peers.add((device, other))
     return True
 
