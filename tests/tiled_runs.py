@@ -12,7 +12,7 @@ from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import Controls, run_tasks, slot_bytes
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.context import current_context
-from pyblasgpu.tasks import TaskList, cut, gemm, potrf, symm, syrk, trmm, trsm
+from pyblasgpu.tasks import Task, TaskList, cut, gemm, potrf, symm, syrk, trmm, trsm
 from pyblasgpu.testing.fake_cards import FakeDriver
 from pyblasgpu.testing.leaves_on_host import enqueue_on
 from pyblasgpu.testing.reference import integers
@@ -151,8 +151,25 @@ def _potrf(rng, dtype, order, size) -> Problem:
     return Problem(potrf(cut(n, 4), Uplo.LOWER), {"a": a}, "a", expected, dtype)
 
 
+def _chain(rng, dtype, order, size) -> Problem:
+    """c := a b and d := c b: tiles that are written without being read, and then read."""
+    n = cut(9 * size, 4)
+    a, b = (filled(rng, (9 * size, 9 * size), dtype, order) for _ in range(2))
+    first, then = gemm(n, n, n), gemm(n, n, n)
+    names = {"a": "c", "b": "b", "c": "d"}
+
+    def renamed(tiles):
+        return tuple(tile._replace(matrix=names[tile.matrix]) for tile in tiles)
+
+    tasks = [Task(x.leaf, renamed(x.reads), renamed(x.writes), renamed(x.finishes)) for x in then.tasks]
+    both = TaskList("gemm", {**first.grids, "d": first.grids["c"]}, (*first.tasks, *tasks))
+    arrays = {"a": a, "b": b, "c": np.full_like(a, np.nan), "d": np.full_like(a, np.nan)}
+    return Problem(both, arrays, "d", a @ b @ b, dtype)
+
+
 _PROBLEMS = {
     "gemm": _gemm, "gemm_new": _gemm_new, "syrk": _syrk, "symm": _symm, "trmm": _trmm, "trsm": _trsm,
-    "potrf": _potrf,
+    "potrf": _potrf, "chain": _chain,
 }  # fmt: skip
-KINDS = tuple(_PROBLEMS)
+#: Those of one routine.
+KINDS = tuple(kind for kind in _PROBLEMS if kind != "chain")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isqrt
+from typing import Any
 
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
 
-__all__ = ["card_grid", "deal", "owners_of"]
+__all__ = ["card_grid", "deal", "importers", "owners_of"]
 
 
 def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = None) -> list[int]:
@@ -37,6 +38,30 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     by_row = deal(grid.rows, [sum(weights[r * cols : (r + 1) * cols]) for r in range(rows)])
     by_col = deal(grid.cols, [sum(weights[c::cols]) for c in range(cols)])
     return [by_row[_target(task).row] * cols + by_col[_target(task).col] for task in tasks.tasks]
+
+
+def importers(
+    tasks: Iterable[Task], uses: Mapping[int, Mapping[Tile, Any]], nbytes: Callable[[Tile], int]
+) -> dict[Tile, int]:
+    """By tile the card that brings it from the host, of those that need it: all links bring equally much.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+    uses : mapping of int to mapping of Tile
+        What each card needs.
+    nbytes : callable
+        Bytes of a tile that lives in host memory, 0 of others.
+    """
+    chosen: dict[Tile, int] = {}
+    brought = dict.fromkeys(uses, 0)
+    for task in tasks:
+        for tile in (*task.reads, *task.writes):
+            if tile not in chosen:
+                needing = [card for card in uses if tile in uses[card]]
+                chosen[tile] = min(needing, key=lambda card: (brought[card], card))
+                brought[chosen[tile]] += nbytes(tile)
+    return chosen
 
 
 def _target(task: Task) -> Tile:

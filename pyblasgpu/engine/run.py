@@ -17,6 +17,7 @@ from .cards import Card, held
 from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
 from .matrices import HostMatrix, Matrix
+from .placement import importers
 from .tile_cache import TileCache, uses_by_card
 from .walk import Walk
 
@@ -107,7 +108,8 @@ def run_tasks(
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
-        walk = Walk(tasks, matrices, owners, cards, caches, traffic, run_leaf, operands)
+        brought_by = importers(tasks.tasks, uses, lambda tile: _host_bytes(matrices[tile.matrix], tile))
+        walk = Walk(tasks, matrices, owners, cards, caches, traffic, run_leaf, operands, brought_by)
         _walked(walk, tasks, settled, controls)
         _lead(cards, stream)
         return _first_info(infos, tasks)
@@ -137,6 +139,11 @@ def slot_bytes(tasks: TaskList, matrices: Mapping[str, Matrix]) -> int:
     """Bytes of the largest tile."""
     tiles = {tile for task in tasks.tasks for tile in (*task.reads, *task.writes)}
     return max(matrices[tile.matrix].layout(tile).nbytes for tile in tiles)
+
+
+def _host_bytes(matrix: Matrix, tile: Tile) -> int:
+    """Bytes of a tile of host memory; 0 of one on a card."""
+    return matrix.layout(tile).nbytes if isinstance(matrix, HostMatrix) else 0
 
 
 def _slot_count(tasks: TaskList, nbytes: int, needed: int, limit: int) -> int:

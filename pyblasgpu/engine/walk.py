@@ -49,6 +49,9 @@ class Walk:
     infos : sequence of callable
         By card, ``infos[card](number)``: the operand for the info of the leaf of a task.
 
+    importers : mapping of Tile to int, optional
+        The cards that bring tiles from the host; by default those that need them first.
+
     Attributes
     ----------
     versions : Counter of Tile
@@ -67,11 +70,12 @@ class Walk:
         traffic: HostTraffic,
         enqueue: EnqueueLeaf,
         infos: Sequence[Callable[[int], Operand]] = (),
+        importers: Mapping[Tile, int] | None = None,
     ):
         self.routine, self.tasks = tasks.routine, tasks.tasks
         self.matrices, self.owners = matrices, owners
         self.cards, self.caches, self.traffic = cards, caches, traffic
-        self.enqueue, self.infos = enqueue, infos
+        self.enqueue, self.infos, self.importers = enqueue, infos, importers or {}
         self.versions: Counter[Tile] = Counter()
         self.home_versions: Counter[Tile] = Counter()
         self.final: list[Tile] = []
@@ -133,6 +137,7 @@ class Walk:
             pinned.append(copy)
             ignores = tile in task.writes and overwrites(task.leaf)
             if not self._unwritten[tile] and not ignores:
+                pinned += self._begin_import(index, tile, number)
                 self._begin_fetch(index, copy, must)
         self._requested.append(pinned)
         self._unwritten.update(task.writes)
@@ -169,17 +174,50 @@ class Walk:
 
     # -------------------------------------------------------------------------------------------- fetches
 
+    def _begin_import(self, index: int, tile: Tile, number: int) -> list[TileCopy]:
+        """Begin to bring a tile from the host to another card, from which this one then has it.
+
+        That card's copy is pinned and given, if there is to be one.
+        """
+        importer = self.importers.get(tile, index)
+        cache = self.caches[importer]
+        is_at_home = self.home_versions[tile] == self.versions[tile]
+        if importer == index or not is_at_home or any(tile in each.copies for each in self._others(index)):
+            return []
+        if self.caches[index].copies[tile].version == self.versions[tile]:
+            return []
+        copy = self._reserve(importer, tile, number)
+        if copy is None or copy.address is None:
+            return []
+        copy.pins += 1
+        self._begin_fetch(importer, copy, must=False)
+        if copy.version < 0 and copy.staged is None:  # no buffer
+            copy.pins -= 1
+            cache.drop(copy)
+            return []
+        return [copy]
+
+    def _others(self, index: int) -> list[TileCache]:
+        """What the other cards hold."""
+        return [cache for other, cache in enumerate(self.caches) if other != index]
+
     def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> None:
         """Begin to bring the newest version to a card, if it is not there; staging may wait for buffers."""
         if copy.version == self.versions[copy.tile] or copy.staged is not None:
             return
         matrix = self.matrices[copy.tile.matrix]
+        if self._is_staged_elsewhere(index, copy.tile):
+            return
         source = self._newest_elsewhere(index, copy.tile)
         if source is None and isinstance(matrix, HostMatrix) and not matrix.is_direct:
             is_written = self.home_versions[copy.tile] > 0
             copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
         else:
             self._fetch(index, copy)
+
+    def _is_staged_elsewhere(self, index: int, tile: Tile) -> bool:
+        """Whether the tile is on its way to another card through a pinned buffer."""
+        return any(tile in cache.copies and cache.copies[tile].staged for cache in self._others(index))
 
     def _newest_elsewhere(self, index: int, tile: Tile) -> tuple[int, TileCopy] | None:
         """A copy of the newest version on another card, and which card that is."""
@@ -202,6 +240,9 @@ class Walk:
                 event = self.traffic.upload_staged(staged, copy.block, layout, card)
                 self._arrives(copy, event, card.up, version)
                 return
+            for other, cache in enumerate(self.caches):
+                if tile in cache.copies and cache.copies[tile].staged is not None:
+                    self._fetch(other, cache.copies[tile])
             found = self._newest_elsewhere(index, tile)
             if found is not None:
                 self._fetch_from_card(card, copy, found[1])
@@ -239,11 +280,11 @@ class Walk:
         """Enqueue a task, whose tiles are requested."""
         index = self.owners[number]
         card, copies = self.cards[index], self._requested.popleft()
-        by_tile = {copy.tile: copy for copy in copies}
+        # of a tile that comes by way of another card, its own copy is the first one
+        by_tile = {copy.tile: copy for copy in reversed(copies)}
         reads = [by_tile[tile] for tile in task.reads]
         writes = [by_tile[tile] for tile in task.writes]
-        needed = reads if overwrites(task.leaf) else copies
-        for copy in needed:
+        for copy in reads if overwrites(task.leaf) else by_tile.values():
             if copy.version != self.versions[copy.tile]:
                 self._fetch(index, copy)
         if len(self._in_flight[index]) >= IN_FLIGHT:

@@ -52,7 +52,23 @@ def test_dtypes(fake_cards, letter):
 @pytest.mark.parametrize("seed", range(4))
 def test_tasks_dealt_at_random(fake_cards, seed):
     """Cards write tiles in turn, and read them before they are overwritten elsewhere."""
-    for kind in KINDS:
+    for kind in (*KINDS, "chain"):
         p, driver = problem(kind, size=2), fake_cards(seed=seed)
         p.run(driver, (0, 1, 2), slots=4 + 2 * seed, locked="abc"[seed % 3], scatter=seed)
         p.check()
+
+
+@pytest.mark.parametrize("locked", ["", "abc"])
+@pytest.mark.parametrize("kind", ["gemm_new", "trsm"])
+def test_links_share_what_comes_from_the_host(fake_cards, kind, locked):
+    """Each tile comes from the host once, by one link or the other; cards have the rest from each other."""
+    p, driver = problem(kind, size=4), fake_cards()
+    p.run(driver, (0, 1), locked=locked)
+    p.check()
+    brought = [driver.copied[-1, card] for card in (0, 1)]
+    outputs = {"gemm_new": 0, "trsm": p.arrays["b"].nbytes}[kind]
+    triangle = 0.5 if kind == "trsm" else 1
+    whole = triangle * p.arrays["a"].nbytes + (p.arrays["b"].nbytes if kind == "gemm_new" else outputs)
+    assert max(brought) < 0.6 * sum(brought) and driver.copied[0, 1] and driver.copied[1, 0]
+    if locked:  # staged tiles come with the gaps between their lines
+        assert whole <= sum(brought) < 1.2 * whole

@@ -27,6 +27,7 @@ RUNS = [
     ("potrf", (0, 1), 3, "a", False),
     ("trmm", (0, 1, 2), 9, "", True),
     ("trmm", (0, 1, 2), 4, "a", True),
+    ("chain", (0, 1, 2), 30, "", True),
 ]
 
 
@@ -41,7 +42,7 @@ def fails(fake_cards, runs=RUNS, seeds=range(3)) -> bool:
             try:
                 p.run(driver, devices, slots=slots, locked=locked, scatter=seed if scattered else None)
                 p.check()
-            except (AssertionError, KeyError):
+            except (AssertionError, KeyError, MemoryError):
                 return True
     return False
 
@@ -113,6 +114,7 @@ PLANTS = {
         "home_versions[copy.tile] > 0",
         "tasks is None",
     ),
+    "an import is forgotten": (Walk, "_begin_import", "copy.pins += 1", "copy.pins += 0"),
     "what is requested gives way": (TileCache, "victim", "and not copy.pins", ""),
     "what nobody else has is dropped": (Walk, "_evict", "copy.is_dirty", "False"),
 }
