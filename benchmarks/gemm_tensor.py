@@ -29,7 +29,7 @@ from pyblasgpu.testing.cublas import load
 
 SQUARES = (512, 1024, 2048, 4096, 8192, 16384)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
-STAGES = (4, 5)  # beside the default
+CONFIGS = ({"cluster": 1}, {"stages": 4}, {"stages": 5})  # beside the default
 PASSES = 5
 L2 = 2  # times that the operands of a pass exceed it
 
@@ -98,14 +98,14 @@ def ranks() -> Iterator[dict[str, Any]]:
 
 
 def parts() -> Iterator[dict[str, Any]]:
-    """Seconds of each launch of a call, by itself; and of the whole with other numbers of stages."""
+    """Seconds of each launch of a call, by itself; and of the whole with other Configs."""
     for n in (1024, 4096, 8192):
         operands = Operands(n, n, n)
         yield {"n": n, "parts": launches(operands)}
-        for stages in STAGES:
-            with override("gemm_wgmma", GemmWgmma(stages=stages)):
+        for fields in CONFIGS:
+            with override("gemm_wgmma", GemmWgmma(**fields)):
                 seconds = operands.seconds(tensor)
-            yield {"n": n, "stages": stages, "seconds": seconds, "tflops": 2 * n**3 / 1e12 / seconds}
+            yield {"n": n, **fields, "seconds": seconds, "tflops": 2 * n**3 / 1e12 / seconds}
 
 
 def launches(operands: Operands) -> dict[str, float]:

@@ -101,7 +101,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help="number or name; also of one that is not here: h200, ...",
     )
     parser.add_argument("--batch", type=parse_count, default=1, metavar="N", help="matrices (1)")
-    parser.add_argument("--method", choices=("3m",), help="of a complex product")
+    parser.add_argument("--method", choices=("3m", "tensor"), help="of a product: 3m if complex")
     text = parser.add_mutually_exclusive_group()
     for name, what in (
         ("source", "Python, with the values that the Config gives it"),

@@ -80,6 +80,8 @@ class KernelSource:
         write there.
     cooperative : bool
         Its blocks wait for one another in any order, so all of a grid must be resident: it is launched so.
+    cluster : int
+        Blocks that are launched together and reach one another's shared memory; they divide a grid's x.
     whole_program : bool
         It is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
     """
@@ -95,6 +97,7 @@ class KernelSource:
     build: Callable[[], Callable] = field(compare=False, repr=False)
     reads_before_wait: tuple[int, ...] = field(default=(), compare=False, repr=False)
     cooperative: bool = field(default=False, compare=False, repr=False)
+    cluster: int = field(default=1, compare=False, repr=False)
     whole_program: bool = field(default=False, compare=False, repr=False)
 
     @classmethod

@@ -111,17 +111,19 @@ class LoadedKernel(Kernel):
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
         if block.grid is not grid or block.stream != stream or block.pdl is not pdl:
-            block.aim(grid, stream, pdl, attributes=int(self._has_attribute(grid, pdl)))
+            block.aim(grid, stream, pdl, attributes=self._attributes(grid, pdl))
         # the driver copies the arguments during the call
         (error,) = self.driver_launch(block.config, self._function, block.address, 0)
         self.free_blocks.append(block)
         if error:
             check((error,), f"launch of {self.source.name}")
 
-    def _has_attribute(self, grid: tuple[int, int, int], pdl: bool) -> bool:
-        """Whether a launch is cooperative, of a kernel that needs it, or has PDL."""
+    def _attributes(self, grid: tuple[int, int, int], pdl: bool) -> int:
+        """How many attributes a launch has: that it is cooperative, or of clusters, where need be; PDL."""
         x, y, z = grid
-        return x > 1 if self.source.cooperative else pdl and x * y * z >= self._pdl_from_blocks
+        if self.source.cooperative:
+            return int(x > 1)
+        return int(self.source.cluster > 1) + int(pdl and x * y * z >= self._pdl_from_blocks)
 
     def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
@@ -166,15 +168,20 @@ class LoadedKernel(Kernel):
         config = driver.CUlaunchConfig()
         config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
         config.sharedMemBytes = self.source.shared_bytes
-        attribute = driver.CUlaunchAttribute()
+        own, pdl = driver.CUlaunchAttribute(), driver.CUlaunchAttribute()
         names = driver.CUlaunchAttributeID
+        pdl.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        pdl.value.programmaticStreamSerializationAllowed = 1
+        config.attrs = [pdl]  # the first ones are those of a launch
         if self.source.cooperative:
-            attribute.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-            attribute.value.cooperative = 1
-        else:
-            attribute.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            attribute.value.programmaticStreamSerializationAllowed = 1
-        config.attrs = [attribute]  # of a launch that is cooperative, or has PDL
+            own.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            own.value.cooperative = 1
+            config.attrs = [own]
+        elif self.source.cluster > 1:
+            own.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            dims = own.value.clusterDim
+            dims.x, dims.y, dims.z = self.source.cluster, 1, 1
+            config.attrs = [own, pdl]
         return config
 
 
@@ -349,7 +356,8 @@ class _Simulated(Kernel):
             _simulated_argument(code, value, source.real)
             for code, value in zip(source.parameters, (*pointers, *integers, *reals), strict=True)
         )
-        simulator.launch(self._function, grid, (source.threads, 1, 1), source.shared_bytes, resolved)
+        block, shared = (source.threads, 1, 1), source.shared_bytes
+        simulator.launch(self._function, grid, block, shared, resolved, cluster=source.cluster)
 
 
 def _simulated_argument(code: str, value, real: str):

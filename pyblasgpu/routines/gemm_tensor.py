@@ -79,7 +79,7 @@ def _emit_product(
     def integers(*of_one: Operand) -> tuple[int, ...]:
         return c.rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, c.col_stride, c.batch_stride
 
-    blocks = min(current(launches.device).sm_count, tiles)
+    blocks = config.blocks(current(launches.device).sm_count, tiles)
     of_one = tuple(operand._replace(batch=1) for operand in operands)
     launches.emit(family_of(config.STEM).source(config), blocks, of_one, integers, (alpha, beta))
 

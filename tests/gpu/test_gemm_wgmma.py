@@ -38,9 +38,10 @@ def multiply(a, b, **options):
 
 def warm() -> None:
     """One call of each kernel: either depth of blocks, operands that lie in any way."""
-    for k, order_a, order_b in product((200, 300), "CF", "CF"):
+    for cluster, k, order_a, order_b in product((1, 2), (200, 300), "CF", "CF"):
         a, b = cupy.ones((130, k), np.float32, order=order_a), cupy.ones((k, 130), np.float32, order=order_b)
-        multiply(a, b, out=cupy.empty((130, 130), np.float32, order="F"))
+        with override("gemm_wgmma", GemmWgmma(cluster=cluster)):
+            multiply(a, b, out=cupy.empty((130, 130), np.float32, order="F"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,10 +51,16 @@ def compiled(compile_once) -> None:
             compile_once("gemm_wgmma", lambda: sources_of([warm]))
 
 
+@pytest.mark.parametrize("cluster", [1, 2])
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_exact_on_integers(shape, aligned, order):
+def test_exact_on_integers(shape, aligned, order, cluster):
+    with override("gemm_wgmma", GemmWgmma(cluster=cluster)):
+        check_exact(shape, aligned, order)
+
+
+def check_exact(shape, aligned, order) -> None:
     """All layouts, odd extents and strides; what must not be read is NaN, all around C is fenced."""
     for number, (trans_a, trans_b) in enumerate(product(TRANS, TRANS)):
         case = GemmCase(S, *shape, trans_a, trans_b, 2, (-1, 0)[number % 2])

@@ -43,6 +43,8 @@ def test_small_products_leave_no_room():
         {"BLK_N": 256},
         {"BLK_K": 48},
         {"stages": 1},
+        {"cluster": 3},
+        {"cluster": 2, "BLK_N": 24},
         {"stages": 7},
         {"dtype": "d"},
     ],
@@ -65,10 +67,10 @@ def test_guarded_products_without_a_kernel(wrong):
 
 
 @chosen_kernels.NEEDS_COMPILER
-@pytest.mark.parametrize("blk_k", [64, 32])
-def test_a_warpgroup_keeps_all_sums_in_registers(blk_k):
+@pytest.mark.parametrize(("blk_k", "cluster"), [(64, 1), (32, 1), (64, 2)])
+def test_a_warpgroup_keeps_all_sums_in_registers(blk_k, cluster):
     """Linked as a whole program, with registers that move from the copying warps to the multiplying ones."""
-    compiled = compile_here(product.source(GemmWgmma(BLK_K=blk_k)), CC)
+    compiled = compile_here(product.source(GemmWgmma(BLK_K=blk_k, cluster=cluster)), CC)
     report = compiled.resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert report.registers == 168 and "gemm_wgmma" in compiled.entry

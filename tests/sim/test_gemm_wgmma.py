@@ -80,7 +80,19 @@ def test_what_pairs_hold_is_not_flagged(value):
     assert not packed.flags.any() and packed.values()[0, 3, 5] == np.float32(value)
 
 
-def check(m=70, n=19, k=134, alpha=1.0, beta=0.0, batch=1, shared_b=False, blocks=2, gap=0, kernels=product):
+def check(
+    m=70,
+    n=19,
+    k=134,
+    alpha=1.0,
+    beta=0.0,
+    batch=1,
+    shared_b=False,
+    blocks=2,
+    gap=0,
+    cluster=1,
+    kernels=product,
+):
     """A product of normal numbers is within the bound of FP32's; padding of C and what is not read is NaN."""
     a, b = normal(batch, m, k), normal(1 if shared_b else batch, n, k, seed=4)
     memory = np.full((batch, n, m + gap), np.nan, np.float32)
@@ -88,7 +100,7 @@ def check(m=70, n=19, k=134, alpha=1.0, beta=0.0, batch=1, shared_b=False, block
     if beta:
         c[...] = before
     packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
-    multiply(*packed, c, alpha, beta, blocks, kernels)
+    multiply(*packed, c, alpha, beta, blocks, kernels, cluster=cluster)
     exact = alpha * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
     sizes = abs(alpha) * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
     if beta:
@@ -104,6 +116,7 @@ def check(m=70, n=19, k=134, alpha=1.0, beta=0.0, batch=1, shared_b=False, block
         {"m": 65, "n": 9, "alpha": -2.5, "beta": 0.5, "gap": 3},
         {"m": 3, "n": 2, "k": 5},
         {"m": 66, "n": 33, "k": 64, "blocks": 4},
+        {"m": 130, "n": 20, "k": 70, "cluster": 2},
         {"batch": 2, "shared_b": True, "m": 65, "n": 17, "k": 65},
     ],
 )
@@ -111,19 +124,20 @@ def test_products(options):
     check(**options)
 
 
-def check_flagged(kernels=product) -> None:
+def check_flagged(cluster=1, kernels=product) -> None:
     """A tile of which an operand is flagged is left alone; the others are computed."""
     a, b = normal(1, 66, 66), normal(1, 17, 66, seed=4)
     a[0, 65, 65], b[0, 16, 1] = np.inf, np.nan
     c = np.full((1, 17, 66), 77, np.float32)
-    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, kernels=kernels)
+    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, kernels=kernels, cluster=cluster)
     left = np.zeros((17, 66), bool)
     left[:, 64:] = left[16:] = True
     assert (c[0][left] == 77).all() and (c[0][~left] != 77).all()
 
 
-def test_flagged_tiles_are_left():
-    check_flagged()
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_flagged_tiles_are_left(cluster):
+    check_flagged(cluster)
 
 
 def check_guarded(trans_a=False, trans_b=False, kernels=guarded) -> None:

@@ -20,7 +20,11 @@ def multiplied(m=20, n=9, k=134, blocks=1, **options) -> Check:
 
 
 def flagged(module) -> None:
-    test_gemm_wgmma.check_flagged(module)
+    test_gemm_wgmma.check_flagged(kernels=module)
+
+
+def flagged_of_cluster(module) -> None:
+    test_gemm_wgmma.check_flagged(2, module)
 
 
 @one_each
@@ -47,6 +51,8 @@ def guarded(module) -> None:
     test_gemm_wgmma.check_guarded(kernels=module)
 
 
+CLUSTER, LOWER = multiplied(m=70, n=20, k=70, cluster=2), multiplied(m=20, n=20, k=70, cluster=2, gap=120)
+FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, PACK, GUARD = "gemm.wgmma.product", "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
 BY_ROWS, GAP = packed(by_rows=True, gap=3), packed(gap=2)
@@ -61,8 +67,8 @@ DEFECTS = [
     (PRODUCT, "sync_warp()", "pass", multiplied()),
     (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
     (PRODUCT, "int32(stage - 1 if stage > 0 else STAGES - 1)", "stage", multiplied()),
-    (PRODUCT, "int32(WARPS))", "int32(1))", multiplied()),
-    (PRODUCT, "init_fence()\n        cuda", "cuda", multiplied()),
+    (PRODUCT, "int32(WARPS * CLUSTER))", "int32(1))", multiplied()),
+    (PRODUCT, "            init_fence()\n", "            pass\n", multiplied()),
     (PRODUCT, "BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))", "BOTH))", multiplied()),
     # what is brought and multiplied
     (PRODUCT, "LAST = j == PER_BLOCK - 1", "LAST = j == 0", multiplied()),
@@ -81,6 +87,16 @@ DEFECTS = [
     (PRODUCT, "value += beta * old[0]", "pass", multiplied(beta=2.0, k=64)),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    # blocks of a cluster
+    (PRODUCT, "EVERYONE = 2**CLUSTER - 1", "EVERYONE = 1", CLUSTER),
+    (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0)", CLUSTER),
+    (PRODUCT, "if lane < CLUSTER:", "if lane == 0:", CLUSTER),
+    (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
+    (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
+    (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
+    (PRODUCT, "return min(panel, quotient(int32(m - 1), BLK_M)) if CLUSTER > 1 else panel", "return panel", LOWER),
+    (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
+    (PRODUCT, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
     # splitting and packing
     (PACK, "cuda.syncthreads()\n        row_exponent", "row_exponent", BY_ROWS),
     (PACK, "(row < rows) & (kk < depth)", "kk < depth", BY_ROWS),

@@ -147,6 +147,65 @@ def test_a_stage_is_overwritten_once_all_lanes_have_read_it(lane_waits, raises):
         np.testing.assert_array_equal(host(address, 64), np.arange(64))
 
 
+def of_clusters(meets=True, waits=True, everyone=3):
+    """Two blocks bring a half each, to both of them."""
+
+    def kernel(source, target):
+        t, rank = cuda.threadIdx.x, sim.cluster_rank()
+        memory = sim.shared_pointer(cuda.shared.array(0, real, alignment=16))
+        start = sim.shared_address(memory)
+        if t == 0:
+            sim.mbarrier_init(start + 256, 1)
+            sim.mbarrier_init_fence()
+        if meets:
+            sim.cluster_sync()
+        else:
+            cuda.syncthreads()
+        if t == 0:
+            sim.mbarrier_expect(start + 256, 256)
+            half = start + rank * 128
+            sim.bulk_copy_multicast(half, source, rank * 32, 128, start + 256, everyone)
+        if waits:
+            sim.mbarrier_wait(start + 256, 0)
+            target[cuda.blockIdx.x * 64 + t] = memory[t]
+            target[cuda.blockIdx.x * 64 + t + 32] = memory[t + 32]
+            sim.cluster_sync()
+
+    return kernel
+
+
+def launched_as_clusters(**changes) -> np.ndarray:
+    _, source = device(np.arange(64))
+    address, target = device(np.zeros(256))
+    run(of_clusters(**changes), source, target, threads=32, shared=280, grid=(4, 1, 1), cluster=2)
+    return host(address, 256)
+
+
+def test_blocks_of_a_cluster_copy_for_one_another():
+    for seed in range(5):
+        sim.reseed(seed)
+        np.testing.assert_array_equal(launched_as_clusters(), np.tile(np.arange(64), 4))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"meets": False}, "no cluster_sync|no mbarrier was made|no block of rank|has ended"),
+        ({"waits": False}, "has ended|under way|still reaches"),
+        ({"everyone": 1}, "deadlock"),
+        ({"everyone": 7}, "no block of rank 2"),
+    ],
+)
+def test_what_clusters_must_not_do_is_caught(changes, message):
+    with pytest.raises(sim.SimulatorError, match=message):
+        launched_as_clusters(**changes)
+
+
+def test_a_grid_is_of_whole_clusters():
+    with pytest.raises(sim.SimulatorError, match="whole clusters of 2"):
+        run(of_clusters(), threads=32, grid=(3, 1, 1), cluster=2)
+
+
 def test_sums_are_cut_to_24_bits():
     """As the tensor core does: what is 2^-24 of the largest addend is lost, and no sum is rounded up."""
     before = np.array([[1, 1, -1]], np.float32)

@@ -54,14 +54,16 @@ def pack(x: np.ndarray, blk: int, by_rows: bool, least=LEAST, kernels=pack_halve
     return Packed(image, halves, scales, flags)
 
 
-def multiply(a: Packed, b: Packed, c: np.ndarray, alpha=1.0, beta=0.0, blocks=2, kernels=product, stages=2):
+def multiply(
+    a: Packed, b: Packed, c: np.ndarray, alpha=1.0, beta=0.0, blocks=2, kernels=product, stages=2, cluster=1
+):
     """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous."""
-    config = kernels.GemmWgmma(BLK_M=BLK_M, BLK_N=BLK_N, BLK_K=BLK_K, stages=stages)
+    config = kernels.GemmWgmma(BLK_M=BLK_M, BLK_N=BLK_N, BLK_K=BLK_K, stages=stages, cluster=cluster)
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
     integers = m, n, a.image.k, 0, config.grid(m, n) * batch, *steps, strides(c)[1], strides(c)[0]
     arrays = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
-    run(kernels.source(config), blocks, arrays, integers, (alpha, beta))
+    run(kernels.source(config), blocks * cluster, arrays, integers, (alpha, beta))
 
 
 def multiply_flagged(flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded, trans=(False, False)):

@@ -1,5 +1,6 @@
 """Bulk copies from global to shared memory, and the mbarriers that tell when they are over (Hopper).
 
+Blocks of a cluster reach one another's shared memory: what lies there lies at the same address in each.
 Barriers and targets are named by *shared addresses*: int32, in bytes, as PTX counts them in ``.shared``.
 """
 
@@ -13,7 +14,11 @@ from .emit import I32, SHARED, VOID, asm, at, made_once, types
 __all__ = [
     "align_shared",
     "bulk_copy",
+    "bulk_copy_multicast",
+    "cluster_rank",
+    "cluster_sync",
     "mbarrier_arrive",
+    "mbarrier_arrive_at",
     "mbarrier_expect",
     "mbarrier_init",
     "mbarrier_init_fence",
@@ -117,3 +122,47 @@ def bulk_copy(_, target, source, i, nbytes, barrier):
         return context.get_dummy_value()
 
     return types.void(types.int32, source, i, types.int32, types.int32), codegen
+
+
+@intrinsic
+def bulk_copy_multicast(_, target, source, i, nbytes, barrier, mask):
+    """The same to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
+
+    def codegen(context, builder, signature, arguments):
+        target, source, i, nbytes, barrier, mask = arguments
+        text = (
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[$0], [$1], $2, [$3], $4;"
+        )
+        half = builder.trunc(mask, ir.IntType(16))
+        operands = [target, at(builder, source, i), nbytes, barrier, half]
+        asm(builder, VOID, operands, text, "r,l,r,r,h,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(types.int32, source, i, types.int32, types.int32, types.int32), codegen
+
+
+@intrinsic
+def mbarrier_arrive_at(_, barrier, rank):
+    """Arrive at the mbarrier of the block with this rank in the cluster."""
+    text = (
+        "{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; "
+        "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+    )
+    return types.void(types.int32, types.int32), _statement(text, "r,r")
+
+
+@intrinsic
+def cluster_rank(_):
+    """The rank of this block in its cluster."""
+
+    def codegen(context, builder, signature, arguments):
+        return asm(builder, I32, [], "mov.u32 $0, %cluster_ctarank;", "=r", effect=False)
+
+    return types.int32(), codegen
+
+
+@intrinsic
+def cluster_sync(_):
+    """Wait for all threads of the cluster, which must all come here."""
+    return types.void(), _statement("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;")

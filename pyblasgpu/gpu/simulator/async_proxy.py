@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .block import Block
     from .thread import Thread
 
-__all__ = ["AsyncProxy", "Barrier", "Clock", "merge"]
+__all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "merge"]
 
-Clock = dict[tuple[str, int], int]
+Clock = dict[tuple[str, int, int], int]  # by kind, block, and warp or address
 
 
 def merge(clock: Clock, other: Clock) -> None:
@@ -37,6 +37,7 @@ class Barrier:
     count: int
     maker: int
     interval: int  # of the block's barriers, in which it was made
+    syncs: int  # of the cluster, before it was made
     fenced: bool = False
     missing: int = 0
     nbytes: int = 0
@@ -54,10 +55,21 @@ class Barrier:
             self.phase, self.missing, self.over = self.phase + 1, self.count, dict(self.clock)
 
 
+@dataclass
+class Cluster:
+    """The blocks of a cluster, and how many of their threads wait for the others."""
+
+    proxies: dict[int, AsyncProxy] = field(default_factory=dict)  # by rank
+    waiting: int = 0
+    syncs: int = 0
+    clock: Clock = field(default_factory=dict)
+    over: Clock = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class _Copy:
     barrier: Barrier
-    key: tuple[str, int]
+    key: tuple[str, int, int]
     number: int
     to: slice
     values: np.ndarray
@@ -69,7 +81,7 @@ class _Copy:
 class _Read:
     """It is over for who knows so many of an event; `by_threads`: up to the next barrier of the block."""
 
-    event: tuple[str, int]
+    event: tuple[str, int, int]
     number: int
     at: slice
     by_threads: bool = False
@@ -86,6 +98,11 @@ class AsyncProxy:
         self.settled: dict[int, int] = {}  # reads of a log that are listed in `reads`
         self.warps: dict[int, object] = {}  # by number, what its products are doing
         self.origin: int | None = None
+        self.is_over = False
+        size, (x, y, z) = block.launch.cluster, (block.index.x, block.index.y, block.index.z)
+        self.rank = x % size
+        self.cluster = block.launch.clusters.setdefault((x // size, y, z), Cluster())
+        self.cluster.proxies[self.rank] = self
 
     def address_of(self, pointer: Pointer) -> int:
         """The shared address of a pointer into dynamic shared memory."""
@@ -105,9 +122,13 @@ class AsyncProxy:
 
     def barrier(self, address: int, thread: Thread) -> Barrier:
         """The mbarrier at a shared address, as `thread` may use it."""
+        if self.is_over:
+            raise SimulatorError("a block of the cluster has ended that another one still reaches into")
         found = self.barriers.get(address)
         if found is None:
             raise SimulatorError(f"no mbarrier was made at shared address {address:#x}")
+        if thread.block is not self.block and found.syncs == self.cluster.syncs:
+            raise SimulatorError("an mbarrier is used that the cluster does not know yet: no cluster_sync")
         if found.maker != thread.index and found.interval == self.interval:
             raise SimulatorError("an mbarrier is used that the block does not know yet: no barrier between")
         return found
@@ -122,8 +143,8 @@ class AsyncProxy:
         self.copies = [c for c in self.copies if not c.is_over or not _within(c.to, to)]
         barrier.copies += 1
         self.block.dynamic[to] = 0xFF  # what is there until it is over, nobody knows
-        copy = _Copy(barrier, ("copies", at), barrier.copies, to, values.copy(), dict(thread.clock))
-        self.copies.append(copy)
+        key = "copies", self.block.number, at
+        self.copies.append(_Copy(barrier, key, barrier.copies, to, values.copy(), dict(thread.clock)))
         self.block.launch.events += 1
 
     def _check_overwritten(self, thread: Thread, to: slice) -> None:
@@ -131,7 +152,7 @@ class AsyncProxy:
             if _meet(read.at, to) and thread.clock.get(read.event, 0) < read.number:
                 raise SimulatorError(
                     f"a bulk copy overwrites {to.start}..{to.stop} of shared memory, which warp "
-                    f"{read.event[1]} or a product of it may still read"
+                    f"{read.event[2]} or a product of it may still read"
                 )
         self.reads = [read for read in self.reads if not _within(read.at, to)]
         if any(not copy.is_over and _meet(copy.to, to) for copy in self.copies):
@@ -139,7 +160,8 @@ class AsyncProxy:
         for array, log in self.block.shared.values():
             size = array.itemsize
             for who, first, count in log.reads:
-                if who != thread.index and _meet(slice(first * size, (first + count) * size), to):
+                own = who == thread.index and thread.block is self.block
+                if not own and _meet(slice(first * size, (first + count) * size), to):
                     raise SimulatorError(f"a bulk copy overwrites what thread {who} may still read")
 
     def let_copies_come(self) -> None:
@@ -164,7 +186,7 @@ class AsyncProxy:
                     f"a product of warp {warp} reads {at.start}..{at.stop} of shared memory, where a bulk "
                     "copy is not known to be over"
                 )
-        self.reads.append(_Read(("warp", warp), number, at))
+        self.reads.append(_Read(("warp", self.block.number, warp), number, at))
         return self.block.dynamic[at]
 
     def pass_barrier(self) -> None:
@@ -181,19 +203,35 @@ class AsyncProxy:
             return
         warp = thread.index // WARP
         lanes = self.block.threads[warp * WARP : (warp + 1) * WARP]
-        meetings = thread.clock.get(("meetings", warp), 0) + 1
+        meetings = thread.clock.get(("meetings", self.block.number, warp), 0) + 1
         for array, log in self.block.shared.values():
             size, known = array.itemsize, self.settled.get(id(log), 0)
             for at, count in {(at, count) for _, at, count in log.settled_reads[known:]}:
                 span = slice(at * size, (at + count) * size)
-                self.reads.append(_Read(("meetings", warp), meetings, span, True))
+                self.reads.append(_Read(("meetings", self.block.number, warp), meetings, span, True))
             self.settled[id(log)] = len(log.settled_reads)
         _share(lanes)
         for lane in lanes:
-            lane.clock["meetings", warp] = meetings
+            lane.clock["meetings", self.block.number, warp] = meetings
+
+    def meet_cluster(self, thread: Thread) -> None:
+        """Wait for all threads of the cluster; what each knows, all know then."""
+        cluster, launch = self.cluster, self.block.launch
+        number = cluster.syncs
+        cluster.waiting += 1
+        merge(cluster.clock, thread.clock)
+        launch.events += 1
+        if cluster.waiting == launch.cluster * launch.threads:
+            cluster.syncs, cluster.waiting, cluster.over = number + 1, 0, dict(cluster.clock)
+            for proxy in cluster.proxies.values():
+                proxy.interval += 1
+        while cluster.syncs == number:
+            thread.stall()
+        merge(thread.clock, cluster.over)
 
     def close(self) -> None:
         """The block ends: raise where anything is still under way."""
+        self.is_over = True
         if any(not copy.is_over for copy in self.copies):
             raise SimulatorError("a block ends while bulk copies are under way")
         if any(getattr(warp, "pending", ()) for warp in self.warps.values()):

@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
-from .async_proxy import AsyncProxy
+from .async_proxy import AsyncProxy, Cluster
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .schedule import random
 from .thread import Thread, current_thread
@@ -39,6 +39,8 @@ class Launch:
     news: dict[tuple[int, int], _News]  # by the flag that was set for it
     lines: dict[tuple[int, int], tuple[str, int]]  # by code and instruction: a kernel keeps its code
     events: int = 0  # what happened to flags
+    cluster: int = 1  # blocks of a cluster
+    clusters: dict[tuple[int, int, int], Cluster] = field(default_factory=dict)
 
 
 #: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known;

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .async_proxy import Barrier, merge
+from .async_proxy import AsyncProxy, Barrier, merge
 from .memory import Pointer, SimulatorError
 from .thread import current_thread
 
 __all__ = [
     "align_shared",
     "bulk_copy",
+    "bulk_copy_multicast",
+    "cluster_rank",
+    "cluster_sync",
     "mbarrier_arrive",
+    "mbarrier_arrive_at",
     "mbarrier_expect",
     "mbarrier_init",
     "mbarrier_init_fence",
@@ -42,7 +46,7 @@ def mbarrier_init(barrier: int, count: int) -> None:
     proxy.span(barrier, 8)
     if barrier % 8 or count < 1 or barrier in proxy.barriers:
         raise SimulatorError(f"mbarrier of {count} arrivals at {barrier:#x}, where one may be already")
-    proxy.barriers[barrier] = Barrier(count, thread.index, proxy.interval)
+    proxy.barriers[barrier] = Barrier(count, thread.index, proxy.interval, proxy.cluster.syncs)
 
 
 def mbarrier_init_fence() -> None:
@@ -57,6 +61,11 @@ def mbarrier_arrive(barrier: int) -> None:
     _arrive(barrier, 0)
 
 
+def mbarrier_arrive_at(barrier: int, rank: int) -> None:
+    """Arrive at the mbarrier of the block with this rank in the cluster."""
+    _arrive(barrier, 0, _of_rank(rank))
+
+
 def mbarrier_expect(barrier: int, nbytes: int) -> None:
     """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
     if nbytes < 1:
@@ -64,9 +73,16 @@ def mbarrier_expect(barrier: int, nbytes: int) -> None:
     _arrive(barrier, nbytes)
 
 
-def _arrive(address: int, nbytes: int) -> None:
+def _of_rank(rank: int) -> AsyncProxy:
+    found = current_thread().block.proxy.cluster.proxies.get(rank)
+    if found is None:
+        raise SimulatorError(f"no block of rank {rank} in the cluster has begun, or is there")
+    return found
+
+
+def _arrive(address: int, nbytes: int, other: AsyncProxy | None = None) -> None:
     thread = current_thread()
-    proxy = thread.block.proxy
+    proxy = other or thread.block.proxy
     barrier = proxy.barrier(address, thread)
     if barrier.missing == 0:
         raise SimulatorError(f"more than {barrier.count} arrivals in a phase of an mbarrier")
@@ -94,8 +110,30 @@ def mbarrier_wait(barrier: int, parity: int) -> None:
 
 def bulk_copy(target: int, source: Pointer, i: int, nbytes: int, barrier: int) -> None:
     """Begin to copy `nbytes` from ``source[i]`` on to a shared address; the mbarrier counts them."""
+    _copy(target, source, i, nbytes, barrier, [current_thread().block.proxy])
+
+
+def bulk_copy_multicast(target: int, source: Pointer, i: int, nbytes: int, barrier: int, mask: int) -> None:
+    """The same to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
+    ranks = [rank for rank in range(16) if mask >> rank & 1]
+    _copy(target, source, i, nbytes, barrier, [_of_rank(rank) for rank in ranks])
+
+
+def _copy(target: int, source: Pointer, i: int, nbytes: int, barrier: int, proxies: list[AsyncProxy]) -> None:
     if target % 16 or nbytes % 16 or nbytes < 16:
         raise SimulatorError(f"misaligned: a bulk copy of {nbytes} bytes to shared address {target:#x}")
     thread, size = current_thread(), source.array.itemsize
     values = source.read(i, nbytes // size, 16 // size)
-    thread.block.proxy.start_copy(thread, target, values.view(np.uint8), barrier)
+    for proxy in proxies:
+        proxy.start_copy(thread, target, values.view(np.uint8), barrier)
+
+
+def cluster_rank() -> int:
+    """The rank of this block in its cluster."""
+    return current_thread().block.proxy.rank
+
+
+def cluster_sync() -> None:
+    """Wait for all threads of the cluster, which must all come here."""
+    thread = current_thread()
+    thread.block.proxy.meet_cluster(thread)

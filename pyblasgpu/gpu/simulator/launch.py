@@ -104,6 +104,7 @@ def launch(
     shared_bytes: int,
     arguments: tuple,
     shared_limit: int = SHARED_LIMIT,
+    cluster: int = 1,
 ) -> None:
     """Run a kernel function to its end.
 
@@ -121,6 +122,8 @@ def launch(
         Numbers and `Pointer` s, reals already in the kernel's precision.
     shared_limit : int
         Bytes of shared memory that a block may use.
+    cluster : int
+        Blocks of a cluster, along x.
 
     Raises
     ------
@@ -135,9 +138,12 @@ def launch(
     if not all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID, strict=True)):
         raise SimulatorError(f"grid {grid} is not within (1, 1, 1) and {MAX_GRID}")
     check_shared(shared_bytes, shared_limit)
+    if grid[0] % cluster:
+        raise SimulatorError(f"grid {grid} is not of whole clusters of {cluster} blocks")
     arguments, logs = _watched(arguments)
+    module = _Module(grid, threads)
     facts = Launch(
-        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}, {}
+        function, arguments, module, threads, shared_bytes, shared_limit, logs, {}, {}, cluster=cluster
     )
     indices = list(enumerate(np.ndindex(grid)))
     random.shuffle(indices)

@@ -32,7 +32,7 @@ class Thread(greenlet.greenlet):
         self.static_arrays = 0
         self.copies: list = []  # not yet committed
         self.groups: list[list] = []
-        self.clock: dict[tuple[str, int], int] = {}  # see `async_proxy`
+        self.clock: dict[tuple[str, int, int], int] = {}  # see `async_proxy`
 
     def run(self):
         self.block.launch.function(*self.block.launch.arguments)

@@ -85,7 +85,7 @@ def _wait(lanes: list[Thread], pending: int) -> None:
     while len(warp.pending) > pending:
         over = warp.pending.pop(0)
         for lane in lanes:
-            lane.clock["warp", number] = over
+            lane.clock["warp", lane.block.number, number] = over
 
 
 def warpgroup_results(count: int):

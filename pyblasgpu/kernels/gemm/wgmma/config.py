@@ -33,6 +33,8 @@ class GemmWgmma:
         k after which sums are added up in float32, and whose rows have a scale of their own.
     stages : int
         Stages in shared memory, of `image.STAGE_K` k of both operands.
+    cluster : int
+        Blocks, one below the other, that bring a part of B each, for all of them.
     """
 
     dtype: str = "s"
@@ -40,6 +42,7 @@ class GemmWgmma:
     BLK_N: int = 128
     BLK_K: int = 64
     stages: int = 6
+    cluster: int = 2
 
     STEM: ClassVar[str] = "gemm_wgmma"
     #: Registers of a thread that brings operands, and of one that multiplies.
@@ -63,6 +66,13 @@ class GemmWgmma:
             "whole_stages",
             f"BLK_K >= {STAGE_K} and BLK_K % {STAGE_K} == 0",
             BLK_K=self.BLK_K,
+        )
+        require(
+            self.cluster in (1, 2) and self.BLK_N % (8 * self.cluster) == 0,
+            "cluster",
+            "cluster in (1, 2) and BLK_N % (8 * cluster) == 0",
+            cluster=self.cluster,
+            BLK_N=self.BLK_N,
         )
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
@@ -121,5 +131,9 @@ class GemmWgmma:
         return self.stages * (self.stage_bytes + 16) + UNIT
 
     def grid(self, m: int, n: int) -> int:
-        """Tiles of C."""
-        return tile_count(self.BLK_M, self.BLK_N, m, n)
+        """What is numbered of C: tiles, or those of a cluster."""
+        return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n)
+
+    def blocks(self, most: int, tiles: int) -> int:
+        """Blocks of a launch for so many numbered tiles; of whole clusters as many as `most` may be."""
+        return min(max(most // self.cluster, 1), tiles) * self.cluster

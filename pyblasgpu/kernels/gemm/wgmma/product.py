@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
@@ -35,7 +36,8 @@ def source(config: GemmWgmma) -> KernelSource:
     leading stride and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many
     as the device holds.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), whole_program=True)
+    build = partial(_build, config)
+    return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
 
 
 def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
@@ -66,7 +68,9 @@ def _producer(config: GemmWgmma):
     int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
     BLK_M, BLK_N, BYTES_A, BYTES_B = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_b
     SIZE, BARRIERS, BOTH = config.stage_bytes, config.stages * config.stage_bytes, BYTES_A + BYTES_B
-    wait, expect, copy = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy
+    wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
+    CLUSTER, PART, multicast = config.cluster, config.bytes_b // config.cluster, ptx.bulk_copy_multicast
+    EVERYONE = 2**CLUSTER - 1
 
     def bring_stage(j: int):
         LAST = j == PER_BLOCK - 1
@@ -80,7 +84,12 @@ def _producer(config: GemmWgmma):
             wait(int32(full + 8), int32(turn % 2 ^ 1))
             expect(full, int32(BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))
             copy(target, a, FROM_A, int32(BYTES_A), full)
-            copy(int32(target + BYTES_A), b, FROM_B, int32(BYTES_B), full)
+            if CLUSTER > 1:
+                part = int32(rank_of() * PART)
+                to = int32(target + BYTES_A + part)
+                multicast(to, b, int32(FROM_B + quotient(part, 4)), int32(PART), full, int32(EVERYONE))
+            else:
+                copy(int32(target + BYTES_A), b, FROM_B, int32(BYTES_B), full)
             if LAST:
                 copy(int32(target + BOTH), scales_a, 0, int32(4 * BLK_M), full)
                 copy(int32(target + BOTH + 4 * BLK_M), scales_b, 0, int32(4 * BLK_N), full)
@@ -88,6 +97,24 @@ def _producer(config: GemmWgmma):
         return bring
 
     return in_order([bring_stage(j) for j in range(PER_BLOCK)])
+
+
+def _releaser(config: GemmWgmma):
+    """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
+    int32, CLUSTER = ptx.types.int32, config.cluster
+    EMPTY = config.stages * config.stage_bytes + 8
+    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
+
+    @device_function
+    def release(stage, shared, lane):
+        empty = int32(shared + EMPTY + stage * 16)
+        if CLUSTER > 1:
+            if lane < CLUSTER:
+                arrive_at(empty, int32(lane))
+        elif lane == 0:
+            arrive(empty)
+
+    return release
 
 
 def _multiplier(config: GemmWgmma):
@@ -98,11 +125,11 @@ def _multiplier(config: GemmWgmma):
     int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
     quotient = ptx.quotient
     SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.stages * config.stage_bytes, config.bytes_a
-    wait, arrive, fence, commit = (
+    wait, fence, commit, release = (
         ptx.mbarrier_wait,
-        ptx.mbarrier_arrive,
         ptx.warpgroup_fence,
         ptx.warpgroup_commit,
+        _releaser(config),
     )
     start, go_on, wait_for_last = (
         ptx.warpgroup_mma(N, True),
@@ -137,9 +164,7 @@ def _multiplier(config: GemmWgmma):
             commit()
             if not FIRST:
                 wait_for_last()
-                if lane == 0:
-                    before = int32(stage - 1 if stage > 0 else STAGES - 1)
-                    arrive(int32(shared + BARRIERS + before * 16 + 8))
+                release(int32(stage - 1 if stage > 0 else STAGES - 1), shared, lane)
 
         return multiply
 
@@ -187,10 +212,9 @@ def _consumer(config: GemmWgmma):
     """``multiply_tile(i, blocks, total, ..., t)``: all blocks of a tile, into `total`."""
     real, int32, offset = ptx.types.float32, ptx.types.int32, ptx.offset
     STAGES, PER_BLOCK, SUMS, quotient = config.stages, config.stages_per_block, config.sums, ptx.quotient
-    SIZE, BARRIERS = config.stage_bytes, config.stages * config.stage_bytes
-    BOTH, BLK_M = config.bytes_a + config.bytes_b, config.BLK_M
+    SIZE, BOTH, BLK_M = config.stage_bytes, config.bytes_a + config.bytes_b, config.BLK_M
     multiply, promote, zero = _multiplier(config), _promoter(config), ptx.fill(SUMS)
-    results, arrive, sync_warp = ptx.warpgroup_results(SUMS), ptx.mbarrier_arrive, ptx.sync_warp
+    results, release, sync_warp = ptx.warpgroup_results(SUMS), _releaser(config), ptx.sync_warp
 
     @device_function
     def multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t):
@@ -207,8 +231,7 @@ def _consumer(config: GemmWgmma):
             scale, scale_8 = scales[row], scales[row + 8]
             promote(0, total, high, cross, columns, scale, scale_8, offset(scales, BLK_M), t)
             sync_warp()  # all lanes have read the scales
-            if lane == 0:
-                arrive(int32(shared + BARRIERS + last * 16 + 8))
+            release(last, shared, lane)
         return i
 
     return multiply_tile
@@ -222,50 +245,67 @@ def _build(config: GemmWgmma):
     WORDS_A, WORDS_B, opaque = BLK_M * BLK_K, BLK_N * BLK_K, ptx.opaque
     bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
     write, write_over = _epilogue(config, True), _epilogue(config, False)
-    locate, align, offset = tile_coords(BLK_M, BLK_N), ptx.align_shared(1024), ptx.offset
+    CLUSTER, cluster_rank, cluster_sync = config.cluster, ptx.cluster_rank, ptx.cluster_sync
+    locate, align, offset = tile_coords(CLUSTER * BLK_M, BLK_N), ptx.align_shared(1024), ptx.offset
     init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
 
     @device_function
+    def panel_of(row, m):
+        """The panel of A with a row; below the last one that."""
+        panel = quotient(int32(row), BLK_M)
+        return min(panel, quotient(int32(m - 1), BLK_M)) if CLUSTER > 1 else panel
+
+    @device_function
     def tile_of(tile, m, n, options, blocks, step_a, step_b):
-        """Where a tile begins, and its first blocks of A and B."""
-        row0, col0, matrix = locate(tile, m, n, options)
-        panel_a = matrix * step_a + quotient(row0, BLK_M)
-        panel_b = matrix * step_b + quotient(col0, BLK_N)
-        return row0, col0, matrix, panel_a * blocks, panel_b * blocks
+        """Where this block's tile begins, and the first blocks of its A, of the other block's, and of B."""
+        row, col0, matrix = locate(tile, m, n, options)
+        mine, other = (cluster_rank() * BLK_M, (1 - cluster_rank()) * BLK_M) if CLUSTER > 1 else (0, 0)
+        first_a = (matrix * step_a + panel_of(row + mine, m)) * blocks
+        other_a = (matrix * step_a + panel_of(row + other, m)) * blocks
+        first_b = (matrix * step_b + quotient(col0, BLK_N)) * blocks
+        return int32(row + mine), col0, matrix, first_a, other_a, first_b
+
+    @device_function
+    def verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, lane):
+        """Whether the cluster multiplies its tiles, and whether pairs serve this block's."""
+        own = servable(flags_a, first_a, flags_b, first_b, blocks, lane)
+        if CLUSTER > 1:
+            return own | servable(flags_a, other_a, flags_b, first_b, blocks, lane), own
+        return own, own
 
     @device_function
     def make_barriers(shared, t):
         if t == 0:
             for stage in range(STAGES):
                 init(int32(shared + BARRIERS + stage * 16), int32(1))
-                init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS))
+                init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS * CLUSTER))
             init_fence()
-        cuda.syncthreads()
+        if CLUSTER > 1:
+            cluster_sync()
+        else:
+            cuda.syncthreads()
 
     @device_function
     def produce(
-        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b, shared, t
-    ):
-        i, tile = int32(0), int32(cuda.blockIdx.x)
+        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b, shared, t,
+    ):  # fmt: skip
+        i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         while tile < tiles:
-            _, _, _, first_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
-            tile = int32(tile + cuda.gridDim.x)
-            if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32) and t == WORKERS:
+            _, _, _, first_a, other_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
+            tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
+            go, _ = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
+            if go and t == WORKERS:
                 pa, pb = offset(a, first_a * WORDS_A), offset(b, first_b * WORDS_B)
                 sa, sb = offset(scales_a, first_a * BLK_M), offset(scales_b, first_b * BLK_N)
                 last = int32(i + blocks * PER_BLOCK)
                 while i < last:
                     bring(i, pa, pb, sa, sb, shared)
-                    i = int32(i + PER_BLOCK)
-                    pa, pb, sa, sb = (
-                        offset(pa, WORDS_A),
-                        offset(pb, WORDS_B),
-                        offset(sa, BLK_M),
-                        offset(sb, BLK_N),
-                    )
+                    i = opaque(int32(i + PER_BLOCK))  # a loop that is unrolled needs more registers
+                    pa, pb = offset(pa, WORDS_A), offset(pb, WORDS_B)
+                    sa, sb = offset(sa, BLK_M), offset(sb, BLK_N)
 
     def gemm_wgmma(
         a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c,
@@ -283,41 +323,34 @@ def _build(config: GemmWgmma):
             fewer()
             if t < WORKERS + 32:
                 produce(
-                    a,
-                    b,
-                    scales_a,
-                    scales_b,
-                    flags_a,
-                    flags_b,
-                    m,
-                    n,
-                    options,
-                    blocks,
-                    tiles,
-                    step_a,
-                    step_b,
-                    shared,
-                    t,
-                )
-            return
+                    a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles,
+                    step_a, step_b, shared, t,
+                )  # fmt: skip
 
         # (3) the others multiply them
-        more()
-        total, high = cuda.local.array(SUMS, real), cuda.local.array(SUMS, real)
-        cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
-        i, tile = int32(0), int32(cuda.blockIdx.x)
-        while tile < tiles:
-            row0, col0, matrix, first_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
-            tile = int32(tile + cuda.gridDim.x)
-            if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32):
-                i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)
-                # opaque: what is made of it would take registers all along
-                u = opaque(t)
-                row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
-                here = offset(c, matrix * stride_c + int64(col) * ldc + row)
-                if beta != real(0):
-                    write(0, here, total, columns, ldc, int32(m - row), int32(n - col), alpha, beta)
-                else:
-                    write_over(0, here, total, columns, ldc, int32(m - row), int32(n - col), alpha, beta)
+        else:
+            more()
+            total, high = cuda.local.array(SUMS, real), cuda.local.array(SUMS, real)
+            cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
+            i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
+            while tile < tiles:
+                row0, col0, matrix, first_a, other_a, first_b = tile_of(
+                    tile, m, n, options, blocks, step_a, step_b
+                )
+                tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
+                go, own = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
+                if go:
+                    i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)
+                    # opaque: what is made of it would take registers all along
+                    u = opaque(t)
+                    row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
+                    here = offset(c, matrix * stride_c + int64(col) * ldc + row)
+                    rows, cols = int32(m - row if own else 0), int32(n - col)
+                    if beta != real(0):
+                        write(0, here, total, columns, ldc, rows, cols, alpha, beta)
+                    else:
+                        write_over(0, here, total, columns, ldc, rows, cols, alpha, beta)
+        if CLUSTER > 1:
+            cluster_sync()  # no block ends that another one still reaches into
 
     return gemm_wgmma
