@@ -213,9 +213,10 @@ class FakeKernel:
     def pack(self, grid, pointers, numbers):
         extent, k, options, *steps, _, _, _, source_step, target_step = numbers
         config, conj = self.source.config, bool(options & CONJUGATE)
-        packing = Packing("cbl", config.BLK, config.BLK_K, config.PAD)
-        assert grid[:2] == (config.grid(extent, k), 1)
-        assert tuple(numbers[5:8]) == packing.steps(extent, k) and pointers[1] % 16 == 0
+        names = [name for name in ("cbl", "rbl", "row") if not (name == "row" and config.PAD)]
+        packings = (Packing(name, config.BLK, config.BLK_K, config.PAD) for name in names)
+        packing = next(each for each in packings if tuple(numbers[5:8]) == each.steps(extent, k))
+        assert grid[:2] == (config.grid(extent, k), 1) and pointers[1] % 16 == 0
         source = self.view(pointers[0], extent, k, *steps, grid[2], source_step, conj)
         target = self.view(pointers[1], packing.size(extent, k), 1, 1, 1, grid[2], target_step)
         for matrix, into in zip(source, target):

@@ -17,10 +17,12 @@ from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.routines.gemm import gemm, launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES
+from tuning.papers import steinsland
 
 H200, LAYOUTS, S = known("h200"), ("nn", "nt", "tn", "tt"), DTYPES["s"]
 LARGE = (4096, 4096, 4096)
@@ -61,6 +63,23 @@ def test_however_operands_lie_the_same_kernels_run(kernels, letter, how_a, how_b
     assert np.array_equal(out, 2 * (a.conj() @ b) - c)
     names = [name for name, _, _ in kernels.launches]
     assert names[:2] == ["pack", "pack"] and names[2] in ("gemm_simt", "gemm_mma") and len(names) == 3
+
+
+@pytest.mark.parametrize("trans", ["nn", "tn", "nt", "tt"])
+@pytest.mark.parametrize(("of_a", "of_b"), list(product((ROW, CBL, RBL), repeat=2)))
+def test_an_override_says_how_each_operand_is_packed(kernels, of_a, of_b, trans):
+    """Also for a kernel with one stage, whose operands bypass shared memory or not."""
+    rng, dtype = np.random.default_rng(7), DTYPES["d"]
+    a, b = integers(rng, (70, 40), dtype), integers(rng, (40, 90), dtype)
+    a, b = (np.asarray(x, order="CF"[how == "n"]) for x, how in zip((a, b), trans, strict=True))
+    for scheme in ("shared, private", "A shared", "both private"):
+        tile = steinsland.candidates(scheme, "d", "nt", H200)[0]
+        out = np.zeros((70, 90), order="F")
+        with override("gemm_simt", tile.packed_as(of_a, of_b)):
+            gemm(1, operand(a, dtype), operand(b, dtype), 0, operand(out, dtype), 0)
+        assert np.array_equal(out, a @ b)
+        assert [name for name, _, _ in kernels.launches] == ["pack", "pack", "gemm_simt"]
+        kernels.launches.clear()
 
 
 def test_a_matrix_for_a_whole_batch_is_packed_once(kernels):
