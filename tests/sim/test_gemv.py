@@ -7,6 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pyblasgpu.kernels.level2 import gemv
 from pyblasgpu.testing.reference import integers
@@ -126,6 +128,27 @@ def test_x_by_vectors(letter):
 def test_many_slices_are_shared_by_the_threads():
     check("d", "n", 36, 200, slices=20, DIM_R=16, THR_R=1)
     check("s", "t", 3, 1600, slices=20)
+
+
+@given(st.sampled_from("sdcz"), st.sampled_from("nt"), st.booleans(), st.data())
+@settings(max_examples=30, deadline=None)
+def test_any_call(letter, form, vectors, data):
+    """Shapes, slices, threads, triangles, options and increments, in any combination."""
+    draw, grain = data.draw, 4
+    outputs, terms = draw(st.integers(1, 12)) * grain, draw(st.integers(1, 20)) * grain
+    if not vectors:
+        outputs, terms = outputs - draw(st.integers(0, 3)), terms - draw(st.integers(0, 3))
+    which = draw(st.sampled_from((gemv.ALL, gemv.BEFORE, gemv.AFTER)))
+    options = (gemv.CONJ_A, gemv.CONJ_X) if letter in "cz" else ()
+    bits = sum(draw(st.sets(st.sampled_from((*options, gemv.UNIT if which else 0)))))
+    warps = draw(st.sampled_from((1, 2)))
+    inc, batch = (draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))), draw(st.integers(1, 2))
+    check(
+        letter, form, outputs, terms, which, bits, inc, draw(st.integers(1, 4)), batch,
+        draw(st.sampled_from((-1, 0))), vectors, WARPS=warps, DIM_R=1 << draw(st.integers(0, 4 + warps)),
+        THR_R=draw(st.integers(1, 3)),
+        x_vectors=vectors and inc[0] == 1 and batch == 1 and form == "t",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("form", "nt")
