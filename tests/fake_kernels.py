@@ -40,8 +40,8 @@ from pyblasgpu.routines import (
     gemm,
     gemv,
     getrf,
-    getrs,
     laswp,
+    small_solve,
     syr2k,
     triangular,
     trmm_fused,
@@ -310,7 +310,20 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    modules = copies, gemm, gemv, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv, getrf, getrs, laswp
+    modules = (
+        copies,
+        gemm,
+        gemv,
+        triangular,
+        syr2k,
+        trmm_fused,
+        trsm,
+        trsm_fused,
+        trsv,
+        getrf,
+        laswp,
+        small_solve,
+    )
     for module in modules:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})

@@ -8,7 +8,7 @@ import numpy as np
 from fake_device import elements
 from scipy.linalg.lapack import get_lapack_funcs
 
-from pyblasgpu.kernels.common.options import CONJUGATE, UNIT
+from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import INT32
 
@@ -80,7 +80,8 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     n, r, options, lanes, batch, groups, *steps, step, b_rs, b_cs, p_step, lu_step, b_step = numbers
     config = fake.source.config
     assert grid == (config.grid(n, batch) * groups, 1, 1) and lanes == config.lanes(n)
-    pivots = _words(pointers[0], n, step, batch, p_step)
+    mirrored = bool(options & MIRRORED)
+    pivots = np.zeros((batch, 0), int) if mirrored else _words(pointers[0], n, step, batch, p_step)
     lu = fake.view(pointers[1], n, n, *steps, batch, lu_step, bool(options & CONJUGATE))
     b = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
     for z in range(batch):
@@ -90,6 +91,8 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
         unit = np.tril(lu[z], -1) + np.eye(n), np.triu(lu[z])
         other = np.tril(lu[z]), np.triu(lu[z], 1) + np.eye(n)
         lower, upper = unit if options & UNIT else other
+        if mirrored:
+            lower, upper = np.tril(lu[z]), np.tril(lu[z]).conj().T
         if options & UNIT:
             b[z] = np.linalg.solve(upper, np.linalg.solve(lower, b[z][rows]))
         else:

@@ -1,10 +1,11 @@
-"""Solve A X = B in place from the Cholesky factor of A: two TRSMs."""
+"""Solve A X = B in place from the Cholesky factor of A: two TRSMs; of small matrices one launch."""
 
 from __future__ import annotations
 
+from ..kernels.common.options import options_of
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import trsm
+from . import small_solve, trsm
 from .factor_steps import with_alpha
 from .launch_list import LaunchList, cached_launch_list
 
@@ -34,6 +35,9 @@ def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo) -> None:
     """Emit the whole call."""
     other = c.T.conjugate()
     lower, upper = (c, other) if uplo is Uplo.LOWER else (other, c)
+    if small_solve.applies(b):
+        small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True))
+        return
     _emit_solution(launches, lower, b, Uplo.LOWER)
     _emit_solution(launches, upper, b, Uplo.UPPER)
 

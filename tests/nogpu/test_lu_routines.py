@@ -9,7 +9,7 @@ from fake_kernels import install, operand
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines import getrf, getrs, laswp, unless
+from pyblasgpu.routines import getrf, getrs, laswp, potrs, small_solve, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 
@@ -114,7 +114,7 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
     run(getrs, integers, np.stack([lu for lu, _, _ in factors]), x, trans=trans)
     op = {Trans.NO: a, Trans.TRANS: a.swapaxes(1, 2), Trans.CONJ: a.conj().swapaxes(1, 2)}[trans]
     np.testing.assert_allclose(op @ x, b, atol=1e-10)
-    assert (len(kernels.launches) == 1) == (r <= getrs.MOST_COLUMNS)
+    assert (len(kernels.launches) == 1) == (r <= small_solve.MOST_COLUMNS)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -138,6 +138,21 @@ def test_what_is_not_solved_stays(kernels, letter):
         np.testing.assert_array_equal(x[1], b[1])
         assert not np.allclose(x[[0, 2]], b[[0, 2]])
         assert kernels.launches[-1][0] == "restore"
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2)])
+def test_definite_systems_of_small_matrices(kernels, uplo, n, r, batch):
+    """One launch, which reads one triangle."""
+    a, b = random("z", batch, n, n), random("z", batch, n, r)
+    a = a @ a.conj().swapaxes(1, 2) + np.eye(n)
+    lower = np.linalg.cholesky(a)
+    factor = lower if uplo is Uplo.LOWER else lower.conj().swapaxes(1, 2).copy()
+    factor[:, ~np.tri(n, dtype=bool) if uplo is Uplo.LOWER else ~np.tri(n, dtype=bool).T] = np.nan
+    x = b.copy()
+    run(potrs, factor, x, uplo=uplo)
+    np.testing.assert_allclose(a @ x, b, atol=1e-9)
+    assert [name for name, _, _ in kernels.launches] == ["getrs_small"]
 
 
 def test_interchanges_there_and_back(kernels):

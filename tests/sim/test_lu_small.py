@@ -73,6 +73,34 @@ def check_solutions(letter="d", n=7, r=1, batch=5, order="F", trans=0, groups=1,
     assert unharmed()
 
 
+def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernels=getrs_small) -> None:
+    """Solutions from Cholesky factors, of which the other triangle is NaN."""
+    stack = np.stack([random(letter, n, n, seed) for seed in range(batch)])
+    a = stack @ stack.conj().swapaxes(1, 2) + np.eye(n, dtype=stack.dtype)
+    factors = np.linalg.cholesky(a)
+    factors[:, ~np.tri(n, dtype=bool)] = np.nan
+    given = np.array(factors.conj().swapaxes(1, 2) if upper else factors, order=order)
+    right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
+    view, unharmed = fenced(right, order)
+    config, lower = kernels.GetrsSmall(letter), given.swapaxes(1, 2) if upper else given
+    (step, *steps), (b_step, *b_steps) = strides(lower), strides(view)
+    options = options_of(conj=upper, mirrored=True)
+    integers = n, r, options, config.lanes(n), batch, 1, *steps, 1, *b_steps, n, step, b_step
+    piv = np.full((batch, n), 99, np.int32)
+    run(kernels.source(config), config.grid(n, batch), (piv, lower, view), integers, ())
+    eps = np.finfo(right.dtype).eps
+    for matrix, x, b in zip(a, view, right, strict=True):
+        assert (abs(matrix @ x - b) <= 100 * n * eps * abs(matrix).max() * abs(x).max() * n).all()
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_definite_systems(letter, upper):
+    check_definite(letter, 7, 1, 9, "FC"[upper], upper)
+    check_definite(letter, 20, 6, 2, "CF"[upper], upper)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("order", "CF")
 def test_factors(letter, order):

@@ -42,6 +42,13 @@ def column_of_real_numbers(module) -> None:
     test_getrf_column.check("z", start=start, kernels=module)
 
 
+@one_each
+def definite(letter="d", **options) -> Check:
+    return Check(
+        "getrs_small", lambda module: test_lu_small.check_definite(letter, kernels=module, **options)
+    )
+
+
 def ties(module) -> None:
     """The largest of each column stands in several rows."""
     stack = np.random.default_rng(0).choice([1.0, -1.0], (4, 14, 2))
@@ -115,9 +122,9 @@ DEFECTS = [
     (SOLVE, "if divides and lane == j:", "if divides:", SINGLE),
     (SOLVE, "re * y + im * y_im", "re * y - im * y_im", COMPLEX),
     (SOLVE, "- re * y_im - im * y", "- re * y_im + im * y", COMPLEX),
-    (SOLVE, "sign * row[j * PARTS + PARTS - 1]", "row[j * PARTS + PARTS - 1]", COMPLEX),
+    (SOLVE, "sign * element[PARTS - 1]", "element[PARTS - 1]", COMPLEX),
     (SOLVE, "lane > j, not unit", "lane >= j, not unit", SINGLE),
-    (SOLVE, "lane < j, unit", "lane < j, not unit", SINGLE),
+    (SOLVE, "lane < j, unit or", "lane < j, not unit or", SINGLE),
     (SOLVE, "j = n - 1 - k", "j = k", SINGLE),
     (SOLVE, "(other if unit else lane) * b_rs", "lane * b_rs", SINGLE),
     (SOLVE, "(lane if unit else other) * b_rs", "lane * b_rs", solutions(trans=1)),
@@ -140,6 +147,11 @@ DEFECTS = [
     (COLUMN, "f * pivot[u + 1] - f_i * pivot[u]", "f * pivot[u + 1] + f_i * pivot[u]", columns(letter="c")),
     (COLUMN, "if re != real(0) or im != real(0):", "if True:", Check("getrf_column", test_getrf_column.check_columns_of_zeros)),
     (COLUMN, "i += int64(blocks)", "i += int64(blocks + 1)", columns(m=150, blocks=2)),
+    (SOLVE, "j * LEAD + lane if mirrored", "lane * LEAD + j if mirrored", definite()),
+    (SOLVE, "-sign if mirrored", "sign if mirrored", definite("z")),
+    (SOLVE, "unit or mirrored", "unit", definite()),
+    (SOLVE, "if not mirrored:", "if True:", definite(n=14)),
+    (SMALL, "j <= i", "j < i", definite()),
     (RESTORE, "== 0:", "== 3:", restored()),
     (RESTORE, "batch * stride_info", "batch", restored()),
     (RESTORE, "batch * stride_to * parts", "batch * stride_to", restored(letter="z")),

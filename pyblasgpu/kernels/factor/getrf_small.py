@@ -154,7 +154,7 @@ def _build(config: GetrfSmall):
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
         grid_dependency_wait()
         a = offset(a, matrix * stride_a * PARTS)
-        load(rows, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes)
+        load(rows, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, False)
         read(0, values, row, n)
         label, is_left, mine, failed, j = int32(lane), is_here & (lane < m), int32(0), int32(0), int32(0)
 

@@ -1,8 +1,9 @@
-"""``getrs_small``: solutions from P L U of up to 32 rows, of a batch as a rule, in one launch.
+"""``getrs_small``: solutions from P L U or L L^H of up to 32 rows, of a batch as a rule, in one launch.
 
 A lane owns a row of op(LU), in shared memory, and elements of right-hand sides in registers. It takes the
 interchanges on reading or on writing. Both triangles are solved by columns: the element that is done goes to
-the other lanes of the matrix by a shuffle. No inverse is formed.
+the other lanes of the matrix by a shuffle. No inverse is formed. Of Cholesky factors one triangle is read,
+and the other one is its conjugate transpose.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ..common.options import CONJUGATE, UNIT
+from ..common.options import CONJUGATE, MIRRORED, UNIT
 from ..common.substitution import divider
 from .small_matrices import SmallMatrices, matrix_loader
 
@@ -50,9 +51,10 @@ def source(config: GetrsSmall) -> KernelSource:
         Its parameters are pointers to pivots, to op(LU), to B; int32 rows, right-hand sides, options
         (`options`: whether it is the lower triangle that has a diagonal of ones, and rows of B are
         interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is meant
-        conjugated), lanes of a matrix (``config.lanes(rows)``), matrices, groups of lanes for each matrix,
-        which share its right-hand sides; int64 row and column stride of op(LU) (elements), words from pivot
-        to pivot, row and column stride of B, batch strides of pivots (words), of LU and B (elements). Grid: x
+        conjugated; whether the matrix is mirrored, a Cholesky factor L that needs no pivots), lanes of a
+        matrix (``config.lanes(rows)``), matrices, groups of lanes for each matrix, which share its right-hand
+        sides; int64 row and column stride of op(LU) (elements), words from pivot to pivot, row and column
+        stride of B, batch strides of pivots (words), of LU and B (elements). Grid: x
         ``config.grid(rows, matrices)`` times the groups for each.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
@@ -84,8 +86,8 @@ def _follower(config: GetrsSmall):
 
 
 def _column_step(config: GetrsSmall, columns: int):
-    """``step(x, row, j, t, lane, is_after, divides, sign)``: element j of the solutions, which its lane
-    divides by the diagonal, taken off the rows after it.
+    """``step(x, element, j, t, lane, is_after, divides, sign)``: element j of the solutions, which its lane
+    divides by the diagonal, taken off the rows after it, which have their `element` of column j.
     """
     PARTS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
     int32, shuffle, divide = ptx.types.int32, ptx.shuffle, divider(config.dtype_facts)
@@ -108,8 +110,8 @@ def _column_step(config: GetrsSmall, columns: int):
     divide_all, take_all_off = unrolled(columns, divide_element), unrolled(columns, take_off)
 
     @device_function
-    def step(x, row, j, t, lane, is_after, divides, sign):
-        re, im = row[j * PARTS], sign * row[j * PARTS + PARTS - 1]
+    def step(x, element, j, t, lane, is_after, divides, sign):
+        re, im = element[0], sign * element[PARTS - 1]
         if divides and lane == j:
             divide_all(0, x, re, im)
         take_all_off(0, x, re, im, int32((t - lane + j) % WARP), is_after)
@@ -118,14 +120,11 @@ def _column_step(config: GetrsSmall, columns: int):
 
 
 def _solver(config: GetrsSmall, columns: int):
-    """``solve(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign)``: as many right-hand sides
-    from column `c` on, read from row `origin` of B and written to row `goal`.
+    """``solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
+    right-hand sides from column `c` on, read from row `origin` of B and written to row `goal`.
     """
-    PARTS, step, sync_warp = (
-        config.dtype_facts.reals_per_element,
-        _column_step(config, columns),
-        ptx.sync_warp,
-    )
+    PARTS, LEAD, offset = config.dtype_facts.reals_per_element, config.LEAD, ptx.offset
+    step, sync_warp = _column_step(config, columns), ptx.sync_warp
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
@@ -141,13 +140,15 @@ def _solver(config: GetrsSmall, columns: int):
     read_all, write_all = unrolled(columns, read), unrolled(columns, write)
 
     @device_function
-    def solve(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign):
+    def solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign):
         read_all(0, x, b, origin, b_cs, c, r, ok)
         for j in range(n):
-            step(x, row, j, t, lane, lane > j, not unit, sign)
+            step(x, offset(rows, (lane * LEAD + j) * PARTS), j, t, lane, lane > j, not unit, sign)
+        other_sign = -sign if mirrored else sign
         for k in range(n):
             j = n - 1 - k
-            step(x, row, j, t, lane, lane < j, unit, sign)
+            at = j * LEAD + lane if mirrored else lane * LEAD + j
+            step(x, offset(rows, at * PARTS), j, t, lane, lane < j, unit or mirrored, other_sign)
         sync_warp()
         write_all(0, x, b, goal, b_cs, c, r, ok)
 
@@ -172,26 +173,30 @@ def _build(config: GetrsSmall):
         group, lane, share = int32(quotient(t, lanes)), int32(t % lanes), int32(block % groups)
         matrix = int64(quotient(block, groups)) * quotient(int32(DIM), lanes) + group
         is_here, unit, sign = matrix < count, (options & UNIT) != 0, real(1)
+        mirrored = (options & MIRRORED) != 0
         if (options & CONJUGATE) != 0:
             sign = real(-1)
         rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LEAD * PARTS)
         words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
-        row, places = offset(rows, lane * LEAD * PARTS), offset(words, WORDS + group * lanes)
+        places = offset(words, WORDS + group * lanes)
         x = cuda.local.array(HELD, real)
         grid_dependency_wait()
         piv, b = offset(piv, matrix * stride_piv), offset(b, matrix * stride_b * PARTS)
-        load(rows, offset(lu, matrix * stride_lu * PARTS), lu_rs, lu_cs, n if is_here else 0, n, lane, lanes)
+        lu, extent = offset(lu, matrix * stride_lu * PARTS), n if is_here else 0
+        load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
 
         # (2) the row that the interchanges bring here: of B, or backwards where X goes
-        other, ok = follow(piv, piv_step, places, n, lane, t, is_here), is_here & (lane < n)
+        other, ok = int32(lane), is_here & (lane < n)
+        if not mirrored:
+            other = follow(piv, piv_step, places, n, lane, t, is_here)
         origin = (other if unit else lane) * b_rs
         goal = (lane if unit else other) * b_rs
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, row, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, sign)
+            solve_one(x, rows, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, mirrored, sign)
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign)
+                solve_several(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)
 
     return getrs_small

@@ -69,8 +69,9 @@ class SmallMatrices:
 
 
 def matrix_loader(config: SmallMatrices):
-    """``load(shared, a, row_stride, col_stride, m, n, lane, lanes)``: a matrix to shared memory, by rows, by
-    its group of lanes; with m = 0 nothing. All lanes of the warp have it after.
+    """``load(shared, a, row_stride, col_stride, m, n, lane, lanes, lower)``: a matrix to shared memory, by
+    rows, or its lower triangle alone, by its group of lanes; with m = 0 nothing. All lanes of the warp have
+    it after.
     """
     facts, LEAD = config.dtype_facts, config.LEAD
     PARTS, SIZE, int32 = facts.reals_per_element, facts.real_size, ptx.types.int32
@@ -78,15 +79,16 @@ def matrix_loader(config: SmallMatrices):
     sync_warp = ptx.sync_warp
 
     @device_function
-    def load(shared, a, row_stride, col_stride, m, n, lane, lanes):
+    def load(shared, a, row_stride, col_stride, m, n, lane, lanes, lower):
         rows_are_neighbours = abs(row_stride) <= abs(col_stride)
         slow_end, fast_end = (n, m) if rows_are_neighbours else (m, n)
         for slow in range(slow_end):
             for fast in range(lane, fast_end, lanes):
                 i, j = (fast, slow) if rows_are_neighbours else (slow, fast)
                 there = (i * row_stride + j * col_stride) * PARTS
-                for part in range(PARTS):
-                    copy(shared, int32((i * LEAD + j) * PARTS + part), a, there + part, int32(SIZE))
+                if not lower or j <= i:
+                    for part in range(PARTS):
+                        copy(shared, int32((i * LEAD + j) * PARTS + part), a, there + part, int32(SIZE))
         commit()
         wait()
         sync_warp()

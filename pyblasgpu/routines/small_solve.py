@@ -1,0 +1,38 @@
+"""Systems of small matrices, solved by one launch from LU or Cholesky factors (`getrs_small`)."""
+
+from __future__ import annotations
+
+from ..dispatch.choose import select
+from ..gpu.device import current
+from ..kernels.factor import getrs_small, small_matrices
+from ..operands import Operand
+from . import laswp
+from .launch_list import LaunchList
+
+__all__ = ["MOST_COLUMNS", "applies", "emit"]
+
+#: Right-hand sides that one launch solves; more of them have threads of their own by TRSM.
+MOST_COLUMNS = 16
+WARPS = 16  # of a multiprocessor, beyond which right-hand sides of a matrix stay together
+
+
+def applies(b: Operand) -> bool:
+    """Whether the systems are small enough."""
+    return b.rows <= small_matrices.ORDER and b.cols <= MOST_COLUMNS
+
+
+def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, options: int) -> None:
+    """Emit the launch; `options` as `getrs_small` has them."""
+    device = current(launches.device)
+    config = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config
+    lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
+    resident = device.sm_count * WARPS * 32 // config.threads
+    groups = max(min(resident // blocks, -(-b.cols // getrs_small.COLUMNS)), 1)
+
+    def integers(piv: Operand, matrix: Operand, b: Operand) -> tuple[int, ...]:
+        step, stride_piv = laswp.words(piv)
+        strides = matrix.row_stride, matrix.col_stride, step, b.row_stride, b.col_stride
+        batch = stride_piv, matrix.batch_stride, b.batch_stride
+        return b.rows, b.cols, options, lanes, b.batch, groups, *strides, *batch
+
+    launches.emit_batch(getrs_small.source(config), blocks * groups, (piv, matrix, b), integers, ())
