@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -62,19 +63,21 @@ class Access(tuple):
         return super().__new__(cls, (first, end, is_write))
 
 
+#: Bytes for which accesses are kept together.
+_PART = 128
+
+
 @dataclass
 class _Memory:
+    """Memory of a device or of the host, and who accessed its parts: access, stream, count, name."""
+
     buffer: np.ndarray
     device: int  # -1 is the host
-    past: list[tuple[Access, int, int, str]] = field(default_factory=list)
+    past: dict[int, list[tuple[Access, int, int, str]]] = field(default_factory=dict)
 
-    @property
-    def first(self) -> int:
-        return int(self.buffer.ctypes.data)
-
-    @property
-    def end(self) -> int:
-        return self.first + self.buffer.nbytes
+    def __post_init__(self) -> None:
+        self.first = int(self.buffer.ctypes.data)
+        self.end = self.first + self.buffer.nbytes
 
 
 class FakeDriver(FakeStreams):
@@ -122,6 +125,7 @@ class FakeDriver(FakeStreams):
         self.pageable = 0
         self._lock = threading.RLock()
         self._memories: dict[int, _Memory] = {}
+        self._starts: list[int] = []
         self._locked: list[tuple[int, int]] = []  # pages of the caller's
 
     def __getattr__(self, name: str) -> Any:
@@ -220,28 +224,28 @@ class FakeDriver(FakeStreams):
             # a thread that has waited may have told another one
             clock = dict(clock)
             join(clock, self.known)
-        left = []
-        for old in memory.past:
-            (lo, hi, was_write), by, count, old_name = old
-            is_before = clock.get(by, 0) >= count
-            if lo < end and first < hi and (is_write or was_write) and not is_before:
-                raise RaceError(f"{name} and {old_name} on device {memory.device}: nothing orders them")
-            if not (is_before and is_write and first <= lo and hi <= end):
-                left.append(old)
-        left.append((access, stream, clock[stream], name))
-        memory.past = left
+        for part in range(first // _PART, (end - 1) // _PART + 1):
+            left = [(access, stream, clock[stream], name)]
+            for old in memory.past.get(part, ()):
+                (lo, hi, was_write), by, count, old_name = old
+                is_before = clock.get(by, 0) >= count
+                if lo < end and first < hi and (is_write or was_write) and not is_before:
+                    raise RaceError(f"{name} and {old_name} on device {memory.device}: nothing orders them")
+                if not (is_before and is_write and first <= lo and hi <= end):
+                    left.append(old)
+            memory.past[part] = left
 
     def _memory_of(self, address: int) -> _Memory | None:
-        for memory in self._memories.values():
-            if memory.first <= address < memory.end:
-                return memory
-        return None
+        index = bisect_right(self._starts, address) - 1
+        memory = self._memories[self._starts[index]] if index >= 0 else None
+        return memory if memory is not None and address < memory.end else None
 
     def _new_memory(self, nbytes: int, device: int) -> int:
         buffer = np.full(nbytes + 256, 0xFF, np.uint8)
         start = -buffer.ctypes.data % 256
         memory = _Memory(buffer[start : start + nbytes], device)
         self._memories[memory.first] = memory
+        insort(self._starts, memory.first)
         return memory.first
 
     def cuMemPoolCreate(self, properties: Any) -> Any:

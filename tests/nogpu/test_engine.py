@@ -62,7 +62,7 @@ def test_tasks_dealt_at_random(fake_cards, seed):
 @pytest.mark.parametrize("kind", ["gemm_new", "trsm"])
 def test_links_share_what_comes_from_the_host(fake_cards, kind, locked):
     """Each tile comes from the host once, by one link or the other; cards have the rest from each other."""
-    p, driver = problem(kind, size=4), fake_cards()
+    p, driver = problem(kind, size=3), fake_cards()
     p.run(driver, (0, 1), locked=locked)
     p.check()
     brought = [driver.copied[-1, card] for card in (0, 1)]

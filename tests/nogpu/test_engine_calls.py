@@ -112,12 +112,12 @@ def test_in_place(fake_cards):
 
 def test_the_same_bits_on_any_number_of_cards(fake_cards):
     rng = np.random.default_rng(5)
-    a, b = rng.normal(size=(40, 40)), rng.normal(size=(40, 40))
-    t = np.tril(a) + 40 * np.eye(40)
+    a, b = rng.normal(size=(32, 32)), rng.normal(size=(32, 32))
+    t = np.tril(a) + 40 * np.eye(32)
     results = []
     for devices in ([0], [0, 1], [5, 2, 7], "all"):
         fake_cards()
-        options = {"devices": devices, "max_device_memory": 1 << 14}
+        options = {"devices": devices, "max_device_memory": 1 << 13}
         results.append((pyblasgpu.gemm(a, b, **options), pyblasgpu.trsm(t, b, lower=True, **options)))
     for found in results[1:]:
         np.testing.assert_array_equal(found, results[0])
