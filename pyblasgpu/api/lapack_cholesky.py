@@ -11,7 +11,7 @@ from ..frontend import cpu_cholesky
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info
 from ..frontend.tiled_routines import TiledRoutine
-from ..types import DTYPES, Dtype, Trans, Uplo
+from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import common_dtype_of, shaped_like
 from .lapack_call import (
@@ -116,7 +116,12 @@ def _solve(
         given = (given_info(call, info),)
         cpu, launches = solved_where(cpu), partial(_guarded_launches, uplo)
     inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given)
+    extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}
+
+    def tiled() -> TiledRoutine | None:
+        return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
+
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, tiled=tiled)
     return x
 
 

@@ -30,7 +30,7 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     grid = tasks.grids[_output(tasks.tasks[0])]
     if len(weights) == 1:
         return [0] * len(tasks.tasks)
-    if tasks.routine in ("trsm", "trmm"):
+    if tasks.routine in ("trsm", "trmm", "potrs"):
         by_cols = side is not Side.RIGHT
         dealt = deal(grid.cols if by_cols else grid.rows, weights)
         return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]

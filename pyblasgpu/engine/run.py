@@ -175,6 +175,7 @@ def _slots(card: Card, nbytes: int, count: int) -> Iterator[list[int]]:
     finally:
         with suppress(PyblasgpuError), current_context(card.device):
             memory.release(first, card.compute)
+            memory.synchronize(card.compute)  # then others have it
 
 
 def _follow(cards: Sequence[Card], stream: Stream | None) -> None:

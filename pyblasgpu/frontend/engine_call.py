@@ -122,12 +122,12 @@ def _pays_or_must(nbytes: int, device: int) -> bool:
     return nbytes > limit
 
 
-def options_by_tiles(call: Call) -> EngineOptions | None:
-    """The options with which a routine on one host matrix, in place, is made of tiles; None: it is whole."""
+def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
+    """The options with which a routine of LAPACK on host matrices is made of tiles; None: it is whole."""
     asked = ambient_options() or EngineOptions()
     if call.device is not None and asked.devices:
         call.device = asked.devices[0]
-    return asked if _is_tiled(call, asked, [call.out]) else None
+    return asked if _is_tiled(call, asked, [*inputs, call.out]) else None
 
 
 def _run_whole(

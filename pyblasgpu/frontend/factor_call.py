@@ -39,7 +39,7 @@ class FactorCall(Call):
         source: Any,
         counts: tuple[int, ...] = (ONE,),
         given: tuple[Any, ...] = (),
-        tiled: Callable[[], TiledRoutine] | None = None,
+        tiled: Callable[[], TiledRoutine | None] | None = None,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -62,7 +62,8 @@ class FactorCall(Call):
             Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
             between the integers that are computed and the inputs.
         tiled : callable, optional
-            Gives the routine by tiles, which run where a host matrix does not fit into the card.
+            Gives the routine by tiles, which run where a host matrix does not fit into the card; None where
+            nothing is to be computed.
 
         Returns
         -------
@@ -70,10 +71,15 @@ class FactorCall(Call):
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
         if self.library.host:
-            options = None if tiled is None else options_by_tiles(self)
+            arrays = [array for array, _ in inputs]
+            options = None if tiled is None else options_by_tiles(self, arrays)
             if tiled is not None and options is not None:
-                info = run_by_tiles(self, options, tiled(), (), (), source)
-                return self.delivered(), info
+                routine, info = tiled(), 0
+                if routine is not None:
+                    info = run_by_tiles(self, options, routine, arrays, (), source)
+                elif source is not self.out:
+                    np.copyto(self.out, source)
+                return self.delivered(), *([info] * len(counts))
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:

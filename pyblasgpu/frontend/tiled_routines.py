@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
-from ..types import Side
+from ..tasks.task_list import finished
+from ..types import Side, Trans, Uplo
 
 __all__ = ["TiledRoutine", "task_list", "untouched"]
 
@@ -17,12 +18,12 @@ class TiledRoutine(NamedTuple):
     Attributes
     ----------
     routine : str
-        "gemm", "syrk", "symm", "trmm", "trsm" or "potrf".
+        "gemm", "syrk", "symm", "trmm", "trsm", "potrf" or "potrs".
     names : tuple of str
         Of its inputs, and last of its output, in the list of tasks.
     extents : tuple of int
         What is cut into tiles: of gemm m, n and k, of syrk n and k, of symm, trmm and trsm m and n, of
-        potrf n.
+        potrf n, of potrs n and how many right-hand sides.
     flags : dict
         Its keyword arguments.
     is_new_output : bool
@@ -39,15 +40,24 @@ class TiledRoutine(NamedTuple):
     side: Side | None = None
 
 
+def _potrs(n: tuple[int, ...], cols: tuple[int, ...], uplo: Uplo) -> TaskList:
+    """``b := x`` with L L^H x = b, or U^H U x = b; `a` holds the factor. Both solves are one list."""
+    first, then = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
+    lists = [trsm(n, cols, Side.LEFT, uplo, trans) for trans in (first, then)]
+    steps = [(task.leaf, task.reads, task.writes) for each in lists for task in each.tasks]
+    return TaskList("potrs", lists[0].grids, finished(steps))
+
+
 _LISTS: dict[str, Callable[..., TaskList]] = {
     "gemm": gemm, "syrk": syrk, "symm": symm, "trmm": trmm, "trsm": trsm, "potrf": potrf,
+    "potrs": _potrs,
 }  # fmt: skip
 
 
 def task_list(tiled: TiledRoutine, order: int, scalars: tuple[Any, ...]) -> TaskList:
     """The routine with tiles of `order` rows and columns, and with alpha, or alpha and beta."""
     cuts = [cut(extent, order) for extent in tiled.extents]
-    numbers = {} if tiled.routine == "potrf" else dict(zip(("alpha", "beta"), scalars, strict=False))
+    numbers = {} if tiled.routine.startswith("potr") else dict(zip(("alpha", "beta"), scalars, strict=False))
     tasks = _LISTS[tiled.routine](*cuts, **tiled.flags, **numbers)
     return _with_zeros(tasks) if tiled.is_new_output else tasks
 

@@ -176,6 +176,25 @@ def test_a_factor(fake_cards, lower, clean, overwrite):
     np.testing.assert_array_equal(found, expected[0])
 
 
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("letter", "dz")
+def test_solutions(fake_cards, lower, letter):
+    """Both solves of a Cholesky factor are one list; and a system is solved by way of it."""
+    driver = fake_cards()
+    factor = np.tril(drawn((27, 27), letter), -1) + 2 * np.eye(27)
+    stored, x = np.asfortranarray(factor if lower else factor.conj().T), drawn((27, 20), letter, seed=3)
+    a = factor @ factor.conj().T
+    with pyblasgpu.use_devices([0, 2], max_device_memory=1 << 14):
+        found, info = pyblasgpu.lapack.potrs(stored, a @ x, lower)
+        assert info == 0 and driver.copied[-1, 2]
+        np.testing.assert_allclose(found, x, atol=1e-9)
+        np.testing.assert_allclose(pyblasgpu.lapack.posv(a, a @ x, lower)[1], x, atol=1e-9)
+        held = pyblasgpu.linalg.cho_factor(a, lower)
+        np.testing.assert_allclose(pyblasgpu.linalg.cho_solve(held, a @ x), x, atol=1e-9)
+        a[5, 5] = -1
+        assert pyblasgpu.lapack.posv(a, x, lower)[2] == 6
+
+
 def test_a_matrix_that_is_not_definite(fake_cards):
     fake_cards()
     a = np.eye(27) * 4
