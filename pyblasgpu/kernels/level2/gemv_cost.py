@@ -27,6 +27,7 @@ NARROW, NARROW_SHARE = 64, 0.75  # neighbouring bytes with fewer than which memo
 UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
 MOST_SLICES = 256
 ROUNDS = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
+MORE_ROUNDS = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do
 
 
 class Problem(NamedTuple):
@@ -61,7 +62,8 @@ def _counts(config: Gemv, problem: Problem, device: Device) -> list[int]:
         return [1]
     most = max(min(problem.terms // (config.STEP * config.MIN_STEPS), MOST_SLICES), 1)
     resident = device.sm_count * config.min_blocks
-    filling = {rounds * resident // tiles for rounds in ROUNDS} | {device.sm_count // tiles}
+    all_rounds = (*ROUNDS, *MORE_ROUNDS) if problem.triangle else ROUNDS
+    filling = {rounds * resident // tiles for rounds in all_rounds} | {device.sm_count // tiles}
     return sorted({1} | {min(max(count, 1), most) for count in filling})
 
 
@@ -73,15 +75,16 @@ def _cycles(config: Gemv, problem: Problem, slices: int, device: Device) -> floa
     lanes = min(config.DIM_R, 32) if config.transposed else config.DIM_O
     width = lanes * config.VEC * facts.itemsize
     share = 0.5 if triangle else 1.0
-    steps = share * -(-part // config.STEP)
-    of_block = share * min(config.BLK_O, outputs) * part * facts.itemsize / min(width, SM_BYTES)
-    latency = rounds * (steps * STEP + BLOCK) + -(-blocks // device.sm_count) * of_block
+    steps = -(-part // config.STEP) * STEP
+    of_block = min(config.BLK_O, outputs) * part * facts.itemsize / min(width, SM_BYTES)
+    latency = rounds * (share * steps + BLOCK) + -(-blocks // device.sm_count) * share * of_block
     given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE
     given *= 1.0 if width >= NARROW else NARROW_SHARE
     dram = share * outputs * terms * batch * facts.itemsize / given
     total = LAUNCH + (latency**3 + dram**3) ** (1 / 3)
     if triangle:
-        total += BORDER * -(-config.BLK_O // config.STEP)
+        # blocks of the long rows end last, when others have left the device idle
+        total += BORDER * -(-config.BLK_O // config.STEP) + (steps + of_block) / 2
     if slices > 1:
         lines = max(config.threads // config.BLK_O, 1)
         total += TICKET + SLOTS * -(-slices // (UNROLL * lines))
