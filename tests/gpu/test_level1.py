@@ -104,6 +104,8 @@ def test_the_largest_is_found_anywhere(letter):
         x[...] = 1
     x[n - 5] = cupy.nan
     assert int(pyblasgpu.iamax(x)) == n - 5
+    none = getattr(blas, f"i{letter}amax")(x, incx=-1)  # as SciPy has it
+    assert int(none) == -1 and none.dtype == cupy.int64
 
 
 @pytest.mark.parametrize("letter", DTYPES)
