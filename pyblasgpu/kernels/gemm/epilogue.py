@@ -72,7 +72,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
     MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular, contains(triangular)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
-    int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
+    int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
 
@@ -82,7 +82,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
 
     @device_function
     def is_there(row, col, rows, cols, shift, options):
-        return (row < rows) & (col < cols) & in_region(row, col, shift, options) if EDGE else True
+        return (int32(row) < rows) & (int32(col) < cols) & in_region(row, col, shift, options) if EDGE else True
 
     @device_function
     def is_real(row, col, shift, options):

@@ -34,6 +34,7 @@ __all__ = ["alignment_of", "build", "check", "operands_of", "operands_of_tile", 
 #: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
 STRIPS, WIDTH = 16, 2048
+ALL_PASSED = 2**30  # levels: more than there are
 SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
 
 
@@ -124,7 +125,7 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     BLK, _ = tile_orders(config, triangle)
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    int32, int64, offset, opaque = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.opaque
 
     @device_function
     def begin(blocks, c, first, other, nearest, order, ldc):
@@ -137,15 +138,13 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
         tri, _, ldt, ldc = given
-        (first, down), own, _, _, _ = tile
+        (m, n, down), own, _, rows, cols = tile
         passed = int32(passed + 1)
         step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
         pt = offset(pt, -step_t if down else step_t)
         if passed == own:
-            pt, lead = (
-                offset(tri, begin_t(int64(first), int64(first) + (-BLK_K if down else BLK), ldt) * PARTS),
-                ldt,
-            )
+            first = int64(m - opaque(rows) if OF_A else n - opaque(cols))
+            pt, lead = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * PARTS), ldt
         pc = offset(pc, -step_c if down else step_c)
         return pt, pc, lead, int32(depth + BLK_K if down else depth - BLK_K), passed
 
@@ -153,20 +152,24 @@ def _pointers(config: GemmConfig, triangle: Triangle):
 
 
 def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
-    """``finish(...)``: all that comes after the diagonal block."""
-    BLK, _ = tile_orders(config, triangle)
+    """``finish(...)``: all that comes after the diagonal block.
+
+    Where the tile begins is told by `rows` and `cols` anew: what it is made of need not be kept meanwhile.
+    """
+    BLK, FREE = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
     PARTS = config.dtype_facts.reals_per_element
     real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
     load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
+    opaque, quotient, OF_A = ptx.opaque, ptx.quotient, triangle.on_left
     write = epilogue(config, product)
 
     @device_function
-    def finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i):
-        level, levels, strip, strips = grid
+    def finish(ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i):
         acc, _, _, _, _, old = registers
         _, c, _, ldc = given
-        _, own, count, rows, cols = tile
+        (m, n, _), own, count, rows, cols = tile
+        strips = quotient(opaque(n if OF_A else m) + (FREE - 1), FREE)
 
         # (5) level after level; tell what was read
         passed, left = int32(level + 1), int32(count - own)
@@ -179,19 +182,19 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
         # (6) C := alpha acc, when those before this one have read what was there
         before = int32(t)
         if t == 0:
-            store_relaxed(flags, level * strips + strip, levels)
+            store_relaxed(flags, level * strips + strip, int32(ALL_PASSED))
         while before < level:
             if load_acquire(flags, before * strips + strip) > level:
                 before = int32(before + THREADS)
         cuda.syncthreads()
-        c = offset(c, (col0 * ldc + row0) * PARTS)
+        c = offset(c, ((n - opaque(cols)) * ldc + (m - opaque(rows))) * PARTS)
         write(c, acc, old, ldc, t, rows, cols, 0, 0, alpha, alpha_i, real(0), real(0))
 
     return finish
 
 
 def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """``is_non_finite(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal
+    """``is_non_finite(acc, found)``: whether a sum is not finite; ``again(acc, ...)``: the diagonal
     block's sums, of what is in the triangle alone.
     """
     facts, OF_A = config.dtype_facts, triangle.on_left
@@ -214,33 +217,46 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
         probe_all(0, acc, found)
         return int32(found[0] != found[0])
 
-    @device_function
-    def sum_again(e, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols, down):
-        # an element after the other, from what is at hand: addresses would take registers from the sums
-        t, first = opaque(int32(t)), opaque(first)
-        block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(order - first, BLK)
-        c = offset(c, (int64(opaque(col0)) * ldc + opaque(row0)) * PARTS)
-        row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
-        here = int32(row if OF_A else col)
-        k, last = (int32(0), here) if down else (here, int32(depth - 1))
-        if row >= rows or col >= cols:
-            last = int32(-1)
-        re, im = real(0), real(0)
-        while k <= last:
-            read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * PARTS, True)
-            read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * PARTS, True)
-            if COMPLEX:
-                imaginary = -x[1] if conj else x[1]
-                re += x[0] * y[0] - imaginary * y[1]
-                im += x[0] * y[1] + imaginary * y[0]
-            else:
-                re += x[0] * y[0]
-            k = opaque(int32(k + 1))  # nor is the loop unrolled
-        acc[e * PARTS] = re
-        if COMPLEX:
-            acc[e * PARTS + 1] = im
+    ELEMENTS, select = config.sums // PARTS, ptx.select
 
-    again = unrolled(config.sums // PARTS, sum_again)
+    @device_function
+    def keep(x, acc, e, re, im):
+        acc[x * PARTS] = select(e == x, re, acc[x * PARTS])
+        if COMPLEX:
+            acc[x * PARTS + 1] = select(e == x, im, acc[x * PARTS + 1])
+
+    keep_all = unrolled(ELEMENTS, keep)
+
+    @device_function
+    def again(acc, x, y, blocks, given, tile, t):
+        # an element after the other, by one text for all, from what is at hand: what is made beforehand would
+        # take registers from the sums
+        (m, n, down), _, _, rows, cols = tile
+        _, c, _, ldc = given
+        t, row0, col0 = opaque(int32(t)), int32(m - opaque(rows)), int32(n - opaque(cols))
+        first, left = (row0, rows) if OF_A else (col0, cols)
+        block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(left, BLK)
+        c, e = offset(c, (int64(col0) * ldc + row0) * PARTS), int32(0)
+        while e < ELEMENTS:
+            row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
+            here = int32(row if OF_A else col)
+            k, last = (int32(0), here) if down else (here, int32(depth - 1))
+            if row >= rows or col >= cols:
+                last = int32(-1)
+            re, im = real(0), real(0)
+            while k <= last:
+                read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * PARTS, True)
+                read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * PARTS, True)
+                if COMPLEX:
+                    imaginary = -x[1] if conj else x[1]
+                    re += x[0] * y[0] - imaginary * y[1]
+                    im += x[0] * y[1] + imaginary * y[0]
+                else:
+                    re += x[0] * y[0]
+                k = opaque(int32(k + 1))  # the loop is not unrolled
+            keep_all(0, acc, e, re, im)
+            e = opaque(int32(e + 1))  # nor this one
+
     return is_non_finite, again
 
 
@@ -282,8 +298,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         count = own + index * PER if down else quotient(order - first + (BLK_K - 1), BLK_K)
         ahead = begin(blocks, c, first, other, own - 1 if down else 0, order, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        given, grid = (tri, c, ldt, ldc), (level, levels, strip, strips)
-        tile = (first, down), own, count, rows, cols
+        given, tile = (tri, c, ldt, ldc), ((m, n, down), own, count, rows, cols)
         vectors = is_aligned(tri, c, ldt, ldc)  # the copy of the diagonal blocks always is
 
         # (2) zero the accumulators
@@ -311,15 +326,15 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         ahead, reading = run_mainloop(vectors, own, ahead, int32(0), shared, registers, given, tile, t)
         non_finite = cuda.syncthreads_or(is_non_finite(acc, x)) != 0
         if non_finite:
-            again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols, down)
+            again(acc, x, y, blocks, given, tile, t)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
         if non_finite or not vectors:
             finish_elements(
-                ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i
+                ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
             )
         else:
-            finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
+            finish(ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm
