@@ -82,7 +82,8 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
 
     @device_function
     def is_there(row, col, rows, cols, shift, options):
-        return (int32(row) < rows) & (int32(col) < cols) & in_region(row, col, shift, options) if EDGE else True
+        is_inside = (int32(row) < rows) & (int32(col) < cols)
+        return is_inside & in_region(row, col, shift, options) if EDGE else True
 
     @device_function
     def is_real(row, col, shift, options):
