@@ -23,7 +23,7 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     mode : {'tensor'} or None
         'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error.
         It holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines are
-        made of, as those of TRSM, Cholesky and LU, as far as their workspace allows. None: by FMAs.
+        made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
 
     Yields
     ------
@@ -43,7 +43,8 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     Notes
     -----
     Inner modes win. Where tensor cores do not serve, as for small products, other dtypes and on other
-    devices, the mode changes nothing.
+    devices, the mode changes nothing. Each product takes a workspace as large as its two factors, in routines
+    with a limit too.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
-from ..kernels.gemm.wgmma.image import Image, block_of, least_element
+from ..kernels.gemm.wgmma.image import block_of, least_element
 from ..types import Dtype
 from . import overrides
 from .choose import select
@@ -49,7 +49,6 @@ def tensor_product(
     extents: tuple[int, int, int, int],
     device: Device,
     copied: bool,
-    room: int | None = None,
 ) -> TensorProduct | Algorithm:
     """How a product is made on tensor cores; or the algorithm that serves instead, which tells why.
 
@@ -63,8 +62,10 @@ def tensor_product(
     device : Device
     copied : bool
         Whether an operand has neither contiguous columns nor rows.
-    room : int, optional
-        Bytes of workspace that the product may take.
+
+    Notes
+    -----
+    The images of A and B take workspace as large as both, whatever the limit of the routine is.
     """
     reason = _obstacle(extents, device, copied)
     if reason:
@@ -76,9 +77,6 @@ def tensor_product(
     config = replace(choice.config, BLK_K=blk_k)
     least = least_element(k, blk_k)
     assert least is not None, "told by block_of"
-    sizes = [Image(config.BLK_M, blk_k, m, k), Image(config.BLK_N, blk_k, n, k)]
-    if room is not None and 4 * batch * sum(x.halves + x.scales + x.flags for x in sizes) > room:
-        return Algorithm("gemm_simt", "images of A and B exceed the workspace")
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
     pack = select("pack_halves", dtype, "", (m, k), device).config

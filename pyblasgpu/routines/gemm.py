@@ -180,7 +180,7 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    on_tensor_cores = method_of(product.method, launches.dtype) == TENSOR and product.region is Region.ALL
+    on_tensor_cores = method_of(product.method, launches.dtype) == TENSOR
     if on_tensor_cores and _emit_tensor(launches, product, layout, copied_a or copied_b):
         return
     room, conjs = launches.workspace_left, (a.conj, b.conj)
@@ -203,13 +203,13 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
 
 def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
     """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
-    device, room = current(launches.device), launches.workspace_left
-    how = tensor_product(launches.dtype, layout, product.extents, device, copied, room)
+    how = tensor_product(launches.dtype, layout, product.extents, current(launches.device), copied)
     if isinstance(how, Algorithm):
         launches.choices.append(how)
         return False
     launches.choices.append(how.choice)
-    emit_tensor(launches, how, product.alpha, product.a, product.b, product.beta, product.c)
+    scaled = product.alpha, product.a, product.b, product.beta, product.c
+    emit_tensor(launches, how, *scaled, product.region)
     return True
 
 

@@ -12,9 +12,11 @@ from ..dispatch.raster import raster_of
 from ..dispatch.tensor import TensorProduct
 from ..gpu.device import current
 from ..kernels.common.options import options_of
+from ..kernels.gemm.form import Form
 from ..kernels.gemm.wgmma.image import Image
 from ..kernels.registry import family_of
 from ..operands import Operand
+from ..types import Region
 from .launch_list import LaunchList
 
 __all__ = ["emit_tensor"]
@@ -39,14 +41,33 @@ class Halves(NamedTuple):
         return flags if flags.batch == batch else flags._replace(batch=batch, batch_stride=0)
 
 
+class Scaled(NamedTuple):
+    """alpha A B + beta C of `region` of C."""
+
+    alpha: Any
+    beta: Any
+    c: Operand
+    region: Region
+
+
 def emit_tensor(
-    launches: LaunchList, how: TensorProduct, alpha: Any, a: Operand, b: Operand, beta: Any, c: Operand
+    launches: LaunchList,
+    how: TensorProduct,
+    alpha: Any,
+    a: Operand,
+    b: Operand,
+    beta: Any,
+    c: Operand,
+    region: Region = Region.ALL,
 ) -> None:
-    """Emit the product; C is column-major, A and B have contiguous columns or rows."""
+    """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
     left = _emit_halves(launches, how.pack_a, a, how)
-    right = _emit_halves(launches, how.pack_b, b.T, how)
-    _emit_product(launches, how, alpha, left, right, beta, c)
-    _emit_guarded(launches, how, alpha, (a, left), (b, right), beta, c)
+    # as in a rank-k update
+    is_one = how.pack_a == how.pack_b and (a.pointer, a.layout) == (b.pointer, b.T.layout)
+    right = left if is_one else _emit_halves(launches, how.pack_b, b.T, how)
+    target = Scaled(alpha, beta, c, region)
+    _emit_product(launches, how, left, right, target)
+    _emit_guarded(launches, how, (a, left), (b, right), target)
 
 
 def _emit_halves(launches: LaunchList, config: Any, operand: Operand, how: TensorProduct) -> Halves:
@@ -67,14 +88,12 @@ def _emit_halves(launches: LaunchList, config: Any, operand: Operand, how: Tenso
     return Halves(image, *made)
 
 
-def _emit_product(
-    launches: LaunchList, how: TensorProduct, alpha: Any, a: Halves, b: Halves, beta: Any, c: Operand
-) -> None:
+def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves, target: Scaled) -> None:
     """Emit the product of all tiles that pairs serve; its blocks walk over the whole batch."""
-    config = how.choice.config
-    tiles = config.grid(c.rows, c.cols) * c.batch
+    config, (alpha, beta, c, region) = how.choice.config, target
+    tiles = config.grid(c.rows, c.cols, region) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
-    options = _raster(launches)
+    options = _options(launches, region)
 
     def integers(*of_one: Operand) -> tuple[int, ...]:
         return c.rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, c.col_stride, c.batch_stride
@@ -87,18 +106,16 @@ def _emit_product(
 def _emit_guarded(
     launches: LaunchList,
     how: TensorProduct,
-    alpha: Any,
     left: tuple[Operand, Halves],
     right: tuple[Operand, Halves],
-    beta: Any,
-    c: Operand,
+    target: Scaled,
 ) -> None:
     """Emit the product of the tiles that are left."""
-    config = how.guarded
+    config, (alpha, beta, c, region) = how.guarded, target
     (a, of_a), (b, of_b) = left, right
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    options = _raster(launches)
+    options = _options(launches, region)
 
     def integers(flags_a: Operand, flags_b: Operand, a: Operand, b: Operand, c: Operand) -> tuple[int, ...]:
         flag_steps = flags_a.batch_stride, flags_b.batch_stride
@@ -107,10 +124,10 @@ def _emit_guarded(
         return c.rows, c.cols, a.cols, options, of_a.image.blocks, *flag_steps, *leads, *batches
 
     operands = of_a.all_flags(c.batch), of_b.all_flags(c.batch), a, b, c
-    kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols)
-    launches.emit(kernel, blocks, operands, integers, (alpha, beta))
+    kernel = family_of(config.STEM).source(config, Form.of(region))
+    launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))
 
 
-def _raster(launches: LaunchList) -> int:
-    """The order of tiles, as the options of a launch tell it."""
-    return options_of(raster=raster_of(launches.dtype, current(launches.device)))
+def _options(launches: LaunchList, region: Region) -> int:
+    """The order of tiles, and which triangle of C is meant, as the options of a launch tell it."""
+    return options_of(region, raster=raster_of(launches.dtype, current(launches.device)))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import chosen_kernels
+import fake_driver
 import pytest
 
+from pyblasgpu import set_math_mode
+from pyblasgpu.api.explain import launches_of
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here, to_ptx
+from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.guarded import GemmGuarded
 from pyblasgpu.kernels.gemm.wgmma.image import block_of, least_element
 from pyblasgpu.kernels.gemm.wgmma.pack_halves import PackHalves
+from pyblasgpu.types import DTYPES
 
 CC = (9, 0)
 
@@ -54,6 +62,33 @@ def test_configs_without_a_kernel(wrong):
         GemmWgmma(**wrong)
 
 
+@pytest.fixture
+def forgets() -> Iterator[None]:
+    """No device that is described is known to later tests."""
+    yield
+    fake_driver.forget()
+
+
+def launched(routine: str, n: int, device: str = "h200") -> list[str]:
+    """The kernels of a call in float32 under the mode."""
+    meant = stand_in(known(device))
+    with set_math_mode("tensor"):
+        launches = launches_of(routine, DTYPES["s"], n, n, n, meant.ordinal, 1, None)
+    return [entry.source.name for entry in launches.entries]
+
+
+@pytest.mark.usefixtures("forgets")
+def test_an_operand_that_is_both_factors_is_packed_once():
+    assert launched("gemm", 2048) == ["pack_halves", "pack_halves", "gemm_wgmma", "gemm_guarded"]
+    assert launched("syrk", 4096) == ["pack_halves", "gemm_wgmma", "gemm_guarded"]
+
+
+@pytest.mark.usefixtures("forgets")
+def test_what_tensor_cores_do_not_serve_runs_as_without():
+    assert set(launched("gemm", 256)) == {"gemm_simt"}
+    assert "gemm_wgmma" not in launched("gemm", 2048, "a100") + launched("gemm", 2048, "b200")
+
+
 @pytest.mark.parametrize("wrong", [{"BLK": 100}, {"BLK_K": 48}, {"threads": 96}, {"dtype": "z"}])
 def test_packs_without_a_kernel(wrong):
     with pytest.raises(ConfigError):
@@ -78,7 +113,7 @@ def test_a_warpgroup_keeps_all_sums_in_registers(blk_k, cluster):
 
 @chosen_kernels.NEEDS_COMPILER
 def test_the_others_keep_everything_in_registers():
-    for source in (pack_halves.source(PackHalves()), guarded.source(GemmGuarded(dtype="s"))):
+    for source in (pack_halves.source(PackHalves()), guarded.source(GemmGuarded(dtype="s"), Form.TRIANGLE)):
         report = compile_here(source, CC).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 

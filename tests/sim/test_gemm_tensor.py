@@ -138,6 +138,24 @@ def test_a_mode_for_all_products_of_a_block():
         pyblasgpu.set_math_mode("fast").__enter__()
 
 
+@pytest.mark.parametrize(("lower", "n"), [(False, 70), (True, 130)])
+def test_a_triangle_of_c(lower, n):
+    a, out = normal(n, K), normal(n, n, seed=3)
+    a[n - 1, 7] = np.inf  # some tiles for FMAs
+    before = out.copy()
+    with small_kernels(), pyblasgpu.set_math_mode("tensor"):
+        pyblasgpu.syrk(a, alpha=0.5, beta=2, lower=lower, out=out)
+    assert families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    mine = np.tril(np.ones((n, n), bool)) if lower else np.triu(np.ones((n, n), bool))
+    np.testing.assert_array_equal(out[~mine], before[~mine])
+    rest = np.arange(n - 1)
+    found = np.where(mine, out, (before * 2 + 0.5 * (a.astype(float) @ a.T.astype(float))))
+    inner = np.ix_(rest, rest)
+    assert gemm_error(0.5, a[rest], a[rest].T, 2, before[inner], found[inner].astype(np.float32)) <= 1
+    last = np.arange(n) == n - 1
+    assert not np.isfinite(out[mine & (last | last[:, None])]).any()
+
+
 def test_other_dtypes_and_methods_are_refused():
     with pytest.raises(ValueError, match="gemm: method='tensor' is for float32 arrays, these are float64"):
         pyblasgpu.gemm(np.eye(3), np.eye(3), method="tensor")

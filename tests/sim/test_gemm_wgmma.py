@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from region_mask import mask
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
+from pyblasgpu.types import Region
 
 from .wgmma_launching import BLK_K, BLK_M, BLK_N, multiply, multiply_flagged, pack
 
@@ -45,6 +47,26 @@ def check_pack(extent=19, k=70, by_rows=False, gap=0, blk=BLK_N, batch=1, kernel
 @pytest.mark.parametrize(("k", "gap"), [(70, 0), (128, 0), (128, 1), (5, 3)])
 def test_an_operand_is_split_and_packed(by_rows, k, gap):
     check_pack(k=k, by_rows=by_rows, gap=gap, batch=2)
+
+
+def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> None:
+    """A triangle of C is computed, and nothing else of it read or written."""
+    a, b = normal(1, n, 64), normal(1, n, 64, seed=4)
+    mine = mask(region, n, n)
+    c = np.ascontiguousarray(np.where(mine, normal(1, n, n, seed=5), np.float32(77)).swapaxes(1, 2))
+    before = c.copy()
+    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, 1.0, 2.0, kernels=kernels, cluster=cluster,
+             region=region)  # fmt: skip
+    found, exact = c[0].T, a[0].astype(float) @ b[0].T + 2 * before[0].T
+    sizes = abs(a[0].astype(float)) @ abs(b[0].T) + 2 * abs(before[0].T)
+    assert (np.abs(found - exact) <= 66 * U * sizes)[mine].all() and (found[~mine] == 77).all()
+
+
+@pytest.mark.parametrize(
+    ("region", "n", "cluster"), [(Region.LOWER, 72, 1), (Region.UPPER, 72, 2), (Region.LOWER, 130, 2)]
+)
+def test_triangles(region, n, cluster):
+    check_triangle(region, n, cluster)
 
 
 NOT_HELD = {

@@ -52,6 +52,7 @@ def guarded(module) -> None:
 
 
 CLUSTER, LOWER = multiplied(m=70, n=20, k=70, cluster=2), multiplied(m=20, n=20, k=70, cluster=2, gap=120)
+TRIANGLE = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_triangle(kernels=module))
 FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, PACK, GUARD = "gemm.wgmma.product", "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
@@ -87,6 +88,11 @@ DEFECTS = [
     (PRODUCT, "value += beta * old[0]", "pass", multiplied(beta=2.0, k=64)),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    # triangles of C
+    (PRODUCT, " & in_region(row, col, shift, options)", "", TRIANGLE),
+    (PRODUCT, "if options & TRIANGLE:", "if False:", TRIANGLE),
+    (PRODUCT, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
+    (PRODUCT, "row - col\n", "col - row\n", TRIANGLE),
     # blocks of a cluster
     (PRODUCT, "EVERYONE = 2**CLUSTER - 1", "EVERYONE = 1", CLUSTER),
     (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0)", CLUSTER),
@@ -94,7 +100,7 @@ DEFECTS = [
     (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
-    (PRODUCT, "return min(panel, quotient(int32(m - 1), BLK_M)) if CLUSTER > 1 else panel", "return panel", LOWER),
+    (PRODUCT, "quotient(int32(min(row, m - 1)), BLK_M)", "quotient(int32(row), BLK_M)", LOWER),
     (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
     (PRODUCT, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
     # splitting and packing

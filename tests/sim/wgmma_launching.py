@@ -9,6 +9,7 @@ import numpy as np
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.image import LO_SHIFT, STAGE_K, Image
+from pyblasgpu.types import Region
 
 from .launching import run, strides
 
@@ -55,13 +56,23 @@ def pack(x: np.ndarray, blk: int, by_rows: bool, least=LEAST, kernels=pack_halve
 
 
 def multiply(
-    a: Packed, b: Packed, c: np.ndarray, alpha=1.0, beta=0.0, blocks=2, kernels=product, stages=2, cluster=1
+    a: Packed,
+    b: Packed,
+    c: np.ndarray,
+    alpha=1.0,
+    beta=0.0,
+    blocks=2,
+    kernels=product,
+    stages=2,
+    cluster=1,
+    region=Region.ALL,
 ):
     """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous."""
     config = kernels.GemmWgmma(BLK_M=BLK_M, BLK_N=BLK_N, BLK_K=BLK_K, stages=stages, cluster=cluster)
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
-    integers = m, n, a.image.k, 0, config.grid(m, n) * batch, *steps, strides(c)[1], strides(c)[0]
+    tiles = config.grid(m, n, region) * batch
+    integers = m, n, a.image.k, options_of(region), tiles, *steps, strides(c)[1], strides(c)[0]
     arrays = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     run(kernels.source(config), blocks * cluster, arrays, integers, (alpha, beta))
 

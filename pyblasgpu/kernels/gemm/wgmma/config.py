@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ....errors import require
-from ....types import DTYPES, Dtype
+from ....types import DTYPES, Dtype, Region
 from ...common.tile_scheduler import tile_count
 from .image import STAGE_K
 
@@ -130,9 +130,9 @@ class GemmWgmma:
         """Stages, two mbarriers for each, and what aligns them."""
         return self.stages * (self.stage_bytes + 16) + UNIT
 
-    def grid(self, m: int, n: int) -> int:
+    def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """What is numbered of C: tiles, or those of a cluster."""
-        return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n)
+        return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n, region)
 
     def blocks(self, most: int, tiles: int) -> int:
         """Blocks of a launch for so many numbered tiles; of whole clusters as many as `most` may be."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product as pairs
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.compile import KernelSource
 from ...common.tile_scheduler import tile_origins
+from ..form import Form
 from ..mainloop import build as build_ordinary
 from ..simt import GemmSimt, product_of
 
@@ -92,34 +94,36 @@ class GemmGuarded(GemmSimt):
         return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL_M=m, PANEL_N=n, **loads)
 
 
-def source(config: GemmGuarded) -> KernelSource:
-    """The kernel of `config`.
+def source(config: GemmGuarded, form: Form = Form.ALL) -> KernelSource:
+    """The kernel of `config` that computes all of C or a triangle.
 
     Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and blocks of a
     panel; int64 flags from one matrix of A, B to the next; leading strides and batch strides of A, B, C
-    (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``, z the batch.
+    (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
+    build, flags = partial(_build, config, form is Form.TRIANGLE), (("form", form),)
+    return KernelSource.of(config, PARAMETERS, build, flags=flags, min_blocks=config.min_blocks)
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands that lie either way."""
     panels = config.PANEL_M, config.PANEL_N
-    for trans_a, trans_b in pairs((False, True), repeat=2):
-        yield source(config.serving(trans_a, trans_b, panels))
+    for trans_a, trans_b, form in pairs((False, True), (False, True), Form):
+        yield source(config.serving(trans_a, trans_b, panels), form)
 
 
-def _build(config: GemmGuarded):
+def _build(config: GemmGuarded, triangular: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.PANEL_M, config.PANEL_N
-    THREADS, place = config.threads, tile_origins(BLK_M, BLK_N)
-    multiply = device_function(build_ordinary(config, product_of(config, False, False), waits=False))
+    THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
+    heart = product_of(config, False, False)
+    multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
 
     @device_function
-    def is_flagged(flags_a, flags_b, row0, col0, blocks):
-        of_a = offset(flags_a, int64(quotient(int32(row0), PANEL_M)) * blocks)
-        of_b = offset(flags_b, int64(quotient(int32(col0), PANEL_N)) * blocks)
+    def is_flagged(flags_a, flags_b, row, col, blocks):
+        of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * blocks)
+        of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * blocks)
         found, i = int32(0), int32(cuda.threadIdx.x)
         while i < blocks:
             found = int32(found | of_a[i] | of_b[i])
@@ -135,7 +139,8 @@ def _build(config: GemmGuarded):
         batch = int64(cuda.blockIdx.z)
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
         grid_dependency_wait()
-        if is_flagged(flags_a, flags_b, row0, col0, blocks):
+        # a triangle's squares of tiles may reach beyond the last row
+        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), blocks):
             multiply(
                 a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c,
                 alpha, alpha_i, beta, beta_i,

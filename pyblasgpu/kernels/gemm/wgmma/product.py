@@ -17,6 +17,8 @@ from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
+from ...common.options import TRIANGLE
+from ...common.region import contains, intersects
 from ...common.tile_scheduler import tile_coords
 from .config import GemmWgmma
 from .image import BLOCKS_K, LO_SHIFT, STAGE_K
@@ -32,9 +34,9 @@ def source(config: GemmWgmma) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
-    n, k, options (rasterization) and tiles of the batch; int64 panels from one matrix of A, B to the next,
-    leading stride and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many
-    as the device holds.
+    n, k, options (rasterization, triangle of C) and tiles of the batch; int64 panels from one matrix of A, B
+    to the next, leading stride and batch stride of C (elements); alpha and beta (real, imaginary part).
+    Grid: x as many as the device holds.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
@@ -190,15 +192,15 @@ def _promoter(config: GemmWgmma):
 
 
 def _epilogue(config: GemmWgmma, reads_c: bool):
-    """``write(0, c, total, old, ldc, rows, cols, alpha, beta)``: C := alpha total + beta C of a thread's
-    elements, the first at `c`, `rows` and `cols` from the end.
+    """``write(0, c, total, old, ldc, rows, cols, shift, options, alpha, beta)``: C := alpha total + beta C of
+    a thread's elements, the first at `c`, `rows` and `cols` from the end, in row less column `shift`.
     """
-    load, store = ptx.load_global(1, False), ptx.store_global
+    load, store, in_region = ptx.load_global(1, False), ptx.store_global, contains()
 
     @device_function
-    def write(e, c, total, old, ldc, rows, cols, alpha, beta):
+    def write(e, c, total, old, ldc, rows, cols, shift, options, alpha, beta):
         row, col = e % 4 // 2 * 8, e // 4 * 8 + e % 2
-        at, ok = col * ldc + row, (row < rows) & (col < cols)
+        at, ok = col * ldc + row, (row < rows) & (col < cols) & in_region(row, col, shift, options)
         value = alpha * total[e]
         if reads_c:
             load(old, 0, c, at, ok)
@@ -237,6 +239,22 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
+def _locator(config: GemmWgmma):
+    """``locate(tile, m, n, options)``: row, column and matrix where a cluster's tiles begin, of all of C or
+    of the triangle that the options tell.
+    """
+    of_all = tile_coords(config.cluster * config.BLK_M, config.BLK_N)
+    of_triangle = tile_coords(config.cluster * config.BLK_M, config.BLK_N, True)
+
+    @device_function
+    def locate(tile, m, n, options):
+        if options & TRIANGLE:
+            return of_triangle(tile, m, n, options)
+        return of_all(tile, m, n, options)
+
+    return locate
+
+
 def _build(config: GemmWgmma):
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
@@ -246,7 +264,8 @@ def _build(config: GemmWgmma):
     bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
     write, write_over = _epilogue(config, True), _epilogue(config, False)
     CLUSTER, cluster_rank, cluster_sync = config.cluster, ptx.cluster_rank, ptx.cluster_sync
-    locate, align, offset = tile_coords(CLUSTER * BLK_M, BLK_N), ptx.align_shared(1024), ptx.offset
+    align, offset, locate = ptx.align_shared(1024), ptx.offset, _locator(config)
+    is_met = intersects(CLUSTER * BLK_M, BLK_N)
     init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
@@ -255,18 +274,21 @@ def _build(config: GemmWgmma):
     @device_function
     def panel_of(row, m):
         """The panel of A with a row; below the last one that."""
-        panel = quotient(int32(row), BLK_M)
-        return min(panel, quotient(int32(m - 1), BLK_M)) if CLUSTER > 1 else panel
+        return quotient(int32(min(row, m - 1)), BLK_M)
 
     @device_function
     def tile_of(tile, m, n, options, blocks, step_a, step_b):
-        """Where this block's tile begins, and the first blocks of its A, of the other block's, and of B."""
+        """Whether any of C is meant, where this block's tile begins, and the first blocks of its A, of the
+        other block's, and of B.
+        """
         row, col0, matrix = locate(tile, m, n, options)
+        met = is_met(row - col0, options) & (row < m) & (col0 < n)
+        col0 = int32(min(col0, n - 1))  # a tile that is not met has no panel of its own
         mine, other = (cluster_rank() * BLK_M, (1 - cluster_rank()) * BLK_M) if CLUSTER > 1 else (0, 0)
         first_a = (matrix * step_a + panel_of(row + mine, m)) * blocks
         other_a = (matrix * step_a + panel_of(row + other, m)) * blocks
         first_b = (matrix * step_b + quotient(col0, BLK_N)) * blocks
-        return int32(row + mine), col0, matrix, first_a, other_a, first_b
+        return met, int32(row + mine), col0, matrix, first_a, other_a, first_b
 
     @device_function
     def verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, lane):
@@ -294,10 +316,12 @@ def _build(config: GemmWgmma):
     ):  # fmt: skip
         i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         while tile < tiles:
-            _, _, _, first_a, other_a, first_b = tile_of(tile, m, n, options, blocks, step_a, step_b)
+            # opaque: what is made of them outside of the loop would take registers all along
+            of = opaque(m), opaque(n), opaque(options)
+            met, _, _, _, first_a, other_a, first_b = tile_of(tile, *of, blocks, step_a, step_b)
             tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
             go, _ = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
-            if go and t == WORKERS:
+            if met and go and t == WORKERS:
                 pa, pb = offset(a, first_a * WORDS_A), offset(b, first_b * WORDS_B)
                 sa, sb = offset(scales_a, first_a * BLK_M), offset(scales_b, first_b * BLK_N)
                 last = int32(i + blocks * PER_BLOCK)
@@ -334,22 +358,22 @@ def _build(config: GemmWgmma):
             cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
             i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
             while tile < tiles:
-                row0, col0, matrix, first_a, other_a, first_b = tile_of(
+                met, row0, col0, matrix, first_a, other_a, first_b = tile_of(
                     tile, m, n, options, blocks, step_a, step_b
                 )
                 tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
                 go, own = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
-                if go:
+                if met and go:
                     i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)
                     # opaque: what is made of it would take registers all along
                     u = opaque(t)
                     row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
                     here = offset(c, matrix * stride_c + int64(col) * ldc + row)
-                    rows, cols = int32(m - row if own else 0), int32(n - col)
+                    rows, cols, shift = int32(m - row if own else 0), int32(n - col), row - col
                     if beta != real(0):
-                        write(0, here, total, columns, ldc, rows, cols, alpha, beta)
+                        write(0, here, total, columns, ldc, rows, cols, shift, options, alpha, beta)
                     else:
-                        write_over(0, here, total, columns, ldc, rows, cols, alpha, beta)
+                        write_over(0, here, total, columns, ldc, rows, cols, shift, options, alpha, beta)
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
 
