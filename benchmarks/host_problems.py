@@ -25,7 +25,9 @@ NO, LOWER = Trans.NO, Uplo.LOWER
 
 
 def flops(routine: str, n: int) -> float:
-    return {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 1, "trmm": 1, "potrf": 1 / 3}[routine] * n**3
+    return {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 1, "trmm": 1, "potrf": 1 / 3, "getrf": 2 / 3}[
+        routine
+    ] * n**3
 
 
 def moved(routine: str, n: int, itemsize: int) -> tuple[float, float]:

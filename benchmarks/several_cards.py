@@ -66,9 +66,11 @@ def _row(
     }  # fmt: skip
 
 
-def potrf(letter: str, n: int, arrays: list[np.ndarray], cards: list[int]) -> list[dict[str, Any]]:
-    """Cholesky factors in host memory."""
-    problem = HostProblem("potrf", letter, arrays)
+def factors(
+    routine: str, letter: str, n: int, arrays: list[np.ndarray], cards: list[int]
+) -> list[dict[str, Any]]:
+    """Cholesky or LU factors in host memory."""
+    problem = HostProblem(routine, letter, arrays)
     problem.fill()
     rows, one = [], None
     engine_call.STREAMED_FROM = 0
@@ -80,7 +82,10 @@ def potrf(letter: str, n: int, arrays: list[np.ndarray], cards: list[int]) -> li
 
         def run(count: int = count) -> None:
             with pyblasgpu.use_devices(range(count)):
-                info = pyblasgpu.lapack.potrf(problem.c, 1, clean=0, overwrite_a=1)[1]
+                if routine == "potrf":
+                    info = pyblasgpu.lapack.potrf(problem.c, 1, clean=0, overwrite_a=1)[1]
+                else:
+                    info = pyblasgpu.lapack.getrf(problem.c, overwrite_a=1)[2]
             assert info == 0
 
         took = seconds(run, 2, prepare)
@@ -98,8 +103,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=(16384, 32768))
     parser.add_argument("--cards", type=int, nargs="+", default=None)
     parser.add_argument("--where", nargs="+", default=("host", "card"), choices=("host", "card"))
-    parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf"),
-                        choices=(*ROUTINES, "potrf"))  # fmt: skip
+    parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf", "getrf"),
+                        choices=(*ROUTINES, "potrf", "getrf"))  # fmt: skip
     given = parser.parse_args()
     end = time.perf_counter() + given.seconds
     present = cupy.cuda.runtime.getDeviceCount()
@@ -129,8 +134,8 @@ def measured(
 ) -> list[dict[str, Any]]:
     """All rows of a case."""
     arrays = pinned.matrices(letter, n)
-    if routine == "potrf":
-        return potrf(letter, n, arrays, cards)
+    if routine in ("potrf", "getrf"):
+        return factors(routine, letter, n, arrays, cards)
     problem = HostProblem(routine, letter, arrays)
     problem.fill()
     rows = on_host(problem, cards) if "host" in where else []

@@ -9,6 +9,8 @@ from typing import Any
 
 from ..arguments import Array, Flag
 from ..frontend import cpu_lu
+from ..frontend.engine_call import options_by_tiles
+from ..frontend.engine_lu import factor_by_columns
 from ..frontend.factor_call import ONE
 from ..frontend.layouts import Layout
 from ..frontend.lazy_routines import launch_list_of, routine_module
@@ -69,6 +71,9 @@ def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
 def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
     """Factors, pivots and info of what `as_stack` has left."""
     call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
+    options = options_by_tiles(call, ()) if call.library.host else None
+    if options is not None:
+        return factor_by_columns(call, options, source)
     counts = min(a.shape[-2:]), ONE
     factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts)
     return factors, piv, info

@@ -1,4 +1,4 @@
-"""The info of the leaves of a Cholesky factor, which tell the first pivot that is not positive."""
+"""The info of the leaves of factors, which tell the first pivot that is zero, or not positive."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import numpy as np
 from ..gpu import memory
 from ..gpu.context import current_context
 from ..operands import Operand
-from ..tasks.task_list import TaskList
+from ..tasks.task_list import Task, TaskList
 from ..types import Dtype
 from .cards import Card
 
-__all__ = ["Infos", "infos_on"]
+__all__ = ["Infos", "has_info", "infos_on"]
 
 _BYTES = 16  # those of the largest element: an info is the first four bytes of one
+
+
+def has_info(task: Task) -> bool:
+    """Whether the leaf of a task leaves an info."""
+    return task.leaf.routine in ("potrf", "getrf")
 
 
 class Infos:
@@ -45,17 +50,17 @@ class Infos:
         found = np.zeros((len(self.numbers), _BYTES // 4), np.int32)
         with current_context(self._card.device):
             memory.to_host(found, self._address, self._card.compute)
-        offsets = tasks.grids["a"].row_offsets
+        offsets = tasks.grids["a"].col_offsets
         for number, info in zip(self.numbers, found[:, 0], strict=True):
             if info > 0:
-                return offsets[tasks.tasks[number].writes[0].row] + int(info)
+                return offsets[tasks.tasks[number].writes[0].col] + int(info)
         return 0
 
 
 @contextmanager
 def infos_on(card: Card, tasks: TaskList, numbers: list[int], dtype: Dtype) -> Iterator[Infos]:
     """Memory on a card for the infos of its leaves, of tasks among `numbers`."""
-    factors = [number for number in numbers if tasks.tasks[number].leaf.routine == "potrf"]
+    factors = [number for number in numbers if has_info(tasks.tasks[number])]
     if not factors:
         yield Infos(card, 0, [], None)
         return

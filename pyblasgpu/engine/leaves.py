@@ -10,6 +10,7 @@ from typing import Any
 from ..operands import Operand
 from ..tasks.task_list import Leaf
 from ..types import Trans
+from .columns import WINDOWS
 
 __all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf", "overwrites"]
 
@@ -38,6 +39,10 @@ class LeafRun:
 
     def __init__(self, leaf: Leaf, operands: Sequence[Operand]):
         flags = leaf.keywords
+        windows = flags.pop(WINDOWS, None)
+        if windows is not None:  # of what is not the info before them
+            first = len(operands) - len(windows)
+            operands = [*operands[:first], *map(_rows_of, operands[first:], windows)]
         self.scalars: tuple[Any, ...] = (flags.pop("alpha", 1),)
         if "beta" in flags:
             self.scalars += (flags.pop("beta"),)
@@ -70,6 +75,14 @@ class LeafRun:
 
     _flags_of_trmm = _flags_of_trsm
 
+    def _flags_of_getrf(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        info, a, piv = self.operands
+        self.operands = [piv, info, a]
+        return {}
+
+    def _flags_of_laswp(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        return {"backwards": False}
+
     def _flags_of_potrf(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
         return {"uplo": flags["lower"], "clean": flags.get("clean", False)}
 
@@ -78,6 +91,14 @@ class LeafRun:
         if trans is not Trans.NO:
             operand = operand.T
         self.operands[index] = operand.conjugate() if trans is Trans.CONJ else operand
+
+
+def _rows_of(operand: Operand, window: tuple[int, int] | None) -> Operand:
+    """The rows of an operand that a leaf means."""
+    if window is None:
+        return operand
+    first, end = window
+    return operand.block(first, 0, end - first, operand.cols)
 
 
 _ROUTINES = {"herk": "syrk", "hemm": "symm"}
@@ -92,11 +113,11 @@ def _launch_list(routine: str) -> Callable[..., Any]:
 def enqueue_leaf(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
     """Enqueue the launches of a leaf, whose operands are those of the task: what is read, what is written.
 
-    Before the operands of "potrf" comes that of its info.
+    Before the operands of "potrf" and "getrf" comes that of the info.
     """
     run = LeafRun(leaf, operands)
-    if run.routine == "potrf":
-        launches = _launch_list("potrf")(*run.operands, **run.flags)
+    if run.routine in ("potrf", "getrf", "laswp"):
+        launches = _launch_list(run.routine)(*run.operands, **run.flags)
     elif run.routine in ("trsm", "trmm"):
         launches = _launch_list(run.routine)(*run.scalars, *run.operands, **run.flags)
     else:

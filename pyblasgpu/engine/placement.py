@@ -16,8 +16,8 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     """For each task the index of its card.
 
     Triangular routines deal the columns of b, from the right its rows: no card needs what another one
-    computes. Others deal tiles two-dimensionally and block-cyclically, so that a card needs the tiles of few
-    rows and columns.
+    computes. LU factors deal block columns. Others deal tiles two-dimensionally and block-cyclically, so that
+    a card needs the tiles of few rows and columns.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     grid = tasks.grids[_output(tasks.tasks[0])]
     if len(weights) == 1:
         return [0] * len(tasks.tasks)
-    if tasks.routine in ("trsm", "trmm", "potrs"):
+    if tasks.routine in ("trsm", "trmm", "potrs", "getrf"):
         by_cols = side is not Side.RIGHT
         dealt = deal(grid.cols if by_cols else grid.rows, weights)
         return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]

@@ -19,6 +19,7 @@ from ..operands import Operand
 from ..tasks.task_list import Task, TaskList, Tile
 from .cards import Card, Mark, record_mark, wait_for
 from .host_traffic import HostTraffic
+from .infos import has_info
 from .leaves import EnqueueLeaf, overwrites
 from .matrices import DeviceMatrix, HostMatrix, Matrix
 from .tile_cache import TileCache, TileCopy
@@ -293,7 +294,7 @@ class Walk:
             wait_for(card.compute, [copy.ready for copy in reads])
             for copy in writes:
                 wait_for(card.compute, copy.marks)
-            infos = [self.infos[index](number)] if task.leaf.routine == "potrf" else []
+            infos = [self.infos[index](number)] if has_info(task) else []
             operands = [*infos, *(copy.operand for copy in (*reads, *writes))]
             self.enqueue(task.leaf, operands, card.compute)
             mark = record_mark(card.compute)

@@ -21,9 +21,12 @@ from .tiled_routines import TiledRoutine, task_list, untouched
 
 __all__ = [
     "STREAMED_FROM",
+    "engine_module",
+    "matrix_of",
     "options_by_tiles",
     "run_by_tiles",
     "run_call",
+    "weights_of",
 ]
 
 #: Bytes of a call's host matrices from which on they are streamed although they fit; None: never. A benchmark
@@ -118,7 +121,7 @@ def _pays_or_must(nbytes: int, device: int) -> bool:
     """Whether host matrices of `nbytes` bytes are streamed: they do not fit, or it is faster."""
     if STREAMED_FROM is not None and nbytes >= STREAMED_FROM:
         return True
-    limit: int = _engine("run").memory_limit([device], None) if nbytes > LARGE else nbytes
+    limit: int = engine_module("run").memory_limit([device], None) if nbytes > LARGE else nbytes
     return nbytes > limit
 
 
@@ -169,38 +172,40 @@ def run_by_tiles(
     report: Report = lambda done, total: None,
 ) -> int:
     """Run a routine by tiles on the arrays of a call; the info of a Cholesky factor, else 0."""
-    engine, placement = _engine("run"), _engine("placement")
+    engine, placement = engine_module("run"), engine_module("placement")
     assert call.device is not None
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
-    order = _engine("tile_size").tile_order(tiled.extents, call.dtype.itemsize, limit, len(devices))
-    tasks = _engine("order").by_blocks(task_list(tiled, order, scalars), placement.card_grid(len(devices)))
+    order = engine_module("tile_size").tile_order(tiled.extents, call.dtype.itemsize, limit, len(devices))
+    tasks = engine_module("order").by_blocks(
+        task_list(tiled, order, scalars), placement.card_grid(len(devices))
+    )
     output = tiled.names[-1]
     if not call.library.host:
         _prepare_device_output(call, tiled, source)
     with import_module("..gpu.context", __package__).current_context(call.device):
         matrices = {
-            name: _matrix(call, name, tasks.grids[name], array)
+            name: matrix_of(call, name, tasks.grids[name], array)
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
         }
         grid = tasks.grids[output]
-        matrices[output] = _matrix(call, output, grid, call.out, source, tiled.is_new_output)
+        matrices[output] = matrix_of(call, output, grid, call.out, source, tiled.is_new_output)
     stream = None if call.library.host else engine.Stream(call.device, call.stream)
     settled = []
     if call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
         settled = untouched(tasks, output)
-    owners = placement.owners_of(tasks, _weights(devices), tiled.side)
+    owners = placement.owners_of(tasks, weights_of(devices), tiled.side)
     controls = engine.Controls(is_cancelled, report)
     info: int = engine.run_tasks(tasks, matrices, devices, owners, limit, stream, settled, controls)
     return info
 
 
-def _engine(module: str) -> Any:
+def engine_module(module: str) -> Any:
     """A module of the engine, imported at its first use: other calls do without."""
     return import_module(f"..engine.{module}", __package__)
 
 
-def _weights(devices: Sequence[int]) -> list[float]:
+def weights_of(devices: Sequence[int]) -> list[float]:
     """The shares of the cards: by their multiprocessors."""
     if len(devices) == 1:
         return [1.0]
@@ -218,11 +223,11 @@ def _prepare_device_output(call: Call, tiled: TiledRoutine, source: Any) -> None
             import_module("..gpu.memory", __package__).clear(low, high - low, call.stream)
 
 
-def _matrix(
+def matrix_of(
     call: Call, name: str, grid: Any, array: Any, source: Any = None, rest_is_zero: bool = False
 ) -> Any:
     """An array of the call as the engine takes it."""
-    matrices = _engine("matrices")
+    matrices = engine_module("matrices")
     if isinstance(array, np.ndarray):
         return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero)
     assert isinstance(array, Layout)

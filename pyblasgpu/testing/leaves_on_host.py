@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..engine.leaves import EnqueueLeaf, LeafRun
-from ..frontend import cpu, cpu_cholesky
+from ..frontend import cpu, cpu_cholesky, cpu_lu
 from ..operands import Operand
 from ..tasks.task_list import Leaf
 from ..types import Trans
@@ -32,6 +32,13 @@ def elements(operand: Operand) -> np.ndarray:
     return view.conj() if operand.conj else view
 
 
+def _set_integers(elements: np.ndarray, values: np.ndarray) -> None:
+    """Put an int32 into the first bytes of each element of a column."""
+    whole = np.ascontiguousarray(elements).view(np.int32)
+    whole[:, :1] = values
+    elements[...] = whole.view(elements.dtype)
+
+
 def run_leaf(run: LeafRun) -> None:
     """Compute a leaf in place."""
     arrays = [elements(operand) for operand in run.operands]
@@ -40,7 +47,17 @@ def run_leaf(run: LeafRun) -> None:
         info, a = arrays
         found = np.zeros((1, 1, 1), np.int32)
         cpu_cholesky.potrf(found, a[None], **flags)
-        info.view(np.int32)[0, 0] = found[0, 0, 0]
+        _set_integers(info, found[0])
+    elif run.routine == "getrf":
+        piv, info, a = arrays
+        pivots, found = np.zeros((1, min(a.shape), 1), np.int32), np.zeros((1, 1, 1), np.int32)
+        cpu_lu.getrf(pivots, found, a[None])
+        _set_integers(piv, pivots[0])
+        _set_integers(info, found[0])
+    elif run.routine == "laswp":
+        piv, a = arrays
+        for row, other in enumerate(np.ascontiguousarray(piv).view(np.int32)[:, 0]):
+            a[[row, other]] = a[[other, row]]
     elif run.routine == "gemm":
         a, b, c = arrays
         cpu.gemm(scalars[0], a[None], b[None], scalars[1], c[None], NO, NO)
@@ -71,7 +88,7 @@ def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
 
     def enqueue(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
         run = LeafRun(leaf, operands)
-        written = 2 if run.routine == "potrf" else 1
+        written = {"potrf": 2, "getrf": 3}.get(run.routine, 1)
         reads, writes = run.operands[:-written], run.operands[-written:]
         accesses = [line for operand in reads for line in _lines(operand, is_write=False)]
         accesses += [line for operand in writes for line in _lines(operand, is_write=True)]

@@ -58,6 +58,38 @@ def test_a_factor(monkeypatch, letter, lower):
     assert lapack.potrf(a, lower)[1] == 701
 
 
+@pytest.mark.parametrize("letter", "dc")
+@pytest.mark.parametrize("lower", [0, 1])
+def test_solutions_from_a_factor(letter, lower):
+    n = 1111
+    x = matrices(letter, n, 777, "F")
+    a = np.asfortranarray(x.c @ x.c.conj().T + n * np.eye(n, dtype=x.c.dtype))
+    with pyblasgpu.use_devices(max_device_memory=LITTLE):
+        factor, found, info = lapack.posv(a, x.a, lower)
+    assert info == 0
+    assert factor_error(a, factor if lower else factor.conj().T, DTYPES[letter]) <= 4
+    residual = abs(a @ found - x.a).max() / (abs(a).max() * abs(found).max() * n)
+    assert residual <= 4 * n * DTYPES[letter].unit_roundoff
+
+
+@pytest.mark.parametrize("letter", "sdz")
+@pytest.mark.parametrize("shape", [(1111, 1111), (2000, 777), (777, 2000)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_lu_factors(letter, shape, order):
+    dtype = DTYPES[letter]
+    a = matrices(letter, *shape, order).a
+    with pyblasgpu.use_devices(max_device_memory=3 * shape[0] * 128 * dtype.itemsize):
+        factors, piv, info = lapack.getrf(a)
+    assert info == 0
+    k = min(shape)
+    lower, upper = np.tril(factors[:, :k], -1) + np.eye(shape[0], k), np.triu(factors[:k])
+    product = lower @ upper
+    for i in range(k)[::-1]:
+        product[[i, piv[i]]] = product[[piv[i], i]]
+    bound = k * dtype.unit_roundoff * abs(lower).max() * abs(upper).max() * k
+    assert abs(product - a).max() <= bound and abs(lower).max() <= np.sqrt(2)
+
+
 @pytest.mark.parametrize("memory", ["pageable", "pinned"])
 def test_the_same_bits_each_time(memory):
     """With so little memory that tiles are evicted all the time: a missing dependency would show."""

@@ -79,6 +79,19 @@ def test_a_factor():
     assert info == 0 and factor_error(a, factor, dtype) <= 4
 
 
+def test_lu_factors():
+    """The same pivots and factors as of one card."""
+    a = matrices("d", 3000, 2500, "F").a
+    with pyblasgpu.use_devices([0], max_device_memory=30 << 20):
+        one = lapack.getrf(a)
+    with pyblasgpu.use_devices("all"):
+        for _ in range(3):
+            many = lapack.getrf(a)
+            np.testing.assert_array_equal(many[1], one[1])
+            np.testing.assert_allclose(many[0], one[0], atol=1e-9)
+            assert many[2] == one[2] == 0
+
+
 def test_peers_are_told():
     assert {can_access(0, other) for other in range(CARDS)} <= {True, False}
     assert run.memory_limit(range(CARDS), None) > 1 << 30

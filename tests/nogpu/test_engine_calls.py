@@ -7,6 +7,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.engine import tile_size
+from pyblasgpu.frontend import engine_lu
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
@@ -225,3 +226,22 @@ def test_cards_that_do_not_reach_each_other(fake_cards):
     a, b = drawn((20, 20)), drawn((20, 20), seed=1)
     np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=[0, 1]), a @ b)
     assert "cuCtxEnablePeerAccess" not in driver.calls
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (50, 24), (24, 50)])
+@pytest.mark.parametrize("options", [{"devices": [0]}, {"devices": [0, 2, 1]}], ids=str)
+def test_lu_factors(fake_cards, monkeypatch, shape, options):
+    monkeypatch.setattr(engine_lu, "COLUMNS", 8)
+    monkeypatch.setattr(engine_lu, "FEWEST", 8)
+    a = np.asfortranarray(np.random.default_rng(7).normal(size=shape))
+    factors, piv, info = pyblasgpu.lapack.getrf(a)  # by SciPy, as there is no device yet
+    driver = fake_cards(seed=shape[0])
+    with pyblasgpu.use_devices(**options, max_device_memory=9500):
+        found, pivots, found_info = pyblasgpu.lapack.getrf(a)
+        assert driver.copied[-1, 0]
+        np.testing.assert_array_equal(pivots, piv)
+        np.testing.assert_allclose(found, factors, atol=1e-11)
+        assert found_info == info == 0 and pivots.dtype == np.int32
+        a[:, 19] = 0
+        assert pyblasgpu.lapack.getrf(a)[2] == 20
+    assert not any(driver.taken.values())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiled_runs import KINDS, problem
+import scipy.linalg.lapack
+from tiled_runs import KINDS, Problem, problem
 
+from pyblasgpu.engine.columns import by_columns
 from pyblasgpu.engine.leaves import enqueue_leaf
 from pyblasgpu.engine.matrices import TileLayout
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.operands import Operand
+from pyblasgpu.tasks import getrf
 from pyblasgpu.types import DTYPES
 
 from .test_routines import small_kernels
@@ -72,3 +75,31 @@ def test_lists_run_by_our_routines(kind, letter, row_major):
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-12)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("row_major", [False, True])
+def test_lu_factors_by_block_columns(letter, row_major):
+    """The leaves mean some rows of block columns, and pivots in the first bytes of elements."""
+    dtype, (m, n), block = DTYPES[letter], (24, 20), 8
+    rng = np.random.default_rng(5)
+    a = (rng.normal(size=(m, n)) + (1j * rng.normal(size=(m, n)) if dtype.is_complex else 0)).astype(
+        dtype.name
+    )
+    factors, piv, _ = scipy.linalg.lapack.get_lapack_funcs("getrf", dtype=dtype.name)(a)
+    tasks = by_columns(getrf((8, 8, 4, 4), (8, 8, 4)))
+    arrays = {"a": a, "piv": np.zeros((n, 1), dtype.name)}
+    p = Problem(tasks, arrays, "a", factors, dtype)
+    tiles = Tiles(p, row_major)
+    info = simulator.allocate(16)
+    with small_kernels(letter):
+        for task in tasks.tasks:
+            operands = [tiles.operand(tile) for tile in (*task.reads, *task.writes)]
+            if task.leaf.routine == "getrf":
+                operands.insert(0, Operand(info, 1, 1, 1, 1, dtype))
+            enqueue_leaf(task.leaf, operands, 0)
+    tiles.bring_home("a")
+    tiles.bring_home("piv")
+    np.testing.assert_allclose(a, factors, atol=1e-12)
+    pivots = arrays["piv"].view(np.int32)[:, 0] + np.arange(n) // block * block
+    np.testing.assert_array_equal(pivots, piv)

@@ -1,0 +1,57 @@
+"""LU factors of host matrices by block columns, on one card or several."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..tasks import cut, getrf
+from .engine_call import engine_module, matrix_of, weights_of
+from .engine_options import EngineOptions
+from .factor_call import FactorCall
+
+__all__ = ["factor_by_columns"]
+
+#: Columns of a block column, and how many of these a card should hold.
+COLUMNS, FEWEST = 1024, 128
+HELD = 6
+
+
+def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
+    """Run GETRF on the output of a call, which holds `source` at first; the factors, pivots and info."""
+    engine = engine_module("run")
+    assert call.device is not None
+    devices = asked.devices or (call.device,)
+    limit = engine.memory_limit(devices, asked.max_device_memory)
+    m, n = call.out.shape
+    block = _block(m, n, call.dtype.itemsize, limit, len(devices))
+    count = min(m, n)
+    tasks = engine_module("columns").by_columns(getrf(_cut(m, count, block), _cut(n, count, block)))
+    # an integer is the first four bytes of an element
+    elements = np.zeros((count, 1), call.dtype.name)
+    with import_module("..gpu.context", __package__).current_context(call.device):
+        matrices = {
+            "a": matrix_of(call, "a", tasks.grids["a"], call.out, source),
+            "piv": matrix_of(call, "piv", tasks.grids["piv"], elements),
+        }
+    owners = engine_module("placement").owners_of(tasks, weights_of(devices))
+    info = engine.run_tasks(tasks, matrices, devices, owners, limit)
+    pivots = elements.view(np.int32)[:, 0].copy()
+    pivots += np.arange(count, dtype=np.int32) // block * block  # a panel counts from its first row
+    return call.delivered(), pivots, info
+
+
+def _block(m: int, n: int, itemsize: int, limit: int, cards: int) -> int:
+    """The columns of a block column."""
+    block = COLUMNS
+    while block > FEWEST and (m * block * itemsize * HELD > limit or n < 2 * cards * block):
+        block //= 2
+    return min(block, m, n)
+
+
+def _cut(extent: int, count: int, block: int) -> tuple[int, ...]:
+    """A dimension cut so that the tiles on the diagonal are square."""
+    rest = extent - count
+    return cut(count, block) + (cut(rest, block) if rest else ())
