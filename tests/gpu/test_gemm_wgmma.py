@@ -177,6 +177,36 @@ def test_a_plan_computes_the_same():
         assert cupy.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("routine", ["syrk", "symm", "trsm", "cholesky"])
+def test_other_routines_in_the_mode(routine):
+    """Their products are made on tensor cores; results keep the bounds of their routines."""
+    n = 2500
+    a, b = reals(S, n, n, seed=1), reals(S, n, n, seed=2)
+    left, right = cupy.asarray(a, order="F"), cupy.asarray(b, order="F")
+    with pyblasgpu.set_math_mode("tensor"):
+        if routine == "syrk":
+            found = pyblasgpu.syrk(left, lower=True).get()
+            errors = [
+                gemm_error(1, a[i], a[i].T, 0, None, found[i, i]) for i in (slice(0, 1), slice(n - 1, n))
+            ]
+            product, sizes = np.tril(a.astype(float) @ a.T), abs(a.astype(float)) @ abs(a.T)
+            assert max(errors) <= 1 and (abs(found - product) <= (n + 2) * 2.0**-24 * sizes).all()
+        elif routine == "symm":
+            full = np.tril(a) + np.tril(a, -1).T
+            found = pyblasgpu.symm(left, right, lower=True).get()
+            assert gemm_error(1, full, b, 0, None, found) <= 1
+        elif routine == "trsm":
+            left += 50 * cupy.eye(n, dtype=np.float32)
+            found = pyblasgpu.trsm(left, right, lower=True).get()
+            t = np.tril(left.get()).astype(float)
+            assert (abs(t @ found - b) <= n * 2.0**-24 * (abs(t) @ abs(found))).all()
+        else:
+            s = (left @ left.T / n + cupy.eye(n, dtype=np.float32)).get()
+            lower = np.tril(pyblasgpu.linalg.cholesky(cupy.asarray(s), lower=True).get()).astype(float)
+            error = np.tril(abs(lower @ lower.T - s))
+            assert (error <= (n + 4) * 2.0**-24 * (abs(lower) @ abs(lower.T))).all()
+
+
 def test_a_large_product():
     n = 8192
     a, b = (cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32) for seed in (1, 2))

@@ -106,12 +106,13 @@ def driver(monkeypatch):
     return Driver(monkeypatch)
 
 
-def kernel_of(driver, monkeypatch, cc):
+def kernel_of(driver, monkeypatch, cc, **fields):
     """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
     monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
     monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc, sm_count=10))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
-    return launch.LoadedKernel(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
+    source = KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None, **fields)
+    return launch.LoadedKernel(source, 0)
 
 
 @pytest.fixture
@@ -120,6 +121,16 @@ def kernel(driver, monkeypatch):
     assert next(event for event in driver.take() if event[0] == "cuFuncSetAttribute")[3] == 102400
     driver.used.clear()
     return made
+
+
+@pytest.mark.parametrize("pdl", [False, True])
+def test_a_kernel_of_clusters_is_launched_in_clusters(driver, monkeypatch, pdl):
+    kernel = kernel_of(driver, monkeypatch, (9, 0), cluster=2)
+    kernel.launch((4, 1, 1), 5, [16, 32], (7, 8), (1.5, -2.0), pdl)
+    names = [name for name, _ in driver.attributes]
+    own = "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"
+    assert names == [own, "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"][: 1 + pdl]
+    assert driver.attributes[0][1] == 2  # blocks along x, which begin the same union
 
 
 def test_every_launch_is_told_what_is_new(kernel, driver):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
-from .emit import I32, SHARED, VOID, asm, at, made_once, types
+from .emit import I32, SHARED, VOID, asm, at, made_once, statement, types
 
 __all__ = [
     "align_shared",
@@ -60,40 +60,29 @@ def _window_address(builder, generic):
     return builder.ptrtoint(window, I32)
 
 
-def _statement(text: str, constraints: str = ""):
-    """The code of an instruction that gives nothing."""
-    constraints = ",".join(filter(None, [constraints, "~{memory}"]))
-
-    def codegen(context, builder, signature, arguments):
-        asm(builder, VOID, list(arguments), text, constraints, convergent=True)
-        return context.get_dummy_value()
-
-    return codegen
-
-
 @intrinsic
 def mbarrier_init(_, barrier, count):
     """Make the mbarrier at a shared address, of 8 bytes: a phase of it is over after `count` arrivals."""
-    code = _statement("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r")
+    code = statement("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r")
     return types.void(types.int32, types.int32), code
 
 
 @intrinsic
 def mbarrier_init_fence(_):
     """Let bulk copies know the mbarriers that this thread has made; other threads know them by a barrier."""
-    return types.void(), _statement("fence.mbarrier_init.release.cluster; fence.proxy.async;")
+    return types.void(), statement("fence.mbarrier_init.release.cluster; fence.proxy.async;")
 
 
 @intrinsic
 def mbarrier_arrive(_, barrier):
     """Arrive: who waits for the phase knows to be over what this thread has done."""
-    return types.void(types.int32), _statement("mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
+    return types.void(types.int32), statement("mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
 
 
 @intrinsic
 def mbarrier_expect(_, barrier, nbytes):
     """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
-    code = _statement("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r")
+    code = statement("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r")
     return types.void(types.int32, types.int32), code
 
 
@@ -104,7 +93,22 @@ def mbarrier_wait(_, barrier, parity):
         "{ .reg .pred over; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 over, [$0], $1; "
         "@over bra GONE; bra AGAIN; GONE: }"
     )
-    return types.void(types.int32, types.int32), _statement(text, "r,r")
+    return types.void(types.int32, types.int32), statement(text, "r,r")
+
+
+def _copy(suffix: str, operands: str):
+    """The code of a copy; `operands` follow the mbarrier."""
+    text = f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{suffix} [$0], [$1], $2, [$3]"
+
+    def codegen(context, builder, signature, arguments):
+        target, source, i, nbytes, barrier, *mask = arguments
+        halves = [builder.trunc(each, ir.IntType(16)) for each in mask]
+        given = [target, at(builder, source, i), nbytes, barrier, *halves]
+        constraints = ["r", "l", "r", "r", *["h"] * len(mask), "~{memory}"]
+        asm(builder, VOID, given, f"{text}{operands};", ",".join(constraints))
+        return context.get_dummy_value()
+
+    return codegen
 
 
 @intrinsic
@@ -113,33 +117,14 @@ def bulk_copy(_, target, source, i, nbytes, barrier):
 
     The mbarrier counts them as they come. Addresses and `nbytes` are multiples of 16.
     """
-
-    def codegen(context, builder, signature, arguments):
-        target, source, i, nbytes, barrier = arguments
-        text = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"
-        operands = [target, at(builder, source, i), nbytes, barrier]
-        asm(builder, VOID, operands, text, "r,l,r,r,~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(types.int32, source, i, types.int32, types.int32), codegen
+    return types.void(types.int32, source, i, types.int32, types.int32), _copy("", "")
 
 
 @intrinsic
 def bulk_copy_multicast(_, target, source, i, nbytes, barrier, mask):
     """The same to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
-
-    def codegen(context, builder, signature, arguments):
-        target, source, i, nbytes, barrier, mask = arguments
-        text = (
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-            "[$0], [$1], $2, [$3], $4;"
-        )
-        half = builder.trunc(mask, ir.IntType(16))
-        operands = [target, at(builder, source, i), nbytes, barrier, half]
-        asm(builder, VOID, operands, text, "r,l,r,r,h,~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(types.int32, source, i, types.int32, types.int32, types.int32), codegen
+    code = _copy(".multicast::cluster", ", $4")
+    return types.void(types.int32, source, i, types.int32, types.int32, types.int32), code
 
 
 @intrinsic
@@ -149,7 +134,7 @@ def mbarrier_arrive_at(_, barrier, rank):
         "{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; "
         "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
     )
-    return types.void(types.int32, types.int32), _statement(text, "r,r")
+    return types.void(types.int32, types.int32), statement(text, "r,r")
 
 
 @intrinsic
@@ -165,4 +150,4 @@ def cluster_rank(_):
 @intrinsic
 def cluster_sync(_):
     """Wait for all threads of the cluster, which must all come here."""
-    return types.void(), _statement("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;")
+    return types.void(), statement("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;")

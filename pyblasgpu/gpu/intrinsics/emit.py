@@ -24,6 +24,7 @@ __all__ = [
     "load_volatile",
     "made_once",
     "nbytes",
+    "statement",
     "types",
 ]
 
@@ -46,6 +47,17 @@ def asm(builder, result, arguments, text, constraints, effect=True, convergent=F
     function = ir.FunctionType(result, [argument.type for argument in arguments])
     attributes = ("convergent",) if convergent else ()
     return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments, attrs=attributes)
+
+
+def statement(text, constraints=""):
+    """The code of an intrinsic that is one instruction, of several threads together, and gives nothing."""
+    constraints = ",".join(filter(None, [constraints, "~{memory}"]))
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, list(arguments), text, constraints, convergent=True)
+        return context.get_dummy_value()
+
+    return codegen
 
 
 def architecture(context, builder):

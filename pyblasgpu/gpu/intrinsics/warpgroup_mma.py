@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
-from .emit import I32, VOID, asm, element_addresses, made_once, types
+from .emit import I32, asm, element_addresses, made_once, statement, types
 
 __all__ = [
     "set_max_registers",
@@ -25,24 +25,16 @@ I64 = ir.IntType(64)
 _DESCRIPTOR = 1 << 62 | (1024 >> 4) << 32 | 1 << 16
 
 
-def _statement(text: str):
-    def codegen(context, builder, signature, arguments):
-        asm(builder, VOID, [], text, "~{memory}", convergent=True)
-        return context.get_dummy_value()
-
-    return codegen
-
-
 @intrinsic
 def warpgroup_fence(_):
     """Before the first product of a group: accumulators that this thread has touched are ready."""
-    return types.void(), _statement("wgmma.fence.sync.aligned;")
+    return types.void(), statement("wgmma.fence.sync.aligned;")
 
 
 @intrinsic
 def warpgroup_commit(_):
     """Close the warpgroup's current group of products."""
-    return types.void(), _statement("wgmma.commit_group.sync.aligned;")
+    return types.void(), statement("wgmma.commit_group.sync.aligned;")
 
 
 @made_once
@@ -54,7 +46,7 @@ def warpgroup_wait(pending: int):
 
     @intrinsic
     def wait(_):
-        return types.void(), _statement(f"wgmma.wait_group.sync.aligned {pending};")
+        return types.void(), statement(f"wgmma.wait_group.sync.aligned {pending};")
 
     return wait
 
@@ -66,7 +58,7 @@ def set_max_registers(count: int, more: bool):
 
     @intrinsic
     def set_them(_):
-        return types.void(), _statement(f"setmaxnreg.{way}.sync.aligned.u32 {count};")
+        return types.void(), statement(f"setmaxnreg.{way}.sync.aligned.u32 {count};")
 
     return set_them
 
