@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from ctypes import c_double, c_float, c_void_p
+from datetime import date
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
+from pyblasgpu.bench.machine import commit
 from pyblasgpu.dispatch.compile_ahead import compile_missing
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
@@ -294,6 +296,7 @@ def main() -> int:
         (options.out / f"level2{'-sweep' if options.sweep else ''}.json").write_text(
             json.dumps(result, indent=0)
         )
+    (options.out / "level2-results.json").write_text(json.dumps(results_of(device, rate, rows), indent=0))
     for routine, letter in product(options.routine, options.dtype):
         ratios = [
             row["cublas"] / row["ours"]
@@ -303,6 +306,25 @@ def main() -> int:
         if ratios:
             print(f"{letter}{routine}: geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
     return 0
+
+
+def results_of(device: Any, rate: float, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The times of the Configs that serve, as `benchmarks/results` keeps them."""
+    results = [
+        {
+            "routine": row["routine"],
+            "dtype": row["letter"],
+            "m": row["m"],
+            "n": row["n"],
+            "seconds": float(f"{row['ours']:.4g}"),
+            "cublas_seconds": float(f"{row['cublas']:.4g}"),
+            "copy_rate": round(row["bytes"] / row["ours"] / rate, 3),
+        }
+        for row in rows
+        if row.get("config") == "default"
+    ]
+    made = {"device": device.name, "date": date.today().isoformat(), "commit": commit()}
+    return {**made, "copy_bytes_per_second": round(rate), "results": results}
 
 
 def show(case: Case, row: dict[str, Any], best: dict[str, Any] | None, seconds: float, rate: float) -> None:
