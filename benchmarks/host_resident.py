@@ -30,6 +30,8 @@ from benchmarks.host_problems import (
     write,
 )
 from pyblasgpu.engine import host_traffic, order, tile_size
+from pyblasgpu.gpu import memory
+from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
 from pyblasgpu.types import DTYPES
 
@@ -97,6 +99,18 @@ def registering() -> dict[str, float]:
     }
 
 
+def allocating(nbytes: int = 8 * GIB) -> float:
+    """Seconds to take memory for tiles on the card and to give it back, as each streamed call does."""
+
+    def run() -> None:
+        address = memory.allocate(nbytes, 0, 0)
+        memory.release(address, 0)
+        memory.synchronize(0)
+
+    with current_context(0):
+        return seconds(run)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -116,6 +130,7 @@ def main() -> None:
         "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "rates": rate,
         "registering_a_gib": registering(),
+        "allocating_8_gib": allocating(),
         "threads": host_traffic.THREADS,
         "tile": tile_size.LARGEST,
     }

@@ -7,12 +7,16 @@ does not repeat. It runs the same kernels with the same results.
 from __future__ import annotations
 
 from ..arguments import Array, Flag, Number, Stream
+from ..frontend.engine_options import EngineOptions
 from ..frontend.plan import Plan, PlannedCall
 from .docstrings import documented
 from .level3 import multiply
 from .triangular import triangular
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
+
+#: A plan is of launches on one device, whatever is set around it.
+WHOLE = EngineOptions()
 
 
 @documented
@@ -66,7 +70,7 @@ def plan_gemm(
     ...     plan(a, b, out)  # doctest: +SKIP
     """
     call = PlannedCall("plan_gemm", a, b, out, stream)
-    plan: Plan = multiply(call, alpha, beta, out, trans_a, trans_b, method=method)
+    plan: Plan = multiply(call, alpha, beta, out, trans_a, trans_b, method=method, options=WHOLE)
     return plan
 
 
@@ -112,7 +116,7 @@ def plan_trmm(
     trmm : The product itself, once.
     """
     call = PlannedCall("plan_trmm", a, b, out, stream)
-    plan: Plan = triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag)
+    plan: Plan = triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag, options=WHOLE)
     return plan
 
 
@@ -158,5 +162,5 @@ def plan_trsm(
     trsm : The solution itself, once.
     """
     call = PlannedCall("plan_trsm", a, b, out, stream)
-    plan: Plan = triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag)
+    plan: Plan = triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag, options=WHOLE)
     return plan

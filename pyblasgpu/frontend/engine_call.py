@@ -66,11 +66,11 @@ def run_call(
     if options is None and (call.device is None or not call.library.host):
         return whole()
     asked = options or EngineOptions()
-    if not _goes_with(call, asked):
+    arrays = [*(array for array, _ in inputs), call.out]
+    if not _goes_with(call, asked, arrays):
         return whole()
     if call.device is not None and asked.devices and call.library.host:
         call.device = asked.devices[0]
-    arrays = [*(array for array, _ in inputs), call.out]
     if scalars[0] != 0 and _is_tiled(call, asked, arrays):
         work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
     else:
@@ -81,24 +81,39 @@ def run_call(
     return Handle(call.name, work, asked.progress if callable(asked.progress) else None)
 
 
-def _goes_with(call: Call, asked: EngineOptions) -> bool:
-    """Whether what is asked for goes with the arrays.
+def _goes_with(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
+    """Whether what is asked for goes with the arrays of the call.
 
     Raises
     ------
     ValueError
         Where the call itself asks for what does not.
     """
-    devices, name, problem = asked.devices, call.name, ""
-    if devices and call.device is None:
-        problem = f"devices {list(devices)} are asked for, and the backend is {call.backend!r}"
-    elif not call.library.host and devices and call.device not in devices:
-        problem = f"the arrays are on device {call.device}, which is none of {list(devices)}"
-    elif len(devices) > 1 and len(call.out.shape) > 2:
-        problem = f"stacks of matrices run on one device, and devices={list(devices)}"
+    problem = _problem(call, list(asked.devices), arrays)
     if problem and not asked.is_ambient:
-        raise ValueError(f"{name}: {problem}")
+        raise ValueError(f"{call.name}: {problem}")
     return not problem
+
+
+def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
+    """Why the devices do not go with the arrays; empty where they do."""
+    if not devices:
+        return ""
+    if call.device is None:
+        return f"devices {devices} are asked for, and the backend is {call.backend!r}"
+    if not call.library.host and call.device not in devices:
+        return f"the arrays are on device {call.device}, which is none of {devices}"
+    if len(devices) == 1:
+        return ""
+    if len(call.out.shape) > 2:
+        return f"stacks of matrices run on one device, and devices={devices}"
+    for array in arrays:
+        if isinstance(array, Layout) and (array.conj or 1 not in array.strides or min(array.strides) < 1):
+            lazily = ", lazily conjugated" if array.conj else ""
+            return (
+                f"an array has strides {array.strides}{lazily}; on several devices one is 1, and none below"
+            )
+    return ""
 
 
 def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
@@ -231,11 +246,4 @@ def matrix_of(
     if isinstance(array, np.ndarray):
         return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero)
     assert isinstance(array, Layout)
-    operand = array.operand()
-    strides = operand.row_stride, operand.col_stride
-    if array.conj or min(strides) < 1 or 1 not in strides:
-        raise ValueError(
-            f"{call.name}: {name} has strides {strides} or is lazily conjugated; on several devices one "
-            "stride is 1 and both are positive"
-        )
-    return matrices.DeviceMatrix(name, grid, operand)
+    return matrices.DeviceMatrix(name, grid, array.operand())

@@ -71,20 +71,18 @@ class Block:
 
 def copy_up(target: Block, source: Block, stream: int) -> None:
     """Copy from page-locked memory of the host to a device."""
-    if target.is_whole and source.is_whole:
-        nbytes = source.width * source.lines
-        copied = load().cuMemcpyHtoDAsync(target.address, source.address, nbytes, stream)
-        check(copied, "cuMemcpyHtoDAsync")
-    else:
-        _copy_lines(target, source, stream)
+    _copy_whole_or_lines("cuMemcpyHtoDAsync", target, source, stream)
 
 
 def copy_down(target: Block, source: Block, stream: int) -> None:
     """Copy from a device to page-locked memory of the host."""
+    _copy_whole_or_lines("cuMemcpyDtoHAsync", target, source, stream)
+
+
+def _copy_whole_or_lines(function: str, target: Block, source: Block, stream: int) -> None:
     if target.is_whole and source.is_whole:
         nbytes = source.width * source.lines
-        copied = load().cuMemcpyDtoHAsync(target.address, source.address, nbytes, stream)
-        check(copied, "cuMemcpyDtoHAsync")
+        check(getattr(load(), function)(target.address, source.address, nbytes, stream), function)
     else:
         _copy_lines(target, source, stream)
 

@@ -15,6 +15,7 @@ from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import Stream, run_tasks
+from pyblasgpu.frontend.call import Call
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
@@ -92,5 +93,24 @@ def test_what_is_refused(cupy_on):
     with pytest.raises(ValueError, match="the arrays are on device 1, which is none of"):
         pyblasgpu.gemm(a, a, out=put(np.ones((24, 24))), devices=[0, 2])
     apart = put(np.ones((48, 48)))[::2, ::2]
-    with pytest.raises(ValueError, match="a has strides"):
+    with pytest.raises(ValueError, match="an array has strides"):
         pyblasgpu.gemm(apart, a, out=put(np.ones((24, 24))), devices=[0, 1])
+
+
+def test_what_is_set_around_calls_serves_where_it_can(cupy_on, monkeypatch):
+    """Arrays with other strides run as without, and so do plans."""
+    driver, put = cupy_on
+    whole = []
+    monkeypatch.setattr(Call, "run", lambda call, *given: whole.append(call.name))
+    a, out = put(np.ones((24, 24))), put(np.ones((24, 24)))
+    with pyblasgpu.use_devices([0, 1]):
+        pyblasgpu.gemm(a, a, out=out)
+        assert not whole and driver.copied[1, 0]
+        pyblasgpu.gemm(put(np.ones((48, 48)))[::2, ::2], a, out=out)
+        stack = [put(np.ones((48, 24))).reshape((2, 24, 24)) for _ in range(2)]
+        pyblasgpu.gemm(stack[0], a, out=stack[1])
+        assert whole == ["gemm"] * 2
+    with pyblasgpu.use_devices([0, 2]):
+        pyblasgpu.gemm(a, a, out=out)
+    assert whole == ["gemm"] * 3
+    np.testing.assert_array_equal(out.host, np.full((24, 24), 24))
