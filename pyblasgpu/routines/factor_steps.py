@@ -9,11 +9,11 @@ from ..dispatch.choose import select
 from ..gpu.device import current
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
-from ..types import Diag, Region, Uplo
+from ..types import DTYPES, Diag, Dtype, Region, Uplo
 from .copies import emit_copy, emit_copy_to_workspace, emit_scale
 from .launch_list import ALPHA, LaunchList
 
-__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "leaf_config", "with_alpha"]
+__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "leaf_config", "real_dtype", "with_alpha"]
 
 
 def leaf_config(launches: LaunchList, stem: str, n: int) -> Any:
@@ -21,6 +21,11 @@ def leaf_config(launches: LaunchList, stem: str, n: int) -> Any:
     device = current(launches.device)
     config = select(stem, launches.dtype, "", (n,), device).config
     return config.fitting(device.shared_per_block)
+
+
+def real_dtype(dtype: Dtype) -> Dtype:
+    """The dtype of an element's parts, for kernels that move or look at reals."""
+    return DTYPES["s" if dtype.real_size == 4 else "d"]
 
 
 def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:

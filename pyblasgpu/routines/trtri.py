@@ -18,7 +18,7 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
-from .factor_steps import emit_readable, leaf_config, with_alpha
+from .factor_steps import emit_readable, leaf_config, real_dtype, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
@@ -121,10 +121,11 @@ def _emit_by_gemm(launches: LaunchList, a: Operand, x21: Operand, diag: Diag) ->
 
 def emit_zero_diagonal(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:
     """Emit that info becomes the number, from 1, of the first zero on the diagonal, or 0."""
-    config = select(zero_diagonal.STEM, launches.dtype, "", (a.rows,), current(launches.device)).config
-    rows = 0 if diag is Diag.UNIT else a.rows
+    real = real_dtype(launches.dtype)
+    config = select(zero_diagonal.STEM, real, "", (a.rows,), current(launches.device)).config
+    rows, parts = 0 if diag is Diag.UNIT else a.rows, a.dtype.reals_per_element
 
     def integers(info: Operand, a: Operand) -> tuple[int, ...]:
-        return rows, a.row_stride + a.col_stride, info.batch_stride, a.batch_stride
+        return rows, parts, a.row_stride + a.col_stride, info.batch_stride, a.batch_stride
 
     launches.emit(zero_diagonal.source(config), 1, (info, a), integers, ())

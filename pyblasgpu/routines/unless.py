@@ -11,6 +11,7 @@ from ..operands import Operand
 from ..types import Trans, Uplo
 from . import getrs, laswp, potrs
 from .copies import emit_copy_to_workspace
+from .factor_steps import real_dtype
 from .launch_list import LaunchList, cached_launch_list
 
 __all__ = ["getrs_launch_list", "potrs_launch_list"]
@@ -43,7 +44,7 @@ def _emit_potrs(launches: LaunchList, info: Operand, c: Operand, b: Operand, upl
 
 
 def _emit_restore(launches: LaunchList, info: Operand, before: Operand, b: Operand) -> None:
-    config = FIXED[restore.STEM].fixed_config("s" if b.dtype.real_size == 4 else "d")
+    config = FIXED[restore.STEM].fixed_config(real_dtype(b.dtype).letter)
 
     def integers(info: Operand, before: Operand, b: Operand) -> tuple[int, ...]:
         strides = before.row_stride, before.col_stride, b.row_stride, b.col_stride

@@ -19,6 +19,8 @@ STEMS = ("potrf_leaf", "trtri_leaf", "lauum_leaf", "zero_diagonal")
 @pytest.mark.parametrize("letter", DTYPES)
 def test_leaves_keep_everything_in_registers(letter, stem, cc):
     family = FIXED[stem]
+    if letter not in family.dtypes:
+        pytest.skip("complex elements are reals to it")
     source = family.source(family.fixed_config(letter))
     report = compile_here(source, cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)

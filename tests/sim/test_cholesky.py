@@ -38,7 +38,7 @@ def small_leaves(letter: str):
         "potrf_panel": PotrfPanel(letter, 16, 32, 8, 8),
         "trtri_leaf": TrtriLeaf(letter, 16, 32),
         "lauum_leaf": LauumLeaf(letter, 16, 32),
-        "zero_diagonal": ZeroDiagonal(letter, 32),
+        "zero_diagonal": ZeroDiagonal("s" if letter in "sc" else "d", 32),
     }
     with ExitStack() as stack:
         stack.enter_context(small_kernels(letter))

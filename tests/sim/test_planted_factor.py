@@ -81,10 +81,10 @@ DEFECTS = [
     ("factor.trtri_leaf", "            if is_singular:\n                return", "", SINGULAR),
     ("factor.trtri_leaf", "tells == 0 and load_acquire(info, 0) != 0", "tells > 9", KNOWN),
     ("factor.trtri_leaf", "int32(t + 1) if", "int32(t) if", SINGULAR),
-    ("factor.zero_diagonal", "zero and i < first", "zero", zeros(zeros=(1, 33, 40))),
+    ("factor.zero_diagonal", " and i < first", "", zeros(zeros=(1, 33, 40))),
     ("factor.zero_diagonal", "min(first, found[other])", "first", zeros()),
     ("factor.zero_diagonal", "first + 1", "first", zeros()),
-    ("factor.zero_diagonal", "zero & (value[PARTS - 1] == real(0))", "zero", zeros(letter="z")),
+    ("factor.zero_diagonal", " and value[1] == real(0)", "", zeros(letter="z")),
     # rows below, and who waits for whom
     ("factor.potrf_panel", "if not is_last:\n            tell(flags, t)", "if not is_last and t > 99:\n            tell(flags, t)", panel()),
     ("factor.potrf_panel", "            wait(flags, t)\n", "", panel()),
@@ -122,7 +122,7 @@ DEFECTS = [
     ("factor.lauum_leaf", "row * (LEAD + 1) * PARTS)", "row * LEAD * PARTS)", lauum()),
     ("factor.lauum_leaf", "* stride_a * PARTS", "* 0", lauum(batch=2)),
     ("factor.trtri_leaf", "batch * stride_a * PARTS", "0", trtri(batch=2)),
-    ("factor.zero_diagonal", "int64(i) * step * PARTS", "int64(i) * step", zeros(letter="z")),
+    ("factor.zero_diagonal", "int64(i) * step * parts", "int64(i) * step", zeros(letter="z")),
 ]  # fmt: skip
 
 

@@ -123,8 +123,15 @@ def first_zero(letter="d", zeros=(40, 70), n=90, kernels=zero_diagonal) -> None:
     a[:, range(n), range(n)] = 1j if letter in "cz" else 2
     a[1, list(zeros), list(zeros)] = 0
     info, steps = unknown(2, DTYPES[letter]), strides(a)
-    integers = n, steps[1] + steps[2], 1, steps[0]
-    run(kernels.source(kernels.ZeroDiagonal(letter, 32)), 1, (info, a), integers, (), 2)
+    integers = n, DTYPES[letter].reals_per_element, steps[1] + steps[2], 1, steps[0]
+    run(
+        kernels.source(kernels.ZeroDiagonal("s" if letter in "sc" else "d", 32)),
+        1,
+        (info, a),
+        integers,
+        (),
+        2,
+    )
     assert numbers(info) == [0, min(zeros) + 1]
 
 

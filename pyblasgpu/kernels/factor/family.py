@@ -18,7 +18,7 @@ FAMILIES = (
     Family("potrf_panel", ".factor.potrf_panel", "PotrfPanel", "potrf", needs=(8, 0), best_defaults=_POTRF),
     Family("trtri_leaf", ".factor.trtri_leaf", "TrtriLeaf", "trtri", needs=(8, 0), best_defaults=_TRTRI),
     Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
-    Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),
+    Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri", dtypes=("s", "d")),
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_PANEL),
     Family("getrf_column", ".factor.getrf_column", "GetrfColumn", "getrf", needs=(8, 0)),
     Family("getrf_small", ".factor.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),

@@ -5,7 +5,6 @@ L is in shared memory, and so is the product; a thread has a tile of four by fou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from ...gpu.compile import KernelSource
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 
-__all__ = ["STEM", "LauumLeaf", "plain_sources", "source"]
+__all__ = ["STEM", "LauumLeaf", "source"]
 
 STEM = "lauum_leaf"
 PARAMETERS = "pp i qqq".replace(" ", "")
@@ -29,7 +28,7 @@ class LauumLeaf(TriangleInShared):
     DIM: int = 128
 
     STEM: ClassVar[str] = STEM
-    ORDERS: ClassVar[tuple[int, ...]] = (32, 64)
+    ORDERS: ClassVar[tuple[int, ...]] = ()  # triangles that are smaller fill a part of it
 
     @property
     def shared_elements(self) -> int:
@@ -53,12 +52,6 @@ def source(config: LauumLeaf) -> KernelSource:
         of the product's diagonal are zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: LauumLeaf) -> Iterator[KernelSource]:
-    """The kernels of all orders."""
-    orders = {config.serving(order) for order in config.ORDERS if order <= config.ORDER}
-    return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
 
 
 def _tile_product(config: LauumLeaf):

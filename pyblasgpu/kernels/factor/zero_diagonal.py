@@ -1,4 +1,7 @@
-"""``zero_diagonal``: the first zero on the diagonal of a matrix, a block a matrix."""
+"""``zero_diagonal``: the first zero on the diagonal of a matrix, a block a matrix.
+
+A complex element is two reals to the same kernel.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 
-__all__ = ["STEM", "ZeroDiagonal", "plain_sources", "source"]
+__all__ = ["STEM", "ZeroDiagonal", "source"]
 
 STEM = "zero_diagonal"
-PARAMETERS = "pp i qqq".replace(" ", "")
+PARAMETERS = "pp ii qqq".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class ZeroDiagonal:
     Attributes
     ----------
     dtype : str
-        's', 'd', 'c' or 'z'.
+        's' or 'd', of the reals that are looked at.
     DIM : int
         Threads of a block.
     """
@@ -67,42 +70,29 @@ def source(config: ZeroDiagonal) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to info and A; int32 n; int64 stride along the diagonal, batch strides of
-        info and A (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its
-        element: 0, or the number, from 1, of the first zero.
+        Its parameters are pointers to info and A; int32 n, reals of an element; int64 stride along the
+        diagonal, batch strides of info and A (elements). Grid: x one block, z the batch. An info is an int32
+        in the first bytes of its element: 0, or the number, from 1, of the first zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def plain_sources(config: ZeroDiagonal):
-    """The only kernel."""
-    return iter([source(config)])
-
-
 def _build(config: ZeroDiagonal):
-    facts, THREADS = config.dtype_facts, config.threads
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    grid_dependency_wait, store_relaxed, read = (
-        ptx.grid_dependency_wait,
-        ptx.store_relaxed,
-        ptx.load_global(PARTS, False),
-    )
-    NONE = 2**31 - 1
+    real, THREADS, NONE = ptx.REALS[config.dtype_facts.real], config.threads, 2**31 - 1
+    int32, int64, offset, read = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_global(1, False)
+    grid_dependency_wait, store_relaxed = ptx.grid_dependency_wait, ptx.store_relaxed
 
-    def zero_diagonal(info, a, n, step, stride_info, stride_a):
+    def zero_diagonal(info, a, n, parts, step, stride_info, stride_a):
         # (1) the first zero that each thread meets
         t, batch = int32(cuda.threadIdx.x), int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
-        found, value = cuda.shared.array(0, int32), cuda.local.array(PARTS, real)
+        a, info = offset(a, batch * stride_a * parts), offset(info, batch * stride_info * parts)
+        found, value = cuda.shared.array(0, int32), cuda.local.array(2, real)
         first = int32(NONE)
         grid_dependency_wait()
         for i in range(t, n, THREADS):
-            read(value, 0, a, int64(i) * step * PARTS, True)
-            zero = value[0] == real(0)
-            if PARTS == 2:
-                zero = zero & (value[PARTS - 1] == real(0))
-            if zero and i < first:
+            read(value, 0, a, int64(i) * step * parts, True)
+            read(value, 1, a, int64(i) * step * parts + (parts - 1), True)
+            if value[0] == real(0) and value[1] == real(0) and i < first:
                 first = int32(i)
 
         # (2) the first of all
