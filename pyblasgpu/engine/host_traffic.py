@@ -6,7 +6,7 @@ Threads copy between the caller's pages, mapped files among them, and the buffer
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..gpu.transfers import Block, copy_down, copy_up
 from ..tasks.task_list import Tile
 from .cards import Card
 from .matrices import HostMatrix, TileLayout
+from .workers import Workers
 
 __all__ = ["THREADS", "HostTraffic", "Staged"]
 
@@ -43,14 +44,14 @@ class HostTraffic:
 
     def __init__(self, up: PinnedPool | None = None, down: PinnedPool | None = None):
         self._up, self._down = up or shared_pool("up"), down or shared_pool("down")
-        self._readers = ThreadPoolExecutor(THREADS, "pyblasgpu-up")
-        self._writers = ThreadPoolExecutor(THREADS, "pyblasgpu-down")
+        self._readers = Workers(THREADS, "pyblasgpu-up")
+        self._writers = Workers(THREADS, "pyblasgpu-down")
         self.home_jobs: dict[Tile, Any] = {}
 
     def close(self) -> None:
         """Wait for all copies of threads, and end these."""
-        self._readers.shutdown(wait=True)
-        self._writers.shutdown(wait=True)
+        self._readers.close()
+        self._writers.close()
 
     def join(self, tile: Tile) -> None:
         """Wait until the newest version of a tile is in host memory; an error on its way is raised."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,3 +210,36 @@ def test_many_threads_on_two_cards(fake_cards, small_tiles):
     for thread in threads:
         thread.join(60)
     assert right == [True] * 16 and not any(driver.taken.values())
+
+
+PROGRAM = """
+import sys, threading
+sys.path[:0] = {paths}
+import numpy as np
+import fake_cards_install
+import pyblasgpu
+from pyblasgpu.engine import tile_size
+from pyblasgpu.testing.fake_cards import FakeDriver
+
+class Patch:
+    setattr = staticmethod(setattr)
+
+fake_cards_install.install(Patch, FakeDriver(devices=2))
+for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
+    setattr(tile_size, name, 8)
+main = threading.main_thread()
+
+def progress(done, total):
+    main.join(0.02)  # the process ends meanwhile
+    if done == total:
+        print(done, total, main.is_alive())
+
+pyblasgpu.gemm(np.ones((40, 40)), np.ones((40, 40)), devices=[0, 1], blocking=False, progress=progress)
+"""
+
+
+def test_a_process_that_ends_waits_for_its_calls():
+    paths = [str(Path(__file__).parents[number]) for number in (1, 2)]
+    run = [sys.executable, "-c", PROGRAM.format(paths=paths)]
+    ended = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120)
+    assert ended.stdout.split() == ["125", "125", "False"] and not ended.stderr
