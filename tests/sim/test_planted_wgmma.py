@@ -84,10 +84,14 @@ DEFECTS = [
     # tiles, edges, scalars
     (PRODUCT, "(row < rows) & (col < cols)", "row < rows", multiplied()),
     (PRODUCT, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
-    (PRODUCT, "if beta != real(0):", "if True:", multiplied(k=64)),
-    (PRODUCT, "value += beta * old[0]", "pass", multiplied(beta=2.0, k=64)),
+    (PRODUCT, "elif beta != real(0):", "elif True:", multiplied(m=80, n=24, k=64)),
+    (PRODUCT, "value += beta * c[at]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    (PRODUCT, "ok & (beta != real(0))", "ok", multiplied(k=64)),
+    (PRODUCT, "beta * old[0]", "old[0]", multiplied(beta=2.0, k=64)),
+    (PRODUCT, "(rows <= 8) |", "(rows <= 0) |", multiplied(m=69, n=16, k=64)),
+    (PRODUCT, "(cols <= LAST_COL) |", "(cols <= 0) |", multiplied(m=64, n=23, k=64)),
     # triangles of C
     (PRODUCT, " & in_region(row, col, shift, options)", "", TRIANGLE),
     (PRODUCT, "if options & TRIANGLE:", "if False:", TRIANGLE),
