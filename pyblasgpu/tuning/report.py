@@ -175,7 +175,7 @@ def _form(layout: str) -> str:
     """'tn' is AᵀB; a family that does not tell layouts apart has no form."""
     if not set(layout) <= set(_MARKS):
         return ""
-    return "".join(name + _MARKS[letter] for name, letter in zip("AB", layout, strict=True))
+    return "".join(name + _MARKS[letter] for name, letter in zip("AB", layout, strict=False))
 
 
 def _markdown(records: Sequence[Record]) -> str:

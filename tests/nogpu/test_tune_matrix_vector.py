@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import numpy as np
 import pytest
 from fake_device import elements
+from rich.console import Console
 from tuner_stage import H200, Stage, flip_one, on, planned, read_back, tune
 
 from pyblasgpu.database import FAMILIES, MATRIX_VECTOR_POINTS, size_class, sizes_of
 from pyblasgpu.dispatch import choose, matrix_vector
 from pyblasgpu.dispatch.matrix_vector import by_shape
 from pyblasgpu.kernels.level2.gemv import Gemv
-from pyblasgpu.tuning import measure, portfolio
+from pyblasgpu.tuning import measure, portfolio, report
 from pyblasgpu.types import DTYPES
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -109,3 +112,14 @@ def test_the_kernels_that_files_name_serve_every_shape(monkeypatch):
     found = matrix_vector.serving("gemv", "d", "n", H200)
     assert {config.kernel for config in found} == {filed.kernel} and filed in found
     assert by_shape("gemv", "d", "n", (9000, 40), H200) in found
+
+
+def test_a_run_is_reported(stage, tmp_path):
+    """The table of winners, with the form of the product, and curves of whole routines."""
+    made, found = tune(on(stage), ("gemv", "ger"), layouts=("n", "t"), curves=True)
+    text = StringIO()
+    report.show(made.log.records, Console(file=text, width=200))
+    assert "SGEMV" in text.getvalue() and "Aᵀ" in text.getvalue() and "SGER" in text.getvalue()
+    assert len(report.rows(made.log.records)) == len(found.entries)
+    for path in report.write(made.log.records, tmp_path):
+        assert path.stat().st_size
