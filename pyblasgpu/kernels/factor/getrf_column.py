@@ -9,14 +9,12 @@ its candidate for the next column. What one launch reads of the others' lies apa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
 from ..common.substitution import divider
+from .block_config import BlockConfig
 from .panel_rows import sizer
 
 __all__ = ["STEM", "GetrfColumn", "source"]
@@ -27,37 +25,10 @@ WARP = 32
 
 
 @dataclass(frozen=True)
-class GetrfColumn:
-    """Config of one `getrf_column` kernel.
-
-    Attributes
-    ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
-    """
-
-    dtype: str
-    DIM: int = 256
+class GetrfColumn(BlockConfig):
+    """Config of one `getrf_column` kernel; its attributes are those of `BlockConfig`."""
 
     STEM: ClassVar[str] = STEM
-
-    def __post_init__(self) -> None:
-        require(self.DIM % WARP == 0 and WARP <= self.DIM <= 1024, "threads",
-                "DIM % 32 == 0 and 32 <= DIM <= 1024", DIM=self.DIM)  # fmt: skip
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def registers(self) -> int:

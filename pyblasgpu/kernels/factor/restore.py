@@ -6,13 +6,11 @@ Blocks of matrices whose info is 0 do nothing. A complex element is moved as two
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
+from .block_config import BlockConfig
 
 __all__ = ["STEM", "Restore", "source"]
 
@@ -22,37 +20,10 @@ BLOCKS = 128  # of a matrix, at most
 
 
 @dataclass(frozen=True)
-class Restore:
-    """Config of one `restore` kernel.
-
-    Attributes
-    ----------
-    dtype : str
-        's' or 'd', of the reals that are moved.
-    DIM : int
-        Threads of a block.
-    """
-
-    dtype: str
-    DIM: int = 256
+class Restore(BlockConfig):
+    """Config of one `restore` kernel, for reals; its attributes are those of `BlockConfig`."""
 
     STEM: ClassVar[str] = STEM
-
-    def __post_init__(self) -> None:
-        require(self.DIM % 32 == 0 and 32 <= self.DIM <= 1024, "threads",
-                "DIM % 32 == 0 and 32 <= DIM <= 1024", DIM=self.DIM)  # fmt: skip
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def registers(self) -> int:

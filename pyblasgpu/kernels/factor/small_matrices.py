@@ -7,12 +7,10 @@ neighbours in memory are read and written by neighbouring lanes, in any order of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from ...errors import require
 from ...gpu.backend import device_function, ptx
-from ...types import DTYPES, Dtype
+from .block_config import BlockConfig
 
 __all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
 
@@ -21,42 +19,13 @@ GROUPS = (8, 16, 32)  # lanes of a matrix
 
 
 @dataclass(frozen=True)
-class SmallMatrices:
-    """Config of a kernel of small matrices.
+class SmallMatrices(BlockConfig):
+    """Config of a kernel of small matrices; its attributes are those of `BlockConfig`."""
 
-    Attributes
-    ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
-    """
-
-    dtype: str
     DIM: int = 64
 
     #: Elements from row to row in shared memory: odd, against bank conflicts.
     LEAD: ClassVar[int] = ORDER + 1
-
-    def __post_init__(self) -> None:
-        require(
-            self.DIM % 32 == 0 and 32 <= self.DIM <= 256,
-            "whole_warps",
-            "DIM % 32 == 0 and 32 <= DIM <= 256",
-            DIM=self.DIM,
-        )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @staticmethod
     def lanes(rows: int) -> int:

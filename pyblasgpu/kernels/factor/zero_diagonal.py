@@ -6,13 +6,11 @@ A complex element is two reals to the same kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
+from .block_config import BlockConfig
 
 __all__ = ["STEM", "ZeroDiagonal", "source"]
 
@@ -21,37 +19,12 @@ PARAMETERS = "pp ii qqq".replace(" ", "")
 
 
 @dataclass(frozen=True)
-class ZeroDiagonal:
-    """Config of one `zero_diagonal` kernel.
+class ZeroDiagonal(BlockConfig):
+    """Config of one `zero_diagonal` kernel, for reals; its attributes are those of `BlockConfig`."""
 
-    Attributes
-    ----------
-    dtype : str
-        's' or 'd', of the reals that are looked at.
-    DIM : int
-        Threads of a block.
-    """
-
-    dtype: str
     DIM: int = 1024
 
     STEM: ClassVar[str] = STEM
-
-    def __post_init__(self) -> None:
-        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def shared_bytes(self) -> int:
