@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -206,3 +208,20 @@ def test_host_arrays(dtype, shape):
         (linalg.slogdet(spd)[1], np.linalg.slogdet(spd)[1]),
     ]:
         np.testing.assert_allclose(found, expected, tolerance, tolerance * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("structure", ["gen", "pos"])
+def test_ill_conditioned_matrices_are_told(monkeypatch, structure):
+    """Of host arrays, whose factors are asked on the device; of device arrays when asked."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((200, 200)))
+    for smallest, warns in ((1e-5, False), (3e-17, True)):
+        a = (q * np.geomspace(1, smallest, 200)) @ q.T
+        a = (a + a.T) / 2 + (structure == "pos") * 1e-11 * np.eye(200)
+        for given, options in ((a, {}), (cupy.asarray(a), {"check_finite": True})):
+            b = cupy.ones(200) if options else np.ones(200)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                linalg.solve(given, b, assume_a=structure, **options)
+            told = [each for each in caught if "ill-conditioned" in str(each.message)]
+            assert bool(told) == (warns and structure == "gen")
