@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from ..tasks.task_list import Task, TaskList, Tile
 
-__all__ = ["BLOCK", "by_blocks"]
+__all__ = ["BLOCK", "PRODUCTS", "by_blocks"]
 
 #: Rows and columns of a block, in tiles of each card.
 BLOCK = 3
 #: Routines whose output tiles do not depend on one another.
-_PRODUCTS = ("gemm", "syrk", "herk", "symm", "hemm")
+PRODUCTS = ("gemm", "syrk", "herk", "symm", "hemm")
 
 
 def by_blocks(tasks: TaskList, cards: tuple[int, int] = (1, 1)) -> TaskList:
@@ -27,7 +27,7 @@ def by_blocks(tasks: TaskList, cards: tuple[int, int] = (1, 1)) -> TaskList:
     `cards` are the rows and columns of cards to which tiles are dealt in turn. The tasks of a tile stay in
     their order, so that its bits do.
     """
-    if tasks.routine not in _PRODUCTS:
+    if tasks.routine not in PRODUCTS:
         return tasks
     rows, cols = (BLOCK * count for count in cards)
     steps: dict[Tile, list[Task]] = defaultdict(list)

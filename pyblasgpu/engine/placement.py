@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isqrt
 from typing import Any
 
+from ..tasks import flops
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
+from .order import PRODUCTS
 
 __all__ = ["card_grid", "deal", "importers", "owners_of"]
 
@@ -35,9 +37,21 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
         dealt = deal(grid.cols if by_cols else grid.rows, weights)
         return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]
     rows, cols = card_grid(len(weights))
-    by_row = deal(grid.rows, [sum(weights[r * cols : (r + 1) * cols]) for r in range(rows)])
-    by_col = deal(grid.cols, [sum(weights[c::cols]) for c in range(cols)])
+    row_work, col_work = _work(tasks) if tasks.routine in PRODUCTS else (grid.rows, grid.cols)
+    by_row = deal(row_work, [sum(weights[r * cols : (r + 1) * cols]) for r in range(rows)])
+    by_col = deal(col_work, [sum(weights[c::cols]) for c in range(cols)])
     return [by_row[_target(task).row] * cols + by_col[_target(task).col] for task in tasks.tasks]
+
+
+def _work(tasks: TaskList) -> tuple[list[float], list[float]]:
+    """The work in each row and in each column of output tiles: of a triangle they differ."""
+    grid = tasks.grids[_output(tasks.tasks[0])]
+    rows, cols = [0.0] * len(grid.rows), [0.0] * len(grid.cols)
+    for task in tasks.tasks:
+        target, work = _target(task), flops(tasks, task)
+        rows[target.row] += work
+        cols[target.col] += work
+    return rows, cols
 
 
 def importers(
@@ -78,9 +92,10 @@ def card_grid(count: int) -> tuple[int, int]:
     return rows, count // rows
 
 
-def deal(extents: Sequence[int], weights: Sequence[float]) -> list[int]:
+def deal(extents: Sequence[float], weights: Sequence[float]) -> list[int]:
     """Deal blocks in turn, so that at each moment everyone has had what `weights` say."""
-    dealt, had = [], [0.0] * len(weights)
+    dealt: list[int] = []
+    had = [0.0] * len(weights)
     for extent in extents:
         index = min(range(len(weights)), key=lambda each: ((had[each] + extent) / weights[each], each))
         had[index] += extent

@@ -16,10 +16,10 @@ UNIT = 64
 #: Tiles that a card should hold: those of a task, some ahead, some on their way home.
 HELD = 24
 #: Tiles along the dimension that is dealt, for each card.
-EACH = 4
+EACH = 2
 
 
-def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int) -> int:
+def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int, is_factor: bool = False) -> int:
     """Rows and columns of the tiles of a call.
 
     Parameters
@@ -31,13 +31,16 @@ def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int) ->
     limit : int
         Bytes that tiles may take on a card.
     cards : int
+    is_factor : bool
+        Whether tiles depend on one another as those of a factor do: then twice as many are wanted.
     """
+    more = 2 if is_factor else 1
     order = WANTED
-    while order < LARGEST and order * 2 * PARTS <= max(extents):
+    while order < LARGEST and order * 2 * PARTS * more <= max(extents):
         order *= 2
     while order > SMALLEST and order * order * itemsize * HELD > limit:
         order //= 2
-    while cards > 1 and order > SMALLEST and max(extents) < order * EACH * cards:
+    while cards > 1 and order > SMALLEST and max(extents) < order * EACH * cards * more:
         order //= 2
     # as large as the matrix, rather than a sliver beside a tile
     return min(order, max(-(-max(extents) // UNIT) * UNIT, UNIT))

@@ -191,7 +191,9 @@ def run_by_tiles(
     assert call.device is not None
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
-    order = engine_module("tile_size").tile_order(tiled.extents, call.dtype.itemsize, limit, len(devices))
+    order = engine_module("tile_size").tile_order(
+        tiled.extents, call.dtype.itemsize, limit, len(devices), is_factor=tiled.routine == "potrf"
+    )
     tasks = engine_module("order").by_blocks(
         task_list(tiled, order, scalars), placement.card_grid(len(devices))
     )

@@ -12,7 +12,7 @@ from pyblasgpu.engine.order import by_blocks
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_order
-from pyblasgpu.tasks import cut, dependencies, gemm, potrf, syrk, trsm
+from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trsm
 from pyblasgpu.types import DTYPES, Side, Uplo
 
 GIB = 1 << 30
@@ -49,6 +49,11 @@ def test_tiles_are_dealt_evenly_in_two_dimensions(count):
     for tasks in (gemm(n, n, n), syrk(n, n, Uplo.LOWER), potrf(n * 2, Uplo.LOWER)):
         owners = owners_of(tasks, [1] * count)
         assert max(Counter(owners).values()) <= 1.35 * len(owners) / count
+    lower = syrk(n, n, Uplo.LOWER)
+    work = Counter()
+    for task, owner in zip(lower.tasks, owners_of(lower, [1] * count), strict=True):
+        work[owner] += flops(lower, task)
+    assert max(work.values()) <= 1.16 * sum(work.values()) / count
     tasks = gemm(n, n, n)
     needs = uses_by_card(tasks.tasks, owners_of(tasks, [1] * count))
     rows, cols = card_grid(count)
@@ -60,8 +65,13 @@ def test_the_size_of_tiles():
     assert sizes == {100: 128, 1000: 1024, 4096: 1024, 8192: 2048, 16384: 4096, 40000: 4096}
     # with little memory, or many cards, smaller
     assert tile_order((40000,) * 3, 8, 1 << 28, 1) == 1024
-    assert tile_order((16384,) * 3, 8, 64 * GIB, 2) == 2048
-    assert tile_order((16384,) * 3, 8, 64 * GIB, 8) == 512
+    assert tile_order((16384,) * 3, 8, 64 * GIB, 2) == 4096
+    assert tile_order((16384,) * 3, 8, 64 * GIB, 8) == 1024
+    assert [tile_order((16384,), 8, 64 * GIB, cards, is_factor=True) for cards in (1, 2, 8)] == [
+        2048,
+        2048,
+        512,
+    ]
     assert tile_order((16384,) * 3, 16, 1 << 20, 1) == 256
 
 
