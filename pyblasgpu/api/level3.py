@@ -87,7 +87,7 @@ def gemm(
 
     With ``method='tensor'`` each float32 is split into two FP16 numbers, scaled by powers of two for each row
     of `a`, each column of `b` and each 64 of the inner extent. The device itself finds the tiles of the
-    result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-30 of its
+    result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-28 of its
     neighbours, and computes them by FMAs. Nothing waits for that. The bound rests on what is known of the
     tensor cores' sums, that they keep 24 bits of the largest addend. It takes a workspace as large as `a`
     and `b`.
