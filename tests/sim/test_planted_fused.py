@@ -49,7 +49,7 @@ DEFECTS = [
     ("gemm.trsm_fused", "int32(count + done))", "int32(count + done + 1))", trsm_fused(order=90)),
     ("gemm.trsm_fused", "if level < levels - 1 else 0", "if level < levels else 0", trsm_fused()),
     ("gemm.trsm_fused", "(stripes - 1) * BLK_K, order", "stripes * BLK_K, order", trsm_fused(triangle=Triangle.UPPER_LEFT)),
-    ("gemm.trsm_fused", "step_c if down else -step_c", "step_c", trsm_fused(triangle=Triangle.UPPER_LEFT)),
+    ("gemm.trsm_fused", "next_c(ldc) * PARTS * int64(sign)", "next_c(ldc) * PARTS", trsm_fused(triangle=Triangle.UPPER_LEFT)),
     ("gemm.trsm_fused", "base + BLK_K if down else base - BLK_K", "base + BLK_K", trsm_fused(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.trsm_fused", "(own - 1) * BLK_K)", "0)", trsm_fused(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.trsm_fused", "if done < own - 1:", "if done < own - 2:", trsm_fused()),

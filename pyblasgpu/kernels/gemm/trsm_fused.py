@@ -46,6 +46,8 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
 
+    ``steps(down, ldt, ldc)``: from a stripe to the next, in reals of T and of C, and along the depth.
+
     The first two return what is `ahead` of the loads: pointers into T and C; the leading stride of the
     former; depth from there to the end of T; stripes that were passed, of the `count` of the tile.
     """
@@ -53,7 +55,7 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
-    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    int32, int64, offset, opaque = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.opaque
 
     @device_function
     def begin(tri, c, first, other, at, order, ldt, ldc):
@@ -64,13 +66,16 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     @device_function
     def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
-        down, _, _, _, _ = tile
-        _, _, _, ldc = given
-        step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
-        pt, pc = offset(pt, step_t if down else -step_t), offset(pc, step_c if down else -step_c)
-        return pt, pc, lead, int32(depth - BLK_K if down else depth + BLK_K), int32(passed + 1)
+        (step_t, step_c, step), _, _, _, _ = tile
+        return offset(pt, step_t), offset(pc, step_c), lead, int32(depth - step), int32(passed + 1)
 
-    return begin, advance, operands_of(triangle)
+    @device_function
+    def steps(down, ldt, ldc):
+        # a factor is made once; a choice between two steps would be made anew in the loop
+        sign = opaque(int32(1 if down else -1))
+        return next_t(ldt) * PARTS * int64(sign), next_c(ldc) * PARTS * int64(sign), int32(BLK_K * sign)
+
+    return begin, advance, steps, operands_of(triangle)
 
 
 def _placer(config: GemmConfig, free: int):
@@ -155,7 +160,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
-    begin, advance, operands = _pointers(config, triangle)
+    begin, advance, steps, operands = _pointers(config, triangle)
     loop = mainloop(config, product, operands_of_tile(operands), advance)
     start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
@@ -193,7 +198,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         ahead = begin(tri, c, first, other, 0 if down else (stripes - 1) * BLK_K, order, ldt, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         flag, board, vectors = int32(strip * FLAG), offset(shared, BOARD), is_aligned(tri, c, ldt, ldc)
-        given, tile = (tri, c, ldt, ldc), (down, own, int32(count + own), rows, cols)
+        given, tile = (tri, c, ldt, ldc), (steps(down, ldt, ldc), own, int32(count + own), rows, cols)
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(1, real)
@@ -238,7 +243,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
                 run, empty = int32(1), int32(empty + 1)
             elif ahead[4] < count:
                 run = int32(ready - ahead[4])
-            here = down, own, int32(0 if drains else count + own), rows, cols
+            here = tile[0], own, int32(0 if drains else count + own), rows, cols
             after, reading = run_mainloop(vectors, run, ahead, reading, shared, registers, given, here, t)
             if not drains:
                 ahead = after
