@@ -104,14 +104,16 @@ def test_every_kernel_that_a_call_picks_runs_there(sources, card, letter):
 
 
 @pytest.mark.parametrize("stem", FIXED)
-def test_a_fixed_config_is_checked_against_the_device(stem):
-    key = stem, DTYPES["d"], "", (100, 1)
-    assert select(*key, known("a100")).origin == "fixed"
-    if FIXED[stem].needs <= known("t4").cc:
-        assert select(*key, known("t4")).origin == "fixed"
+@pytest.mark.parametrize("card", ["h100", "a100", "t4"])
+def test_a_fixed_config_is_checked_against_the_device(card, stem):
+    family, device = FIXED[stem], known(card)
+    key = stem, DTYPES[family.dtypes[-1]], "", (100, 1), device
+    if family.needs <= device.cc and family.only in (None, device.cc):
+        assert select(*key).origin == "fixed"
     else:
-        with pytest.raises(BackendUnavailable, match=rf"{stem}: no Config can run on Tesla T4 \(sm_75\)"):
-            select(*key, known("t4"))
+        told = re.escape(f"{stem}: no Config can run on {device.name} ({device.arch})")
+        with pytest.raises(BackendUnavailable, match=told):
+            select(*key)
 
 
 # ------------------------------------------------------------------------------------------- the oldest card

@@ -18,9 +18,10 @@ from functools import partial
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ...common.options import TRIANGLE
-from ...common.region import contains, intersects
+from ...common.region import intersects
 from ...common.tile_scheduler import tile_coords
 from .config import GemmWgmma
+from .epilogue import epilogue
 from .image import BLOCKS_K, LO_SHIFT, STAGE_K
 
 __all__ = ["GemmWgmma", "plain_sources", "source"]
@@ -191,65 +192,6 @@ def _promoter(config: GemmWgmma):
     return unrolled(config.BLK_N // 8, promote)
 
 
-def _place(e):
-    """Row and column of a thread's element, from its first one."""
-    return e % 4 // 2 * 8, e // 4 * 8 + e % 2
-
-
-def _write_whole(config: GemmWgmma, reads_c: bool):
-    """``write(0, c, total, ldc, alpha, beta)``: C := alpha total + beta C of a thread's elements, which are
-    all meant, the first at `c`.
-    """
-    place = device_function(_place)
-
-    @device_function
-    def write(e, c, total, ldc, alpha, beta):
-        row, col = place(e)
-        at = col * ldc + row
-        value = alpha * total[e]
-        if reads_c:
-            value += beta * c[at]
-        c[at] = value
-
-    return unrolled(config.sums, write)
-
-
-def _write_masked(config: GemmWgmma):
-    """``write(0, c, total, old, ldc, rows, cols, shift, options, alpha, beta)``: the same of elements that
-    are `rows` and `cols` from the end and belong to the region, the first in row less column `shift`.
-    """
-    load, store, in_region = ptx.load_global(1, False), ptx.store_global, contains()
-    place, real = device_function(_place), ptx.types.float32
-
-    @device_function
-    def write(e, c, total, old, ldc, rows, cols, shift, options, alpha, beta):
-        row, col = place(e)
-        at, ok = col * ldc + row, (row < rows) & (col < cols) & in_region(row, col, shift, options)
-        load(old, 0, c, at, ok & (beta != real(0)))
-        store(c, at, alpha * total[e] + beta * old[0], ok)
-
-    return unrolled(config.sums, write)
-
-
-def _epilogue(config: GemmWgmma):
-    """``write(c, total, old, ldc, rows, cols, shift, options, alpha, beta)``: C := alpha total + beta C, as
-    `_write_masked` has it; without masks where all of a thread's elements are meant.
-    """
-    write, write_over = _write_whole(config, True), _write_whole(config, False)
-    write_masked, real, LAST_COL = _write_masked(config), ptx.types.float32, config.BLK_N - 7
-
-    @device_function
-    def write_tile(c, total, old, ldc, rows, cols, shift, options, alpha, beta):
-        if (rows <= 8) | (cols <= LAST_COL) | (options & TRIANGLE != 0):
-            write_masked(0, c, total, old, ldc, rows, cols, shift, options, alpha, beta)
-        elif beta != real(0):
-            write(0, c, total, ldc, alpha, beta)
-        else:
-            write_over(0, c, total, ldc, alpha, beta)
-
-    return write_tile
-
-
 def _consumer(config: GemmWgmma):
     """``multiply_tile(i, blocks, total, ..., t)``: all blocks of a tile, into `total`."""
     real, int32, offset = ptx.types.float32, ptx.types.int32, ptx.offset
@@ -302,7 +244,7 @@ def _build(config: GemmWgmma):
     PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
     WORDS_A, WORDS_B, opaque = BLK_M * BLK_K, BLK_N * BLK_K, ptx.opaque
     bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
-    write = _epilogue(config)
+    write = epilogue(config)
     CLUSTER, cluster_rank, cluster_sync = config.cluster, ptx.cluster_rank, ptx.cluster_sync
     align, offset, locate = ptx.align_shared(1024), ptx.offset, _locator(config)
     is_met = intersects(CLUSTER * BLK_M, BLK_N)
