@@ -90,7 +90,7 @@ def gemm(
     result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-28 of its
     neighbours, and computes them by FMAs. Nothing waits for that. The bound rests on what is known of the
     tensor cores' sums, that they keep 24 bits of the largest addend. It takes a workspace as large as `a`
-    and `b`.
+    and `b`, and is experimental.
 
     Examples
     --------
