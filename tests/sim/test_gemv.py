@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyblasgpu.gpu.backend import cuda, ptx
 from pyblasgpu.kernels.level2 import gemv
+from pyblasgpu.kernels.level2.gemv_terms import stepper, term_ranges
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
+from .simulated import device, once
 
 NAN = float("nan")
 SMALL = {"n": {"DIM_R": 4, "THR_R": 2}, "t": {"DIM_R": 16, "THR_R": 1, "THR_O": 2}}
@@ -155,3 +158,23 @@ def test_any_call(letter, form, vectors, data):
 def test_batches_have_flags_and_sums_of_their_own(form):
     check("d", form, 36, 40, slices=2, batch=3)
     check("z", form, 10, 40, gemv.AFTER, slices=1, batch=2)
+
+
+@pytest.mark.parametrize("form", "nt")
+def test_as_many_terms_as_an_int32_counts(form):
+    """The simulator refuses an int32 beyond 2^31."""
+    small = replace(config("s", form), BYTES=4)
+    (_, a), (_, x), last, sums = device([2]), device([5]), 2**31 - 1, []
+    add, ranges = stepper(small, False), term_ranges(small)
+
+    def kernel():
+        acc, held, x_held = (cuda.local.array(32, ptx.types.float32) for _ in range(3))
+        ptx.fill(32)(acc, np.float32(0))
+        add(acc, held, x_held, a, x, 0, 0, 0, 1, 1, 0, 0, last - 3, last, 1, gemv.ALL, 0, False, 1, 1)
+        sums.append(acc[0])
+
+    once(kernel)
+    assert sums == [30]
+    assert ranges(0, 32, 1, last, 2**30 + 8, gemv.ALL)[:2] == (2**30 + 8, last)
+    assert ranges(0, 32, 2, last, 2**30 + 8, gemv.ALL)[:2] == (last, last)
+    assert ranges(last - 3, 32, 0, last, 8, gemv.AFTER)[3] == last

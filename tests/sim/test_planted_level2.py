@@ -86,7 +86,7 @@ DEFECTS = [
     ("level2.gemv_terms", "return k - o if which == AFTER_ else o - k", "return o - k", AFTER),
     ("level2.gemv_terms", "begin = stop", "begin = border", AFTER),
     ("level2.gemv_terms", "end = border", "end = stop", BEFORE),
-    ("level2.gemv_terms", "first + step)", "first + step + 1)", gemv()),
+    ("level2.gemv_terms", "left - step)", "left - step - 1)", gemv()),
     ("level2.gemv_terms", "border = stop", "pass", gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, slices=2)),
     ("level2.gemv_terms", "x_here, u * next_r * PARTS + part, k + u * next_r < end", "x_here, u * next_r * PARTS + part, True", VECTORS),
     ("level2.gemv_terms", "o0 // VEC_R * VEC_R", "o0", gemv("t", "s", 36, 36, which=plain_gemv.BEFORE, DIM_R=32, THR_O=1)),

@@ -137,8 +137,9 @@ def stepper(config: Gemv, masked: bool) -> Any:
             r_stride = int64(1)
         step = int32(next_r * LOADS)
         a_here, x_here = offset(a_here, first * r_stride * PARTS), offset(x_here, first * inc * PARTS)
-        while first < end:
-            k = int32(first + r)
+        left = int32(end - first)  # terms; first + step may exceed an int32
+        while left > 0:
+            k = end - left + r
             fetch(0, a, a_here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, unit)
             if BY_VECTORS:
                 if vectors:
@@ -149,7 +150,7 @@ def stepper(config: Gemv, masked: bool) -> Any:
                 fetch_x(0, x, x_here, inc, next_r, k, end)
             multiply(0, acc, a, x, next_o, next_r, o, k, which, sa, sx)
             a_here, x_here = offset(a_here, step * r_stride * PARTS), offset(x_here, step * inc * PARTS)
-            first = int32(first + step)
+            left = int32(left - step)
 
     return run
 
@@ -165,15 +166,15 @@ def term_ranges(config: Gemv) -> Any:
         begin, end = int32(0), terms
         border, stop = int32(0), int32(0)
         if which != ALL_:  # whole vectors lie before the border, and behind it
-            border = min(int32(o0 // VEC_R * VEC_R), terms)
-            stop = min(int32((o0 + block + VEC_R - 1) // VEC_R * VEC_R), terms)
+            border = int32(min(o0 // VEC_R * VEC_R, terms))
+            stop = int32(min((o0 + block + VEC_R - 1) // VEC_R * VEC_R, terms))
             if which == AFTER_:
                 begin = stop
             else:
                 end = border
-        first = int32(begin + slice_ * per_slice)
+        first = int32(min(begin + slice_ * per_slice, end))
         if slice_ > 0:
             border = stop
-        return first, min(int32(first + per_slice), end), border, stop
+        return first, int32(min(first + per_slice, end)), border, stop
 
     return ranges
