@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .. import tasks
-from ..arguments import Flag, Number
-from ..types import Trans, Uplo
+from ..arguments import Flag, Number, number
+from ..types import DTYPES, Trans, Uplo
 from .arrays import cut_like, matrices, op_chunks, result, scalars
 
 __all__ = ["gemm", "herk", "syrk"]
@@ -32,7 +34,7 @@ def gemm(
     b : dask array, shape (k, n), or (n, k) if transposed
         Cut along k as `a` is; else it is rechunked.
     alpha, beta : number
-        With ``beta=0`` `c` is not read.
+        With ``beta=0`` `c` is not read: its shape is checked, and its dtype does not count.
     c : dask array, shape (m, n), optional
         The matrix that `beta` scales.
     trans_a, trans_b : {'N', 'T', 'C'}
@@ -59,14 +61,17 @@ def gemm(
     A chunk of the result is accumulated in place; at most 8 products are one Dask task.
     """
     op_a, op_b = Trans.parse(trans_a, "gemm", "trans_a"), Trans.parse(trans_b, "gemm", "trans_b")
-    a, b, c = matrices("gemm", a=a, b=b, c=c)
-    alpha, beta = scalars("gemm", a, c, alpha, beta)
+    is_read = number(beta, DTYPES["z"], "gemm", "beta") != 0
+    a, b, source = matrices("gemm", a=a, b=b, c=c if is_read else None)
+    alpha, beta = scalars("gemm", a, source, alpha, beta)
     (m, k), (inner, n) = op_chunks(a, op_a), op_chunks(b, op_b)
     if sum(k) != sum(inner):
         raise ValueError(f"gemm: op(a) is {sum(m)} by {sum(k)} and op(b) {sum(inner)} by {sum(n)}")
     sources = {"a": a, "b": cut_like(b, k, n, op_b)}
+    if c is not None:
+        _check_shape("gemm", c, m, n)
     if beta != 0:
-        sources["c"] = _output("gemm", c, m, n)
+        sources["c"] = cut_like(source, m, n)
     return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
 
 
@@ -80,9 +85,9 @@ def syrk(
     a : dask array, shape (n, k), or (k, n) if transposed
         Its chunks cut the result and the inner dimension.
     alpha, beta : number
-        With ``beta=0`` `c` is not read.
+        With ``beta=0`` the triangle of `c` is not read.
     c : dask array, shape (n, n), optional
-        The matrix that `beta` scales.
+        The matrix that `beta` scales. Its other triangle is that of the result.
     lower : bool or {'L', 'U'}
         Which triangle is updated.
     trans : {'N', 'T'}
@@ -118,9 +123,9 @@ def herk(
     a : dask array, shape (n, k), or (k, n) if transposed
         Its chunks cut the result and the inner dimension.
     alpha, beta : number
-        Real. With ``beta=0`` `c` is not read.
+        Real. With ``beta=0`` the triangle of `c` is not read.
     c : dask array, shape (n, n), optional
-        The matrix that `beta` scales.
+        The matrix that `beta` scales. Its other triangle is that of the result.
     lower : bool or {'L', 'U'}
         Which triangle is updated.
     trans : {'N', 'C'}
@@ -159,13 +164,15 @@ def _rank_k(
             raise ValueError(f"{routine}: trans={op.value} is neither N nor {other.value}")
         op = other
     n, k = op_chunks(a, op)
-    sources = {"a": a} if c is None else {"a": a, "c": _output(routine, c, n, n)}
+    sources = {"a": a}
+    if c is not None:
+        _check_shape(routine, c, n, n)
+        sources["c"] = cut_like(c, n, n)
     make_list = partial(tasks.syrk, n, k, uplo, op, alpha, beta, routine == "herk")
     return result(routine, make_list, "c", sources, (n, n), blank=c is None)
 
 
-def _output(routine: str, c: Any, rows: tuple[int, ...], cols: tuple[int, ...]) -> Any:
-    """`c` in chunks of `rows` by `cols`."""
-    if c.shape != (sum(rows), sum(cols)):
-        raise ValueError(f"{routine}: c has shape {c.shape}; {(sum(rows), sum(cols))} is needed")
-    return cut_like(c, rows, cols)
+def _check_shape(routine: str, c: Any, rows: tuple[int, ...], cols: tuple[int, ...]) -> None:
+    """ValueError unless `c` is as large as these chunks together."""
+    if np.shape(c) != (sum(rows), sum(cols)):
+        raise ValueError(f"{routine}: c has shape {np.shape(c)}; {(sum(rows), sum(cols))} is needed")

@@ -152,6 +152,17 @@ def test_integers_become_double():
     close(ours.gemm(a.astype("f2"), a.astype("f2").T), (a @ a.T).compute().astype("f4"))
 
 
+@pytest.mark.parametrize("uplo", list(Uplo))
+def test_with_beta_zero_c_is_not_read(uplo):
+    a, c = random(0, "f", 6, 6), random(1, "D", 6, 6)
+    x, nowhere = da.from_array(a, chunks=4), da.full((6, 6), np.nan, chunks=3, dtype="D")
+    close(ours.gemm(x, x, beta=[0], c=nowhere), a @ a)
+    inside = triangle(np.ones(c.shape), uplo) != 0
+    y = da.from_array(np.where(inside, np.nan, c), chunks=3)
+    for routine in (ours.syrk, ours.herk):
+        close(routine(x, beta=0, c=y, lower=uplo), np.where(inside, a.astype("D") @ a.T, c))
+
+
 def test_the_other_triangle_is_not_computed():
     calls = []
 
@@ -235,6 +246,7 @@ X = da.ones((6, 6), chunks=3)
         (lambda: ours.gemm(X, X[:4]), ValueError, "gemm: op.a. is 6 by 6 and op.b. 4 by 6"),
         (lambda: ours.gemm(X, X, beta=1), ValueError, "gemm: beta=1.0 needs c"),
         (lambda: ours.gemm(X, X, beta=1, c=X[:3]), ValueError, r"gemm: c has shape \(3, 6\)"),
+        (lambda: ours.gemm(X, X, c=X[:3]), ValueError, r"gemm: c has shape \(3, 6\)"),
         (lambda: ours.gemm(X, X, alpha="x"), TypeError, "gemm: alpha must be a number, not 'x'"),
         (lambda: ours.trsm(X, X, alpha=1j), TypeError, "trsm: alpha=1j"),
         (lambda: ours.herk(X.astype("D"), alpha=1j), TypeError, "herk: alpha=1j and beta=0.0 must be real"),
@@ -244,6 +256,7 @@ X = da.ones((6, 6), chunks=3)
         (lambda: ours.gemm(X, X.astype("U3")), TypeError, "gemm: "),
         (lambda: ours.gemm(X, X.astype("g")), TypeError, "gemm: a is float64, b is float128"),
         (lambda: ours.herk(X.astype("D"), trans="T"), ValueError, "herk: trans=T is neither N nor C"),
+        (lambda: ours.syrk(X, c=X[:3]), ValueError, r"syrk: c has shape \(3, 6\)"),
         (lambda: ours.syrk(X, beta=1), ValueError, "syrk: beta=1.0 needs c"),
         (lambda: ours.cholesky(X[:3]), ValueError, r"cholesky: a has shape \(3, 6\); a square"),
         (lambda: ours.lu(X[:3]), ValueError, r"lu: a has shape \(3, 6\); a square"),
