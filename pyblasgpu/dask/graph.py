@@ -13,7 +13,7 @@ import numpy as np
 from dask.highlevelgraph import Layer
 
 from ..tasks import Task, TaskList, Tile
-from .leaves import Accumulate, Call, Zeros
+from .leaves import Accumulate, LeafCall, Zeros
 
 __all__ = ["MAX_PRODUCTS", "TileLayer", "pivot_keys"]
 
@@ -201,7 +201,7 @@ class _Builder:
             reads = tuple(zip((operands.index(key) for key in step.reads), rows, strict=True))
             output = step.task.writes[0]
             first = self.list.grids[output.matrix].row_offsets[output.row]
-            calls.append(Call(step.task.leaf, reads, self.rows(output), first))
+            calls.append(LeafCall(step.task.leaf, reads, self.rows(output), first))
         order = "F" if self.layer.by_columns else "C"
         return Accumulate(tuple(calls), order), self.current.get(chunk) or self.start(chunk), operands
 

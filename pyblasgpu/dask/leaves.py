@@ -12,9 +12,9 @@ from numpy.linalg import LinAlgError
 
 import pyblasgpu
 
-from ..tasks import Leaf
+from ..tasks import TileLeaf
 
-__all__ = ["Accumulate", "Call", "Zeros"]
+__all__ = ["Accumulate", "LeafCall", "Zeros"]
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Zeros:
         return self()
 
 
-class Call(NamedTuple):
+class LeafCall(NamedTuple):
     """A leaf on parts of chunks.
 
     Attributes
     ----------
-    leaf : Leaf
+    leaf : TileLeaf
     reads : tuple of (int, slice)
         Numbers of operands, and which of their rows.
     rows : slice
@@ -57,7 +57,7 @@ class Call(NamedTuple):
         The number of the output's first row in the whole matrix.
     """
 
-    leaf: Leaf
+    leaf: TileLeaf
     reads: tuple[tuple[int, slice], ...]
     rows: slice
     first: int
@@ -71,7 +71,7 @@ class Accumulate:
     "getrf" is the last one, and makes a pair of chunk and pivots, these in host memory.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[LeafCall, ...]
     order: str = "C"
 
     def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
@@ -83,7 +83,7 @@ class Accumulate:
         return chunk if pivots is None else (chunk, pivots)
 
 
-def _run(call: Call, reads: list[Any], out: Any) -> Any:
+def _run(call: LeafCall, reads: list[Any], out: Any) -> Any:
     """Run a leaf in place of `out`; the pivots of "getrf", else None."""
     routine, flags = call.leaf.routine, call.leaf.keywords
     if 0 in out.shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tasks.task_list import Grid, Leaf, Step, TaskList, Tile, finished
+from ..tasks.task_list import Grid, Step, TaskList, Tile, TileLeaf, finished
 
 __all__ = ["WINDOWS", "by_columns"]
 
@@ -21,7 +21,7 @@ def by_columns(tasks: TaskList, matrix: str = "a") -> TaskList:
     def column(tile: Tile) -> Tile:
         return Tile(matrix, 0, tile.col) if tile.matrix == matrix else tile
 
-    def step(leaf: Leaf, reads: tuple[Tile, ...], writes: tuple[Tile, ...]) -> Step:
+    def step(leaf: TileLeaf, reads: tuple[Tile, ...], writes: tuple[Tile, ...]) -> Step:
         windows = tuple(map(window, (*reads, *writes)))
         leaf = leaf._replace(flags=(*leaf.flags, (WINDOWS, windows)))
         return leaf, tuple(map(column, reads)), tuple(map(column, writes))

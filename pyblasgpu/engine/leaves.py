@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import Any
 
 from ..operands import Operand
-from ..tasks.task_list import Leaf
+from ..tasks.task_list import TileLeaf
 from ..types import Trans
 from .columns import WINDOWS
 
 __all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf", "overwrites"]
 
 #: ``enqueue(leaf, operands, stream)`` puts the launches of a leaf on a stream; operands as in the task.
-EnqueueLeaf = Callable[[Leaf, Sequence[Operand], int], None]
+EnqueueLeaf = Callable[[TileLeaf, Sequence[Operand], int], None]
 
 
-def overwrites(leaf: Leaf) -> bool:
+def overwrites(leaf: TileLeaf) -> bool:
     """Whether nothing of what the written tile holds is needed: a triangle leaves the other one as it is."""
     keeps = leaf.routine in ("syrk", "herk") and not leaf.keywords.get("is_new_output")
     return leaf.ignores_output and not keeps
@@ -37,7 +37,7 @@ class LeafRun:
     flags : dict
     """
 
-    def __init__(self, leaf: Leaf, operands: Sequence[Operand]):
+    def __init__(self, leaf: TileLeaf, operands: Sequence[Operand]):
         flags = leaf.keywords
         windows = flags.pop(WINDOWS, None)
         if windows is not None:  # of what is not the info before them
@@ -110,7 +110,7 @@ def _launch_list(routine: str) -> Callable[..., Any]:
     return function
 
 
-def enqueue_leaf(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
+def enqueue_leaf(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
     """Enqueue the launches of a leaf, whose operands are those of the task: what is read, what is written.
 
     Before the operands of "potrf" and "getrf" comes that of the info.

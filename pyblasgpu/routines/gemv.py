@@ -16,7 +16,7 @@ from ..dispatch.matrix_vector import serving
 from ..gpu.device import Device, current
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD
-from ..kernels.level2.gemv_cost import Problem, best_slices, cheapest
+from ..kernels.level2.gemv_cost import GemvProblem, best_slices, cheapest
 from ..operands import Operand
 from ..types import Diag, Dtype, Uplo
 from .copies import emit_scale
@@ -77,7 +77,7 @@ def emit_gemv(
     """Emit y := alpha A x + beta y, of all of A or of a triangle; the scalars are ALPHA, BETA or numbers."""
     by_columns, device = lies_by_columns(a), current(launches.device)
     is_triangle, layout = uplo is not None, "n" if by_columns else "t"
-    problem = Problem(a.rows, a.cols, a.batch, is_triangle)
+    problem = GemvProblem(a.rows, a.cols, a.batch, is_triangle)
     choice = _choice(launches.dtype, layout, problem, a if by_columns else a.T, device)
     launches.choices.append(choice)
     config = choice.config
@@ -118,7 +118,7 @@ def alignment(a: Operand) -> int:
     return gcd(LOAD, a.pointer, a.rows * size, a.col_stride * size, a.batch_stride * size)
 
 
-def _choice(dtype: Dtype, layout: str, problem: Problem, stored: Operand, device: Device) -> KernelChoice:
+def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, device: Device) -> KernelChoice:
     """The Config, of which vectors fit `stored`, the matrix as its columns lie."""
     choice = select("gemv", dtype, layout, (problem.outputs, problem.terms, problem.batch), device)
     if choice.config.BYTES == LOAD and alignment(stored) < LOAD:

@@ -15,12 +15,12 @@ from .cost import flops
 from .dependencies import dependencies
 from .factors import getrf, potrf
 from .products import gemm, symm, syrk
-from .task_list import Grid, Leaf, Task, TaskList, Tile, cut
+from .task_list import Grid, Task, TaskList, Tile, TileLeaf, cut
 from .triangular import trmm, trsm
 
 __all__ = [
     "Grid",
-    "Leaf",
+    "TileLeaf",
     "Task",
     "TaskList",
     "Tile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..types import Diag, Side, Trans, Uplo
-from .task_list import Cut, Grid, Leaf, Step, TaskList, Tile, finished
+from .task_list import Cut, Grid, Step, TaskList, Tile, TileLeaf, finished
 
 __all__ = ["getrf", "potrf"]
 
@@ -20,10 +20,10 @@ def potrf(n: Cut, uplo: Uplo, clean: bool = False) -> TaskList:
     side = Side.RIGHT if lower else Side.LEFT
     trans = Trans.NO if lower else Trans.CONJ
     trans_b = Trans.CONJ if lower else Trans.NO
-    herk = Leaf.of("herk", lower=uplo, trans=trans, alpha=-1, beta=1)
-    gemm = Leaf.of("gemm", trans_a=trans, trans_b=trans_b, alpha=-1, beta=1)
-    factor = Leaf.of("potrf", lower=uplo, clean=clean)
-    solve = Leaf.of("trsm", side=side, lower=uplo, trans=Trans.CONJ, unit_diag=Diag.NON_UNIT, alpha=1)
+    herk = TileLeaf.of("herk", lower=uplo, trans=trans, alpha=-1, beta=1)
+    gemm = TileLeaf.of("gemm", trans_a=trans, trans_b=trans_b, alpha=-1, beta=1)
+    factor = TileLeaf.of("potrf", lower=uplo, clean=clean)
+    solve = TileLeaf.of("trsm", side=side, lower=uplo, trans=Trans.CONJ, unit_diag=Diag.NON_UNIT, alpha=1)
 
     def tile(line: int, block: int) -> Tile:
         """The tile of L in block column `block`, or of U in block row `block`."""
@@ -63,9 +63,11 @@ def getrf(m: Cut, n: Cut) -> TaskList:
     panels = min(len(m), len(n))
     if m[:panels] != n[:panels]:
         raise ValueError(f"getrf: tiles on the diagonal are not square: rows are cut into {m}, columns {n}")
-    factor, swap = Leaf.of("getrf"), Leaf.of("laswp")
-    solve = Leaf.of("trsm", side=Side.LEFT, lower=Uplo.LOWER, trans=Trans.NO, unit_diag=Diag.UNIT, alpha=1)
-    gemm = Leaf.of("gemm", trans_a=Trans.NO, trans_b=Trans.NO, alpha=-1, beta=1)
+    factor, swap = TileLeaf.of("getrf"), TileLeaf.of("laswp")
+    solve = TileLeaf.of(
+        "trsm", side=Side.LEFT, lower=Uplo.LOWER, trans=Trans.NO, unit_diag=Diag.UNIT, alpha=1
+    )
+    gemm = TileLeaf.of("gemm", trans_a=Trans.NO, trans_b=Trans.NO, alpha=-1, beta=1)
 
     def below(row: int, col: int) -> Tile:
         return Tile("a", row, col, len(m) - row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..types import Side, Trans, Uplo
-from .task_list import Cut, Grid, Leaf, Step, TaskList, Tile, finished
+from .task_list import Cut, Grid, Step, TaskList, Tile, TileLeaf, finished
 
 __all__ = ["gemm", "op_tile", "symm", "syrk"]
 
@@ -31,7 +31,7 @@ def gemm(
 ) -> TaskList:
     """``c := alpha op(a) op(b) + beta c``, c cut into m by n, and the inner dimension into k."""
     first, then = (
-        Leaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale) for scale in (beta, 1)
+        TileLeaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale) for scale in (beta, 1)
     )
 
     def steps() -> Iterator[Step]:
@@ -61,9 +61,11 @@ def syrk(
     """
     routine, other = ("herk", Trans.CONJ) if hermitian else ("syrk", Trans.TRANS)
     trans_a, trans_b = (Trans.NO, other) if trans is Trans.NO else (trans, Trans.NO)
-    on_diagonal = [Leaf.of(routine, lower=uplo, trans=trans, alpha=alpha, beta=scale) for scale in (beta, 1)]
+    on_diagonal = [
+        TileLeaf.of(routine, lower=uplo, trans=trans, alpha=alpha, beta=scale) for scale in (beta, 1)
+    ]
     off_diagonal = [
-        Leaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale) for scale in (beta, 1)
+        TileLeaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale) for scale in (beta, 1)
     ]
 
     def steps() -> Iterator[Step]:
@@ -99,12 +101,12 @@ def symm(
         row, col = (i, p) if left else (p, j)  # of a
         b = Tile("b", p, j) if left else Tile("b", i, p)
         if row == col:
-            leaf = Leaf.of(routine, side=side, lower=uplo, alpha=alpha, beta=scale)
+            leaf = TileLeaf.of(routine, side=side, lower=uplo, alpha=alpha, beta=scale)
             return leaf, (Tile("a", row, col), b), (Tile("c", i, j),)
         trans = Trans.NO if (row > col) == (uplo is Uplo.LOWER) else other
         a = op_tile("a", row, col, trans)
         trans_a, trans_b = (trans, Trans.NO) if left else (Trans.NO, trans)
-        leaf = Leaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale)
+        leaf = TileLeaf.of("gemm", trans_a=trans_a, trans_b=trans_b, alpha=alpha, beta=scale)
         return leaf, (a, b) if left else (b, a), (Tile("c", i, j),)
 
     steps = (step(i, j, p) for j in range(len(n)) for i in range(len(m)) for p in range(len(order)))

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-__all__ = ["Cut", "Grid", "Leaf", "Step", "Task", "TaskList", "Tile", "cut", "finished"]
+__all__ = ["Cut", "Grid", "TileLeaf", "Step", "Task", "TaskList", "Tile", "cut", "finished"]
 
 #: A dimension as the extents of its blocks.
 Cut = tuple[int, ...]
@@ -44,7 +44,7 @@ class Tile(NamedTuple):
             yield Tile(self.matrix, row, self.col)
 
 
-class Leaf(NamedTuple):
+class TileLeaf(NamedTuple):
     """A routine of this package and its flags.
 
     Attributes
@@ -60,7 +60,7 @@ class Leaf(NamedTuple):
     flags: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, routine: str, **flags: Any) -> Leaf:
+    def of(cls, routine: str, **flags: Any) -> TileLeaf:
         return cls(routine, tuple(flags.items()))
 
     @property
@@ -74,7 +74,7 @@ class Leaf(NamedTuple):
 
 
 #: A task before it is known what it finishes: leaf, reads, writes.
-Step = tuple[Leaf, tuple[Tile, ...], tuple[Tile, ...]]
+Step = tuple[TileLeaf, tuple[Tile, ...], tuple[Tile, ...]]
 
 
 class Task(NamedTuple):
@@ -82,7 +82,7 @@ class Task(NamedTuple):
 
     Attributes
     ----------
-    leaf : Leaf
+    leaf : TileLeaf
     reads : tuple of Tile
         The operands that are only read, in the order of the routine's arguments.
     writes : tuple of Tile
@@ -91,7 +91,7 @@ class Task(NamedTuple):
         The single tiles of `writes` that no later task writes.
     """
 
-    leaf: Leaf
+    leaf: TileLeaf
     reads: tuple[Tile, ...]
     writes: tuple[Tile, ...]
     finishes: tuple[Tile, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..types import Diag, Side, Trans, Uplo
 from .products import op_tile
-from .task_list import Cut, Grid, Leaf, Step, TaskList, Tile, finished
+from .task_list import Cut, Grid, Step, TaskList, Tile, TileLeaf, finished
 
 __all__ = ["trmm", "trsm"]
 
@@ -64,8 +64,10 @@ def _substitution_order(count: int, side: Side, uplo: Uplo, trans: Trans) -> ran
     return range(count) if lower == (side is Side.LEFT) else range(count)[::-1]
 
 
-def _diagonal_leaf(routine: str, side: Side, uplo: Uplo, trans: Trans, diag: Diag, alpha: complex) -> Leaf:
-    return Leaf.of(routine, side=side, lower=uplo, trans=trans, unit_diag=diag, alpha=alpha)
+def _diagonal_leaf(
+    routine: str, side: Side, uplo: Uplo, trans: Trans, diag: Diag, alpha: complex
+) -> TileLeaf:
+    return TileLeaf.of(routine, side=side, lower=uplo, trans=trans, unit_diag=diag, alpha=alpha)
 
 
 def _product(
@@ -82,7 +84,7 @@ def _product(
         reads, flags = (op_tile("a", block, other, trans), place(other)), (trans, Trans.NO)
     else:
         reads, flags = (place(other), op_tile("a", other, block, trans)), (Trans.NO, trans)
-    leaf = Leaf.of("gemm", trans_a=flags[0], trans_b=flags[1], alpha=alpha, beta=beta)
+    leaf = TileLeaf.of("gemm", trans_a=flags[0], trans_b=flags[1], alpha=alpha, beta=beta)
     return leaf, reads, (place(block),)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.leaves import EnqueueLeaf, LeafRun
 from ..frontend import cpu, cpu_cholesky, cpu_lu
 from ..operands import Operand
-from ..tasks.task_list import Leaf
+from ..tasks.task_list import TileLeaf
 from ..types import Trans
 from .fake_cards import Access, FakeDriver
 
@@ -86,7 +86,7 @@ def _lines(operand: Operand, is_write: bool) -> list[Access]:
 def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
     """What the engine enqueues leaves with."""
 
-    def enqueue(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
+    def enqueue(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
         run = LeafRun(leaf, operands)
         written = {"potrf": 2, "getrf": 3}.get(run.routine, 1)
         reads, writes = run.operands[:-written], run.operands[-written:]

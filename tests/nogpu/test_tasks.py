@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tile_leaves import mirrored, op, random_order, run_in_random_order, triangle
 
 from pyblasgpu import tasks
-from pyblasgpu.tasks import Grid, Leaf, Tile, cut
+from pyblasgpu.tasks import Grid, Tile, TileLeaf, cut
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
 CUTS = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
@@ -213,7 +213,7 @@ def test_flops():
         assert total(tasks.getrf((*n, 3), n)) == steps
     with pytest.raises(ValueError, match="no count for 'unknown'"):
         what = tasks.gemm(m, n, k)
-        tasks.flops(what, what.tasks[0]._replace(leaf=Leaf("unknown")))
+        tasks.flops(what, what.tasks[0]._replace(leaf=TileLeaf("unknown")))
 
 
 def test_cut():

@@ -15,10 +15,10 @@ _SYMV = {"s": {"THR_N": 8}, "d": _NARROW, "c": _NARROW, "z": {"THR_M": 2}}
 
 
 def _gemv_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:
-    from .gemv_cost import Problem, cycles
+    from .gemv_cost import GemvProblem, cycles
 
     outputs, terms, *batch = extents
-    return cycles(config, Problem(outputs, terms, batch[0] if batch else 1), device)
+    return cycles(config, GemvProblem(outputs, terms, batch[0] if batch else 1), device)
 
 
 def _ger_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:

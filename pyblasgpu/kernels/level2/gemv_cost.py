@@ -12,7 +12,7 @@ from ...gpu.workspace import FLAGS
 from .gemv_config import Gemv
 from .sums import UNROLL
 
-__all__ = ["Problem", "best_slices", "cheapest", "cycles"]
+__all__ = ["GemvProblem", "best_slices", "cheapest", "cycles"]
 
 LAUNCH = 1000  # cycles that a launch takes, whatever it does
 BLOCK = 3200  # those until a block runs, and in which its threads add up what they have
@@ -30,7 +30,7 @@ ROUNDS = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
 MORE_ROUNDS = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do
 
 
-class Problem(NamedTuple):
+class GemvProblem(NamedTuple):
     """A product, or many of one batch; of a triangle half the terms are there."""
 
     outputs: int
@@ -39,23 +39,23 @@ class Problem(NamedTuple):
     triangle: bool = False
 
 
-def cheapest(configs: tuple[Gemv, ...], problem: Problem, device: Device) -> Gemv:
+def cheapest(configs: tuple[Gemv, ...], problem: GemvProblem, device: Device) -> Gemv:
     """The Config that should serve the problem best."""
     return min(configs, key=lambda config: cycles(config, problem, device))
 
 
-def cycles(config: Gemv, problem: Problem, device: Device) -> float:
+def cycles(config: Gemv, problem: GemvProblem, device: Device) -> float:
     """Estimated cycles of a launch, with the best number of slices."""
     return min(_cycles(config, problem, count, device) for count in _counts(config, problem, device))
 
 
-def best_slices(config: Gemv, problem: Problem, device: Device) -> int:
+def best_slices(config: Gemv, problem: GemvProblem, device: Device) -> int:
     """Slices of the sums, each with blocks of its own."""
     counts = _counts(config, problem, device)
     return min(counts, key=lambda count: _cycles(config, problem, count, device))
 
 
-def _counts(config: Gemv, problem: Problem, device: Device) -> list[int]:
+def _counts(config: Gemv, problem: GemvProblem, device: Device) -> list[int]:
     """Numbers of slices with which the blocks fill the device about once, twice, ..."""
     tiles = config.grid(problem.outputs) * problem.batch
     if tiles * config.dtype_facts.real_size > FLAGS:
@@ -67,7 +67,7 @@ def _counts(config: Gemv, problem: Problem, device: Device) -> list[int]:
     return sorted({1} | {min(max(count, 1), most) for count in filling})
 
 
-def _cycles(config: Gemv, problem: Problem, slices: int, device: Device) -> float:
+def _cycles(config: Gemv, problem: GemvProblem, slices: int, device: Device) -> float:
     outputs, terms, batch, triangle = problem
     facts, part = config.dtype_facts, min(config.terms_per_slice(terms, slices), terms)
     blocks = config.grid(outputs) * slices * batch
