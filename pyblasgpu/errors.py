@@ -33,6 +33,8 @@ class OverlapError(PyblasgpuError, ValueError):
 class CallCancelled(PyblasgpuError, RuntimeError):
     """A call that was made with ``blocking=False`` was cancelled; its attribute `tiles` is a `TileReport`."""
 
+    tiles: TileReport
+
 
 @dataclass(frozen=True)
 class TileReport:

@@ -36,6 +36,7 @@ class Card:
     def __init__(self, device: int):
         self.device = device
         self.lock = threading.Lock()
+        self.holder: int | None = None  # the thread that has the lock
         self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(3))]
         self.streams = tuple(stream.handle for stream in self._streams)
         self.compute, self.up, self.down, self.peer = self.streams
@@ -55,17 +56,34 @@ def _card(device: int) -> Card:
 
 @contextmanager
 def held(devices: Sequence[int]) -> Iterator[list[Card]]:
-    """The cards of these devices, for this call alone: another one that streams through them waits."""
-    cards = [_card(device) for device in devices]
+    """The cards of these devices, for this call alone: another one that streams through them waits.
+
+    Raises
+    ------
+    RuntimeError
+        Where the same thread has them already, as that of a progress callback.
+    """
+    cards, here = [_card(device) for device in devices], threading.get_ident()
+    if any(card.holder == here for card in cards):
+        raise RuntimeError("a call by tiles was made from the progress callback of another one")
     for one in devices:
         for other in devices:
             enable_peer_access(one, other)
     with ExitStack() as stack:
-        for card in sorted(
-            cards, key=lambda each: each.device
-        ):  # in one order, lest two calls wait for each other
-            stack.enter_context(card.lock)
+        # in one order, lest two calls wait for each other
+        for card in sorted(cards, key=lambda each: each.device):
+            stack.enter_context(_locked(card, here))
         yield cards
+
+
+@contextmanager
+def _locked(card: Card, thread: int) -> Iterator[None]:
+    with card.lock:
+        card.holder = thread
+        try:
+            yield
+        finally:
+            card.holder = None
 
 
 def record_mark(stream: int) -> Mark:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -187,7 +186,3 @@ class DeviceMatrix(Matrix):
         operand, layout = self.home_operand(tile), self.layout(tile)
         pitch = (operand.row_stride if self.row_major else operand.col_stride) * self.dtype.itemsize
         return Block(operand.pointer, layout.width, layout.lines, pitch, self.device)
-
-
-#: Matrices by their names in a list of tasks.
-Matrices = Mapping[str, Any]

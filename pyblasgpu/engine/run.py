@@ -25,6 +25,8 @@ __all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
 
 #: Of the memory that is free on a card, what tiles may take unless the call says how much.
 SHARE = 0.8
+#: The matrix of the pivots of LU, which is no part of the output.
+PIVOTS = "piv"
 
 
 class Controls(NamedTuple):
@@ -56,6 +58,7 @@ def run_tasks(
     settled: Sequence[Tile] = (),
     controls: Controls = Controls(),  # noqa: B008 - immutable
     enqueue: leaves.EnqueueLeaf | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> int:
     """Run all tasks; return when the results are where the matrices live.
 
@@ -75,6 +78,8 @@ def run_tasks(
     controls : Controls
     enqueue : callable
         See `leaves`.
+    prepare : callable
+        Enqueues on the caller's stream what the output holds at first, once nothing more is checked.
 
     Returns
     -------
@@ -104,18 +109,22 @@ def run_tasks(
             numbers = [number for number, owner in enumerate(owners) if owner == index]
             dtype = next(iter(matrices.values())).dtype
             infos.append(stack.enter_context(infos_on(card, tasks, numbers, dtype)))
+        if prepare is not None:
+            prepare()
         _follow(cards, stream)
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
         brought_by = importers(tasks.tasks, uses, lambda tile: _host_bytes(matrices[tile.matrix], tile))
         walk = Walk(tasks, matrices, owners, cards, caches, traffic, run_leaf, operands, brought_by)
-        _walked(walk, tasks, settled, controls)
+        _walked(walk, tasks, settled, controls, is_prepared=prepare is not None)
         _lead(cards, stream)
         return _first_info(infos, tasks)
 
 
-def _walked(walk: Walk, tasks: TaskList, settled: Sequence[Tile], controls: Controls) -> None:
+def _walked(
+    walk: Walk, tasks: TaskList, settled: Sequence[Tile], controls: Controls, is_prepared: bool
+) -> None:
     """Walk through all tasks; whatever happens, nothing is under way when this returns."""
     traffic = walk.traffic
     try:
@@ -128,7 +137,7 @@ def _walked(walk: Walk, tasks: TaskList, settled: Sequence[Tile], controls: Cont
             traffic.join(tile)
     except BaseException as error:
         _drain(walk)
-        report = _report(tasks, walk)
+        report = _report(tasks, walk, is_prepared)
         error.tiles = report  # type: ignore[attr-defined]
         error.add_note(str(report))
         raise
@@ -216,11 +225,11 @@ def _drain(walk: Walk) -> None:
     walk.traffic.close()
 
 
-def _report(tasks: TaskList, walk: Walk) -> TileReport:
-    """What became of the output."""
-    outputs = [tile for task in tasks.tasks for tile in task.finishes]
-    final = {tile for tile in walk.final if walk.traffic.is_home(tile)}
-    torn = {tile for tile in outputs if walk.home_versions[tile] and tile not in final}
+def _report(tasks: TaskList, walk: Walk, is_prepared: bool) -> TileReport:
+    """What became of the output; of one that was prepared no part is untouched."""
+    outputs = [tile for task in tasks.tasks for tile in task.finishes if tile.matrix != PIVOTS]
+    final = {tile for tile in set(walk.final).intersection(outputs) if walk.traffic.is_home(tile)}
+    torn = {tile for tile in outputs if (walk.home_versions[tile] or is_prepared) and tile not in final}
 
     def regions(tiles: set[Tile]) -> tuple[tuple[slice, slice], ...]:
         return tuple(walk.matrices[tile.matrix].region(tile) for tile in sorted(tiles))

@@ -126,8 +126,7 @@ class Walk:
         for tile in dict.fromkeys((*task.reads, *task.writes)):
             copy = self._reserve(index, tile, number)
             if copy is None:
-                for each in pinned:
-                    each.pins -= 1
+                self._unpin(pinned)
                 if must:
                     raise MemoryError(
                         f"the tiles of one task do not fit into the memory that device "
@@ -139,10 +138,18 @@ class Walk:
             ignores = tile in task.writes and overwrites(task.leaf)
             if not self._unwritten[tile] and not ignores:
                 pinned += self._begin_import(index, tile, number)
-                self._begin_fetch(index, copy, must)
+                if not self._begin_fetch(index, copy, must):
+                    return self._unpin(pinned)
         self._requested.append(pinned)
         self._unwritten.update(task.writes)
         return True
+
+    @staticmethod
+    def _unpin(copies: Sequence[TileCopy]) -> bool:
+        """Give up a request: its tiles may give way; what is staged stays so until then."""
+        for copy in copies:
+            copy.pins -= 1
+        return False
 
     def _reserve(self, index: int, tile: Tile, number: int) -> TileCopy | None:
         """The copy of a tile on a card, or a slot for it; None where all slots are pinned."""
@@ -168,6 +175,9 @@ class Walk:
         return copy
 
     def _evict(self, index: int, copy: TileCopy) -> None:
+        if copy.staged is not None:
+            self.traffic.unstage(copy.staged)
+            copy.staged = None
         if copy.is_dirty:
             with current_context(self.cards[index].device):
                 self._bring_home(index, copy)
@@ -191,8 +201,7 @@ class Walk:
         if copy is None or copy.address is None:
             return []
         copy.pins += 1
-        self._begin_fetch(importer, copy, must=False)
-        if copy.version < 0 and copy.staged is None:  # no buffer
+        if not self._begin_fetch(importer, copy, must=False):
             copy.pins -= 1
             cache.drop(copy)
             return []
@@ -202,19 +211,20 @@ class Walk:
         """What the other cards hold."""
         return [cache for other, cache in enumerate(self.caches) if other != index]
 
-    def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> None:
-        """Begin to bring the newest version to a card, if it is not there; staging may wait for buffers."""
+    def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> bool:
+        """Begin to bring the newest version to a card, if it is not there; False where no buffer is free."""
         if copy.version == self.versions[copy.tile] or copy.staged is not None:
-            return
+            return True
         matrix = self.matrices[copy.tile.matrix]
         if self._is_staged_elsewhere(index, copy.tile):
-            return
+            return True
         source = self._newest_elsewhere(index, copy.tile)
         if source is None and isinstance(matrix, HostMatrix) and not matrix.is_direct:
             is_written = self.home_versions[copy.tile] > 0
             copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
-        else:
-            self._fetch(index, copy)
+            return copy.staged is not None
+        self._fetch(index, copy)
+        return True
 
     def _is_staged_elsewhere(self, index: int, tile: Tile) -> bool:
         """Whether the tile is on its way to another card through a pinned buffer."""
@@ -235,11 +245,7 @@ class Walk:
         matrix, version = self.matrices[tile.matrix], self.versions[tile]
         with current_context(card.device):
             if copy.staged is not None:
-                wait_for(card.up, copy.marks)
-                staged, copy.staged = copy.staged, None
-                layout = matrix.layout(tile)
-                event = self.traffic.upload_staged(staged, copy.block, layout, card)
-                self._arrives(copy, event, card.up, version)
+                self._upload_staged(card, copy)
                 return
             for other, cache in enumerate(self.caches):
                 if tile in cache.copies and cache.copies[tile].staged is not None:
@@ -248,12 +254,24 @@ class Walk:
             if found is not None:
                 self._fetch_from_card(card, copy, found[1])
             elif isinstance(matrix, HostMatrix):
-                wait_for(card.up, copy.marks)
                 is_written = self.home_versions[tile] > 0
+                if not matrix.is_direct:
+                    copy.staged = self.traffic.stage(matrix, tile, is_written, must=True)
+                    self._upload_staged(card, copy)
+                    return
+                wait_for(card.up, copy.marks)
                 event = self.traffic.upload(matrix, tile, is_written, copy.block, card)
                 self._arrives(copy, event, card.up, version)
             else:
                 self._fetch_from_card(card, copy, self._at_home(tile))
+
+    def _upload_staged(self, card: Card, copy: TileCopy) -> None:
+        """Enqueue the copy of what is staged."""
+        wait_for(card.up, copy.marks)
+        staged, copy.staged = copy.staged, None
+        layout = self.matrices[copy.tile.matrix].layout(copy.tile)
+        event = self.traffic.upload_staged(staged, copy.block, layout, card)
+        self._arrives(copy, event, card.up, self.versions[copy.tile])
 
     def _at_home(self, tile: Tile) -> TileCopy:
         """A tile in the caller's array on a card."""

@@ -17,6 +17,7 @@ from .call import Call, copy
 from .engine_options import EngineOptions, ambient_options
 from .handle import Handle, Report, watched
 from .layouts import Layout
+from .streams import contexts
 from .tiled_routines import TiledRoutine, task_list, untouched
 
 __all__ = [
@@ -68,7 +69,7 @@ def run_call(
     asked = options or EngineOptions()
     arrays = [*(array for array, _ in inputs), call.out]
     if not _goes_with(call, asked, arrays):
-        return whole()
+        asked = asked._replace(devices=())
     if call.device is not None and asked.devices and call.library.host:
         call.device = asked.devices[0]
     if scalars[0] != 0 and _is_tiled(call, asked, arrays):
@@ -103,6 +104,8 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
         return f"devices {devices} are asked for, and the backend is {call.backend!r}"
     if not call.library.host and call.device not in devices:
         return f"the arrays are on device {call.device}, which is none of {devices}"
+    if call.library.host and call.stream > contexts().THREAD_STREAM and call.device != devices[0]:
+        return f"stream {call.stream:#x} belongs to device {call.device}, and the call runs on {devices}"
     if len(devices) == 1:
         return ""
     if len(call.out.shape) > 2:
@@ -111,7 +114,8 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
         if isinstance(array, Layout) and (array.conj or 1 not in array.strides or min(array.strides) < 1):
             lazily = ", lazily conjugated" if array.conj else ""
             return (
-                f"an array has strides {array.strides}{lazily}; on several devices one is 1, and none below"
+                f"an array of shape {array.shape} has strides {array.strides}{lazily}; on several devices "
+                "one of them is 1, and none below"
             )
     return ""
 
@@ -198,8 +202,6 @@ def run_by_tiles(
         task_list(tiled, order, scalars), placement.card_grid(len(devices))
     )
     output = tiled.names[-1]
-    if not call.library.host:
-        _prepare_device_output(call, tiled, source)
     with import_module("..gpu.context", __package__).current_context(call.device):
         matrices = {
             name: matrix_of(call, name, tasks.grids[name], array)
@@ -213,7 +215,12 @@ def run_by_tiles(
         settled = untouched(tasks, output)
     owners = placement.owners_of(tasks, weights_of(devices), tiled.side)
     controls = engine.Controls(is_cancelled, report)
-    info: int = engine.run_tasks(tasks, matrices, devices, owners, limit, stream, settled, controls)
+    prepare = None
+    if not call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
+        prepare = partial(_prepare_device_output, call, tiled, source)
+    info: int = engine.run_tasks(
+        tasks, matrices, devices, owners, limit, stream, settled, controls, prepare=prepare
+    )
     return info
 
 

@@ -49,7 +49,8 @@ def use_devices(devices: Any = None, max_device_memory: int | None = None) -> It
     """Calls in this context run on several cards, or through a part of a card's memory.
 
     It serves functions that have no such keywords, as those of `pyblasgpu.blas` and `pyblasgpu.linalg`: their
-    products, TRMM, TRSM and Cholesky factors of matrices. Whatever else is called runs as without.
+    products, TRMM, TRSM, and Cholesky and LU factors of matrices. Whatever else is called runs as without.
+    What a call names itself comes first.
 
     Parameters
     ----------
@@ -96,14 +97,22 @@ def engine_options(
         For what is no device, no number of bytes, no function.
     """
     if device is None and devices is None and max_device_memory is None and blocking is True and not progress:
-        return _ambient.get() if progress is None else EngineOptions(progress=progress)
+        around = _ambient.get()
+        return around if progress is None else (around or EngineOptions())._replace(progress=progress)
     if max_device_memory is not None:
         max_device_memory = _integer(name, "max_device_memory", max_device_memory)
         if max_device_memory <= 0:
             raise ValueError(f"{name}: max_device_memory={max_device_memory} is no number of bytes")
     if progress is not None and not callable(progress) and not isinstance(progress, bool):
         raise TypeError(f"{name}: progress={shown(progress)} is neither a function nor a bool")
-    return EngineOptions(_devices(name, device, devices), max_device_memory, bool(blocking), progress)
+    named, around = _devices(name, device, devices), _ambient.get() or EngineOptions()
+    return EngineOptions(
+        named or around.devices,
+        around.max_device_memory if max_device_memory is None else max_device_memory,
+        bool(blocking),
+        progress,
+        is_ambient=around.is_ambient and not named,
+    )
 
 
 def _integer(name: str, argument: str, value: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from contextvars import copy_context
 from time import monotonic
 from typing import Any
 
-from ..errors import CallCancelled
+from ..errors import CallCancelled, TileReport
 
 __all__ = ["Handle", "Report", "watched"]
 
@@ -55,7 +56,9 @@ class Handle:
     def _run(self) -> None:
         try:
             if self._cancelled.is_set():
-                raise CallCancelled(f"{self.name}: cancelled before it began; nothing was written")
+                error = CallCancelled(f"{self.name}: cancelled before it began; nothing was written")
+                error.tiles = TileReport(self.name, (), (), 0)
+                raise error
             self._result = self._work(self._cancelled.is_set, self._report)
         except BaseException as error:
             self._error = error
@@ -124,11 +127,9 @@ class Handle:
 @contextmanager
 def watched(name: str, progress: Report | bool | None) -> Iterator[Report]:
     """What a blocking call reports to: the caller's function, a bar on a terminal, or nothing."""
-    import sys
-
     if callable(progress):
         yield progress
-    elif progress is False or (progress is None and not sys.stderr.isatty()):
+    elif progress is False or (progress is None and not _has_terminal()):
         yield lambda done, total: None
     else:
         bar = _LateBar(name, 0.0 if progress else LATE)
@@ -136,6 +137,14 @@ def watched(name: str, progress: Report | bool | None) -> Iterator[Report]:
             yield bar.report
         finally:
             bar.close()
+
+
+def _has_terminal() -> bool:
+    """Whether errors are printed on a terminal; a daemon has no place for them."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # None, or closed
+        return False
 
 
 class _LateBar:

@@ -8,6 +8,8 @@ import pytest
 import pyblasgpu
 from pyblasgpu.engine import tile_size
 from pyblasgpu.frontend import engine_lu
+from pyblasgpu.frontend.engine_options import ambient_options
+from pyblasgpu.gpu import page_locked
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
@@ -61,6 +63,20 @@ def test_dtypes_and_special_layouts(fake_cards, letter):
     found = pyblasgpu.gemm(*views, out=out, devices=[0, 2, 4])
     assert found is out
     np.testing.assert_array_equal(out, views[0] @ views[1])
+
+
+@pytest.mark.parametrize("devices", [[0], [0, 1, 2]], ids=str)
+def test_few_pinned_buffers(fake_cards, monkeypatch, devices):
+    """Whatever the strides of what is staged, with a buffer at a time."""
+    driver = fake_cards(seed=5)
+    monkeypatch.setitem(page_locked.shared_pools, "up", page_locked.PinnedPool(limit=1))
+    a, b = drawn((40, 60))[::-1, ::2], drawn((30, 54), seed=1)[:, ::-2]
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=devices, max_device_memory=5000), a @ b)
+    assert not driver.pageable
+    spd = (a @ a.T + 900 * np.eye(40))[::-1, ::-1]
+    with pyblasgpu.use_devices(devices, 5000):
+        factor = pyblasgpu.linalg.cholesky(spd, lower=True)
+    np.testing.assert_allclose(factor @ factor.T, spd, rtol=1e-12, atol=1e-9)
 
 
 def test_a_mapped_file_and_page_locked_memory(fake_cards, tmp_path):
@@ -148,6 +164,13 @@ def test_what_is_refused_leaves_the_output(fake_cards, case):
     assert np.isnan(out).all() and not driver.copied
 
 
+def test_a_stream_of_another_card_is_refused(fake_cards, monkeypatch):
+    stream = fake_cards().add_stream(2)
+    monkeypatch.setattr("pyblasgpu.gpu.context.stream_device", lambda handle: 2)
+    with pytest.raises(ValueError, match=r"gemm: stream .* belongs to device 2, and the call runs on \[1\]"):
+        pyblasgpu.gemm(np.eye(3), np.eye(3), stream=stream, device=1)
+
+
 def test_outputs_that_cannot_be_written(fake_cards):
     driver = fake_cards()
     a = drawn((20, 20))
@@ -214,6 +237,11 @@ def test_what_is_set_around_calls(fake_cards):
         np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
         assert driver.copied[-1, 4] and driver.copied[-1, 6]
         np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=[1, 2]), a @ b)
+        counts = []
+        pyblasgpu.gemm(a, b, progress=lambda done, total: counts.append(total))
+        assert counts and driver.copied[-1, 1]
+        with pyblasgpu.use_devices(max_device_memory=1 << 20):
+            assert ambient_options()[:2] == ((4, 6), 1 << 20)
         # what does not go with it runs as without
         np.testing.assert_array_equal(pyblasgpu.gemm(a, b, backend="cpu"), a @ b)
     assert {way for way in driver.copied if way[0] == -1} == {(-1, 1), (-1, 2), (-1, 4), (-1, 6)}

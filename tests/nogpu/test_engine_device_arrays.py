@@ -92,8 +92,12 @@ def test_what_is_refused(cupy_on):
     a = put(np.ones((24, 24)))
     with pytest.raises(ValueError, match="the arrays are on device 1, which is none of"):
         pyblasgpu.gemm(a, a, out=put(np.ones((24, 24))), devices=[0, 2])
+    out = put(np.full((24, 24), 7.0))
+    with pytest.raises(ValueError, match="bytes of device memory are too few"):
+        pyblasgpu.trsm(a, a, out=out, devices=[0, 1], max_device_memory=64)
+    np.testing.assert_array_equal(out.host, 7)
     apart = put(np.ones((48, 48)))[::2, ::2]
-    with pytest.raises(ValueError, match="an array has strides"):
+    with pytest.raises(ValueError, match=r"an array of shape \(24, 24\) has strides"):
         pyblasgpu.gemm(apart, a, out=put(np.ones((24, 24))), devices=[0, 1])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import threading
@@ -190,6 +191,25 @@ def test_a_bar_on_a_terminal(fake_cards, small_tiles, capsys, monkeypatch):
     monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 600)
     pyblasgpu.gemm(a, b, devices=[0, 1])
     assert not capsys.readouterr().err  # it is over before
+
+
+@pytest.mark.parametrize("stderr", [None, io.StringIO()])
+def test_no_terminal(fake_cards, small_tiles, monkeypatch, stderr):
+    """A daemon has none, and what was closed cannot be asked."""
+    fake_cards()
+    if stderr is not None:
+        stderr.close()
+    monkeypatch.setattr("sys.stderr", stderr)
+    a, b = operands()
+    np.testing.assert_allclose(pyblasgpu.gemm(a, b, devices=[0, 1]), a @ b)
+
+
+def test_progress_that_calls_by_tiles(fake_cards, small_tiles):
+    fake_cards()
+    a, b = operands()
+    with pytest.raises(RuntimeError, match="progress callback"):
+        pyblasgpu.gemm(a, b, devices=[0, 1], progress=lambda *_: pyblasgpu.gemm(a, b, devices=[1, 2]))
+    np.testing.assert_allclose(pyblasgpu.gemm(a, b, devices=[0, 1]), a @ b)
 
 
 def test_many_threads_on_two_cards(fake_cards, small_tiles):
