@@ -36,7 +36,7 @@ class Controls(NamedTuple):
     progress: Callable[[int, int], None] = lambda done, total: None
 
 
-class Stream(NamedTuple):
+class CallerStream(NamedTuple):
     """A stream of the caller's: the work follows what is there, and what comes there follows the work."""
 
     device: int
@@ -54,7 +54,7 @@ def run_tasks(
     devices: Sequence[int],
     owners: Sequence[int],
     limit: int,
-    stream: Stream | None = None,
+    stream: CallerStream | None = None,
     settled: Sequence[Tile] = (),
     controls: Controls = Controls(),  # noqa: B008 - immutable
     enqueue: leaves.EnqueueLeaf | None = None,
@@ -72,7 +72,7 @@ def run_tasks(
         By task, the index of its device in `devices`.
     limit : int
         Bytes that tiles may take on each card.
-    stream : Stream, optional
+    stream : CallerStream, optional
     settled : sequence of Tile
         Tiles of host memory that no task writes, and that become what `HostMatrix` says.
     controls : Controls
@@ -187,7 +187,7 @@ def _slots(card: Card, nbytes: int, count: int) -> Iterator[list[int]]:
             memory.synchronize(card.compute)  # then others have it
 
 
-def _follow(cards: Sequence[Card], stream: Stream | None) -> None:
+def _follow(cards: Sequence[Card], stream: CallerStream | None) -> None:
     """Let all work on the cards follow what is on the caller's stream."""
     if stream is None:
         return
@@ -199,7 +199,7 @@ def _follow(cards: Sequence[Card], stream: Stream | None) -> None:
                 event.hold_back(handle)
 
 
-def _lead(cards: Sequence[Card], stream: Stream | None) -> None:
+def _lead(cards: Sequence[Card], stream: CallerStream | None) -> None:
     """Let what comes on the caller's stream follow all work on the cards."""
     if stream is None:
         return

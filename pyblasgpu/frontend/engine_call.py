@@ -209,7 +209,7 @@ def run_by_tiles(
         }
         grid = tasks.grids[output]
         matrices[output] = matrix_of(call, output, grid, call.out, source, tiled.is_new_output)
-    stream = None if call.library.host else engine.Stream(call.device, call.stream)
+    stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
     settled = []
     if call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
         settled = untouched(tasks, output)

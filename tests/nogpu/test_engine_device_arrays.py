@@ -14,7 +14,7 @@ import pyblasgpu
 from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
-from pyblasgpu.engine.run import Stream, run_tasks
+from pyblasgpu.engine.run import CallerStream, run_tasks
 from pyblasgpu.frontend.call import Call
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
@@ -43,7 +43,9 @@ def test_results(fake_cards, kind, seed):
     if seed == 2:
         owners = list(np.random.default_rng(seed).integers(0, 3, len(owners)))
     stream = driver.add_stream(0)
-    run_tasks(p.tasks, matrices, devices, owners, 1 << 20, Stream(0, stream), enqueue=enqueue_on(driver))
+    run_tasks(
+        p.tasks, matrices, devices, owners, 1 << 20, CallerStream(0, stream), enqueue=enqueue_on(driver)
+    )
     with current_context(0):
         driver.cuStreamSynchronize(stream)
     output = matrices[p.output]
