@@ -55,7 +55,8 @@ CLUSTER, LOWER = multiplied(m=70, n=20, k=70, cluster=2), multiplied(m=20, n=20,
 TRIANGLE = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_triangle(kernels=module))
 FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
-PRODUCT, PACK, GUARD = "gemm.wgmma.product", "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
+PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
+PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
 BY_ROWS, GAP = packed(by_rows=True, gap=3), packed(gap=2)
 
 #: module, text, what is planted in its place, the check that sees it
@@ -82,18 +83,18 @@ DEFECTS = [
     (PRODUCT, "zero(total, real(0))", "pass", multiplied()),
     (PRODUCT, "matrix * step_b", "matrix * step_a", multiplied(batch=2, shared_b=True, k=64)),
     # tiles, edges, scalars
-    (PRODUCT, "(row < rows) & (col < cols)", "row < rows", multiplied()),
-    (PRODUCT, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
-    (PRODUCT, "elif beta != real(0):", "elif True:", multiplied(m=80, n=24, k=64)),
-    (PRODUCT, "value += beta * c[at]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
+    (EPILOGUE, "(row < rows) & (col < cols)", "row < rows", multiplied()),
+    (EPILOGUE, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
+    (EPILOGUE, "elif beta != real(0):", "elif True:", multiplied(m=80, n=24, k=64)),
+    (EPILOGUE, "value += beta * c[at]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
-    (PRODUCT, "ok & (beta != real(0))", "ok", multiplied(k=64)),
-    (PRODUCT, "beta * old[0]", "old[0]", multiplied(beta=2.0, k=64)),
-    (PRODUCT, "(rows <= 8) |", "(rows <= 0) |", multiplied(m=69, n=16, k=64)),
-    (PRODUCT, "(cols <= LAST_COL) |", "(cols <= 0) |", multiplied(m=64, n=23, k=64)),
+    (EPILOGUE, "ok & (beta != real(0))", "ok", multiplied(k=64)),
+    (EPILOGUE, "beta * old[0]", "old[0]", multiplied(beta=2.0, k=64)),
+    (EPILOGUE, "(rows <= 8) |", "(rows <= 0) |", multiplied(m=69, n=16, k=64)),
+    (EPILOGUE, "(cols <= LAST_COL) |", "(cols <= 0) |", multiplied(m=64, n=23, k=64)),
     # triangles of C
-    (PRODUCT, " & in_region(row, col, shift, options)", "", TRIANGLE),
+    (EPILOGUE, " & in_region(row, col, shift, options)", "", TRIANGLE),
     (PRODUCT, "if options & TRIANGLE:", "if False:", TRIANGLE),
     (PRODUCT, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
     (PRODUCT, "row - col\n", "col - row\n", TRIANGLE),
