@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-__all__ = ["documented", "filled"]
+__all__ = ["documented", "documenting", "filled"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _PART = re.compile(r"%\((\w+)\)s")
@@ -287,8 +287,16 @@ _PARTS |= {
 }
 
 
-def documented(function: _Function) -> _Function:
-    """`function`, the parts that its docstring names filled in."""
-    if function.__doc__:  # none with python -OO
-        function.__doc__ = filled(function.__doc__, _PARTS)
-    return function
+def documenting(parts: Mapping[str, str]) -> Callable[[_Function], _Function]:
+    """A decorator that fills in the parts that a docstring names."""
+
+    def decorate(function: _Function) -> _Function:
+        if function.__doc__:  # none with python -OO
+            function.__doc__ = filled(function.__doc__, parts)
+        return function
+
+    return decorate
+
+
+#: Of functions in keyword style, and of plans.
+documented = documenting(_PARTS)

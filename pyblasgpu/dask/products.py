@@ -11,10 +11,12 @@ from .. import tasks
 from ..arguments import Flag, Number, number
 from ..types import DTYPES, Trans, Uplo
 from .arrays import cut_like, matrices, op_chunks, result, scalars
+from .docstrings import documented
 
 __all__ = ["gemm", "herk", "syrk"]
 
 
+@documented
 def gemm(
     a: Any,
     b: Any,
@@ -38,7 +40,7 @@ def gemm(
     c : dask array, shape (m, n), optional
         The matrix that `beta` scales.
     trans_a, trans_b : {'N', 'T', 'C'}
-        op: nothing, the transpose, or the conjugate transpose.
+        %(trans)s
 
     Returns
     -------
@@ -47,10 +49,8 @@ def gemm(
 
     Raises
     ------
-    ValueError
-        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(update_error)s
+    %(dtype_error)s
 
     See Also
     --------
@@ -75,6 +75,7 @@ def gemm(
     return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
 
 
+@documented
 def syrk(
     a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
 ) -> Any:
@@ -82,28 +83,19 @@ def syrk(
 
     Parameters
     ----------
-    a : dask array, shape (n, k), or (k, n) if transposed
-        Its chunks cut the result and the inner dimension.
+    %(updated)s
     alpha, beta : number
         With ``beta=0`` the triangle of `c` is not read.
-    c : dask array, shape (n, n), optional
-        The matrix that `beta` scales. Its other triangle is that of the result.
-    lower : bool or {'L', 'U'}
-        Which triangle is updated.
+    %(c_lower)s
     trans : {'N', 'T'}
         op: nothing, or the transpose.
 
-    Returns
-    -------
-    dask array, shape (n, n)
-        Its other triangle is that of `c`, or zero.
+    %(returns_triangle)s
 
     Raises
     ------
-    ValueError
-        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(update_error)s
+    %(dtype_error)s
 
     See Also
     --------
@@ -113,6 +105,7 @@ def syrk(
     return _rank_k("syrk", Trans.TRANS, a, alpha, beta, c, lower, trans)
 
 
+@documented
 def herk(
     a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
 ) -> Any:
@@ -120,28 +113,19 @@ def herk(
 
     Parameters
     ----------
-    a : dask array, shape (n, k), or (k, n) if transposed
-        Its chunks cut the result and the inner dimension.
+    %(updated)s
     alpha, beta : number
         Real. With ``beta=0`` the triangle of `c` is not read.
-    c : dask array, shape (n, n), optional
-        The matrix that `beta` scales. Its other triangle is that of the result.
-    lower : bool or {'L', 'U'}
-        Which triangle is updated.
+    %(c_lower)s
     trans : {'N', 'C'}
         op: nothing, or the conjugate transpose.
 
-    Returns
-    -------
-    dask array, shape (n, n)
-        Its other triangle is that of `c`, or zero.
+    %(returns_triangle)s
 
     Raises
     ------
-    ValueError
-        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(update_error)s
+    %(dtype_error)s
 
     See Also
     --------

@@ -11,6 +11,7 @@ from .. import tasks
 from ..arguments import Flag
 from ..types import Diag, Side, Trans, Uplo
 from .arrays import cut_like, matrices, result, square
+from .docstrings import documented
 from .factors import cholesky, factored
 
 __all__ = ["solve"]
@@ -18,6 +19,7 @@ __all__ = ["solve"]
 _STRUCTURES = {"gen": "general", "general": "general", "pos": "definite", "positive definite": "definite"}
 
 
+@documented
 def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> Any:
     """Solution x of ``a x = b`` of Dask arrays, as `scipy.linalg.solve`.
 
@@ -42,8 +44,7 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     ------
     ValueError
         When shapes do not fit, or `assume_a` is unknown.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(dtype_error)s
     numpy.linalg.LinAlgError
         When it is computed, and the matrix is not positive definite where that was assumed. A singular
         general matrix gives Inf and NaN.

@@ -12,10 +12,12 @@ from .. import tasks
 from ..arguments import Flag, Number
 from ..types import Diag, Side, Trans, Uplo
 from .arrays import cut_like, matrices, result, scalars, square
+from .docstrings import documented
 
 __all__ = ["solve_triangular", "trmm", "trsm"]
 
 
+@documented
 def trmm(
     a: Any,
     b: Any,
@@ -31,32 +33,21 @@ def trmm(
     Parameters
     ----------
     a : dask array, shape (m, m), or (n, n) from the right
-        Of chunks in the other triangle nothing is computed. It is cut along both dimensions as its rows are;
-        else it is rechunked.
+        %(cut_triangle)s
     b : dask array, shape (m, n)
         Cut as `a` is along the dimension that they share; else it is rechunked.
-    alpha : number
-        A factor.
+    %(alpha)s
     side : {'L', 'R'}
         On which side of `b` the triangle stands.
-    lower : bool or {'L', 'U'}
-        Which triangle of `a` is read.
-    trans : {'N', 'T', 'C'}
-        op: nothing, the transpose, or the conjugate transpose.
-    unit_diag : bool or {'N', 'U'}
-        The diagonal is taken to be ones, and not read.
+    %(triangle_flags)s
 
-    Returns
-    -------
-    dask array, shape (m, n)
-        In the chunks of `b`, as `a` cuts it.
+    %(as_b)s
 
     Raises
     ------
     ValueError
         When shapes do not fit, or a flag is unknown.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(dtype_error)s
 
     See Also
     --------
@@ -65,6 +56,7 @@ def trmm(
     return _triangular("trmm", tasks.trmm, a, b, alpha, side, lower, trans, unit_diag)
 
 
+@documented
 def trsm(
     a: Any,
     b: Any,
@@ -80,33 +72,22 @@ def trsm(
     Parameters
     ----------
     a : dask array, shape (m, m), or (n, n) from the right
-        Of chunks in the other triangle nothing is computed. It is cut along both dimensions as its rows are;
-        else it is rechunked.
+        %(cut_triangle)s
     b : dask array, shape (m, n)
         The right-hand sides, cut as `a` is along the dimension that they share; else they are rechunked.
-    alpha : number
-        A factor.
+    %(alpha)s
     side : {'L', 'R'}
         On which side of x the triangle stands.
-    lower : bool or {'L', 'U'}
-        Which triangle of `a` is read.
-    trans : {'N', 'T', 'C'}
-        op: nothing, the transpose, or the conjugate transpose.
-    unit_diag : bool or {'N', 'U'}
-        The diagonal is taken to be ones, and not read.
+    %(triangle_flags)s
 
-    Returns
-    -------
-    dask array, shape (m, n)
-        In the chunks of `b`, as `a` cuts it.
+    %(as_b)s
 
     Raises
     ------
     ValueError
         When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
         NaN, as in the BLAS.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(dtype_error)s
 
     See Also
     --------
@@ -116,6 +97,7 @@ def trsm(
     return _triangular("trsm", tasks.trsm, a, b, alpha, side, lower, trans, unit_diag)
 
 
+@documented
 def solve_triangular(
     a: Any, b: Any, *, trans: Flag = 0, lower: Flag = False, unit_diagonal: Flag = False
 ) -> Any:
@@ -128,7 +110,7 @@ def solve_triangular(
     b : dask array, shape (n,) or (n, k)
         The right-hand sides.
     trans : {0, 1, 2, 'N', 'T', 'C'}
-        op: nothing, the transpose, or the conjugate transpose.
+        %(trans)s
     lower : bool
         Which triangle of `a` is read.
     unit_diagonal : bool
@@ -144,8 +126,7 @@ def solve_triangular(
     ValueError
         When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
         NaN.
-    TypeError
-        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    %(dtype_error)s
 
     See Also
     --------
