@@ -210,14 +210,14 @@ def run_by_tiles(
         grid = tasks.grids[output]
         matrices[output] = matrix_of(call, output, grid, call.out, source, tiled.is_new_output)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
-    settled = []
-    if call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
-        settled = untouched(tasks, output)
+    settled, prepare = [], None
+    if tiled.is_new_output or (source is not None and source is not call.out):
+        if call.library.host:
+            settled = untouched(tasks, output)
+        else:
+            prepare = partial(_prepare_device_output, call, source)
     owners = placement.owners_of(tasks, weights_of(devices), tiled.side)
     controls = engine.Controls(is_cancelled, report)
-    prepare = None
-    if not call.library.host and (tiled.is_new_output or (source is not None and source is not call.out)):
-        prepare = partial(_prepare_device_output, call, tiled, source)
     info: int = engine.run_tasks(
         tasks, matrices, devices, owners, limit, stream, settled, controls, prepare=prepare
     )
@@ -237,12 +237,12 @@ def weights_of(devices: Sequence[int]) -> list[float]:
     return [float(current(device).sm_count) for device in devices]
 
 
-def _prepare_device_output(call: Call, tiled: TiledRoutine, source: Any) -> None:
-    """Enqueue what the output holds at first, on the caller's stream."""
+def _prepare_device_output(call: Call, source: Any) -> None:
+    """Enqueue what the output holds at first, on the caller's stream: `source`, or zeros."""
     with import_module("..gpu.context", __package__).current_context(call.device):
         if source is not None and source is not call.out:
             copy(source, call.out, call.stream)
-        elif tiled.is_new_output:
+        else:
             low, high = call.out.span()
             import_module("..gpu.memory", __package__).clear(low, high - low, call.stream)
 
