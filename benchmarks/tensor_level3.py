@@ -1,0 +1,224 @@
+"""What stands on SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times and errors.
+
+    python -m benchmarks.tensor_level3 --out DIR [--seconds 55] [--routines trmm ...] [--sizes 4096 ...]
+
+Medians by CUDA events. What is overwritten is brought anew before each run, and the L2 cache is emptied;
+neither is timed. The mode is timed with the algorithms of `VARIANTS` too. Each case updates the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu import lapack
+from pyblasgpu.dispatch.math_mode import set_math_mode
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing import cublas, cusolver
+from pyblasgpu.types import Diag, Side, Trans, Uplo
+
+SIZES = (4096, 8192, 2048, 16384)
+L2_PASSES = 4  # times that the L2 cache is emptied, which keeps the device busy meanwhile
+SAMPLE = 256  # rows or columns of which errors are found
+#: Overrides beside the choice of the library.
+VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "trmm": ({"trmm_algorithm": "recursion"},),
+    "trsm": tuple({"trsm_algorithm": name} for name in ("trsm_fused_512", "trsm_fused_1024", "recursion")),
+    "potrf": tuple({"potrf_algorithm": "recursion", "potrf": rows} for rows in (256, 512, 1024)),
+}
+#: Multiplications and additions of one n.
+FLOPS: dict[str, Callable[[int], float]] = {
+    "syrk": lambda n: n**3,
+    "symm": lambda n: 2 * n**3,
+    "trmm": lambda n: n**3,
+    "trsm": lambda n: n**3,
+    "potrf": lambda n: n**3 / 3,
+    "getrf": lambda n: 2 * n**3 / 3,
+}
+
+
+class Problem(NamedTuple):
+    """A routine of one size: `a` as it is read, `c` as it comes, and the arrays that calls work on."""
+
+    routine: str
+    a: cupy.ndarray
+    start: cupy.ndarray
+    c: cupy.ndarray
+
+    @classmethod
+    def of(cls, routine: str, n: int) -> Problem:
+        a, b = normal(n, 1), normal(n, 2)
+        if routine in ("trmm", "trsm"):
+            a *= 1 / n**0.5
+            a.T.ravel()[:: n + 1] += 2
+        if routine == "potrf":
+            a *= 1 / n**0.5
+            a += a.T.copy()
+            a.T.ravel()[:: n + 1] += 4
+        start = a if routine in ("potrf", "getrf") else b
+        return cls(routine, a, start, cupy.empty_like(start))
+
+    def prepare(self) -> None:
+        self.c[...] = self.start
+
+    def ours(self) -> Any:
+        a, c = self.a, self.c
+        if self.routine == "syrk":
+            return pyblasgpu.syrk(a, out=c, lower=True)
+        if self.routine == "symm":
+            return pyblasgpu.symm(a, self.start, out=c, lower=True)
+        if self.routine in ("trmm", "trsm"):
+            return getattr(pyblasgpu, self.routine)(a, c, out=c, lower=True)
+        if self.routine == "potrf":
+            return lapack.spotrf(c, lower=1, clean=0, overwrite_a=1)
+        return lapack.sgetrf(c, overwrite_a=1)
+
+    def vendor(self) -> Callable[[], None]:
+        """The call of cuBLAS or cuSOLVER."""
+        a, b, c, blas = self.a, self.start, self.c, cublas.load()
+        flags = Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT
+        if self.routine == "potrf":
+            solver = cusolver.load()
+            return lambda: solver.potrf(c, Uplo.LOWER)
+        if self.routine == "getrf":
+            return cusolver_getrf(c)
+        return {
+            "syrk": lambda: blas.syrk(1.0, a, 0.0, c, Uplo.LOWER, Trans.NO),
+            "symm": lambda: blas.symm(1.0, a, b, 0.0, c, Side.LEFT, Uplo.LOWER),
+            "trmm": lambda: blas.trmm(1.0, a, c, *flags),
+            "trsm": lambda: blas.trsm(1.0, a, c, *flags),
+        }[self.routine]
+
+    def error(self) -> float:
+        """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns."""
+        n = self.a.shape[0]
+        take = cupy.arange(0, n, max(n // SAMPLE, 1))
+        c, a = self.c, self.a.astype(np.float64)
+        if self.routine in ("trmm", "trsm"):
+            a = cupy.tril(a)
+        elif self.routine == "symm":
+            a = cupy.tril(a) + cupy.tril(a, -1).T
+        b = self.start[:, take].astype(np.float64)
+        if self.routine in ("symm", "trmm"):
+            return worst(c[:, take] - a @ b, abs(a) @ abs(b))
+        if self.routine == "syrk":
+            below = take[None, :] <= cupy.arange(n)[:, None]
+            return worst(below * (c[:, take] - a @ a[take].T), abs(a) @ abs(a[take]).T)
+        if self.routine == "trsm":
+            x = c[:, take].astype(np.float64)
+            return worst(a @ x - b, abs(a) @ abs(x))
+        if self.routine == "potrf":
+            factor, below = cupy.tril(c.astype(np.float64)), take[None, :] <= cupy.arange(n)[:, None]
+            some = factor[take].T
+            return worst(below * (factor @ some - a[:, take]), abs(factor) @ abs(some))
+        return float("nan")
+
+
+def cusolver_getrf(c: cupy.ndarray) -> Callable[[], None]:
+    from cupy.cuda import device as cupy_device
+    from cupy_backends.cuda.libs import cusolver as bindings
+
+    handle, n = cupy_device.get_cusolver_handle(), c.shape[0]
+    room = cupy.empty(bindings.sgetrf_bufferSize(handle, n, n, c.data.ptr, n), c.dtype)
+    pivots, info = cupy.empty(n, cupy.int32), cupy.empty(1, cupy.int32)
+    pointers = room.data.ptr, pivots.data.ptr, info.data.ptr
+    return lambda: bindings.sgetrf(handle, n, n, c.data.ptr, n, *pointers)
+
+
+def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
+    return round(float((abs(error) / scale).max()) * 2**24, 2)
+
+
+def normal(n: int, seed: int) -> cupy.ndarray:
+    made = cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32)
+    return made.T  # column-major
+
+
+def seconds(run: Callable[[], Any], prepare: Callable[[], None], flush: cupy.ndarray, repeats: int) -> float:
+    """The median of what `run` takes on the device, after `prepare`."""
+    times = []
+    for _ in range(repeats + 1):
+        prepare()
+        for _ in range(L2_PASSES):
+            flush.fill(0)
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return median(times[1:])
+
+
+def measured(routine: str, n: int, flush: cupy.ndarray) -> dict[str, Any]:
+    """Seconds and errors of all ways of one case."""
+    problem = Problem.of(routine, n)
+    repeats = 3 if n >= 8192 else 7
+
+    def timed(run: Callable[[], Any], mode: str | None, overrides: dict[str, Any]) -> dict[str, Any]:
+        with ExitStack() as stack:
+            stack.enter_context(set_math_mode(mode))
+            for name, value in overrides.items():
+                stack.enter_context(override(name, value))
+            spent = seconds(run, problem.prepare, flush, repeats)
+        return {"seconds": spent, "tflops": FLOPS[routine](n) / spent / 1e12, "units": problem.error()}
+
+    vendor = timed(problem.vendor(), None, {})
+    found = {
+        "vendor": vendor,
+        "fma": timed(problem.ours, None, {}),
+        "mode": timed(problem.ours, "tensor", {}),
+    }
+    for options in VARIANTS.get(routine, ()):
+        name = ",".join(f"{key}={value}" for key, value in options.items())
+        try:
+            found[name] = timed(problem.ours, "tensor", options)
+        except Exception as problem_met:  # the others are wanted all the same
+            found[name] = {"problem": repr(problem_met)[:200]}
+    best = found["mode"]["seconds"]
+    ratios = {"ratio": vendor["seconds"] / best, "ratio_to_fma": found["fma"]["seconds"] / best}
+    return {"routine": routine, "n": n, **ratios, **found}
+
+
+def cases(routines: list[str], sizes: list[int]) -> Iterator[tuple[str, int]]:
+    return ((routine, n) for n in sizes for routine in routines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--routines", nargs="+", default=list(FLOPS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    found: dict[str, Any] = {"device": name, "cases": []}
+    flush = cupy.empty(2 * cupy.cuda.Device().attributes["L2CacheSize"] // 4, cupy.float32)
+    begin = time.monotonic()
+    for routine, n in cases(options.routines, options.sizes):
+        try:
+            case = measured(routine, n, flush)
+        except Exception as problem:  # the others are wanted all the same
+            case = {"routine": routine, "n": n, "problem": repr(problem)[:200]}
+        found["cases"].append(case)
+        (options.out / "tensor_level3.json").write_text(json.dumps(found, indent=1) + "\n")
+        print(json.dumps(case), flush=True)
+        cupy.get_default_memory_pool().free_all_blocks()
+        if time.monotonic() - begin > options.seconds:
+            return
+
+
+if __name__ == "__main__":
+    main()
