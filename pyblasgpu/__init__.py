@@ -40,6 +40,7 @@ __all__ = [
     "plan_gemm",
     "plan_trmm",
     "plan_trsm",
+    "release_memory",
     "rot",
     "rotm",
     "scal",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from .frontend.backend_status import backend_status
     from .frontend.engine_options import use_devices
     from .frontend.handle import Handle
+    from .frontend.release import release_memory
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
@@ -112,6 +114,7 @@ _HOME = {
     "plan_gemm": "api.plans",
     "plan_trmm": "api.plans",
     "plan_trsm": "api.plans",
+    "release_memory": "frontend.release",
     "rot": "api.level1",
     "rotm": "api.level1",
     "scal": "api.level1",

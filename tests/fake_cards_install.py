@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyblasgpu import release_memory
 from pyblasgpu.engine import cards, leaves
 from pyblasgpu.frontend import backend_status, call_cache
 from pyblasgpu.gpu import backend, context, device, memory, page_locked, transfers
@@ -22,6 +23,12 @@ def install(monkeypatch, driver: FakeDriver) -> FakeDriver:
     monkeypatch.setattr(backend, "require", lambda: None)
     forget()
     return driver
+
+
+def holds_nothing(driver: FakeDriver) -> bool:
+    """Whether cards have all memory back, once what calls keep for later ones is released."""
+    release_memory()
+    return not any(driver.taken.values())
 
 
 def forget() -> None:

@@ -9,9 +9,19 @@ from typing import NamedTuple
 
 from ..gpu.driver import after_fork
 from ..gpu.events import Event, record
-from ..gpu.transfers import Stream, enable_peer_access
+from ..gpu.transfers import Stream, enable_peer_access, memory_bytes
 
-__all__ = ["Card", "Mark", "held", "known_cards", "record_mark", "wait_for"]
+__all__ = ["Card", "Chunk", "Mark", "held", "known_cards", "present", "record_mark", "wait_for"]
+
+#: Bytes that a card keeps between calls, and their largest share of its memory.
+KEPT, KEPT_SHARE = 4 << 30, 1 / 16
+
+
+class Chunk(NamedTuple):
+    """Memory of a card for tiles."""
+
+    address: int
+    nbytes: int
 
 
 class Mark(NamedTuple):
@@ -30,16 +40,25 @@ class Card:
     compute, up, down, peer : int
         Handles of streams: for kernels, for copies from the host, to it, and from other cards.
     streams : tuple of int
-        All of them.
+        These four.
+    memory : int
+        Handle of the stream on which memory for tiles is allocated: nothing there takes time.
+    chunks : list of Chunk
+        Memory for tiles, what earlier calls left included.
+    kept_bytes : int
+        How much of it stays for later calls.
     """
 
     def __init__(self, device: int):
         self.device = device
         self.lock = threading.Lock()
         self.holder: int | None = None  # the thread that has the lock
-        self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(3))]
-        self.streams = tuple(stream.handle for stream in self._streams)
+        self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(4))]
+        *streams, self.memory = (stream.handle for stream in self._streams)
+        self.streams = tuple(streams)
         self.compute, self.up, self.down, self.peer = self.streams
+        self.chunks: list[Chunk] = []
+        self.kept_bytes = min(KEPT, int(KEPT_SHARE * memory_bytes(device).total))
 
 
 known_cards: dict[int, Card] = {}
@@ -52,6 +71,11 @@ def _card(device: int) -> Card:
         if device not in known_cards:
             known_cards[device] = Card(device)
         return known_cards[device]
+
+
+def present() -> list[Card]:
+    """The cards that any call has used."""
+    return list(known_cards.values())
 
 
 @contextmanager

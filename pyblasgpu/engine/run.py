@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from ..errors import PyblasgpuError, TileReport
 from ..gpu import memory
 from ..gpu.context import current_context
 from ..gpu.events import record
-from ..gpu.transfers import free_bytes
+from ..gpu.transfers import memory_bytes
 from ..tasks.task_list import TaskList, Tile
 from . import leaves
-from .cards import Card, held
+from .cards import Card, held, present
 from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
 from .matrices import HostMatrix, Matrix
 from .placement import importers
 from .tile_cache import TileCache, uses_by_card
+from .tile_memory import tile_memory
 from .walk import Walk
 
 __all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
@@ -45,7 +46,13 @@ class CallerStream(NamedTuple):
 
 def memory_limit(devices: Sequence[int], asked: int | None) -> int:
     """Bytes that tiles may take on each of the cards."""
-    return asked if asked is not None else int(SHARE * min(map(free_bytes, devices)))
+    return asked if asked is not None else int(SHARE * min(map(_free_bytes, devices)))
+
+
+def _free_bytes(device: int) -> int:
+    """Bytes that are free on a card, or that it keeps for tiles."""
+    kept = (chunk.nbytes for card in present() if card.device == device for chunk in card.chunks)
+    return memory_bytes(device).free + sum(kept)
 
 
 def run_tasks(
@@ -104,8 +111,9 @@ def run_tasks(
         caches, infos = [], []
         for index, card in enumerate(cards):
             count = sum(matrices[tile.matrix].device != card.device for tile in uses[index])
-            slots = stack.enter_context(_slots(card, nbytes, _slot_count(tasks, nbytes, count, limit)))
-            caches.append(TileCache(slots, uses[index]))
+            most, fewest = _slot_counts(tasks, nbytes, count, limit)
+            slots = stack.enter_context(tile_memory(card, nbytes, most))
+            caches.append(TileCache(slots.first(fewest), uses[index], slots.more))
             numbers = [number for number, owner in enumerate(owners) if owner == index]
             dtype = next(iter(matrices.values())).dtype
             infos.append(stack.enter_context(infos_on(card, tasks, numbers, dtype)))
@@ -155,36 +163,16 @@ def _host_bytes(matrix: Matrix, tile: Tile) -> int:
     return matrix.layout(tile).nbytes if isinstance(matrix, HostMatrix) else 0
 
 
-def _slot_count(tasks: TaskList, nbytes: int, needed: int, limit: int) -> int:
-    """How many tiles a card may hold."""
-    most = max(len({*task.reads, *task.writes}) for task in tasks.tasks)
+def _slot_counts(tasks: TaskList, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
+    """How many tiles a card may hold, and how many it must."""
+    fewest = min(max(len({*task.reads, *task.writes}) for task in tasks.tasks), needed)
     count = min(needed, limit // nbytes)
-    if count < min(most, needed):
+    if count < fewest:
         raise ValueError(
             f"{tasks.routine}: {limit} bytes of device memory are too few; "
-            f"a task needs {most} tiles of {nbytes} bytes"
+            f"a task needs {fewest} tiles of {nbytes} bytes"
         )
-    return count
-
-
-@contextmanager
-def _slots(card: Card, nbytes: int, count: int) -> Iterator[list[int]]:
-    """Addresses of memory for `count` tiles of `nbytes` bytes."""
-    if not count:
-        yield []
-        return
-    with current_context(card.device):
-        first = memory.allocate(nbytes * count, card.device, card.compute)
-    try:
-        with current_context(card.device):
-            started = record(card.compute)
-            for stream in card.streams[1:]:
-                started.hold_back(stream)
-        yield [first + index * nbytes for index in range(count)]
-    finally:
-        with suppress(PyblasgpuError), current_context(card.device):
-            memory.release(first, card.compute)
-            memory.synchronize(card.compute)  # then others have it
+    return count, fewest
 
 
 def _follow(cards: Sequence[Card], stream: CallerStream | None) -> None:

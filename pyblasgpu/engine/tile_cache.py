@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -71,16 +71,25 @@ class TileCache:
         Addresses of memory for a tile each.
     uses : mapping of Tile to list of int
         The numbers of the tasks on this card that need a tile, ascending.
+    more : callable, optional
+        Gives the addresses of more slots, or none.
 
     Attributes
     ----------
     copies : dict of Tile to TileCopy
     """
 
-    def __init__(self, slots: Sequence[int], uses: dict[Tile, list[int]]):
+    def __init__(
+        self, slots: Sequence[int], uses: dict[Tile, list[int]], more: Callable[[], Sequence[int]] = tuple
+    ):
         self.copies: dict[Tile, TileCopy] = {}
-        self._uses = uses
-        self._free: list[tuple[int, dict[int, Mark]]] = [(address, {}) for address in reversed(slots)]
+        self._uses, self._more = uses, more
+        self._free: list[tuple[int, dict[int, Mark]]] = []
+        self._add(slots)
+
+    def _add(self, slots: Sequence[int]) -> None:
+        """Slots that nothing uses yet."""
+        self._free += [(address, {}) for address in reversed(slots)]
 
     def next_use(self, tile: Tile, number: int) -> float:
         """The first task from `number` on that needs a tile."""
@@ -95,8 +104,10 @@ class TileCache:
             return None
         return max(candidates, key=lambda copy: (not copy.is_dirty, self.next_use(copy.tile, number)))
 
-    @property
-    def has_free_slot(self) -> bool:
+    def find_free_slot(self) -> bool:
+        """Whether a slot is free, once more memory is asked for where none is."""
+        if not self._free:
+            self._add(self._more())
         return bool(self._free)
 
     def place(self, tile: Tile, layout: Any, device: int) -> TileCopy:

@@ -160,7 +160,7 @@ class Walk:
             return copy
         if isinstance(matrix, DeviceMatrix) and matrix.device == device:
             return self._home_copy(index, matrix, tile)
-        if not cache.has_free_slot:
+        if not cache.find_free_slot():
             victim = cache.victim(number)
             if victim is None:
                 return None

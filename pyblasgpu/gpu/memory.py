@@ -6,6 +6,7 @@ device are called while it is current.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from weakref import finalize
@@ -26,12 +27,17 @@ __all__ = [
     "copy",
     "current_context",
     "release",
+    "reserves",
     "synchronize",
     "to_device",
     "to_host",
 ]
 
 KEPT = 64 << 20  # bytes of freed workspace that stay with us
+
+#: What holds memory that it can do without: each is asked, with the number of a device, when an allocation
+#: finds no memory there, and gives back what it can; how many bytes that were.
+reserves: list[Callable[[int], int]] = []
 
 
 if backend.SIMULATED:
@@ -76,6 +82,14 @@ else:
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
+        try:
+            return _from_pool(nbytes, device, stream)
+        except MemoryError:
+            if not sum(give_back(device) for give_back in reserves):
+                raise
+        return _from_pool(nbytes, device, stream)
+
+    def _from_pool(nbytes: int, device: int, stream: int) -> int:
         with current_context(device):
             allocated = load().cuMemAllocFromPoolAsync(nbytes, memory_pool(device), stream)
             return int(check(allocated, "cuMemAllocFromPoolAsync"))

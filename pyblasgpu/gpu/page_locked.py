@@ -99,6 +99,14 @@ class PinnedPool:
                 self._in_flight.append((event, buffer))
             self._condition.notify()
 
+    def release(self) -> None:
+        """Free what nobody uses."""
+        with self._condition:
+            while self._in_flight and self._in_flight[0][0].is_done():
+                self._free.append(self._in_flight.popleft()[1])
+            self.held -= sum(buffer.nbytes for buffer in self._free)
+            self._free.clear()
+
     def discard(self, buffer: PinnedBuffer) -> None:
         """Give up a buffer of which nobody knows whether something still uses it: freeing it waits."""
         with self._condition:

@@ -5,7 +5,7 @@ The context of the stream's device is current in each of these functions.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import finalize
 
 from . import memory
@@ -14,6 +14,7 @@ from .driver import check, load
 
 __all__ = [
     "Block",
+    "MemoryBytes",
     "Stream",
     "can_access",
     "copy_down",
@@ -21,7 +22,7 @@ __all__ = [
     "copy_up",
     "enabled_peers",
     "enable_peer_access",
-    "free_bytes",
+    "memory_bytes",
 ]
 
 _HIGH, _NORMAL = -1, 0  # priorities of streams
@@ -158,8 +159,15 @@ def enable_peer_access(device: int, other: int) -> bool:
     return True
 
 
-def free_bytes(device: int) -> int:
-    """Bytes of memory that are free on `device`."""
+class MemoryBytes(NamedTuple):
+    """Bytes of memory of a device."""
+
+    free: int
+    total: int
+
+
+def memory_bytes(device: int) -> MemoryBytes:
+    """How much memory `device` has, and how much of it is free."""
     with current_context(device):
-        free, _total = check(load().cuMemGetInfo(), "cuMemGetInfo")
-    return int(free)
+        free, total = check(load().cuMemGetInfo(), "cuMemGetInfo")
+    return MemoryBytes(int(free), int(total))

@@ -104,7 +104,7 @@ def test_what_is_needed_last_gives_way():
     for tile in (*tasks[0].reads, tasks[0].writes[0], tasks[1].reads[1]):
         cache.place(tile, layout, 0)
     a, b, c = *tasks[0].reads, tasks[0].writes[0]
-    assert not cache.has_free_slot
+    assert not cache.find_free_slot()
     assert cache.victim(1).tile in (b, c)  # both are needed no more
     cache.copies[c].is_dirty = True
     assert cache.victim(1).tile == b
