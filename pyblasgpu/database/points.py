@@ -100,12 +100,12 @@ def algorithms_at(point: str) -> tuple[str, ...]:
     return TRSM_FUSED, RECURSION, *ends
 
 
-def max_fused_order(algorithm: str, order: int) -> int:
-    """Up to which order triangles within one of `order` are solved in one launch; 0: none is."""
-    if algorithm == TRSM_FUSED:
+def max_fused_order(algorithm: str, order: int, fused: str = TRSM_FUSED) -> int:
+    """Up to which order triangles within one of `order` take one launch, that of `fused`; 0: none does."""
+    if algorithm == fused:
         return order
     prefix, _, end = algorithm.rpartition("_")
-    return min(int(end), order) if prefix == TRSM_FUSED else 0
+    return min(int(end), order) if prefix == fused else 0
 
 
 def nearest_points(order: int, rhs: int, reach: float = REACH) -> list[str]:

@@ -15,10 +15,11 @@ from ..database import (
 )
 from ..gpu.device import Device
 from ..kernels.trsv.config import MOST_COLS
-from ..types import Dtype
+from ..types import TENSOR, Dtype
 from . import overrides, tuned_files
 from .decisions import COMPUTED, OVERRIDE, Algorithm
 from .leaf import fixed, runs
+from .math_mode import method_of
 
 __all__ = [
     "LEAF",
@@ -35,6 +36,7 @@ __all__ = [
     "trsm_algorithm",
 ]
 
+IN_MODE = "products on tensor cores"
 TRSV, TRMM_FUSED = "trsv", "trmm_fused"
 SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
 
@@ -46,6 +48,13 @@ MIN_TRSV_ORDER = 256  # rows beyond which `trsv` is faster than the recursion
 MAX_FUSED_TRMM = {"c": 2048}
 #: With fewer right-hand sides and more rows the longest tile of a fused TRMM is what all others wait for.
 FEW_RHS, MANY_ROWS = 16, 1024
+
+
+#: Order of the triangles that are one launch where products are made on tensor cores: of larger ones the
+#: launch does more by FMAs, of smaller ones products have too small a k.
+TENSOR_STOP = {"trmm": 1024, "trsm": 1024}
+#: From how many right-hand sides on such products are faster than FMAs.
+TENSOR_RHS = 1024
 
 
 class FusedRange(NamedTuple):
@@ -96,6 +105,8 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
         return Algorithm(asked, OVERRIDE)
     if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
         return Algorithm(TRSV, COMPUTED)
+    if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
+        return Algorithm(f"{TRSM_FUSED}_{TENSOR_STOP['trsm']}", IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
     else:
@@ -134,11 +145,22 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
     return bool(2 * blocks >= device.sm_count)
 
 
-def trmm_algorithm(dtype: Dtype, order: int, rhs: int) -> Algorithm:
-    """That of TRMM for one triangle of so many rows: fused, but for large complex64 and few, long rows."""
+def _has_tensor_products(
+    routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
+) -> bool:
+    """Whether the routine gains by a recursion whose products are made on tensor cores."""
+    if method_of(None, dtype) != TENSOR or batch > 1 or not runs("gemm_wgmma", device):
+        return False
+    return order > TENSOR_STOP[routine] and rhs >= TENSOR_RHS
+
+
+def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
+    """That of TRMM for triangles of so many rows: fused, but for large complex64 and few, long rows."""
     asked = override_of("trmm")
     if asked is not None:
         return Algorithm(asked, OVERRIDE)
+    if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
+        return Algorithm(f"{TRMM_FUSED}_{TENSOR_STOP['trmm']}", IN_MODE)
     is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
     is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)

@@ -39,6 +39,7 @@ __all__ = [
     "emit_steps",
     "fused_operands",
     "leaf_emitter",
+    "leaf_orders",
     "lower_leaf",
     "on_left",
     "schedule",
@@ -79,6 +80,11 @@ def schedule(n: int, stop: int, first: int = 0) -> Iterator[Leaf | Update]:
     yield from schedule(half, stop, first)
     yield Update(first, first + half, first + n)
     yield from schedule(n - half, stop, first + half)
+
+
+def leaf_orders(n: int, stop: int) -> set[int]:
+    """The orders of the triangles in which the recursion ends."""
+    return {step.last - step.first for step in schedule(n, stop) if isinstance(step, Leaf)}
 
 
 class TriangularSystem(NamedTuple):

@@ -1,12 +1,17 @@
-"""B := alpha T B, or B := alpha B T, in place."""
+"""B := alpha T B, or B := alpha B T, in place.
+
+All is one launch of `trmm_fused`, or a recursion ends in triangles of which each is one, or in leaves.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 
-from ..database import RECURSION
+from ..database import RECURSION, max_fused_order
 from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
+from ..dispatch.decisions import Algorithm
+from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm_by_levels, trmm_fused
@@ -18,6 +23,7 @@ from .triangular import (
     emit_in_place,
     emit_steps,
     leaf_emitter,
+    leaf_orders,
     lower_leaf,
     tuned_leaf,
 )
@@ -76,17 +82,23 @@ _RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 
 def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
-    algorithm = trmm_algorithm(launches.dtype, t.rows, b.rows * b.cols // t.rows)
+    rhs, device = b.rows * b.cols // t.rows, current(launches.device)
+    algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device)
     fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
     if fused:
         launches.choices.append(algorithm)
         trmm_fused.emit(launches, fused, diag)
     else:
-        launches.choices.append(replace(algorithm, name=RECURSION))
-        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag))
+        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag, algorithm))
 
 
-def _emit_recursion(launches: LaunchList, diag: Diag, system: TriangularSystem) -> None:
+def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, system: TriangularSystem) -> None:
+    stop = max_fused_order(algorithm.name, system.b.rows, TRMM_FUSED)
+    if stop and all(_plan(launches, system.block(0, rows)) for rows in leaf_orders(system.b.rows, stop)):
+        launches.choices.append(algorithm)
+        emit_steps(launches, system, _RECURRENCE, stop, partial(_emit_fused, launches, diag))
+        return
+    launches.choices.append(replace(algorithm, name=RECURSION))
     t, b, _ = system.lower
     config, stop = tuned_leaf(launches, b, _RECURRENCE)
     leaf = leaf_emitter(launches, t, b, diag, config)
@@ -94,3 +106,16 @@ def _emit_recursion(launches: LaunchList, diag: Diag, system: TriangularSystem) 
         leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
         stop = max(stop, trmm_by_levels.LARGEST)
     emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
+
+
+def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:
+    """How a diagonal block is one launch, if it can be."""
+    t, b, uplo = block.forwards
+    return trmm_fused.plan(launches, t, b, Side.LEFT, uplo)
+
+
+def _emit_fused(launches: LaunchList, diag: Diag, block: TriangularSystem, alpha) -> None:
+    """A diagonal block as one launch, which takes the call's alpha as all leaves do."""
+    fused = _plan(launches, block)
+    assert fused is not None  # a block lies as another of its order does
+    trmm_fused.emit(launches, fused, diag)

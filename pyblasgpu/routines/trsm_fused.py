@@ -18,7 +18,7 @@ from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
 from ..types import Diag, Region, Side
 from .launch_list import LaunchList
-from .triangular import FusedOperands, Leaf, TriangularSystem, fused_operands, schedule
+from .triangular import FusedOperands, TriangularSystem, fused_operands, leaf_orders
 
 __all__ = ["emit", "plan"]
 
@@ -33,8 +33,7 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
     stop = max_fused_order(algorithm.name, b.rows)
     if not stop or b.cols <= trsv.MOST_COLS:
         return {}
-    orders = {step.last - step.first for step in schedule(b.rows, stop) if isinstance(step, Leaf)}
-    blocks = {rows: _fused_operands(system.block(0, rows)) for rows in orders}
+    blocks = {rows: _fused_operands(system.block(0, rows)) for rows in leaf_orders(b.rows, stop)}
     if None in blocks.values():
         return {}
     try:

@@ -23,10 +23,11 @@ from pyblasgpu.database import (
     nearest_points,
     nearest_small_points,
 )
+from pyblasgpu.dispatch import algorithms, tuned_files
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
-from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algorithm
 from pyblasgpu.dispatch.choose import reload, select
+from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
@@ -157,6 +158,21 @@ def test_the_recursion_may_end_in_fused_triangles(filed):
     assert max_fused_order(RECURSION, 1500) == max_fused_order(TRSM_SMALL, 64) == 0
 
 
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_with_products_on_tensor_cores_recursions_end_early(filed, routine):
+    """Where triangles and right-hand sides are many enough; an override comes first."""
+    stop = algorithms.TENSOR_STOP[routine]
+    ends, fused = f"{routine}_fused_{stop}", f"{routine}_fused"
+    filed({("s", point): TRSM_FUSED for point in TRSM_POINTS})
+    with set_math_mode("tensor"):
+        assert run_of(routine, 4 * stop, 4 * stop) == ends
+        assert run_of(routine, stop, 4 * stop) == run_of(routine, 4 * stop, 64) == fused
+        assert run_of(routine, 4 * stop, 4 * stop, "d") != ends
+        with override(f"{routine}_algorithm", fused):
+            assert run_of(routine, 4 * stop, 4 * stop) == fused
+    assert run_of(routine, 4 * stop, 4 * stop) == fused
+
+
 def test_explain_tells_what_has_decided(filed, monkeypatch):
     monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     first, *others = explain("trsm", "s", 1024, 1024)
@@ -177,7 +193,7 @@ def test_explain_tells_what_has_decided(filed, monkeypatch):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_trmm_is_fused_but_for_large_complex64_and_few_columns(letter):
     def fused(order, rhs):
-        return trmm_algorithm(DTYPES[letter], order, rhs).name == TRMM_FUSED
+        return trmm_algorithm(DTYPES[letter], order, rhs, 1, H200).name == TRMM_FUSED
 
     assert fused(65, 1) and fused(1024, 1) and fused(2048, 16) and not fused(64, 4096)
     assert not fused(1025, 15) and fused(2049, 16) == (letter != "c")

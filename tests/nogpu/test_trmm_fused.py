@@ -34,7 +34,7 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
         return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
-    if trmm_algorithm(dtype, order, others).name != "trmm_fused":
+    if trmm_algorithm(dtype, order, others, 1, H200).name != "trmm_fused":
         return None
     return trmm_fused.plan(LaunchList(dtype, 0), t, b._replace(**changes), side, uplo)
 
