@@ -25,6 +25,7 @@ __all__ = [
     "dtype_spelling",
     "dtype_of",
     "product_method",
+    "tensor_method",
 ]
 
 #: The method of a complex product that makes it of three real ones.
@@ -289,6 +290,21 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
         raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
     if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    if method == TENSOR and dtype.letter != "s":
+    return str(method) if method == THREE_M else tensor_method(method, dtype, routine)
+
+
+def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:
+    """`method` of a routine of products in `dtype`, checked: `TENSOR`, or None, the default.
+
+    Raises
+    ------
+    ValueError
+        For another method, and for other dtypes than float32.
+    """
+    if method is None:
+        return None
+    if method != TENSOR:
+        raise ValueError(f"{routine}: method={shown(method)} is neither {TENSOR!r} nor None")
+    if dtype.letter != "s":
         raise ValueError(f"{routine}: method={method!r} is for float32 arrays, these are {dtype.name}")
-    return str(method)
+    return TENSOR

@@ -13,7 +13,7 @@ Vectors are written in place where they are contiguous and of the routine's dtyp
 refused on a device.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
-stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+stream, and ``PYBLASGPU_BACKEND`` sends host arrays. Products take ``method``, which SciPy lacks.
 """
 
 from __future__ import annotations
@@ -107,9 +107,12 @@ def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
         trans_a: Flag = 0,
         trans_b: Flag = 0,
         overwrite_c: Flag = 0,
+        *,
+        method: str | None = None,
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
-        result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
+        options: dict[str, Any] = {"column_major": True, "method": method}
+        result = multiply(call, alpha, beta, out, trans_a, trans_b, source, **options)
         return shaped_like(result, c)
 
     return dressed(gemm, name, dtype, blas_docs.gemm(name, types_of(dtype)))
@@ -148,9 +151,12 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         side: Flag = 0,
         lower: Flag = 0,
         overwrite_c: Flag = 0,
+        *,
+        method: str | None = None,
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
-        result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
+        options: dict[str, Any] = {"column_major": True, "method": method}
+        result = symmetric(call, which, alpha, beta, out, side, lower, source, **options)
         return shaped_like(result, c)
 
     return dressed(routine, name, dtype, blas_docs.symm(which, name, types_of(dtype)))
@@ -167,9 +173,11 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         trans: Flag,
         lower: Flag,
         overwrite_c: Flag,
+        method: str | None,
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
-        return shaped_like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
+        options: dict[str, Any] = {"column_major": True, "method": method}
+        return shaped_like(rank_k(call, which, alpha, beta, out, lower, trans, source, **options), c)
 
     def update(
         alpha: Number,
@@ -179,8 +187,10 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         trans: Flag = 0,
         lower: Flag = 0,
         overwrite_c: Flag = 0,
+        *,
+        method: str | None = None,
     ) -> Array:
-        return add({"a": a}, alpha, beta, c, trans, lower, overwrite_c)
+        return add({"a": a}, alpha, beta, c, trans, lower, overwrite_c, method)
 
     def update_by_two(
         alpha: Number,
@@ -191,8 +201,10 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         trans: Flag = 0,
         lower: Flag = 0,
         overwrite_c: Flag = 0,
+        *,
+        method: str | None = None,
     ) -> Array:
-        return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c)
+        return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c, method)
 
     routine = update_by_two if which.endswith("2k") else update
     return dressed(routine, name, dtype, blas_docs.rank_k(which, name, types_of(dtype)))
@@ -231,6 +243,8 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         trans_a: Flag = 0,
         diag: Flag = 0,
         overwrite_b: Flag = 0,
+        *,
+        method: str | None = None,
     ) -> Array:
         triangle, target = as_matrix(name, "a", a, dtype), as_matrix(name, "b", b, dtype)
         overwrite = enabled(overwrite_b, name, "overwrite_b")
@@ -240,7 +254,8 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         wanted = dtype or common_dtype_of(name, (triangle, target))
         out = target if overwrite and may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
-        result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
+        options: dict[str, Any] = {"column_major": True, "method": method}
+        result = triangular(call, which, alpha, out, side, lower, trans_a, diag, **options)
         return shaped_like(result, b)
 
     return dressed(routine, name, dtype, blas_docs.triangular(which, name, types_of(dtype)))

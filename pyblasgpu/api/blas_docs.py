@@ -38,6 +38,10 @@ lower : {0, 1}, optional
 overwrite_c : bool, optional
     Whether `c` may hold the result.
 """,
+    "method": """
+method : {'tensor'}, optional
+    float32 on tensor cores, see `pyblasgpu.gemm`. SciPy has no such argument.
+""",
     "result": """
 c : array, shape (m, n)
     Column-major.
@@ -56,7 +60,7 @@ TypeError
 
 _GEMM = """General matrix product, ``alpha op(a) op(b) + beta c``%(types)s.
 
-``c = %(name)s(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c])``
+``c = %(name)s(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c, method])``
 
 Parameters
 ----------
@@ -68,6 +72,7 @@ b : array, shape (k, n), or (n, k) if transposed
 %(beta_c)s
 %(trans_ab)s
 %(overwrite_c)s
+%(method)s
 
 Returns
 -------
@@ -80,7 +85,7 @@ Raises
 
 _TRIANGULAR = """%(summary)s%(types)s.
 
-``%(output)s = %(name)s(alpha, a, b, [side, lower, trans_a, diag, overwrite_b])``
+``%(output)s = %(name)s(alpha, a, b, [side, lower, trans_a, diag, overwrite_b, method])``
 
 Parameters
 ----------
@@ -100,6 +105,7 @@ diag : {0, 1} or {'N', 'U'}, optional
     Whether the diagonal of `a` is taken to be 1.
 overwrite_b : bool, optional
     Whether `b` may hold the result.
+%(method)s
 
 Returns
 -------
@@ -113,7 +119,7 @@ Raises
 
 _SYMM = """Product with a %(kind)s matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``%(types)s.
 
-``c = %(name)s(alpha, a, b, [beta, c, side, lower, overwrite_c])``
+``c = %(name)s(alpha, a, b, [beta, c, side, lower, overwrite_c, method])``
 
 Parameters
 ----------
@@ -128,6 +134,7 @@ side : {0, 1} or {'L', 'R'}, optional
 lower : {0, 1}, optional
     Whether the lower triangle of `a` is read, else the upper one.
 %(overwrite_c)s
+%(method)s
 
 Returns
 -------
@@ -140,7 +147,7 @@ Raises
 
 _RANK_K = """One triangle of ``%(sum)s + beta c``%(types)s.
 
-``c = %(name)s(alpha, %(inputs)s, [beta, c, trans, lower, overwrite_c])``
+``c = %(name)s(alpha, %(inputs)s, [beta, c, trans, lower, overwrite_c, method])``
 
 Parameters
 ----------
@@ -154,6 +161,7 @@ trans : {0, %(code)s} or {'N', '%(letter)s'}, optional
     The op: as it is, %(op)s. Real arrays take all of 0, 1, 2.
 %(computed_triangle)s
 %(overwrite_c)s
+%(method)s
 
 Returns
 -------

@@ -176,6 +176,11 @@ method : {'3m', 'tensor'}, optional
     bound of the error, see `gemm`. Small products, other devices and the CPU compute as without;
     `explain` tells.
 """,
+    "tensor_method": """
+method : {'tensor'}, optional
+    Products of float32 are made on Hopper's tensor cores, within the same bound of the error, see
+    `gemm`. Where they do not serve, it changes nothing; `explain` tells.
+""",
     "result": """
 `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.
 """,

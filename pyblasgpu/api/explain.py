@@ -7,13 +7,14 @@ from math import prod
 from typing import Any
 
 from ..dispatch.decisions import Algorithm
+from ..dispatch.math_mode import in_mode
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, current, named, stand_in
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
-from ..types import Diag, Dtype, Side, Uplo, dtype_of, product_method
+from ..types import TENSOR, Diag, Dtype, Side, Uplo, dtype_of, product_method
 from .explained_calls import EXPLAINED, launch_lists
 
 __all__ = ["explain", "launches_of", "sources_of"]
@@ -51,7 +52,7 @@ def explain(
     batch : int
         How many products, or triangles.
     method : {'3m', 'tensor'}, optional
-        Of a complex GEMM: three real products instead of four. Of a GEMM in float32: on tensor cores; where
+        Of a complex GEMM: three real products instead of four. Of float32: products on tensor cores; where
         they do not serve, "algorithm" comes first, and instead of an origin the reason.
 
     Returns
@@ -61,8 +62,8 @@ def explain(
         split is followed by "splits of k" and their number. Kernels of level 1, level 2 and LAPACK are
         followed by "grid of" their name: blocks along x, y and z of the largest launch. For 'trsm', 'trmm',
         'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that
-        ends in fused triangles of that order), 'trsm_small', 'trmm_fused', 'recursion', 'symmetrize' or
-        'two_products'.
+        ends in fused triangles of that order), 'trsm_small', 'trmm_fused', 'trmm_fused_1024', 'recursion',
+        'symmetrize' or 'two_products'.
 
     Raises
     ------
@@ -135,7 +136,8 @@ def _launches(
     n = m if n is None else n
     if routine in EXPLAINED:
         current(meant.ordinal)
-        return meant, launch_lists(routine, facts, m, n, meant.ordinal, batch)
+        lists = in_mode(TENSOR if method == TENSOR else None, launch_lists)
+        return meant, lists(routine, facts, m, n, meant.ordinal, batch)
     extents = (m, n, m if k is None else k)
     return meant, [launches_of(routine, facts, *extents, meant.ordinal, batch, method)]
 
@@ -144,6 +146,8 @@ def launches_of(
     routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, method: str | None
 ) -> LaunchList:
     """The launch list of a call on dense operands."""
+    if method == TENSOR and routine != "gemm":
+        return in_mode(method, launches_of)(routine, dtype, m, n, k, device, batch, None)
 
     def dense(rows: int, cols: int, batch: int = 1) -> Operand:
         ld = max(rows, 1)

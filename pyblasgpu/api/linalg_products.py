@@ -32,6 +32,7 @@ def matmul(
     order: str | None = "K",
     dtype: Any = None,
     subok: bool = True,
+    method: str | None = None,
 ) -> Array:
     """Matrix product, as `numpy.matmul`.
 
@@ -48,6 +49,7 @@ def matmul(
         Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
         inputs are, by 'K' matrices that are column-major if those of all inputs are.
     %(computed_in)s
+    %(method)s
 
     Returns
     -------
@@ -64,9 +66,9 @@ def matmul(
     Notes
     -----
     Unlike NumPy's, products of integers and booleans are computed, and returned, in float64. The other
-    keywords of NumPy's ufuncs (`axes`, `signature`) are not taken.
+    keywords of NumPy's ufuncs (`axes`, `signature`) are not taken, and NumPy has no `method`.
     """
-    return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok)
+    return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok, method)
 
 
 @documented
@@ -221,7 +223,15 @@ class _Core(NamedTuple):
 
 
 def _product(
-    core: _Core, x1: Array, x2: Array, out: Any, casting: str, order: str | None, dtype: Any, subok: bool
+    core: _Core,
+    x1: Array,
+    x2: Array,
+    out: Any,
+    casting: str,
+    order: str | None,
+    dtype: Any,
+    subok: bool,
+    method: str | None = None,
 ) -> Array:
     name = core.name
     out = _single(name, out)
@@ -239,7 +249,7 @@ def _product(
         order = "F" if all(map(_is_fortran, call.inputs)) else "C"
     target = _fortran(call, left, right) if order == "F" and out is None and core.trans == "N" else direct
     column_major = None if order == "K" else order == "F"
-    result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major)
+    result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major, method=method)
     if direct is not None:
         return out
     result = _squeezed(result, dropped)

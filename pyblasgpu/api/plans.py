@@ -86,6 +86,7 @@ def plan_trmm(
     trans: Flag = "N",
     unit_diag: Flag = False,
     stream: Stream = None,
+    method: str | None = None,
 ) -> Plan:
     """A plan of ``out := alpha op(a) b`` or ``alpha b op(a)``, `a` a triangle, see `trmm`.
 
@@ -102,6 +103,7 @@ def plan_trmm(
         What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
     %(triangle_flags)s
     %(plan_stream)s
+    %(tensor_method)s
 
     Returns
     -------
@@ -116,7 +118,8 @@ def plan_trmm(
     trmm : The product itself, once.
     """
     call = PlannedCall("plan_trmm", a, b, out, stream)
-    plan: Plan = triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag, options=WHOLE)
+    flags = side, lower, trans, unit_diag
+    plan: Plan = triangular(call, "trmm", alpha, out, *flags, options=WHOLE, method=method)
     return plan
 
 
@@ -132,6 +135,7 @@ def plan_trsm(
     trans: Flag = "N",
     unit_diag: Flag = False,
     stream: Stream = None,
+    method: str | None = None,
 ) -> Plan:
     """A plan of the solution of ``op(a) out = alpha b`` or ``out op(a) = alpha b``, see `trsm`.
 
@@ -148,6 +152,7 @@ def plan_trsm(
         What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
     %(triangle_flags)s
     %(plan_stream)s
+    %(tensor_method)s
 
     Returns
     -------
@@ -162,5 +167,6 @@ def plan_trsm(
     trsm : The solution itself, once.
     """
     call = PlannedCall("plan_trsm", a, b, out, stream)
-    plan: Plan = triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag, options=WHOLE)
+    flags = side, lower, trans, unit_diag
+    plan: Plan = triangular(call, "trsm", alpha, out, *flags, options=WHOLE, method=method)
     return plan

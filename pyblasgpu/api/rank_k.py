@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
+from ..dispatch.math_mode import in_mode
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
-from ..types import Trans, Uplo
+from ..types import Trans, Uplo, tensor_method
 from .docstrings import documented
 from .level3 import common_batch_shape, parse_beta, scaled_by_beta
 
@@ -30,6 +31,7 @@ def syrk(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -50,6 +52,7 @@ def syrk(
     %(out_square)s
     %(stream_backend)s
     %(engine_options)s
+    %(tensor_method)s
 
     %(returns_square)s
 
@@ -66,7 +69,7 @@ def syrk(
     unit stride.
     """
     options = engine_options("syrk", device, devices, max_device_memory, blocking, progress)
-    return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
+    return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend, options, method)
 
 
 @documented
@@ -135,6 +138,7 @@ def syr2k(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
 ) -> Array:
     """Symmetric rank-2k update: a triangle of ``alpha (op(a) op(b)^T + op(b) op(a)^T) + beta out``.
 
@@ -148,6 +152,7 @@ def syr2k(
     %(trans_symmetric)s
     %(out_square)s
     %(stream_backend)s
+    %(tensor_method)s
 
     %(returns_square)s
 
@@ -162,7 +167,7 @@ def syr2k(
     Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^T + |op(b)| |op(a)|^T) + |beta| |out|)``,
     u the unit roundoff; for complex numbers sqrt(8) times that.
     """
-    return _rank_k("syr2k", (a, b), alpha, beta, lower, trans, out, stream, backend)
+    return _rank_k("syr2k", (a, b), alpha, beta, lower, trans, out, stream, backend, method=method)
 
 
 @documented
@@ -223,12 +228,13 @@ def _rank_k(
     stream: Stream,
     backend: str | None,
     options: EngineOptions | None = None,
+    method: str | None = None,
 ) -> Any:
-    key = (which, lower, trans, type(lower), type(trans))
+    key = (which, lower, trans, method, type(lower), type(trans))
     if options is None and replay(key, (*inputs, out), alpha, beta, stream, backend):
         return out
     call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
-    return rank_k(call, which, alpha, beta, out, lower, trans, key=key, options=options)
+    return rank_k(call, which, alpha, beta, out, lower, trans, key=key, options=options, method=method)
 
 
 # What follows is shared with blas, which prepares the Call in its own way.
@@ -246,6 +252,7 @@ def rank_k(
     column_major: bool | None = None,
     key: Any = None,
     options: EngineOptions | None = None,
+    method: str | None = None,
 ) -> Any:
     """Check and run SYRK, HERK, SYR2K or HER2K (`which`); see `symmetric` for the parameters."""
     name, hermitian = call.name, which.startswith("her") and call.dtype.is_complex
@@ -256,6 +263,7 @@ def rank_k(
         raise ValueError(f"{name}: trans={trans.value} of complex arrays is none of {other}")
     alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
     beta = parse_beta(call, beta, out, source, _real if hermitian else Call.scalar)
+    method = tensor_method(method, call.dtype, name)
     inputs = call.inputs[: 2 if routine == "syr2k" else 1]
     first, last = inputs[0], inputs[-1]
     if first.shape[-2:] != last.shape[-2:]:
@@ -266,14 +274,18 @@ def rank_k(
     is_new_output, source = held_at_first(call, out, source, n)
     flags = {"hermitian": hermitian, "is_new_output": is_new_output}
     operands, scalars = tuple([(x, trans) for x in inputs]), (alpha, beta)
+    prepare = in_mode(
+        method,
+        lambda scalars, operands: launch_list_of(routine)(
+            scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
+        ),
+    )
     whole = partial(
         call.run,
         lambda scalars, *arrays: getattr(cpu, routine)(
             scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
         ),
-        lambda scalars, operands: launch_list_of(routine)(
-            scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
-        ),
+        prepare,
         operands,
         scalars,
         source,

@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
+from ..dispatch.math_mode import in_mode
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
-from ..types import Side, Trans, Uplo
+from ..types import Side, Trans, Uplo, tensor_method
 from .docstrings import documented
 from .level3 import common_batch_shape, parse_beta, scaled_by_beta
 
@@ -31,6 +32,7 @@ def symm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -51,6 +53,7 @@ def symm(
     %(out)s
     %(stream_backend)s
     %(engine_options)s
+    %(tensor_method)s
 
     %(returns_matrix)s
 
@@ -67,7 +70,7 @@ def symm(
     or a twentieth of `out`, for completed blocks of `a`.
     """
     options = engine_options("symm", device, devices, max_device_memory, blocking, progress)
-    return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend, options)
+    return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend, options, method)
 
 
 @documented
@@ -134,12 +137,14 @@ def _symmetric(
     stream: Stream,
     backend: str | None,
     options: EngineOptions | None,
+    method: str | None = None,
 ) -> Any:
-    key = (which, side, lower, type(side), type(lower))
+    key = (which, side, lower, method, type(side), type(lower))
     if options is None and replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    return symmetric(call, which, alpha, beta, out, side, lower, key=key, options=options)
+    flags = side, lower
+    return symmetric(call, which, alpha, beta, out, *flags, key=key, options=options, method=method)
 
 
 # What follows is shared with blas, which prepares the Call in its own way.
@@ -157,6 +162,7 @@ def symmetric(
     column_major: bool | None = None,
     key: Any = None,
     options: EngineOptions | None = None,
+    method: str | None = None,
 ) -> Any:
     """Check and run SYMM or HEMM (`which`) on the first two inputs of `call`; see `symm`.
 
@@ -165,6 +171,7 @@ def symmetric(
     name, hermitian = call.name, which == "hemm" and call.dtype.is_complex
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
+    method = tensor_method(method, call.dtype, name)
     a, b = call.inputs[:2]
     m, n = b.shape[-2:]
     order = m if side is Side.LEFT else n
@@ -177,12 +184,16 @@ def symmetric(
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     inputs, scalars = ((a, Trans.NO), (b, Trans.NO)), (alpha, beta)
-    whole = partial(
-        call.run,
-        lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, side, uplo, hermitian),
+    prepare = in_mode(
+        method,
         lambda scalars, operands: launch_list_of("symm")(
             scalars[0], *operands[:2], scalars[1], operands[2], side=side, uplo=uplo, hermitian=hermitian
         ),
+    )
+    whole = partial(
+        call.run,
+        lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, side, uplo, hermitian),
+        prepare,
         inputs,
         scalars,
         source,

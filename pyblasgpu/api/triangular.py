@@ -6,12 +6,13 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
+from ..dispatch.math_mode import in_mode
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
-from ..types import Diag, Side, Trans, Uplo
+from ..types import Diag, Side, Trans, Uplo, tensor_method
 from .docstrings import documented
 from .level3 import common_batch_shape
 
@@ -31,6 +32,7 @@ def trmm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -52,6 +54,7 @@ def trmm(
         shared with `a` or `b`.
     %(stream_backend)s
     %(engine_options)s
+    %(tensor_method)s
 
     %(returns_matrix)s
 
@@ -72,7 +75,9 @@ def trmm(
     for complex numbers sqrt(8) times that.
     """
     options = engine_options("trmm", device, devices, max_device_memory, blocking, progress)
-    return _triangular("trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options)
+    return _triangular(
+        "trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options, method
+    )
 
 
 @documented
@@ -88,6 +93,7 @@ def trsm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -109,6 +115,7 @@ def trsm(
         shared with `a` or `b`.
     %(stream_backend)s
     %(engine_options)s
+    %(tensor_method)s
 
     %(returns_matrix)s
 
@@ -131,7 +138,9 @@ def trsm(
     (`Plan.workspace`).
     """
     options = engine_options("trsm", device, devices, max_device_memory, blocking, progress)
-    return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options)
+    return _triangular(
+        "trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend, options, method
+    )
 
 
 def _triangular(
@@ -147,13 +156,16 @@ def _triangular(
     stream: Stream,
     backend: str | None,
     options: EngineOptions | None,
+    method: str | None,
 ) -> Array:
     # with their types: 1.0 is no flag, but equals one
-    key = (which, side, lower, trans, unit_diag, type(side), type(lower), type(trans), type(unit_diag))
+    types = type(side), type(lower), type(trans), type(unit_diag)
+    key = (which, side, lower, trans, unit_diag, method, *types)
     if options is None and out is b and replay(key, (a, b), alpha, 0, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key, options=options)
+    flags = side, lower, trans, unit_diag
+    return triangular(call, which, alpha, out, *flags, key=key, options=options, method=method)
 
 
 # What follows is shared with blas and linalg, which prepare the Call in their own way.
@@ -171,12 +183,13 @@ def triangular(
     column_major: bool | None = None,
     key: Any = None,
     options: EngineOptions | None = None,
+    method: str | None = None,
 ) -> Any:
     """Check and run TRMM or TRSM (`which`) on the inputs a, b of `call`; see `trmm`."""
     name = call.name
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     trans, diag = Trans.parse(trans, name, "trans"), Diag.parse(unit_diag, name, "unit_diag")
-    alpha = call.scalar("alpha", alpha)
+    alpha, method = call.scalar("alpha", alpha), tensor_method(method, call.dtype, name)
     a, b = call.inputs
     m, n = b.shape[-2:]
     order = m if side is Side.LEFT else n
@@ -189,12 +202,16 @@ def triangular(
     in_place = call.check_overlap(in_place=1)
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
     inputs, source = ((a, trans),), call.out if in_place else None if alpha == 0 else b
-    whole = partial(
-        call.run,
-        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
+    prepare = in_mode(
+        method,
         lambda scalars, operands: launch_list_of(which)(
             scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
         ),
+    )
+    whole = partial(
+        call.run,
+        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
+        prepare,
         inputs,
         (alpha,),
         source,

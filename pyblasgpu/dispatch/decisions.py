@@ -41,8 +41,8 @@ class Algorithm:
     ----------
     name : str
         Of TRSM 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused triangles of that
-        order), 'trsm_small' or 'recursion'; of TRMM 'trmm_fused' or 'recursion'; of SYR2K 'symmetrize' or
-        'two_products'.
+        order), 'trsm_small' or 'recursion'; of TRMM 'trmm_fused', 'trmm_fused_1024' or 'recursion'; of
+        SYR2K 'symmetrize' or 'two_products'.
     origin : str
         As that of a `KernelChoice`.
     """

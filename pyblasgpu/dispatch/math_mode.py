@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from ..arguments import shown
 from ..types import TENSOR, Dtype
 from .overrides import get_override, override
 
-__all__ = ["method_of", "set_math_mode"]
+__all__ = ["in_mode", "method_of", "set_math_mode"]
 
 MODE = "math_mode"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 @contextmanager
@@ -37,7 +41,7 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
 
     See Also
     --------
-    gemm : A method for one product.
+    gemm : A method for one product; other routines of products take it too.
     explain : What a call would run, the mode included.
 
     Notes
@@ -56,6 +60,19 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
         raise ValueError(f"set_math_mode: mode={shown(mode)} is neither {TENSOR!r} nor None")
     with override(MODE, mode):
         yield
+
+
+def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` run in the mode of a `method`; None is the mode around it."""
+    if method is None:
+        return function
+
+    @wraps(function)
+    def run(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        with override(MODE, method):
+            return function(*arguments, **options)
+
+    return run
 
 
 def method_of(asked: str | None, dtype: Dtype) -> str | None:

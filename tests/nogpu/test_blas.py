@@ -30,12 +30,13 @@ def on_the_cpu(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_are_scipys(name):
-    """The parameters, their order and their defaults, as SciPy's docstring has them."""
+    """The parameters, their order and their defaults, as SciPy's docstring has them; then `method`."""
     doc = getattr(scipy_blas, name).__doc__
     required, optional = re.match(r"\w+ = \w+\(([^\[]+)\[(.*)\]\)", doc).groups()
-    parameters = inspect.signature(getattr(blas, name)).parameters
-    assert ",".join(parameters) == required + optional
-    for parameter in parameters.values():
+    *parameters, method = inspect.signature(getattr(blas, name)).parameters.values()
+    assert ",".join(parameter.name for parameter in parameters) == required + optional
+    assert method.name == "method" and method.kind is method.KEYWORD_ONLY
+    for parameter in parameters:
         default = re.search(rf"^{parameter.name} : .*optional\n    Default: (.*)$", doc, re.MULTILINE)
         empty = parameter.default is inspect.Parameter.empty
         assert empty == (parameter.name in required.split(","))
@@ -62,6 +63,7 @@ def test_names_and_docstrings(name):
         for parameter in parameters
     )
     letters = {"{'L"} if "side" in parameters else set()
+    letters |= {"{'t"} if "method" in parameters else set()
     letters |= {"{'N"} if {"trans", "trans_a"} & set(parameters) else set()
     assert set(re.findall("{..", function.__doc__)) == {"{0,", *letters}
 

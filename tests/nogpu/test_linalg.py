@@ -31,7 +31,7 @@ def test_signatures():
     signature = inspect.signature(matmul)
     bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
     assert str(signature.replace(parameters=bare, return_annotation=signature.empty)) == (
-        "(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None, subok=True)"
+        "(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None, subok=True, method=None)"
     )
     ours, theirs = (
         inspect.signature(f).parameters for f in (solve_triangular, scipy.linalg.solve_triangular)

@@ -1,0 +1,71 @@
+"""``method="tensor"`` and the mode, for each routine of products: what serves, what is refused."""
+
+from __future__ import annotations
+
+import fake_driver
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu import blas, linalg, set_math_mode
+from pyblasgpu.api.explain import explain
+from pyblasgpu.dispatch.math_mode import in_mode, method_of
+from pyblasgpu.types import DTYPES
+
+ROUTINES = ("gemm", "symm", "syrk", "syr2k", "trmm", "trsm")
+LAPACK = ("potrf", "getrf")
+SQUARE = np.eye(3, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    yield
+    fake_driver.forget()
+
+
+@pytest.mark.parametrize("routine", (*ROUTINES, *LAPACK))
+def test_large_products_are_of_tensor_cores(routine):
+    """As `explain` tells, of the method and of the mode; not without them, nor of float64 in the mode."""
+
+    def kernels(dtype, **options):
+        return {name for name, _, _ in explain(routine, dtype, 8192, device="h200", **options)}
+
+    asked = kernels("s", method="tensor")
+    with set_math_mode("tensor"):
+        assert kernels("s") == asked
+        assert "gemm_wgmma" not in kernels("d")
+    assert "gemm_wgmma" in asked and "gemm_wgmma" not in kernels("s")
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_the_method_on_the_cpu_changes_nothing(routine):
+    inputs = (SQUARE,) if routine == "syrk" else (SQUARE, SQUARE)
+    call, names = getattr(pyblasgpu, routine), getattr(blas, f"s{routine}")
+    np.testing.assert_array_equal(call(*inputs, method="tensor"), call(*inputs))
+    np.testing.assert_array_equal(names(1, *inputs, method="tensor"), names(1, *inputs))
+    np.testing.assert_array_equal(linalg.matmul(SQUARE, SQUARE, method="tensor"), SQUARE)
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_other_methods_and_dtypes_are_refused(routine):
+    out = np.full((3, 3), 7, np.float32)
+    inputs = (SQUARE,) if routine == "syrk" else (SQUARE, SQUARE)
+    call = getattr(pyblasgpu, routine)
+    with pytest.raises(ValueError, match=rf"^{routine}: method='fast' is n"):
+        call(*inputs, out=out, method="fast")
+    double = [x.astype(float) for x in inputs]
+    with pytest.raises(ValueError, match=f"^{routine}: method='tensor' is for float32 arrays, these are fl"):
+        call(*double, method="tensor")
+    with pytest.raises(ValueError, match=f"^d{routine}: method='tensor' is for float32 arrays"):
+        getattr(blas, f"d{routine}")(1, *double, method="tensor")
+    assert (out == 7).all()
+
+
+def test_a_function_in_a_mode():
+    def found() -> str | None:
+        return method_of(None, DTYPES["s"])
+
+    assert in_mode("tensor", found)() == "tensor" and found() is None
+    with set_math_mode("tensor"):
+        assert in_mode(None, found)() == "tensor"
