@@ -33,13 +33,13 @@ from pyblasgpu.types import DTYPES
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PANEL_ROWS = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PANEL_COLS = 64
-BUSY = 8  # times that the L2 cache is emptied before a run
-#: ROWS, COLS and DIRECT of panels
+BUSY = 24  # times that the L2 cache is emptied before a run
+#: ROWS, COLS, DIRECT and CLUSTER of panels
 CONFIGS = {
-    "d": ((256, 32, 0), (256, 32, 16), (512, 16, 16)),
-    "s": ((512, 32, 0), (512, 32, 16), (256, 32, 16)),
-    "c": ((256, 32, 0), (256, 32, 16)),
-    "z": ((256, 16, 0), (256, 16, 16)),
+    "d": ((256, 32, 16, 0), (256, 32, 16, 16), (256, 64, 16, 16), (128, 32, 16, 16)),
+    "s": ((256, 32, 16, 0), (256, 32, 16, 16), (256, 64, 16, 16), (512, 32, 16, 16)),
+    "c": ((256, 32, 0, 0), (256, 32, 16, 0), (256, 32, 16, 16)),
+    "z": ((256, 16, 0, 0), (256, 16, 16, 0), (256, 16, 16, 16), (256, 32, 16, 16)),
 }
 
 
@@ -262,10 +262,10 @@ class Batch:
 def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """The same by other Configs of the panel."""
     for letter in letters:
-        for rows, cols, direct in CONFIGS[letter]:
-            with override("getrf_panel", GetrfPanel(letter, rows, cols, direct)):
-                for n in (256, 512, 1024, 2048, 4096):
-                    config = {"rows": rows, "cols": cols, "direct": direct}
+        for values in CONFIGS[letter]:
+            with override("getrf_panel", GetrfPanel(letter, *values)):
+                for n in (256, 512, 1024, 2048, 4096, 8192):
+                    config = dict(zip(("rows", "cols", "direct", "cluster"), values, strict=True))
                     yield {**config, **measure(letter, n, n, flush, vendor=False)}
 
 
@@ -288,7 +288,7 @@ def launch_times(letter: str, n: int) -> dict[str, Any]:
     launches.run((piv.data.ptr, info.data.ptr, a.data.ptr), 1.0, stream=0)
     a[...] = random(letter, n, n)
     taken = workspace.take(launches.workspace_bytes, 0, 0, flags=True)
-    bases = piv.data.ptr, info.data.ptr, a.data.ptr, taken.address
+    bases = piv.data.ptr, info.data.ptr, a.data.ptr, 0, taken.address  # the slots of a launch list
     events = []
     for entry in launches.entries:
         pointers = [bases[slot] + distance for slot, distance in entry.addresses]

@@ -18,7 +18,7 @@ def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     m, n, first, blocks, *steps, step, a_step, p_step, m_step, i_step = numbers
     config, batch = fake.source.config, grid[2]
     assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
-    assert blocks == 1 or batch == 1
+    assert config.takes_batches(m) or batch == 1
     a = fake.view(pointers[0], m, n, *steps, batch, a_step)
     pivots = _words(pointers[1], n, step, batch, p_step)
     moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)

@@ -27,6 +27,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "KernelSource",
+    "WHOLE_ROWS",
     "Resources",
     "architecture",
     "archive_key",
@@ -49,6 +50,8 @@ __all__ = [
     "versions",
 ]
 
+#: A cluster of all blocks along x, however many a launch has.
+WHOLE_ROWS = 0
 #: Parameter codes: pointer to reals, pointer to int32, int32, int64, real.
 CODES = "pwiqr"
 
@@ -82,6 +85,7 @@ class KernelSource:
         Its blocks wait for one another in any order, so all of a grid must be resident: it is launched so.
     cluster : int
         Blocks that are launched together and reach one another's shared memory; they divide a grid's x.
+        `WHOLE_ROWS`: all blocks along x, at most 16.
     whole_program : bool
         It is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
     """

@@ -15,7 +15,7 @@ from weakref import finalize
 from ..errors import PyblasgpuError
 from . import backend, context
 from .archive import Archive
-from .compile import Compiled, KernelSource, compile_source
+from .compile import WHOLE_ROWS, Compiled, KernelSource, compile_source
 from .context import LEGACY_STREAM, current_context
 from .driver import check, load
 
@@ -111,6 +111,8 @@ class LoadedKernel(Kernel):
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
         if block.grid is not grid or block.stream != stream or block.pdl is not pdl:
+            if self.source.cluster == WHOLE_ROWS and (block.grid is None or block.grid[0] != grid[0]):
+                block.config.attrs = _attribute_list(False, grid[0])
             block.aim(grid, stream, pdl, attributes=self._attributes(grid, pdl))
         # the driver copies the arguments during the call
         (error,) = self.driver_launch(block.config, self._function, block.address, 0)
@@ -123,7 +125,8 @@ class LoadedKernel(Kernel):
         x, y, z = grid
         if self.source.cooperative:
             return int(x > 1)
-        return int(self.source.cluster > 1) + int(pdl and x * y * z >= self._pdl_from_blocks)
+        clusters = self.source.cluster > 1 or (self.source.cluster == WHOLE_ROWS and x > 1)
+        return int(clusters) + int(pdl and x * y * z >= self._pdl_from_blocks)
 
     def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
@@ -142,6 +145,9 @@ class LoadedKernel(Kernel):
         if shared > _STATIC_LIMIT:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             check(driver.cuFuncSetAttribute(function, attribute, shared), "cuFuncSetAttribute")
+        if self.source.cluster == WHOLE_ROWS:
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            check(driver.cuFuncSetAttribute(function, attribute, 1), "cuFuncSetAttribute")
         return library, function
 
     def _fewest_blocks_for_pdl(self, multiprocessors: int) -> int:
@@ -168,21 +174,29 @@ class LoadedKernel(Kernel):
         config = driver.CUlaunchConfig()
         config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
         config.sharedMemBytes = self.source.shared_bytes
-        own, pdl = driver.CUlaunchAttribute(), driver.CUlaunchAttribute()
-        names = driver.CUlaunchAttributeID
-        pdl.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        pdl.value.programmaticStreamSerializationAllowed = 1
-        config.attrs = [pdl]  # the first ones are those of a launch
-        if self.source.cooperative:
-            own.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-            own.value.cooperative = 1
-            config.attrs = [own]
-        elif self.source.cluster > 1:
-            own.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            dims = own.value.clusterDim
-            dims.x, dims.y, dims.z = self.source.cluster, 1, 1
-            config.attrs = [own, pdl]
+        config.attrs = _attribute_list(self.source.cooperative, max(self.source.cluster, 1))
         return config
+
+
+@lru_cache(maxsize=64)
+def _attribute_list(cooperative: bool, cluster: int) -> list[Any]:
+    """The attributes that a launch may have, of which the first ones are its; `cluster`: blocks of one."""
+    from cuda.bindings import driver
+
+    own, pdl = driver.CUlaunchAttribute(), driver.CUlaunchAttribute()
+    names = driver.CUlaunchAttributeID
+    pdl.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    pdl.value.programmaticStreamSerializationAllowed = 1
+    if cooperative:
+        own.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        own.value.cooperative = 1
+        return [own]
+    if cluster == 1:
+        return [pdl]
+    own.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    dims = own.value.clusterDim
+    dims.x, dims.y, dims.z = cluster, 1, 1
+    return [own, pdl]
 
 
 def _load_library(compiled: Compiled) -> tuple[Any, Any]:
@@ -357,7 +371,7 @@ class _Simulated(Kernel):
             for code, value in zip(source.parameters, (*pointers, *integers, *reals), strict=True)
         )
         block, shared = (source.threads, 1, 1), source.shared_bytes
-        simulator.launch(self._function, grid, block, shared, resolved, cluster=source.cluster)
+        simulator.launch(self._function, grid, block, shared, resolved, cluster=source.cluster or grid[0])
 
 
 def _simulated_argument(code: str, value, real: str):

@@ -52,15 +52,16 @@ def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
 
 
 def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
-    """Emit the whole call. Matrices of a batch whose panels take several blocks come one after the other."""
+    """Emit the whole call. Matrices of a batch come one after the other where panels take several blocks that
+    are no cluster.
+    """
     device = current(launches.device)
     small = select(getrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config.on(device)
     if max(a.rows, a.cols) <= small.COLS and get_override(getrf_panel.STEM) is None:
         _emit_small(launches, small, piv, info, a)
         return
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
-    config = config.serving(a.rows, device)
-    if a.batch == 1 or config.grid(a.rows) == 1:
+    if a.batch == 1 or config.serving(a.rows, device).takes_batches(a.rows):
         _emit_all(launches, config, piv, info, a)
         return
     for z in range(a.batch):
@@ -82,13 +83,14 @@ def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Op
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
-    count = min(a.rows, a.cols)
-    if config.applies(a.rows, current(launches.device)):
-        moves = laswp.moves_scratch(launches, 2 * config.COLS, a.batch)
-        panel = partial(_emit_panel, launches, config, moves, piv, info, a)
+    count, device = min(a.rows, a.cols), current(launches.device)
+    serving = config.serving(a.rows, device)
+    if serving.applies(a.rows, device):
+        moves = laswp.moves_scratch(launches, 2 * serving.COLS, a.batch)
+        panel = partial(_emit_panel, launches, config, serving.COLS, moves, piv, info, a)
     else:
         panel = partial(_emit_panel_by_columns, launches, piv, info, a)
-    _emit_columns(launches, config.COLS, panel, a, 0, count)
+    _emit_columns(launches, serving.COLS, panel, a, 0, count)
     if count < a.cols:
         _emit_right(launches, a, 0, count, a.cols)
 
@@ -117,7 +119,8 @@ def _emit_right(launches: LaunchList, a: Operand, first: int, middle: int, last:
 
 def _emit_panel(
     launches: LaunchList,
-    config: GetrfPanel,
+    best: GetrfPanel,
+    width: int,
     moves: Operand,
     piv: Operand,
     info: Operand,
@@ -125,8 +128,13 @@ def _emit_panel(
     first: int,
     cols: int,
 ) -> None:
-    """Emit the factors of a panel, and its interchanges in the columns beside it."""
-    rows = a.rows - first
+    """Emit the factors of a panel, and its interchanges in the columns beside it; panels have `width` columns
+    at most.
+    """
+    rows, device = a.rows - first, current(launches.device)
+    config = best.serving(rows, device)
+    if width != config.COLS:  # rows in memory are told by groups of all columns
+        config = best.serving(a.rows, device)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
     blocks = config.grid(rows)
 

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.gpu import context, launch, memory
-from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.compile import WHOLE_ROWS, KernelSource
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.gpu.launch import ArgumentBlock, ArgumentLayout
 
 TYPES = {"p": ctypes.c_uint64, "i": ctypes.c_int32, "q": ctypes.c_int64}
 REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+PDL = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
 COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 
 
@@ -128,9 +129,24 @@ def test_a_kernel_of_clusters_is_launched_in_clusters(driver, monkeypatch, pdl):
     kernel = kernel_of(driver, monkeypatch, (9, 0), cluster=2)
     kernel.launch((4, 1, 1), 5, [16, 32], (7, 8), (1.5, -2.0), pdl)
     names = [name for name, _ in driver.attributes]
-    own = "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"
-    assert names == [own, "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"][: 1 + pdl]
+    assert names == ["CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", PDL][: 1 + pdl]
     assert driver.attributes[0][1] == 2  # blocks along x, which begin the same union
+
+
+@pytest.mark.parametrize("pdl", [False, True])
+def test_all_blocks_along_x_are_a_cluster(driver, monkeypatch, pdl):
+    """However many a launch has; one is none."""
+    kernel = kernel_of(driver, monkeypatch, (9, 0), cluster=WHOLE_ROWS)
+    may_be_16 = "CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED"
+    set_to = {event[2].name: event[3] for event in driver.take() if event[0] == "cuFuncSetAttribute"}
+    assert set_to[may_be_16] == 1
+    own = "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"
+    for blocks in (4, 16, 1, 3):
+        kernel.launch((blocks, 1, 2), 5, [16, 32], (7, 8), (1.5, -2.0), pdl)
+        names = [name for name, _ in driver.attributes]
+        expected = ([own] if blocks > 1 else []) + [PDL] * pdl
+        assert names == expected
+        assert blocks == 1 or driver.attributes[0][1] == blocks  # which begins the same union
 
 
 def test_every_launch_is_told_what_is_new(kernel, driver):

@@ -62,6 +62,7 @@ SHARED = (
     "level2.gemv_sums",
     "factor.pivot_exchange",
     "factor.row_exchange",
+    "factor.cluster_exchange",
 )
 
 

@@ -17,12 +17,12 @@ from .launching import run, strides
 NAN = float("nan")
 
 
-def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0):
+def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0, cluster=0):
     """Factor a panel, or a batch, in place: pivots, moves and info. No flag stays set."""
     letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == a.dtype.name)
     stack = a if a.ndim == 3 else a[None]
     batch, m, n = stack.shape
-    config = kernels.GetrfPanel(letter, rows or (32 if m <= 32 else 64), cols, direct)
+    config = kernels.GetrfPanel(letter, rows or (32 if m <= 32 else 64), cols, direct, cluster)
     blocks = config.grid(m)
     piv, moves = np.full((batch, n), -7, np.int32), np.full((batch, 2 * cols), -7, np.int32)
     flags = np.zeros(words_of_exchange(config, blocks), np.int32)
@@ -77,12 +77,15 @@ def test_one_block(letter, order):
     check(letter, 32, 8, order, rows=64)
 
 
-@pytest.mark.parametrize("direct", [0, 1, 4])
+SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4})
+
+
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m", [65, 150])
-def test_several_blocks(letter, m, direct):
-    """Pivots by labels, by labels after rows of warps, and by rows of blocks."""
-    check(letter, m, 6, "CF"[m % 2], direct=direct)
+def test_several_blocks(letter, m, search):
+    """Pivots by labels, by labels after rows of warps, by rows of blocks, and in a cluster."""
+    check(letter, m, 6, "CF"[m % 2], **search)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +103,18 @@ def test_more_blocks_than_lanes():
     np.testing.assert_array_equal(factor(a.copy())[0], lapack.sgetrf(a)[1])
 
 
-@pytest.mark.parametrize("direct", [0, 4])
-def test_any_order_of_blocks(direct):
+@pytest.mark.parametrize("search", SEARCHES)
+def test_any_order_of_blocks(search):
     for seed in range(6):
         simulator.reseed(seed)
-        check("s", 64 * 3 + 3, 5, seed=seed, direct=direct)
+        check("s", 64 * 3 + 3, 5, seed=seed, **search)
 
 
 def test_one_block_by_rows_of_its_warps():
     for letter in "sc":
         check(letter, 60, 8, rows=64, direct=4)
-        check(letter, 20, 5, rows=64, direct=4)
+        check(letter, 20, 5, rows=64, cluster=1)
+        check(letter, 60, 8, rows=64, cluster=2)
 
 
 def test_more_blocks_than_warps_by_rows():
@@ -118,16 +122,17 @@ def test_more_blocks_than_warps_by_rows():
     a = random("s", 257, 2)
     a[-1, 0], a[:, 1], a[0, 1] = 5, a[:, 1] / 100, 1
     np.testing.assert_array_equal(factor(a.copy(), direct=8)[0], lapack.sgetrf(a)[1])
+    np.testing.assert_array_equal(factor(a.copy(), cluster=8)[0], lapack.sgetrf(a)[1])
 
 
 def test_a_panel_further_down_counts_from_the_first_row():
     check("d", 20, 4, first=12, info=np.zeros(1, np.int32))
 
 
-@pytest.mark.parametrize("direct", [0, 2])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_ties_go_to_the_uppermost_row(letter, blocks, direct):
+def test_ties_go_to_the_uppermost_row(letter, blocks, search):
     """As many as there are where elements are 1, -1, i and the like: rows that are moved down count there."""
     rng = np.random.default_rng(1)
     units = [1, -1, 1j, -1j] if letter in "cz" else [1, -1]
@@ -135,19 +140,19 @@ def test_ties_go_to_the_uppermost_row(letter, blocks, direct):
         a = rng.choice(units, (60 * blocks - 30, 3 if letter in "cz" else 6))  # as long as sums are exact
         a = a.astype(DTYPES[letter].name)
         lu, piv, _ = getattr(lapack, f"{letter}getrf")(a)
-        got, _, _ = factor(a, direct=direct)
+        got, _, _ = factor(a, **search)
         np.testing.assert_array_equal(got, piv)
         np.testing.assert_allclose(a, lu, atol=1e-5 if letter in "sc" else 1e-13)
 
 
-@pytest.mark.parametrize("direct", [0, 2])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_a_column_of_zeros_is_told_and_left(blocks, direct):
+def test_a_column_of_zeros_is_told_and_left(blocks, search):
     a = np.asfortranarray(np.arange(160.0 * blocks).reshape(-1, 4) ** 2 % 7)
     a[:, 1] = 3 * a[:, 0]
     a[:, 3] = 0
     lu, piv, info = lapack.dgetrf(a)
-    got_piv, _, got_info = factor(a, rows=64, direct=direct)
+    got_piv, _, got_info = factor(a, rows=64, **search)
     assert got_info == info == 2
     np.testing.assert_allclose(a, lu, atol=1e-13)
     np.testing.assert_array_equal(got_piv, piv)
@@ -164,17 +169,18 @@ def test_the_first_zero_pivot_of_the_whole_matrix_stays():
 
 
 @pytest.mark.parametrize("spoil", [np.nan, np.inf])
-@pytest.mark.parametrize("m, direct", [(20, 0), (80, 0), (40, 2), (80, 2)])
-def test_what_is_not_finite(spoil, m, direct):
+@pytest.mark.parametrize("m", [20, 80])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
+def test_what_is_not_finite(spoil, m, search):
     """NaN is no pivot where there are numbers; pivots are a permutation."""
     a = random("d", m, 5)
     a[7, 2] = spoil
-    piv, moves, info = factor(a, direct=direct)
+    piv, moves, info = factor(a, **search)
     assert info == 0 and (piv >= np.arange(5)).all() and (piv < m).all()
     check_moves(moves, piv, m)
     assert not np.isfinite(a).all()
     everything = np.full((m, 3), np.nan)
-    piv, _, info = factor(everything, direct=direct)
+    piv, _, info = factor(everything, **search)
     assert np.array_equal(piv, [0, 1, 2]) and info == 0 and np.isnan(everything).all()
 
 
@@ -190,17 +196,18 @@ def test_tiny_and_huge_pivots(exponent, letter):
     assert (error <= 4e-16 * abs(lower) @ abs(upper) + 20 * tiny).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"m": 70, "cluster": 2}])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_a_batch(letter):
-    check_batch(getrf_panel, letter)
+def test_a_batch(letter, options):
+    check_batch(getrf_panel, letter, **options)
 
 
-def check_batch(kernels, letter="d"):
+def check_batch(kernels, letter="d", m=20, **options):
     """Three matrices, of which the second has a column of zeros."""
-    stack = np.stack([random(letter, 20, 6, seed) for seed in range(3)])
+    stack = np.stack([random(letter, m, 6, seed) for seed in range(3)])
     stack[1, :, 2] = 0
     expected = [getattr(lapack, f"{letter}getrf")(a) for a in stack]
-    piv, _, info = factor(stack, kernels=kernels)
+    piv, _, info = factor(stack, kernels=kernels, **options)
     assert list(info) == [0, 3, 0]
     for (lu, pivots, _), got, got_piv in zip(expected, stack, piv, strict=True):
         np.testing.assert_array_equal(got_piv, pivots)

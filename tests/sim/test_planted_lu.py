@@ -86,9 +86,18 @@ def moves(**options) -> Check:
 
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
 DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
-PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, LASWP, MOVES = (
+CLUSTERS = panel(cluster=4)
+PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, LASWP, MOVES = (
     f"factor.{name}"
-    for name in ("getrf_panel", "panel_rows", "pivot_exchange", "row_exchange", "laswp", "pivot_moves")
+    for name in (
+        "getrf_panel",
+        "panel_rows",
+        "pivot_exchange",
+        "row_exchange",
+        "cluster_exchange",
+        "laswp",
+        "pivot_moves",
+    )
 )
 
 #: module, text, what is planted in its place, the check that sees it
@@ -130,12 +139,12 @@ DEFECTS = [
     (EXCHANGE, "real_size // 2\n    int32, atomic_add", "real_size // 4\n    int32, atomic_add", SEVERAL),
     (EXCHANGE, "store_relaxed(flags, DONE, int32(0))", "pass", SEVERAL),
     (EXCHANGE, "cuda.syncthreads()\n        if told[0]", "if told[0]", SEVERAL),
-    (ROW_EXCHANGE, "step % 2 * WARPS", "0", WARPS),
-    (ROW_EXCHANGE, "labels[first + warp] = pivot\n        cuda.syncthreads()", "labels[first + warp] = pivot", WARPS),
-    (ROW_EXCHANGE, "which = int32(first + which)", "which = int32(which)", WARPS),
+    (ROW_EXCHANGE, "turn * WARPS", "0", WARPS),
+    (ROW_EXCHANGE, "first + warp] = pivot\n        cuda.syncthreads()", "first + warp] = pivot", WARPS),
+    (ROW_EXCHANGE, "return int32(first + which), pivot", "return int32(which), pivot", WARPS),
     (ROW_EXCHANGE, "label, label != NO_LABEL))", "label, True))", Check("getrf_panel", only_row_of_a_block_by_rows)),
     (ROW_EXCHANGE, "first_lane(label == pivot)", "min(lane, 1)", WARPS),
-    (ROW_EXCHANGE, "if lane == 0:\n            labels", "if is_left and label == pivot:\n            labels",
+    (ROW_EXCHANGE, "if lane == 0:\n            words", "if is_left and label == pivot:\n            words",
      Check("getrf_panel", only_row_of_a_block_by_rows)),
     (ROW_EXCHANGE, "int32(-1) if pivot == NO_LABEL else pivot", "pivot % 1000", Check("getrf_panel", only_row_of_a_block_by_rows)),
     (ROW_EXCHANGE, "step % 2 * blocks", "0", DIRECT),
@@ -148,6 +157,19 @@ DEFECTS = [
     (ROW_EXCHANGE, "chosen[0] = pivot\n            sync_warp()", "chosen[0] = pivot", LABELLED),
     (ROW_EXCHANGE, "lane, block, blocks, step)\n        cuda.syncthreads()", "lane, block, blocks, step)", LABELLED),
     (ROW_EXCHANGE, "offset(sizes, which), got", "sizes, got", LABELLED),
+    (CLUSTER, "turn * SLOTS * MESSAGE", "0", CLUSTERS),
+    (CLUSTER, "+ 8 * turn)", ")", CLUSTERS),
+    (CLUSTER, "step // TURNS % 2", "0", CLUSTERS),
+    (CLUSTER, "cluster_sync()\n\n    return", "pass\n\n    return", CLUSTERS),
+    (CLUSTER, "init_fence()\n", "pass\n", CLUSTERS),
+    (CLUSTER, "blocks * NBYTES", "NBYTES", CLUSTERS),
+    (CLUSTER, "wait(mbarrier, int32", "int32(0), (int32", CLUSTERS),
+    (CLUSTER, "+ block * MESSAGE))", "))", CLUSTERS),
+    (CLUSTER, "first + min(lane, blocks - 1) * MESSAGE + REALS", "first + min(lane, 0) * MESSAGE + REALS", CLUSTERS),
+    (CLUSTER, "first + which * MESSAGE", "first", CLUSTERS),
+    (CLUSTER, "shared[SIZES + which]", "shared[SIZES]", CLUSTERS),
+    (CLUSTER, "block = int32(block + WARPS)", "block = blocks", CLUSTERS),
+    (CLUSTER, "words[(at + 1) * WORDS]", "words[at * WORDS]", CLUSTERS),
     (LASWP, "row < rows) & (col < cols), column(col, skip, skipped, a_cs)\n        known", "row < rows) & (col <= cols), column(col, skip, skipped, a_cs)\n        known", swaps()),
     (LASWP, "col + skipped if col >= skip else col", "col", swaps(skip=(3, 5))),
     (LASWP, "col >= skip", "col > skip", swaps(skip=(3, 5))),

@@ -201,6 +201,56 @@ def test_what_clusters_must_not_do_is_caught(changes, message):
         launched_as_clusters(**changes)
 
 
+def of_senders(nbytes=8, offset=0, meets=True):
+    """Each block tells all others a real and a number."""
+
+    def kernel(target):
+        t, rank, size = cuda.threadIdx.x, sim.cluster_rank(), cuda.gridDim.x
+        memory = sim.shared_pointer(cuda.shared.array(0, real, alignment=16))
+        words = sim.shared_pointer(cuda.shared.array(0, sim.types.int32, alignment=16))
+        start = sim.shared_address(memory)
+        if t == 0:
+            sim.mbarrier_init(start + 128, 1)
+            sim.mbarrier_init_fence()
+        if meets:
+            sim.cluster_sync()
+        if t == 0:
+            sim.mbarrier_expect(start + 128, size * nbytes)
+        if t < size:
+            there = start + rank * 16 + offset
+            sim.store_async(there, real(rank + 0.5), start + 128, t)
+            sim.store_async(there + 8, 7 * rank, start + 128, t)
+        sim.mbarrier_wait(start + 128, 0)
+        if t < size:
+            target[cuda.blockIdx.x * size + t] = memory[4 * t] + real(words[4 * t + 2])
+
+    return kernel
+
+
+def test_blocks_of_a_cluster_send_numbers():
+    for seed in range(5):
+        sim.reseed(seed)
+        address, target = device(np.zeros(16))
+        run(of_senders(), target, threads=32, shared=144, grid=(4, 1, 1), cluster=4)
+        np.testing.assert_array_equal(host(address, 16), np.tile(np.arange(4) * 8 + 0.5, 4))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nbytes": 9}, "deadlock"),
+        ({"offset": 2}, "misaligned"),
+        ({"meets": False}, "no cluster_sync|no mbarrier was made|no block of rank|does not know|nobody"),
+    ],
+)
+def test_what_senders_must_not_do_is_caught(changes, message):
+    _, target = device(np.zeros(16))
+    with pytest.raises(sim.SimulatorError, match=message):
+        for seed in range(5):
+            sim.reseed(seed)
+            run(of_senders(**changes), target, threads=32, shared=144, grid=(4, 1, 1), cluster=4)
+
+
 def test_a_grid_is_of_whole_clusters():
     with pytest.raises(sim.SimulatorError, match="whole clusters of 2"):
         run(of_clusters(), threads=32, grid=(3, 1, 1), cluster=2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
-from .emit import I32, SHARED, VOID, asm, at, made_once, statement, types
+from .emit import I32, LETTER, PTX_TYPE, SHARED, VOID, asm, at, made_once, nbytes, statement, types
 
 __all__ = [
     "align_shared",
@@ -24,6 +24,7 @@ __all__ = [
     "mbarrier_init_fence",
     "mbarrier_wait",
     "shared_address",
+    "store_async",
 ]
 
 
@@ -135,6 +136,27 @@ def mbarrier_arrive_at(_, barrier, rank):
         "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
     )
     return types.void(types.int32, types.int32), statement(text, "r,r")
+
+
+@intrinsic
+def store_async(_, target, value, barrier, rank):
+    """Begin to write a real or an int32 to a shared address of the block with this rank in the cluster.
+
+    Its mbarrier counts the bytes as they come.
+    """
+    is_word = value == types.int32
+    kind, letter = ("s32", "r") if is_word else (PTX_TYPE[nbytes(value)], LETTER[nbytes(value)])
+    text = (
+        "{ .reg .b32 there, counts; mapa.shared::cluster.u32 there, $0, $3; "
+        "mapa.shared::cluster.u32 counts, $2, $3; "
+        f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{kind} [there], $1, [counts]; }}"
+    )
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, list(arguments), text, f"r,{letter},r,r,~{{memory}}")
+        return context.get_dummy_value()
+
+    return types.void(types.int32, value, types.int32, types.int32), codegen
 
 
 @intrinsic

@@ -25,6 +25,7 @@ from .bulk_copy import (
     mbarrier_init_fence,
     mbarrier_wait,
     shared_address,
+    store_async,
 )
 from .device_functions import called, inlined
 from .emit import REALS, types
@@ -115,6 +116,7 @@ __all__ = [
     "cluster_rank",
     "cluster_sync",
     "mbarrier_arrive_at",
+    "store_async",
     "warpgroup_fence",
     "warpgroup_commit",
     "warpgroup_wait",

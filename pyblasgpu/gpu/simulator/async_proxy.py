@@ -16,7 +16,7 @@ from .memory import WARP, Pointer, SimulatorError
 from .schedule import gives_way
 
 if TYPE_CHECKING:
-    from .block import Block
+    from .block import Block, News
     from .thread import Thread
 
 __all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "merge"]
@@ -45,6 +45,8 @@ class Barrier:
     copies: int = 0  # that were ever started for it
     clock: Clock = field(default_factory=dict)
     over: Clock = field(default_factory=dict)
+    news: list[News] = field(default_factory=list)  # from other blocks, in this phase
+    heard: list[News] = field(default_factory=list)  # in those before
 
     def __post_init__(self):
         self.missing = self.count
@@ -53,6 +55,7 @@ class Barrier:
         """Go on to the next phase where nothing is missing in this one."""
         if self.missing == 0 and self.nbytes == 0:
             self.phase, self.missing, self.over = self.phase + 1, self.count, dict(self.clock)
+            self.news, self.heard = [], self.news
 
 
 @dataclass
@@ -74,6 +77,7 @@ class _Copy:
     to: slice
     values: np.ndarray
     knows: Clock
+    news: list[News]
     is_over: bool = False
 
 
@@ -133,8 +137,10 @@ class AsyncProxy:
             raise SimulatorError("an mbarrier is used that the block does not know yet: no barrier between")
         return found
 
-    def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int) -> None:
-        """Begin to bring `values`, bytes, to a shared address, for the mbarrier at `at`."""
+    def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int, *news: News) -> None:
+        """Begin to bring `values`, bytes, to a shared address, for the mbarrier at `at`; who waits there
+        hears the `news`.
+        """
         barrier = self.barrier(at, thread)
         if not barrier.fenced:
             raise SimulatorError("a bulk copy for an mbarrier that was made without mbarrier_init_fence")
@@ -144,7 +150,9 @@ class AsyncProxy:
         barrier.copies += 1
         self.block.dynamic[to] = 0xFF  # what is there until it is over, nobody knows
         key = "copies", self.block.number, at
-        self.copies.append(_Copy(barrier, key, barrier.copies, to, values.copy(), dict(thread.clock)))
+        self.copies.append(
+            _Copy(barrier, key, barrier.copies, to, values.copy(), dict(thread.clock), list(news))
+        )
         self.block.launch.events += 1
 
     def _check_overwritten(self, thread: Thread, to: slice) -> None:
@@ -173,6 +181,7 @@ class AsyncProxy:
                 barrier = copy.barrier
                 barrier.nbytes -= copy.values.size
                 merge(barrier.clock, {**copy.knows, copy.key: copy.number})
+                barrier.news += copy.news
                 barrier.advance()
                 self.block.launch.events += 1
 

@@ -22,7 +22,7 @@ from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .schedule import random
 from .thread import Thread, current_thread
 
-__all__ = ["Block", "Launch", "check_shared"]
+__all__ = ["Block", "Launch", "News", "check_shared"]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Launch:
     shared_bytes: int
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
-    news: dict[tuple[int, int], _News]  # by the flag that was set for it
+    news: dict[tuple[int, int], News]  # by the flag that was set for it
     lines: dict[tuple[int, int], tuple[str, int]]  # by code and instruction: a kernel keeps its code
     events: int = 0  # what happened to flags
     cluster: int = 1  # blocks of a cluster
@@ -49,7 +49,7 @@ Known = list[dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class News:
     written: Known
     over: Known
 
@@ -141,8 +141,12 @@ class Block:
         what it has learnt of.
         """
         self.launch.events += 1
+        self.launch.news[_flag_key(flag)] = self.news(written)
+
+    def news(self, written: bool) -> News:
+        """What this block lets others know."""
         logs = [by_block for _, by_block in self.launch.logs]
-        self.launch.news[_flag_key(flag)] = _News(
+        return News(
             [self._written(which) if written else {} for which in range(len(logs))],
             [{**over, self.number: len(log.reads)} for over, log in zip(self.over, logs, strict=True)],
         )
@@ -159,11 +163,14 @@ class Block:
         """
         key, news = _flag_key(flag), self.launch.news
         if key in news:
-            told = news.pop(key) if once else news[key]
-            for known, new in zip(self.known, told.written, strict=True):
-                known.update(new)
-            for over, new in zip(self.over, told.over, strict=True):
-                over.update((block, max(count, over.get(block, 0))) for block, count in new.items())
+            self.hear(news.pop(key) if once else news[key])
+
+    def hear(self, told: News) -> None:
+        """What another block lets this one know comes before what this block does next."""
+        for known, new in zip(self.known, told.written, strict=True):
+            known.update(new)
+        for over, new in zip(self.over, told.over, strict=True):
+            over.update((block, max(count, over.get(block, 0))) for block, count in new.items())
 
     def _close_logs(self) -> None:
         for known, over, (by_thread, by_block) in zip(self.known, self.over, self.launch.logs, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .async_proxy import AsyncProxy, Barrier, merge
@@ -21,6 +23,7 @@ __all__ = [
     "mbarrier_init_fence",
     "mbarrier_wait",
     "shared_address",
+    "store_async",
 ]
 
 
@@ -104,6 +107,8 @@ def mbarrier_wait(barrier: int, parity: int) -> None:
         proxy.let_copies_come()
         if found.phase % 2 != parity:
             merge(thread.clock, found.over)
+            for news in found.heard:
+                thread.block.hear(news)
             return
         thread.stall()
 
@@ -126,6 +131,18 @@ def _copy(target: int, source: Pointer, i: int, nbytes: int, barrier: int, proxi
     values = source.read(i, nbytes // size, 16 // size)
     for proxy in proxies:
         proxy.start_copy(thread, target, values.view(np.uint8), barrier)
+
+
+def store_async(target: int, value: Any, barrier: int, rank: int) -> None:
+    """Begin to write a real or an int32 to a shared address of the block with this rank in the cluster.
+
+    Who waits for it knows to be over what this block has read up to its last barrier, as by `send_real`.
+    """
+    raw = np.int32(value) if isinstance(value, int) else np.asarray(value)
+    if target % raw.itemsize:
+        raise SimulatorError(f"misaligned: {raw.itemsize} bytes to shared address {target:#x}")
+    thread, values = current_thread(), raw.reshape(1).view(np.uint8)
+    _of_rank(rank).start_copy(thread, target, values, barrier, thread.block.news(written=False))
 
 
 def cluster_rank() -> int:

@@ -25,6 +25,7 @@ from .bulk_copy import (
     mbarrier_init_fence,
     mbarrier_wait,
     shared_address,
+    store_async,
 )
 from .half import exponent, half_pair, power_of_two, round_to_half
 from .launch import Integer, cuda, launch
@@ -102,6 +103,7 @@ __all__ = [
     "cluster_rank",
     "cluster_sync",
     "mbarrier_arrive_at",
+    "store_async",
     "warpgroup_fence",
     "warpgroup_commit",
     "warpgroup_wait",

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.compile import WHOLE_ROWS, KernelSource
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
+from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
 from .panel_rows import eliminator
 from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_exchange
 from .row_exchange import reals_of_search, search_by_rows, words_of_search
@@ -38,6 +39,7 @@ PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
+MANY = 100  # multiprocessors of a device that has room for a cluster of 16
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -56,12 +58,16 @@ class GetrfPanel:
     DIRECT : int
         Blocks up to which each receives the rows of all candidates (`row_exchange`); 0: pivots are searched
         by labels (`pivot_exchange`).
+    CLUSTER : int
+        Blocks up to which those of a panel are a cluster (`cluster_exchange`), from compute capability 9.0
+        on; 0: none.
     """
 
     dtype: str
     ROWS: int = ROWS
     COLS: int = 16
     DIRECT: int = 0
+    CLUSTER: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -72,6 +78,7 @@ class GetrfPanel:
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
+        require(0 <= self.CLUSTER <= 16, "cluster", "0 <= CLUSTER <= 16", CLUSTER=self.CLUSTER)
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -103,6 +110,8 @@ class GetrfPanel:
     @property
     def shared_reals(self) -> int:
         """The results; rows and sizes of candidates."""
+        if self.CLUSTER:
+            return self.results + reals_of_cluster(self)
         return self.results + (reals_of_search(self) if self.DIRECT else self.row_reals + WARP + 4)
 
     @property
@@ -114,31 +123,50 @@ class GetrfPanel:
     def shared_bytes(self) -> int:
         """The same, labels of candidates, and what is chosen."""
         words = words_of_search(self) if self.DIRECT else WARP + 2
+        if self.CLUSTER:
+            words = words_of_cluster(self)
         return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
 
     def serving(self, rows: int, device: Device) -> GetrfPanel:
-        """The Config for matrices of so many rows: one block where that can be; where there would be more
-        blocks than are resident, larger ones of narrower panels. Still more rows are not for this kernel:
-        see `applies`.
+        """The Config for matrices of so many rows: one block where that can be, or a cluster; where there
+        would be more blocks than are resident, larger ones. Still more rows are not for this kernel: see
+        `applies`.
 
         A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
-        config = self
+        config = self._on(device)
         if rows <= SMALL < self.ROWS:
             if device.cc < (9, 0):
-                return replace(self, ROWS=2 * SMALL)
-            return replace(self, ROWS=SMALL, COLS=min(2 * self.COLS, SMALL))
-        if device.cc < (9, 0):
-            config = replace(self, ROWS=min(self.ROWS, ROWS))
+                return replace(config, ROWS=2 * SMALL)
+            return replace(config, ROWS=SMALL, COLS=min(2 * self.COLS, SMALL), CLUSTER=min(self.CLUSTER, 1))
         while SMALL < rows <= config.ROWS // 2:
-            config = replace(config, ROWS=config.ROWS // 2)
+            config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(self.CLUSTER, 1))
+        return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
+
+    def _on(self, device: Device) -> GetrfPanel:
+        """What the device can run of it."""
+        if device.cc < (9, 0):
+            return replace(self, ROWS=min(self.ROWS, ROWS), CLUSTER=0)
+        return replace(self, CLUSTER=min(self.CLUSTER, 16 if device.sm_count >= MANY else 8))
+
+    def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
+        larger = replace(self, ROWS=max(self.ROWS, TALL))
+        for config in (self, larger):
+            if config.grid(rows) <= config.CLUSTER:
+                return config
+        config = replace(self, CLUSTER=0)
         if config.grid(rows) > config.resident(device) and config.ROWS < TALL:
-            config = replace(self, ROWS=TALL, COLS=max(self.COLS // 2, VECTORS))
+            columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
+            config = replace(config, ROWS=TALL, COLS=columns)
         return config
 
     def applies(self, rows: int, device: Device) -> bool:
         """Whether all blocks of a panel of so many rows run at the same time, as they must."""
-        return self.grid(rows) == 1 or self.grid(rows) <= self.resident(device)
+        return self.takes_batches(rows) or self.grid(rows) <= self.resident(device)
+
+    def takes_batches(self, rows: int) -> bool:
+        """Whether a launch may have several matrices of so many rows: no block waits but for its cluster."""
+        return self.grid(rows) <= max(self.CLUSTER, 1)
 
     def resident(self, device: Device) -> int:
         """Blocks that a device runs at the same time, whatever registers the compiler takes, and that can
@@ -176,19 +204,31 @@ def source(config: GetrfPanel) -> KernelSource:
         before and after; int32 rows
         and columns of A, the row of the whole matrix that is its first, blocks; int64 row and column stride
         of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
-        (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several blocks.
+        (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several
+        blocks that are no cluster.
     """
+    cluster = WHOLE_ROWS if config.CLUSTER > 1 else 1
     return KernelSource.of(
-        config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks, cooperative=True
+        config, PARAMETERS, lambda: _build(config), cooperative=not config.CLUSTER, cluster=cluster
     )
 
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of small matrices, of panels of a small block, of others, and of many rows."""
-    small = replace(config, ROWS=SMALL, COLS=min(2 * config.COLS, SMALL))
-    fewer = [replace(config, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < config.ROWS]
-    tall = replace(config, ROWS=TALL, COLS=config.COLS // 2)
-    return (source(each) for each in (small, *fewer, config, tall))
+    """The kernels of small matrices, of panels of a small block, of clusters, of others, and of many rows."""
+    one = replace(config, CLUSTER=min(config.CLUSTER, 1))
+    small = replace(one, ROWS=SMALL, COLS=min(2 * config.COLS, SMALL))
+    fewer = [replace(one, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < config.ROWS]
+    clusters = [config, replace(config, ROWS=max(config.ROWS, TALL))] if config.CLUSTER else []
+    other = replace(config, CLUSTER=0)
+    tall = [replace(other, ROWS=TALL, COLS=columns) for columns in (config.COLS, config.COLS // 2)]
+    return (source(each) for each in (small, *fewer, *clusters, other, *tall))
+
+
+def _searcher(config: GetrfPanel):
+    """How the pivots of a panel are searched."""
+    if config.CLUSTER:
+        return search_in_cluster(config)
+    return search_by_rows(config) if config.DIRECT else search_by_labels(config)
 
 
 def _row_mover(config: GetrfPanel):
@@ -246,12 +286,12 @@ def _teller(config: GetrfPanel):
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
     PARTS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
-    OUT = 0 if config.DIRECT else config.row_reals
+    OUT = 0 if config.DIRECT or config.CLUSTER else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT, TOLD = (COLS - 1) * PARTS, config.shared_bytes // 4 - 2
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
     grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
-    search = search_by_rows(config) if config.DIRECT else search_by_labels(config)
+    search, CLUSTER, start = _searcher(config), config.CLUSTER, cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
     write_upper = _upper_writer(config)
 
@@ -267,6 +307,8 @@ def _build(config: GetrfPanel):
         got = cuda.local.array(2, real)
         row = int64(block) * ROWS + t
         is_row = row < m
+        if CLUSTER > 1 and blocks > 1:
+            start(words, t)
         grid_dependency_wait()
         a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
         zero(values, real(0))
@@ -299,7 +341,7 @@ def _build(config: GetrfPanel):
             tell(offset(moves, batch * stride_moves), row, label, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
-        if blocks > 1:
+        if CLUSTER == 0 and blocks > 1:
             finish(flags, offset(words, TOLD), t, blocks)
 
     return getrf_panel

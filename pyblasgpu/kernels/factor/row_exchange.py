@@ -14,7 +14,7 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from .panel_rows import row_putter, sizer
 from .pivot_exchange import LABEL, MESSAGES, SIZE, WARP, among_blocks, candidate_sender, slot_reals
 
-__all__ = ["reals_of_search", "search_by_rows", "words_of_search"]
+__all__ = ["block_candidate", "chooser", "reals_of_search", "search_by_rows", "words_of_search"]
 
 
 def reals_of_search(config) -> int:
@@ -31,19 +31,43 @@ def _candidates(config) -> int:
     return 2 * (config.ROWS // WARP) + max(config.DIRECT, 1)
 
 
-def _chooser(config):
-    """``choose(sizes, labels, count, lane)``: which of so many candidates is the largest, and its label."""
+def chooser(config):
+    """``choose(size, label, lane)``: the lane whose candidate is the largest of a warp's, and its label."""
     int32, NO_LABEL = ptx.types.int32, ptx.NO_LABEL
     warp_first_max, first_lane = ptx.warp_first_max, ptx.first_lane
 
     @device_function
-    def choose(sizes, labels, count, lane):
-        at = min(lane, count - 1)  # the last one may be there several times
-        label = int32(labels[at])
-        pivot = int32(warp_first_max(sizes[at], label, label != NO_LABEL))
+    def choose(size, label, lane):
+        pivot = int32(warp_first_max(size, label, label != NO_LABEL))
         return int32(first_lane(label == pivot)), pivot
 
     return choose
+
+
+def block_candidate(config, area: int, sizes: int):
+    """``find(values, size, label, is_left, shared, words, turn, t)``: which row of those at `area` in shared
+    memory is the candidate of the block, and its label; its size is beside those at `sizes`.
+    """
+    REALS, WARPS, COLS = config.row_reals, config.ROWS // WARP, config.COLS
+    AREA, SIZES, LABELS = area, sizes, config.words
+    int32, offset, warp_first_max = ptx.types.int32, ptx.offset, ptx.warp_first_max
+    put, choose = row_putter(config, (COLS,)), chooser(config)
+
+    @device_function
+    def find(values, size, label, is_left, shared, words, turn, t):
+        warp, lane, first = int32(t // WARP), int32(t % WARP), int32(turn * WARPS)
+        pivot = int32(warp_first_max(size, label, is_left))
+        if is_left and label == pivot:
+            put(offset(shared, AREA + (first + warp) * REALS), values, COLS)
+            shared[SIZES + first + warp] = size
+        if lane == 0:
+            words[LABELS + first + warp] = pivot
+        cuda.syncthreads()
+        at = int32(first + min(lane, WARPS - 1))  # the last one may be there several times
+        which, pivot = choose(shared[SIZES + at], int32(words[LABELS + at]), lane)
+        return int32(first + which), pivot
+
+    return find
 
 
 def _receiver(config):
@@ -89,26 +113,17 @@ def search_by_rows(config):
     REALS, WARPS, DIRECT = config.row_reals, config.ROWS // WARP, config.DIRECT
     AREA, SIZES = config.results, config.results + _candidates(config) * config.row_reals
     LABELS, CHOSEN = config.words, config.words + _candidates(config)
-    int32, offset, NO_LABEL = ptx.types.int32, ptx.offset, ptx.NO_LABEL
-    COLS, warp_first_max, sync_warp = config.COLS, ptx.warp_first_max, ptx.sync_warp
-    size_of, put = sizer(config), row_putter(config, (COLS,))
-    choose, receive, send = _chooser(config), _receiver(config), candidate_sender(config)
+    int32, offset, NO_LABEL, sync_warp = ptx.types.int32, ptx.offset, ptx.NO_LABEL, ptx.sync_warp
+    size_of, choose_in_block = sizer(config), block_candidate(config, AREA, SIZES)
+    choose, receive, send = chooser(config), _receiver(config), candidate_sender(config)
     choose_among_blocks = among_blocks(config)
 
     @device_function
     def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
         # (a) the candidate of this warp, for all of the block
-        warp, lane, first, size = int32(t // WARP), int32(t % WARP), int32(step % 2 * WARPS), size_of(values)
+        warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step % 2)
         sizes, labels = offset(shared, SIZES), offset(words, LABELS)
-        pivot = int32(warp_first_max(size, label, is_left))
-        if is_left and label == pivot:
-            put(offset(shared, AREA + (first + warp) * REALS), values, COLS)
-            sizes[first + warp] = size
-        if lane == 0:
-            labels[first + warp] = pivot
-        cuda.syncthreads()
-        which, pivot = choose(offset(sizes, first), offset(labels, first), int32(WARPS), lane)
-        which = int32(first + which)
+        which, pivot = choose_in_block(values, size_of(values), label, is_left, shared, words, turn, t)
         if blocks == 1:
             return int32(AREA + which * REALS), pivot
 
@@ -123,7 +138,8 @@ def search_by_rows(config):
             receive(rows, offset(sizes, received), offset(labels, received), got, messages, lane, warp,
                     there, blocks, tag)  # fmt: skip
             cuda.syncthreads()
-            which, pivot = choose(offset(sizes, received), offset(labels, received), blocks, lane)
+            at = int32(received + min(lane, blocks - 1))  # the last one may be there several times
+            which, pivot = choose(sizes[at], int32(labels[at]), lane)
             return int32(AREA + (received + which) * REALS), pivot
 
         # (c) or the largest of them, and then its row
