@@ -1,8 +1,8 @@
 """Level 1 on contiguous vectors: ours, cuBLAS's, and a copy by the driver.
 
 ``python -m benchmarks.level1 [--dtypes sdcz] [--sizes N ...] [--out DIR]``. Each time is the device's: calls
-are queued behind a long memset, so that the host is ahead of them, on slices that together are larger than
-the L2 cache where there are enough of them. Printed are microseconds, the median of several rounds.
+are queued behind memsets that take longer than the host, on slices that together are larger than the L2 cache
+where there are enough of them. Printed are microseconds, the median of several rounds.
 ``--configs`` times other Configs instead.
 """
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import product
-from math import exp, log
+from math import ceil, exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,7 +42,11 @@ except ImportError:  # `require_device` says so
 
 SIZES = (256, 4096, 65_536, 1 << 20, 1 << 24, 100_000_000)
 MOST_SETS, ROUNDS = 128, 5
-DELAY, DELAYS = 4 << 30, 4  # bytes that a memset takes, and how often, before what is timed
+DELAY, DELAY_US = (
+    4 << 30,
+    900,
+)  # bytes of a memset before what is timed, and microseconds that it takes at least
+MARGIN, MOST_FILLS = 2.0, 100  # times as long as the host takes, the memsets last; how many there are at most
 #: Vectors that are read and written.
 MOVED = {"axpy": 3, "scal": 2, "copy": 2, "swap": 4, "rot": 4, "dot": 2, "nrm2": 1, "asum": 1, "iamax": 1}
 REDUCTIONS = ("dot", "nrm2", "asum", "iamax")
@@ -115,10 +119,11 @@ def copied(x: Any, y: Any) -> None:
 
 def microseconds(call: Call, sets: list[tuple[Any, Any]], delay: Any) -> tuple[float, float]:
     """Microseconds of one `call` on the device, and of the host."""
-    times, host = [], []
+    times, host = [], [0.0]
     for _ in range(1 + ROUNDS):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(DELAYS):
+        fills = 1 + ceil(MARGIN * host[-1] * len(sets) / DELAY_US)
+        for _ in range(min(fills, MOST_FILLS)):
             delay.data.memset_async(0, delay.nbytes, cupy.cuda.get_current_stream())
         start.record()
         before = time.perf_counter()
@@ -128,7 +133,7 @@ def microseconds(call: Call, sets: list[tuple[Any, Any]], delay: Any) -> tuple[f
         end.record()
         end.synchronize()
         times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / len(sets))
-    return median(times[1:]), median(host[1:])
+    return median(times[1:]), median(host[2:])
 
 
 def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
@@ -223,7 +228,7 @@ def main(arguments: list[str]) -> int:
     if chosen.out:
         chosen.out.mkdir(parents=True, exist_ok=True)
         name = "level1-configs.json" if chosen.configs else "level1.json"
-        document = {"machine": machine.describe(current(0), None), "results": results}
+        document = {**machine.describe(current(0), None), "results": results}
         (chosen.out / name).write_text(json.dumps(document, indent=1))
     return 0
 

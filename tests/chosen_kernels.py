@@ -57,7 +57,7 @@ def computed(name: str) -> Iterator[tuple]:
     for stem, family, dtype in ((stem, f, dtype) for stem, f in FAMILIES.items() for dtype in f.dtypes):
         layout, size = family.layouts[-1], sizes_of(stem)[-1]
         if family.is_matrix_vector:
-            for config in family.untuned(dtype, layout, 1 << 14, 1 << 14)[:1]:
+            for config in family.untuned(dtype, layout)[:1]:
                 yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}"
             continue
         config = dispatch_leaf.computed(stem, dtype, layout, size, known(name))

@@ -33,17 +33,17 @@ def by_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], devic
     """The cheapest of those that serve, by the family's cost."""
     cost = FAMILIES[stem].cost
     assert cost is not None
-    configs = serving(stem, dtype, layout, device, *extents[:2])
+    configs = serving(stem, dtype, layout, device)
     return min(configs, key=lambda config: cost(config, extents, device))
 
 
-def serving(stem: str, dtype: str, layout: str, device: Device, *extents: int) -> tuple[Any, ...]:
-    """The Configs that may serve a matrix of these extents, or any: of the kernels that files name, else of
+def serving(stem: str, dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+    """The Configs that may serve a matrix: of the kernels that files name, else of
     those that serve where nothing is tuned.
     """
     filed = dict.fromkeys(tuned_files.serving(stem, dtype, layout, device).values())
     if not filed:
-        return FAMILIES[stem].untuned(dtype, layout, *extents)
+        return FAMILIES[stem].untuned(dtype, layout)
     return tuple(
         dict.fromkeys(each for config in filed for each in getattr(config, "arrangements", (config,)))
     )

@@ -188,10 +188,10 @@ class Family:
         """The Config of a family that needs no tuning."""
         return self.config(dtype, "", self.best_defaults.get(dtype, {}))
 
-    def untuned(self, dtype: str, layout: str, *extents: int) -> tuple[Any, ...]:
-        """The Configs of a family of level 2 where nothing is tuned: for these extents, or all."""
+    def untuned(self, dtype: str, layout: str) -> tuple[Any, ...]:
+        """The Configs of a family of level 2 where nothing is tuned."""
         made: Any = self.config_class
-        configs: tuple[Any, ...] = made.defaults(dtype, layout == "t", *extents)
+        configs: tuple[Any, ...] = made.defaults(dtype, layout == "t")
         return configs
 
     def parameters_of(self, config: Any) -> dict[str, int]:

@@ -125,7 +125,7 @@ def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, de
         fallbacks = kernel.Gemv.fallbacks(dtype.letter, layout == "t")
         choice = replace(choice, config=cheapest(fallbacks, problem, device))
     elif problem.triangle and choice.origin != OVERRIDE:
-        configs = serving("gemv", dtype.letter, layout, device, problem.outputs, problem.terms)
+        configs = serving("gemv", dtype.letter, layout, device)
         choice = KernelChoice(cheapest(configs, problem, device), COMPUTED)
     return choice
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..database import FAMILIES
 from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
+from ..kernels.registry import family_of
 from ..processes import Pool
 from ..types import Triangle
 
@@ -31,7 +31,7 @@ def source_of(stem: str | Triangle, config: Any) -> KernelSource:
 
     With a `Triangle` for its stem the Config is of a family of products, and solves by that.
     """
-    module = FAMILIES[config.STEM].module
+    module = family_of(config.STEM).module
     if isinstance(stem, Triangle):
         return module.source(config, triangle=stem, solved=True)
     return module.source(config)

@@ -75,10 +75,18 @@ def lists(routine: str, letter: str, device: Device, most: int) -> Lists:
     return Lists(leaves, products, COLUMNS if routine == "getrf" else STOPS)
 
 
-def kernels(routine: str, letter: str, device: Device, most: int) -> list[Kernel]:
-    """Those of the lists, the products first."""
+def kernels(routine: str, letter: str, device: Device, most: int, orders: Sequence[int]) -> list[Kernel]:
+    """Those of the lists, the products first; of GETRF its panels."""
     chosen = lists(routine, letter, device, most)
-    return [*chosen.products, *chosen.leaves]
+    panels = [config for cols in COLUMNS for config in _panels(letter, cols, orders, device)]
+    of_getrf = [(config.STEM, config) for config in dict.fromkeys(panels)] if routine == "getrf" else []
+    return [*chosen.products, *chosen.leaves, *of_getrf]
+
+
+def _panels(letter: str, cols: int, orders: Sequence[int], device: Device) -> list[Any]:
+    """The Configs of panels of so many columns, at each order."""
+    panel = replace(family_of("getrf_panel").fixed_config(letter), COLS=cols)
+    return [panel.serving(n, device) for n in orders]
 
 
 def record(
@@ -112,8 +120,8 @@ def record(
 def _alone(
     run: Experiment, routine: str, letter: str, stem: str, leaf: Any, orders: Sequence[int]
 ) -> dict[str, Any]:
-    """A leaf at its own order."""
-    problems = [(leaf.ORDER, n) for n in orders]
+    """A leaf at its own order, or the largest at which a recursion stops."""
+    problems = [(min(leaf.ORDER, STOPS[-1]), n) for n in orders]
     overrides = ((f"{routine}_algorithm", "recursion"), (stem, leaf))
     rates = run.ours(letter, "any", problems, routine, overrides)
     return {"config": str(leaf), "rates": {str(rhs): rate for (_, rhs), rate in rates.items()}}
@@ -238,7 +246,7 @@ def _cases(options: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
-    return interleaved(kernels(*case, device, options.most) for case in _cases(options))
+    return interleaved(kernels(*case, device, options.most, options.orders) for case in _cases(options))
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +41,7 @@ __all__ = [
     "main",
     "solve_with_inverses",
     "table",
+    "winners",
 ]
 
 FEW = 512  # right-hand sides of Figure 6
@@ -164,18 +165,29 @@ def table(rows: Rows, orders: Sequence[int], device: str) -> Table:
     return made
 
 
-def _winners(rows: Rows, device: str) -> Table:
-    """Which algorithm is fastest at each problem."""
-    made = Table("routine", "order x right-hand sides", "fastest", "TFLOP/s", "the others", title=device)
-    groups: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows:
-        for problem, rate in row["tflops"].items():
-            groups.setdefault((row["dtype"] + row["routine"], problem), {})[row["algorithm"]] = rate
-    for (routine, problem), rates in groups.items():
-        best, *others = sorted(rates, key=lambda name: -rates[name])
-        rest = ", ".join(f"{name} {rates[name]:.2f}" for name in others)
-        made.add_row(routine, problem, best, f"{rates[best]:.2f}", rest)
-    return made
+def winners(rows: Rows, device: str) -> list[Table]:
+    """Which algorithm is the fastest by order and right-hand sides, and how far before the second."""
+    tables = []
+    for name in dict.fromkeys(row["dtype"] + row["routine"] for row in rows):
+        rates: dict[tuple[int, int], dict[str, float]] = {}
+        for row in rows:
+            if row["dtype"] + row["routine"] == name:
+                for problem, rate in row["tflops"].items():
+                    order, rhs = map(int, problem.split("x"))
+                    rates.setdefault((order, rhs), {})[row["algorithm"]] = rate
+        columns = [f"{rhs} right" for rhs in SIDES]
+        title = f"Fastest algorithms of {name} on {device}, and times the second's rate"
+        made = Table("order", *columns, "as many right", title=title)
+        for order in sorted({order for order, _ in rates}):
+            made.add_row(str(order), *[_winner(rates.get((order, rhs), {})) for rhs in (*SIDES, order)])
+        tables.append(made)
+    return tables
+
+
+def _winner(rates: Mapping[str, float]) -> str:
+    """The first of the algorithms, and its lead."""
+    best, *others = sorted(rates, key=lambda name: -rates[name]) or [""]
+    return f"{best} {rates[best] / rates[others[0]]:.2f}" if others else best
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
@@ -192,7 +204,7 @@ def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
     device = made["device"]
-    return [table(made["results"], options.orders, device), _winners(made["algorithms"], device)]
+    return [table(made["results"], options.orders, device), *winners(made["algorithms"], device)]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:

@@ -22,6 +22,7 @@ if __name__ == "__main__":
 
 from rich.table import Table
 
+import pyblasgpu
 from pyblasgpu.options import parse_sizes
 from pyblasgpu.terminal import guarded
 from pyblasgpu.testing import cublas
@@ -148,9 +149,7 @@ def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
 
 def ours(name: str) -> Callable[..., None]:
     """Our TRMM or TRSM."""
-    from pyblasgpu.api import level3
-
-    routine = getattr(level3, name)
+    routine = getattr(pyblasgpu, name)
 
     def call(alpha: float, t: Any, b: Any, side: Side, trans: Trans) -> None:
         routine(t, b, alpha=alpha, side=side, lower=True, trans=trans, out=b)

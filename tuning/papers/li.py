@@ -46,18 +46,21 @@ def experiment(run: Experiment, letter: str, layout: str, orders: Sequence[int],
 
 
 def table(rows: Rows, device: str) -> Table:
-    """A product a row."""
-    made = Table("GEMM", "m, n, k", "TFLOP/s", "cuBLAS", "ratio", title=f"Products of a block LU on {device}")
+    """An order a row, a product a column: both libraries, and their ratio."""
+    cells: dict[str, dict[int, str]] = {}
     for row in rows:
-        ours, theirs = row["ours"], row["vendor"]
-        made.add_row(
-            f"{row['dtype']}gemm {row['layout']}",
-            ", ".join(map(str, row["extents"])),
-            "" if ours is None else f"{ours:.2f}",
-            "" if theirs is None else f"{theirs:.2f}",
-            f"{ours / theirs:.2f}" if ours and theirs else "",
-        )
+        n, bs = row["extents"][0], row["block"]
+        product = f"{row['dtype']} {row['layout']} {row['shape'].replace('BS', str(bs))}"
+        cells.setdefault(product, {})[n] = _cell(row["ours"], row["vendor"])
+    made = Table("N", *cells, title=f"GEMM of a block LU on {device}: TFLOP/s / cuBLAS's (ratio)")
+    for n in sorted({n for column in cells.values() for n in column}):
+        made.add_row(str(n), *[column.get(n, "") for column in cells.values()])
     return made
+
+
+def _cell(ours: float | None, vendor: float | None) -> str:
+    both = " / ".join("-" if rate is None else f"{rate:.1f}" for rate in (ours, vendor))
+    return f"{both} ({ours / vendor:.2f})" if ours and vendor else both
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
@@ -76,7 +79,10 @@ def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
-    return [table(made["results"], made["device"])]
+    """A table a dtype."""
+    rows, device = made["results"], made["device"]
+    letters = dict.fromkeys(row["dtype"] for row in rows)
+    return [table([row for row in rows if row["dtype"] == letter], device) for letter in letters]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:

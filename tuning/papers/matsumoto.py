@@ -53,7 +53,7 @@ TILES = 6  # of each choice of shared operands: kernels for operands in other la
 PAIRS = ((CBL, CBL), (CBL, ROW), (RBL, RBL))  # those of Table 2's winners
 STEP, LARGEST = 256, 8192
 FIRST = "1024,4096"  # sizes of the first step
-SEARCH, FINAL = 0.4, 0.7  # of the time that is left: the first step, then the second; the rest for the curves
+CURVES, SEARCH = 0.25, 0.4  # of the time that is left: the curves, then the first step
 
 
 def kernels(letter: str, device: Device) -> list[GemmSimt]:
@@ -98,18 +98,19 @@ def experiment(
 ) -> dict[str, Any]:
     """The three steps and the curves of one type, as JSON holds them."""
     small: list[Extents] = [(n, n, n) for n in first]
+    sizes: list[Extents] = [(n, n, n) for n in range(step, largest + 1, step)]
+    with run.part(CURVES):
+        curves = _curves(run, letter, sizes)
     with run.part(SEARCH):
         timed = list(run.times(STEM, LAYOUT, kernels(letter, run.device)[:most], small))
     finalists = _finalists([each for each in timed if len(each.rates) == len(small)], small)
-    sizes: list[Extents] = [(n, n, n) for n in range(step, largest + 1, step)]
-    with run.part(FINAL):
-        rows = _second_step(run, letter, finalists, sizes)
+    rows = _second_step(run, letter, finalists, sizes)
     rows.sort(key=lambda row: -row["tflops"])
     return {
         "dtype": letter,
         "outcomes": dict(Counter(each.outcome for each in timed)),
         "finalists": rows,
-        "curves": _curves(run, letter, sizes),
+        "curves": curves,
     }
 
 

@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from pyblasgpu.bench.machine import commit
 from pyblasgpu.errors import BackendUnavailable, lacking
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device
@@ -86,7 +88,8 @@ def run_study(study: Study, arguments: Sequence[str] | None = None) -> int:
 def finish(study: Study, run: Experiment, options: argparse.Namespace) -> None:
     """Collect, and report."""
     made = study.collect(run, options)
-    report(study, {"paper": study.name, "device": run.device.name, **made}, options)
+    run_of = {"paper": study.name, "device": run.device.name, "date": date.today().isoformat()}
+    report(study, {**run_of, "commit": commit(), **made}, options)
 
 
 def folder_of(options: argparse.Namespace) -> Path:
@@ -134,6 +137,7 @@ def draw(folder: Path, drawn: Figure) -> None:
     if not curves:
         return
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure as Canvas
     except ImportError as missing:
         print(f"no figure: {lacking(missing, 'plot')}", file=sys.stderr)
@@ -144,7 +148,8 @@ def draw(folder: Path, drawn: Figure) -> None:
         axes.plot(*zip(*points, strict=True), marker=".", label=label)
     axes.set(title=drawn.title, xlabel=drawn.labels[0], ylabel=drawn.labels[1], ylim=(0, None))
     axes.legend(fontsize="small")
-    canvas.savefig(folder / f"{drawn.name}.svg")
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pyblasgpu"}):
+        canvas.savefig(folder / f"{drawn.name}.svg", metadata={"Date": None})
 
 
 def add_options(parser: argparse.ArgumentParser, seconds: str) -> None:

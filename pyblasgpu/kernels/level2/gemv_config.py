@@ -160,18 +160,13 @@ class Gemv(VectorLoads):
         return self.BYTES == LOAD
 
     @classmethod
-    def defaults(cls, dtype: str, transposed: bool, outputs: int = 1, terms: int = 1) -> tuple[Self, ...]:
-        """What serves where nothing was tuned: few kernels, each with all that its threads may be told; and
-        where most of the time is memory's, the Config that was measured there.
-        """
+    def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
+        """What serves where nothing was tuned: few kernels, each with all that its threads may be told."""
         width = max(LOAD // DTYPES[dtype].itemsize, 1)
         shapes = _TRANSPOSED if transposed else ((min(4, 2 * width), 4), (width, 8))
-        dims = _DIMS[transposed]
-        if outputs * terms * DTYPES[dtype].itemsize >= LARGE:
-            shapes, dims = shapes[:1], _MEASURED_DIMS[transposed]
         return tuple(
             cls(dtype, transposed=transposed, DIM_R=dim, THR_O=thr_o, THR_R=thr_r)
-            for (thr_o, thr_r), dim in product(shapes, dims)
+            for (thr_o, thr_r), dim in product(shapes, _DIMS[transposed])
         )
 
     @classmethod
@@ -199,10 +194,7 @@ class Gemv(VectorLoads):
         return -(-terms // (slices * self.STEP)) * self.STEP
 
 
-#: Bytes of A from which on what was measured serves; 0: everywhere.
-LARGE = 32 << 20
 #: Outputs of a thread and loads of each, where the matrix is transposed.
 _TRANSPOSED = ((2, 4),)
-#: By whether it is: threads along the sums; and those that were measured.
+#: By whether it is: threads along the sums.
 _DIMS = {False: (4, 8, 16, 32, 64, 128), True: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
-_MEASURED_DIMS = {False: (8, 16, 32), True: (2, 4, 32)}

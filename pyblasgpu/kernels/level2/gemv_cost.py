@@ -1,10 +1,11 @@
 """What a launch of `gemv` costs, by arithmetic, and into how many slices its sums had better be cut.
 
-The constants were fitted to 1157 times on an H200, which they meet within 11 % (root mean square).
+The constants were fitted to 1948 times on an H200, which they meet within 11 % (root mean square).
 """
 
 from __future__ import annotations
 
+from math import log2
 from typing import NamedTuple
 
 from ...gpu.device import Device
@@ -14,16 +15,17 @@ from .sums import UNROLL
 
 __all__ = ["GemvProblem", "best_slices", "cheapest", "cycles"]
 
-LAUNCH = 1000  # cycles that a launch takes, whatever it does
-BLOCK = 3200  # those until a block runs, and in which its threads add up what they have
-STEP = 730  # those of a step along the sum, beside what its bytes take
-TICKET = 2870  # those in which a slice's sums are stored, and the last block finds itself the last
-SLOTS = 1210  # those in which a thread reads the sums of `UNROLL` slices
-BORDER = 1500  # those of a step along the border of a triangle
+LAUNCH = 2720  # cycles that a launch takes, whatever it does
+BLOCK = 2420  # those until a block runs, and in which its threads add up what they have
+STEP = 650  # those of a step along the sum, beside what its bytes take
+TICKET = 2410  # those in which a slice's sums are stored, and the last block finds itself the last
+SLOTS = 1170  # those in which a thread reads the sums of `UNROLL` slices
+BORDER = 4000  # those of a step along the border of a triangle
 
-SM_BYTES = 39.0  # that a multiprocessor takes in a cycle
-DRAM_SHARE = 0.91  # of what memory could give
-NARROW, NARROW_SHARE = 64, 0.75  # neighbouring bytes with fewer than which memory gives less, and how much
+SM_BYTES = 57.0  # that a multiprocessor takes in a cycle
+DRAM_SHARE = 0.9  # of what memory could give
+WHOLE, SPREAD = 4096, 0.01  # neighbouring bytes that memory gives best; what each halving of them costs
+NARROW, NARROW_SHARE = 128, 0.8  # those with fewer than which it gives far less, and how much
 UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
 MOST_SLICES = 256
 ROUNDS = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
@@ -67,19 +69,23 @@ def _counts(config: Gemv, problem: GemvProblem, device: Device) -> list[int]:
     return sorted({1} | {min(max(count, 1), most) for count in filling})
 
 
+def _share(width: int) -> float:
+    """Of what memory gives at best, where blocks read so many neighbouring bytes at a time."""
+    whole = 1 - SPREAD * log2(WHOLE / min(width, WHOLE))
+    return whole if width >= NARROW else whole * NARROW_SHARE
+
+
 def _cycles(config: Gemv, problem: GemvProblem, slices: int, device: Device) -> float:
     outputs, terms, batch, triangle = problem
     facts, part = config.dtype_facts, min(config.terms_per_slice(terms, slices), terms)
     blocks = config.grid(outputs) * slices * batch
     rounds = -(-blocks // (device.sm_count * config.min_blocks))
-    lanes = min(config.DIM_R, 32) if config.transposed else config.DIM_O
-    width = lanes * config.VEC * facts.itemsize
+    width = (config.DIM_R * config.VEC if config.transposed else config.BLK_O) * facts.itemsize
     share = 0.5 if triangle else 1.0
     steps = -(-part // config.STEP) * STEP
     of_block = min(config.BLK_O, outputs) * part * facts.itemsize / min(width, SM_BYTES)
     latency = rounds * (share * steps + BLOCK) + -(-blocks // device.sm_count) * share * of_block
-    given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE
-    given *= 1.0 if width >= NARROW else NARROW_SHARE
+    given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE * _share(width)
     dram = share * outputs * terms * batch * facts.itemsize / given
     total = LAUNCH + (latency**3 + dram**3) ** (1 / 3)
     if triangle:

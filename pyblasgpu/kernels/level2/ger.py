@@ -86,7 +86,7 @@ class Ger(VectorLoads):
         return 0
 
     @classmethod
-    def defaults(cls, dtype: str, transposed: bool, rows: int = 1, cols: int = 1) -> tuple[Self, ...]:
+    def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
         """What serves where nothing was tuned."""
         return (cls(dtype, THR_M=4 if dtype == "s" else 2),)
 

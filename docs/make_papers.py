@@ -1,0 +1,86 @@
+"""Write the tables and figures of the papers' pages from `tuning/papers/results`.
+
+``python docs/make_papers.py`` after new results; the figures need Matplotlib. Between the markers of a page
+stand the tables of one script, of all devices that have results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rich.table import Table
+
+from pyblasgpu.types import DTYPES
+from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
+from tuning.papers.study import Study, draw
+
+DOCS = Path(__file__).resolve().parent
+RESULTS = DOCS.parent / "tuning" / "papers" / "results"
+PAGES, IMAGES = DOCS / "papers", DOCS / "images" / "papers"
+STUDIES = {
+    each.STUDY.name: each.STUDY
+    for each in (kurzak_timed, steinsland, matsumoto, atlas, cache_edge, li, kblas, kblas_figure9)
+}
+#: Figures of which others show the same.
+LEFT_OUT = re.compile(r"atlas|steinsland_.*_tn|steinsland_[cz].*")
+MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def results_of(study: Study) -> list[dict[str, Any]]:
+    """What was recorded, a device each, the newest last."""
+    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*/{study.name}.json"))]
+    return sorted(found, key=lambda made: (made.get("date") or "", made["device"]))
+
+
+def page(text: str) -> str:
+    """A page with its tables as they are now."""
+    return MARKED.sub(lambda match: match[1] + "\n".join(section(STUDIES[match[2]])) + match[3], text)
+
+
+def section(study: Study) -> Iterator[str]:
+    """The lines between two markers: tables of each device, then the figures of the newest."""
+    recorded = results_of(study)
+    for made in recorded:
+        options = study.parse(["--dtype", ",".join(DTYPES)])
+        for table in study.tables(made, options):
+            yield from ("", f"{table.title}, at {(made['commit'] or '?')[:7]}:", "", *markdown(table))
+    names = [figure.name for figure in _figures(study, recorded)]
+    yield from ("", *(f"![{name}](../images/papers/{name}.svg)" for name in names)) if names else ()
+    yield from ("", "")
+
+
+def markdown(table: Table) -> Iterator[str]:
+    """The lines of a table."""
+    yield "| " + " | ".join(str(column.header) for column in table.columns) + " |"
+    yield "|---" * len(table.columns) + "|"
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        yield "| " + " | ".join(map(str, row)) + " |"
+
+
+def _figures(study: Study, recorded: list[dict[str, Any]]) -> list[Any]:
+    """Those with curves that are shown."""
+    figures = study.figures(recorded[-1], study.parse(["--dtype", ",".join(DTYPES)])) if recorded else []
+    shown = (figure for figure in figures if not LEFT_OUT.fullmatch(figure.name))
+    return [figure for figure in shown if any(figure.curves.values())]
+
+
+def main() -> int:
+    """Write pages and figures; returns the exit code."""
+    for path in sorted(PAGES.glob("*.md")):
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for study in STUDIES.values():
+        for figure in _figures(study, results_of(study)):
+            draw(IMAGES, figure)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
