@@ -1,5 +1,8 @@
 """What stands on SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times and errors.
 
+`gesv` and `posv` are `linalg.solve` of float64 and one right-hand side: refined, by float64's factors, and by
+cuSOLVER, with the copies that leave A as it is. Their error is the residual in units of what dsgesv allows.
+
     python -m benchmarks.tensor_level3 --out DIR [--seconds 55] [--routines trmm ...] [--sizes 4096 ...]
 
 Medians by CUDA events. What is overwritten is brought anew before each run, and the L2 cache is emptied;
@@ -13,6 +16,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -21,22 +25,22 @@ import cupy
 import numpy as np
 
 import pyblasgpu
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing import cublas, cusolver
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
-SIZES = (4096, 8192, 2048, 16384)
+SIZES = (8192, 4096, 2048, 16384)
 L2_PASSES = 4  # times that the L2 cache is emptied, which keeps the device busy meanwhile
 SAMPLE = 256  # rows or columns of which errors are found
 #: Overrides beside the choice of the library.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
-    "trmm": ({"trmm_algorithm": "recursion"},),
-    "trsm": tuple({"trsm_algorithm": name} for name in ("trsm_fused_512", "trsm_fused_1024", "recursion")),
+    "trmm": tuple({"trmm_algorithm": f"trmm_fused_{order}"} for order in (256, 512, 1024, 2048)),
+    "trsm": tuple({"trsm_algorithm": f"trsm_fused_{order}"} for order in (256, 512, 1024, 2048)),
     "potrf": tuple({"potrf_algorithm": "recursion", "potrf": rows} for rows in (256, 512, 1024)),
 }
-#: Multiplications and additions of one n.
+#: Multiplications and additions of one n, or for each column of n.
 FLOPS: dict[str, Callable[[int], float]] = {
     "syrk": lambda n: n**3,
     "symm": lambda n: 2 * n**3,
@@ -44,6 +48,8 @@ FLOPS: dict[str, Callable[[int], float]] = {
     "trsm": lambda n: n**3,
     "potrf": lambda n: n**3 / 3,
     "getrf": lambda n: 2 * n**3 / 3,
+    "gesv": lambda n: 2 * n**3 / 3,
+    "posv": lambda n: n**3 / 3,
 }
 
 
@@ -56,8 +62,8 @@ class Problem(NamedTuple):
     c: cupy.ndarray
 
     @classmethod
-    def of(cls, routine: str, n: int) -> Problem:
-        a, b = normal(n, 1), normal(n, 2)
+    def of(cls, routine: str, n: int, columns: int) -> Problem:
+        a, b = normal(n, n, 1), normal(n, columns, 2)
         if routine in ("trmm", "trsm"):
             a *= 1 / n**0.5
             a.T.ravel()[:: n + 1] += 2
@@ -91,7 +97,7 @@ class Problem(NamedTuple):
             solver = cusolver.load()
             return lambda: solver.potrf(c, Uplo.LOWER)
         if self.routine == "getrf":
-            return cusolver_getrf(c)
+            return cusolver_getrf(c)[0]
         return {
             "syrk": lambda: blas.syrk(1.0, a, 0.0, c, Uplo.LOWER, Trans.NO),
             "symm": lambda: blas.symm(1.0, a, b, 0.0, c, Side.LEFT, Uplo.LOWER),
@@ -102,7 +108,7 @@ class Problem(NamedTuple):
     def error(self) -> float:
         """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns."""
         n = self.a.shape[0]
-        take = cupy.arange(0, n, max(n // SAMPLE, 1))
+        take = cupy.arange(0, self.c.shape[1], max(self.c.shape[1] // SAMPLE, 1))
         c, a = self.c, self.a.astype(np.float64)
         if self.routine in ("trmm", "trsm"):
             a = cupy.tril(a)
@@ -124,23 +130,71 @@ class Problem(NamedTuple):
         return float("nan")
 
 
-def cusolver_getrf(c: cupy.ndarray) -> Callable[[], None]:
+class Solution:
+    """A system of float64 with one right-hand side, by LU or Cholesky factors."""
+
+    def __init__(self, routine: str, n: int):
+        self.routine, self.x = routine, None
+        a = normal(n, n, 1).astype(np.float64)
+        if routine == "posv":
+            a *= 1 / n**0.5
+            a += a.T.copy()
+            a.T.ravel()[:: n + 1] += 4
+        self.a, self.b = a, cupy.random.RandomState(2).standard_normal((n, 1))
+
+    def prepare(self) -> None:
+        """A is as it was."""
+
+    def ours(self, method: str | None = None) -> None:
+        structure = "gen" if self.routine == "gesv" else "pos"
+        self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
+
+    def vendor(self) -> Callable[[], None]:
+        a, solver = cupy.empty_like(self.a), cusolver.load()
+        if self.routine == "gesv":
+            factor, substitute = cusolver_getrf(a)
+        else:
+            factor, substitute = (
+                partial(solver.potrf, a, Uplo.LOWER),
+                lambda x: solver.potrs(a, x, Uplo.LOWER),
+            )
+
+        def run() -> None:
+            a[...], self.x = self.a, self.b.copy()
+            factor()
+            substitute(self.x)
+
+        return run
+
+    def error(self) -> float:
+        residual = abs(self.b - self.a @ self.x).max() / (abs(self.a).sum(axis=1).max() * abs(self.x).max())
+        return round(float(residual) * 2**53 / len(self.a) ** 0.5, 4)
+
+
+def cusolver_getrf(c: cupy.ndarray) -> tuple[Callable[[], None], Callable[[cupy.ndarray], None]]:
+    """Factors of `c` in place, and solutions from them."""
     from cupy.cuda import device as cupy_device
     from cupy_backends.cuda.libs import cusolver as bindings
 
-    handle, n = cupy_device.get_cusolver_handle(), c.shape[0]
-    room = cupy.empty(bindings.sgetrf_bufferSize(handle, n, n, c.data.ptr, n), c.dtype)
+    handle, n, letter = cupy_device.get_cusolver_handle(), c.shape[0], "sd"[c.dtype == np.float64]
+    size, factor, solve = (
+        getattr(bindings, letter + name) for name in ("getrf_bufferSize", "getrf", "getrs")
+    )
+    room = cupy.empty(size(handle, n, n, c.data.ptr, n), c.dtype)
     pivots, info = cupy.empty(n, cupy.int32), cupy.empty(1, cupy.int32)
-    pointers = room.data.ptr, pivots.data.ptr, info.data.ptr
-    return lambda: bindings.sgetrf(handle, n, n, c.data.ptr, n, *pointers)
+    lu, p, told = c.data.ptr, pivots.data.ptr, info.data.ptr
+    return (
+        lambda: factor(handle, n, n, lu, n, room.data.ptr, p, told),
+        lambda x: solve(handle, 0, n, x.shape[1], lu, n, p, x.data.ptr, n, told),
+    )
 
 
 def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
     return round(float((abs(error) / scale).max()) * 2**24, 2)
 
 
-def normal(n: int, seed: int) -> cupy.ndarray:
-    made = cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32)
+def normal(rows: int, columns: int, seed: int) -> cupy.ndarray:
+    made = cupy.random.RandomState(seed).standard_normal((columns, rows), dtype=np.float32)
     return made.T  # column-major
 
 
@@ -160,9 +214,10 @@ def seconds(run: Callable[[], Any], prepare: Callable[[], None], flush: cupy.nda
     return median(times[1:])
 
 
-def measured(routine: str, n: int, flush: cupy.ndarray) -> dict[str, Any]:
+def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[str, Any]:
     """Seconds and errors of all ways of one case."""
-    problem = Problem.of(routine, n)
+    problem = Solution(routine, n) if routine in ("gesv", "posv") else Problem.of(routine, n, columns)
+    in_mode = partial(problem.ours, "tensor") if isinstance(problem, Solution) else problem.ours
     repeats = 3 if n >= 8192 else 7
 
     def timed(run: Callable[[], Any], mode: str | None, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -171,13 +226,17 @@ def measured(routine: str, n: int, flush: cupy.ndarray) -> dict[str, Any]:
             for name, value in overrides.items():
                 stack.enter_context(override(name, value))
             spent = seconds(run, problem.prepare, flush, repeats)
-        return {"seconds": spent, "tflops": FLOPS[routine](n) / spent / 1e12, "units": problem.error()}
+        return {
+            "seconds": spent,
+            "tflops": FLOPS[routine](n) * columns / n / spent / 1e12,
+            "units": problem.error(),
+        }
 
     vendor = timed(problem.vendor(), None, {})
     found = {
         "vendor": vendor,
         "fma": timed(problem.ours, None, {}),
-        "mode": timed(problem.ours, "tensor", {}),
+        "mode": timed(in_mode, "tensor", {}),
     }
     for options in VARIANTS.get(routine, ()):
         name = ",".join(f"{key}={value}" for key, value in options.items())
@@ -187,11 +246,15 @@ def measured(routine: str, n: int, flush: cupy.ndarray) -> dict[str, Any]:
             found[name] = {"problem": repr(problem_met)[:200]}
     best = found["mode"]["seconds"]
     ratios = {"ratio": vendor["seconds"] / best, "ratio_to_fma": found["fma"]["seconds"] / best}
-    return {"routine": routine, "n": n, **ratios, **found}
+    return {"routine": routine, "n": n, "columns": columns, **ratios, **found}
 
 
-def cases(routines: list[str], sizes: list[int]) -> Iterator[tuple[str, int]]:
-    return ((routine, n) for n in sizes for routine in routines)
+def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
+    """Routine, order and columns; those of TRMM and TRSM alone are not the order where they are asked for."""
+    for n in options.sizes:
+        for routine in options.routines:
+            for columns in (options.columns if routine in ("trmm", "trsm") else ()) or (n,):
+                yield routine, n, columns
 
 
 def main() -> None:
@@ -200,6 +263,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--routines", nargs="+", default=list(FLOPS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--columns", nargs="+", type=int, default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
@@ -207,11 +271,11 @@ def main() -> None:
     found: dict[str, Any] = {"device": name, "cases": []}
     flush = cupy.empty(2 * cupy.cuda.Device().attributes["L2CacheSize"] // 4, cupy.float32)
     begin = time.monotonic()
-    for routine, n in cases(options.routines, options.sizes):
+    for routine, n, columns in cases(options):
         try:
-            case = measured(routine, n, flush)
+            case = measured(routine, n, columns, flush)
         except Exception as problem:  # the others are wanted all the same
-            case = {"routine": routine, "n": n, "problem": repr(problem)[:200]}
+            case = {"routine": routine, "n": n, "columns": columns, "problem": repr(problem)[:200]}
         found["cases"].append(case)
         (options.out / "tensor_level3.json").write_text(json.dumps(found, indent=1) + "\n")
         print(json.dumps(case), flush=True)

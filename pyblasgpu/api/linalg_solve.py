@@ -4,38 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
-from ..types import Trans, Uplo
-from . import lapack
+from ..dispatch.math_mode import in_mode
+from ..types import DTYPES, Trans, Uplo, tensor_method
+from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
 from .linalg_condition import Conditions, one_norms
 from .linalg_host import InverseNorms, invert_definite, invert_general, solve_definite, solve_general
+from .linalg_structures import STRUCTURES, mirrored, square, structure_of, with_both_triangles
 from .linalg_triangular import solve_triangular
 
 __all__ = ["inv", "solve"]
-
-#: What SciPy calls the structures of a matrix, and how a system with one is solved.
-_STRUCTURES = {
-    None: "any",
-    "general": "general",
-    "gen": "general",
-    "diagonal": "diagonal",
-    "tridiagonal": "banded",
-    "banded": "banded",
-    "upper triangular": "upper",
-    "lower triangular": "lower",
-    "symmetric": "symmetric",
-    "sym": "symmetric",
-    "hermitian": "hermitian",
-    "her": "hermitian",
-    "positive definite": "definite",
-    "pos": "definite",
-}
 
 
 def solve(
@@ -47,6 +30,8 @@ def solve(
     check_finite: Flag = None,
     assume_a: str | None = None,
     transposed: Flag = False,
+    *,
+    method: str | None = None,
 ) -> Array:
     """Solution x of ``a x = b``, as `scipy.linalg.solve`.
 
@@ -70,6 +55,10 @@ def solve(
         looked for, and other arrays are general.
     transposed : bool, optional
         Solve ``a.T x = b``; for real `a`.
+    method : {'tensor'}, optional
+        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. Of float64, from
+        order 2048 on, factors in float32 are refined to float64's accuracy; see Notes. SciPy has no such
+        argument.
 
     Returns
     -------
@@ -93,15 +82,25 @@ def solve(
     scipy.linalg.LinAlgWarning
         When the reciprocal condition number of a matrix in the 1-norm is estimated below the precision of its
         dtype. Device matrices are looked at with `check_finite` alone.
+
+    Notes
+    -----
+    With ``method='tensor'`` a solution of float64 is refined, with residuals in float64, until
+    ``max |b - a x| <= sqrt(n) eps ||a||_inf max |x|`` for each right-hand side, n the order and eps = 2^-53.
+    That is the test of LAPACK's dsgesv and dsposv, 30 steps at most (Langou et al., *Exploiting the
+    performance of 32 bit floating point arithmetic in obtaining 64 bit accuracy*, SC 2006). It holds where
+    the condition is below about 1e7. Otherwise, and where float32 cannot hold `a`, factors in float64 follow.
+    Each step waits for the device. A copy of `a` in float32 is memory on top.
     """
     name = "solve"
-    if assume_a not in _STRUCTURES:
+    if assume_a not in STRUCTURES:
         raise ValueError(f"{assume_a} is not a recognized matrix structure")
-    structure = _STRUCTURES[assume_a]
+    structure = STRUCTURES[assume_a]
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     swapped = enabled(transposed, name, "transposed")
     overwrite = enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
     arrays = taken(name, {"a": a, "b": b})
+    method = _checked_method(method, arrays)
     matrix, right = arrays.each
     overwrite = overwrite[0] and arrays.may_hold(matrix), overwrite[1] and arrays.may_hold(right)
     if structure == "banded":
@@ -113,7 +112,7 @@ def solve(
         right = right if right.shape else arrays.xp.reshape(right, (1,))
         vector = len(right.shape) == 1
         right = right[..., None] if vector else right
-        matrix = _square(arrays, matrix)
+        matrix = square(arrays, matrix)
         if swapped and arrays.dtype.is_complex:
             raise NotImplementedError(
                 "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices."
@@ -126,7 +125,9 @@ def solve(
                     f"incompatible shapes: a has shape {tuple(matrix.shape)} and b "
                     f"{tuple(arrays.each[1].shape)}"
                 )
-            solution = _solution(conditions, matrix, right, structure, low, swapped, overwrite)
+            solve_all = in_mode(method, _solution) if arrays.dtype.letter == "s" else _solution
+            refines = method is not None and matrix.shape[-1] >= linalg_refine.MIN_ORDER
+            solution = solve_all(conditions, matrix, right, structure, low, swapped, overwrite, refines)
         conditions.warn()
         return arrays.returned(solution[..., 0] if vector else solution)
 
@@ -176,7 +177,7 @@ def inv(
         Device matrices are looked at with `check_finite` alone.
     """
     name = "inv"
-    structure = _STRUCTURES.get(assume_a, "banded")
+    structure = STRUCTURES.get(assume_a, "banded")
     if structure == "banded":
         raise ValueError(f"{assume_a} is not a recognized matrix structure")
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
@@ -190,7 +191,7 @@ def inv(
             check_finite_values(arrays, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
-        matrix = _square(arrays, matrix)
+        matrix = square(arrays, matrix)
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
         inverse = _inverse(conditions, matrix, structure, low, overwrite)
@@ -202,12 +203,12 @@ def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, ove
     """The inverse of each matrix of a stack."""
     arrays = conditions.arrays
     if structure == "definite":
-        norms = conditions.norms(_mirrored(arrays, matrix, low)) if conditions.wanted else None
+        norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
         triangle, info = _definite_inverse(arrays, matrix, low, overwrite)
         raise_singular(arrays, info)
-        inverse = _mirrored(arrays, triangle, low)
+        inverse = mirrored(arrays, triangle, low)
     elif structure in ("any", "general", "symmetric", "hermitian"):
-        whole = _whole(arrays, matrix, structure, low)
+        whole = with_both_triangles(arrays, matrix, structure, low)
         norms = conditions.norms(whole)
         inverse, info = _general_inverse(arrays, whole, overwrite)
         raise_singular(arrays, info)
@@ -218,15 +219,6 @@ def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, ove
     return inverse
 
 
-def _square(arrays: Arrays, matrix: Any) -> Any:
-    """`matrix` in the dtype of the computation, of two dimensions or more."""
-    if len(matrix.shape) < 2:
-        matrix = arrays.xp.reshape(matrix, (1, -1))
-    if matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"Expected square matrix, got a of shape {tuple(matrix.shape)}")
-    return arrays.cast(matrix)
-
-
 def _solution(
     conditions: Conditions,
     matrix: Any,
@@ -235,14 +227,17 @@ def _solution(
     low: bool,
     swapped: bool,
     overwrite: tuple[bool, bool],
+    refines: bool = False,
 ) -> Any:
-    """x of ``matrix x = right``, or ``matrix.T x = right`` if `swapped`."""
+    """x of ``matrix x = right``, or ``matrix.T x = right`` if `swapped`; `refines` says that float64 may go
+    by factors in float32.
+    """
     arrays = conditions.arrays
     matrix, right = broadcast_batches(arrays, matrix, arrays.cast(right))
     if 0 in right.shape:
         return arrays.xp.zeros_like(right)
     if structure == "any":
-        structure = _structure(arrays, matrix)
+        structure = structure_of(arrays, matrix)
     if structure == "diagonal":
         diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
         solution = _divided(arrays, diagonal, right)
@@ -250,6 +245,10 @@ def _solution(
         return solution
     if structure in ("upper", "lower"):
         return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
+    if refines and arrays.dtype.letter == "d":
+        solution = _refined(arrays, matrix, right, structure, low, swapped)
+        if solution is not None:
+            return solution
     if structure in ("definite", "perhaps definite"):
         once = overwrite if structure == "definite" else (False, False)
         solution, info = _definite_solution(conditions, matrix, right, low, once)
@@ -257,10 +256,25 @@ def _solution(
             raise_singular(arrays, info)
         if structure == "definite" or not info:
             return solution
-    matrix = _whole(arrays, matrix, structure, low)
+    matrix = with_both_triangles(arrays, matrix, structure, low)
     solution, info = _general_solution(conditions, matrix, right, swapped, overwrite)
     raise_singular(arrays, info)
     return solution
+
+
+def _checked_method(method: Any, arrays: Arrays) -> str | None:
+    """The argument `method`, of real arrays."""
+    if method is not None and arrays.dtype.is_complex:
+        raise ValueError(f"solve: method={method!r} is for real arrays, these are {arrays.dtype.name}")
+    return tensor_method(method, DTYPES["s"], "solve")
+
+
+def _refined(arrays: Arrays, matrix: Any, right: Any, structure: str, low: bool, swapped: bool) -> Any | None:
+    """The solution by factors in float32; None where that does not serve."""
+    if structure in ("definite", "perhaps definite"):
+        return linalg_refine.refined_definite(arrays, matrix, right, low)
+    matrix = with_both_triangles(arrays, matrix, structure, low)
+    return linalg_refine.refined_general(arrays, matrix, right, swapped)
 
 
 def _triangular_solution(
@@ -293,7 +307,7 @@ def _definite_solution(
         solution, info = solve_definite(given, others, arrays.dtype, uplo, out, estimates)
         conditions.tell(host_norms, estimates.found)
         return solution.reshape(right.shape), info
-    norms = conditions.norms(_mirrored(arrays, matrix, low)) if conditions.wanted else None
+    norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
     conditions.tell_solver(norms, lambda x, _: lapack.potrs(factor, x, low)[0], factor)
     return lapack.potrs(factor, right, low, overwrite[1])[0], info
@@ -343,42 +357,12 @@ def _output(arrays: Arrays, array: Any, overwrite: bool, *others: Any) -> Any:
     return array if overwrite and may_overwrite(array, arrays.dtype, others) else None
 
 
-def _structure(arrays: Arrays, matrix: Any) -> str:
-    """What SciPy would find of one host matrix, as far as it makes a difference here."""
-    if not arrays.library.host or matrix.ndim > 2 or len(matrix) < 2:
-        return "general"
-    from scipy.linalg import bandwidth, ishermitian  # slow to import
-
-    below, above = bandwidth(matrix)
-    if not below or not above:
-        return "upper" if not below else "lower"
-    diagonal = np.diagonal(matrix)
-    return "perhaps definite" if (diagonal.real > 0).all() and ishermitian(matrix) else "general"
-
-
 def _divided(arrays: Arrays, diagonal: Any, right: Any) -> Any:
     zeros = arrays.xp.any(diagonal == 0, axis=(-2, -1))
     if arrays.library.host and diagonal.size == 1 and bool(zeros.any()):
         raise LinAlgError("A singular matrix detected.")
     raise_singular(arrays, zeros)
     return arrays.cast(right) / diagonal
-
-
-def _whole(arrays: Arrays, matrix: Any, structure: str, low: bool) -> Any:
-    """`matrix` with both triangles."""
-    if structure in ("symmetric", "hermitian"):
-        return _mirrored(arrays, matrix, low, conj=structure == "hermitian")
-    return matrix
-
-
-def _mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
-    """The symmetric or Hermitian matrix of which one triangle is read."""
-    xp = arrays.xp
-    triangle, off = (
-        (xp.tril(matrix), xp.tril(matrix, k=-1)) if low else (xp.triu(matrix), xp.triu(matrix, k=1))
-    )
-    other = xp.matrix_transpose(off)
-    return triangle + (xp.conj(other) if conj and arrays.dtype.is_complex else other)
 
 
 def _by_scipy(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import linalg
+from pyblasgpu.api import linalg_refine
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,18 @@ def test_solve_and_inv(shape):
         (linalg.inv(spd, assume_a="pos"), np.linalg.inv(spd)),
     ]:
         np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+
+def test_solutions_are_refined(monkeypatch):
+    """By factors in float32, residuals and all of it in the simulator."""
+    monkeypatch.setattr(linalg_refine, "MIN_ORDER", 2)
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((6, 6)) + 3 * np.eye(6)
+    spd, b = a @ a.T, rng.standard_normal((6, 2))
+    for structure, matrix in (("gen", a), ("pos", spd)):
+        for right in (b, b[:, 0]):
+            found = linalg.solve(matrix, right, assume_a=structure, method="tensor")
+            np.testing.assert_allclose(found, np.linalg.solve(matrix, right), 1e-12, 1e-12)
 
 
 def test_what_is_found_is_told():

@@ -1,0 +1,176 @@
+"""TRMM, TRSM, factors and solutions whose products are made on tensor cores, within the bounds of FMAs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu import lapack, linalg
+from pyblasgpu.api import linalg_refine
+from pyblasgpu.dispatch import algorithms
+from pyblasgpu.gpu.device import current
+from pyblasgpu.types import Diag, Side, Uplo
+
+from .precompile import sources_of
+from .running import NAN, Placed, cupy
+
+N, RHS = 1500, 1030
+U = 2.0**-24
+#: Multiples of the rows, or of their neighbours, of T: of any size, in any part.
+DATA = {
+    "normal": lambda t: t,
+    "rows_of_any_size": lambda t: t * graded(len(t), 30)[:, None],
+    "graded": lambda t: t * graded(len(t), 12)[:, None] / graded(len(t), 12),
+    "few_tiny": lambda t: np.where(abs(t) > 0.12, t * np.float32(1e-20), t),
+}
+
+
+@pytest.fixture(autouse=True)
+def on_hopper(monkeypatch):
+    if current().cc != (9, 0):
+        pytest.skip("wgmma needs compute capability 9.0")
+    monkeypatch.setattr(algorithms, "TENSOR_STOP", {"trmm": 256, "trsm": 256})
+    monkeypatch.setattr(algorithms, "TENSOR_RHS", 256)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compile_once) -> None:
+    def warm() -> None:
+        t = cupy.ones((N, N), np.float32, order="F")
+        for routine, side, order in product(("trmm", "trsm"), "LR", "CF"):
+            b = cupy.ones((N, RHS) if side == "L" else (RHS, N), np.float32, order=order)
+            for lower in (False, True):
+                getattr(pyblasgpu, routine)(t, b, side=side, lower=lower, out=b, method="tensor")
+
+    if current().cc == (9, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(algorithms, "TENSOR_STOP", {"trmm": 256, "trsm": 256})
+            patch.setattr(algorithms, "TENSOR_RHS", 256)
+            compile_once("tensor_routines", lambda: sources_of([warm]))
+
+
+def graded(n: int, power: int) -> np.ndarray:
+    return np.float32(2) ** np.random.default_rng(7).integers(-power, power + 1, n).astype(np.float32)
+
+
+def triangle(kind: str, uplo: Uplo, diag: Diag) -> tuple[np.ndarray, np.ndarray]:
+    """T with NaN where it is not read, and what it means."""
+    t = np.random.default_rng(1).standard_normal((N, N)).astype(np.float32) / np.float32(N**0.5)
+    t[np.diag_indices(N)] = 1
+    t = DATA[kind](t).astype(np.float32)
+    meant = np.tril(t, -1) if uplo is Uplo.LOWER else np.triu(t, 1)
+    given = np.where(meant != 0, t, np.float32(NAN))
+    if diag is Diag.NON_UNIT:
+        given[np.diag_indices(N)] = t.diagonal()
+    meant[np.diag_indices(N)] = 1 if diag is Diag.UNIT else t.diagonal()
+    return given, meant.astype(float)
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize(("side", "uplo"), list(product(Side, Uplo)))
+@pytest.mark.parametrize("routine", ["trmm", "trsm"])
+def test_triangles_within_the_bound(routine, side, uplo, kind):
+    """Componentwise: the error of TRMM, the residual of TRSM; nothing else is read or written."""
+    order = "F" if uplo is Uplo.LOWER else "C"
+    diag = Diag.UNIT if kind == "normal" else Diag.NON_UNIT
+    given, t = triangle(kind, uplo, diag)
+    b = np.random.default_rng(2).standard_normal((N, RHS)).astype(np.float32)
+    b = b if side is Side.LEFT else b.T
+    out = Placed(b, order)
+    flags = {"side": side.value, "lower": uplo is Uplo.LOWER, "unit_diag": diag is Diag.UNIT}
+    call = getattr(pyblasgpu, routine)
+    call(cupy.asarray(given), out.array, **flags, out=out.array, method="tensor")
+    found = out.fetch().astype(float)
+    assert out.unharmed()
+    made, wide = (found, b.astype(float)) if routine == "trsm" else (b.astype(float), found)
+    pair = (t, made) if side is Side.LEFT else (made, t)
+    sizes = abs(pair[0]) @ abs(pair[1])
+    assert (abs(pair[0] @ pair[1] - wide) <= (N + 2) * U * sizes).all()
+
+
+def test_what_is_not_finite_reaches_what_depends_on_it():
+    """Of TRMM the rows below, in one column of B."""
+    given, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
+    b = np.ones((N, RHS), np.float32)
+    b[700, 5] = np.inf
+    found = pyblasgpu.trmm(cupy.asarray(given), cupy.asarray(b), lower=True, method="tensor").get()
+    spoilt = ~np.isfinite(found)
+    assert spoilt[700:, 5].all() and spoilt.sum() == N - 700
+
+
+@pytest.mark.parametrize("routine", ["trmm", "trsm"])
+def test_plans_and_the_same_bits(routine):
+    given, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
+    t = cupy.asarray(given, order="F")
+    b = cupy.asarray(np.random.default_rng(2).standard_normal((N, RHS)).astype(np.float32), order="F")
+    expected = getattr(pyblasgpu, routine)(t, b, lower=True, method="tensor")
+    out = cupy.empty_like(b)
+    plan = getattr(pyblasgpu, f"plan_{routine}")(t, b, out, lower=True, method="tensor")
+    for _ in range(3):
+        out[...] = NAN
+        plan(t, b, out)
+        assert cupy.array_equal(out, expected)
+    with pyblasgpu.set_math_mode("tensor"):
+        assert cupy.array_equal(getattr(pyblasgpu, routine)(t, b, lower=True), expected)
+        name = getattr(pyblasgpu.blas, f"s{routine}")
+    assert cupy.array_equal(name(1, t, b, lower=1, method="tensor"), expected)
+
+
+def test_factors_in_the_mode():
+    """LU within (n + 2) u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
+    a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
+    s = (a @ a.T / N + np.eye(N)).astype(np.float32)
+    with pyblasgpu.set_math_mode("tensor"):
+        lu, pivots, info = lapack.sgetrf(cupy.asarray(a))
+        factor, definite = lapack.spotrf(cupy.asarray(s), lower=1)
+    assert int(info) == 0 and int(definite) == 0
+    lu = lu.get().astype(float)
+    lower, upper = np.tril(lu, -1) + np.eye(N), np.triu(lu)
+    rows = np.arange(N)
+    for i, partner in enumerate(np.asarray(cupy.asarray(pivots).get())):
+        rows[[i, partner]] = rows[[partner, i]]
+    assert (abs(lower @ upper - a[rows]) <= (N + 2) * U * (abs(lower) @ abs(upper))).all()
+    factor = factor.get().astype(float)
+    assert (abs(np.tril(factor @ factor.T - s)) <= (N + 4) * U * (abs(factor) @ abs(factor.T))).all()
+
+
+@pytest.mark.parametrize("shape", [(2500,), (2500, 3), (2, 700, 40)], ids=str)
+@pytest.mark.parametrize("structure", ["gen", "pos"])
+def test_solutions_are_refined(structure, shape, monkeypatch):
+    """To the residual that dsgesv allows, the FP64 factors left out; A and b stay as they are."""
+    monkeypatch.setattr(linalg_refine, "MIN_ORDER", 2)
+    n, batch = shape[0 if len(shape) < 3 else 1], shape[:-2]
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal((*batch, n, n)), rng.standard_normal(shape)
+    given = a
+    if structure == "pos":
+        a = a @ a.swapaxes(-1, -2) / n + np.eye(n)
+        given = np.where(np.tri(n, dtype=bool), a, NAN)
+    left, right = cupy.asarray(given), cupy.asarray(b)
+    for double in ("dgetrf", "dpotrf"):
+        monkeypatch.setattr(lapack, double, None)
+    x = linalg.solve(left, right, assume_a=structure, lower=True, method="tensor").get()
+    wide = (a, x[..., None], b[..., None]) if b.ndim == 1 else (a, x, b)
+    residual = abs(wide[2] - wide[0] @ wide[1]).max(axis=-2)
+    allowed = n**0.5 * 2.0**-53 * abs(a).sum(axis=-1).max(axis=-1)[..., None] * abs(wide[1]).max(axis=-2)
+    assert (residual <= 1.01 * allowed).all()
+    assert cupy.array_equal(left, cupy.asarray(given), equal_nan=True)
+    assert cupy.array_equal(right, cupy.asarray(b))
+    if structure == "gen" and not batch:
+        y = linalg.solve(left, right, assume_a="gen", transposed=True, method="tensor").get()
+        np.testing.assert_allclose(a.T @ y, b, 0, 1e-9)
+
+
+@pytest.mark.parametrize("structure", ["gen", "pos"])
+def test_what_cannot_be_refined_is_solved_in_float64(structure, monkeypatch):
+    monkeypatch.setattr(linalg_refine, "MIN_ORDER", 2)
+    q = np.linalg.qr(np.random.default_rng(5).standard_normal((600, 600)))[0]
+    a = cupy.asarray(q * np.geomspace(1, 1e-11, 600) @ q.T)
+    a, b = (a + a.T) / 2, cupy.ones(600)
+    expected = linalg.solve(a, b, assume_a=structure)
+    assert cupy.array_equal(linalg.solve(a, b, assume_a=structure, method="tensor"), expected)
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        linalg.solve(cupy.ones((600, 600)), b, assume_a=structure, method="tensor")
