@@ -91,6 +91,7 @@ class Matrix:
     def __init__(self, name: str, grid: Grid, dtype: Dtype, row_major: bool):
         self.name, self.grid, self.dtype, self.row_major = name, grid, dtype, row_major
         self._row_offsets, self._col_offsets = grid.row_offsets, grid.col_offsets
+        self._layouts: dict[Tile, TileLayout] = {}
 
     def region(self, tile: Tile) -> tuple[slice, slice]:
         """The rows and columns of a tile."""
@@ -99,7 +100,11 @@ class Matrix:
 
     def layout(self, tile: Tile) -> TileLayout:
         """How a tile lies on a card other than that of the matrix."""
-        return TileLayout.of(*self.grid.tile_shape(tile), self.row_major, self.dtype)
+        layout = self._layouts.get(tile)
+        if layout is None:
+            shape = self.grid.tile_shape(tile)
+            layout = self._layouts[tile] = TileLayout.of(*shape, self.row_major, self.dtype)
+        return layout
 
 
 class HostMatrix(Matrix):
@@ -136,6 +141,7 @@ class HostMatrix(Matrix):
         row_stride, col_stride = map(abs, array.strides)
         super().__init__(name, grid, dtype, row_major=col_stride <= row_stride)
         self.is_direct = all(self._is_direct(each) for each in {id(x): x for x in self._arrays}.values())
+        self._addresses = [each.ctypes.data for each in self._arrays]
 
     @property
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
@@ -155,10 +161,11 @@ class HostMatrix(Matrix):
 
     def host_block(self, tile: Tile, is_written: bool) -> Block:
         """A tile of what is direct, as copies take it."""
-        view = self.view(tile, is_written)
-        layout = self.layout(tile)
-        pitch = view.strides[0 if self.row_major else 1]
-        return Block(view.ctypes.data, layout.width, layout.lines, pitch, -1)
+        array, address = self._arrays[not is_written], self._addresses[not is_written]
+        layout, (row_stride, col_stride) = self.layout(tile), array.strides
+        address += self._row_offsets[tile.row] * row_stride + self._col_offsets[tile.col] * col_stride
+        pitch = row_stride if self.row_major else col_stride
+        return Block(address, layout.width, layout.lines, pitch, -1)
 
 
 class DeviceMatrix(Matrix):

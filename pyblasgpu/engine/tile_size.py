@@ -1,16 +1,20 @@
-"""How large tiles are: large enough for the kernels, small enough for the memory and for all cards."""
+"""How large tiles are: large enough for kernels and host, small enough for the memory and for all cards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_order"]
+__all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_orders"]
 
-#: Rows and columns of a tile, where nothing speaks against it: of them a matrix should have `PARTS` along its
-#: longest side, so that little is transferred before the first task and after the last one.
-WANTED, LARGEST = 1024, 4096
-PARTS = 4
-#: Below this kernels lose more than several cards or a small memory are worth.
+#: Rows and columns of a tile, where nothing speaks against it. A kernel on a smaller one leaves
+#: multiprocessors without work, and is over before the host has enqueued the next one.
+WANTED = 2048
+#: Of larger tiles a matrix should have `PARTS` along its longest side, so that little is transferred before
+#: the first task and after the last one. The output of these routines is a triangle, of which half a tile on
+#: the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
+LARGEST, PARTS = 4096, 4
+PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
+#: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256
 UNIT = 64
 #: Tiles that a card should hold: those of a task, some ahead, some on their way home.
@@ -19,28 +23,39 @@ HELD = 24
 EACH = 2
 
 
-def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int, is_factor: bool = False) -> int:
-    """Rows and columns of the tiles of a call.
+def tile_orders(
+    routine: str, extents: Sequence[int], itemsize: int, limit: int, cards: int
+) -> tuple[int, ...]:
+    """Rows or columns of the tiles of a call, for each of its extents.
 
     Parameters
     ----------
+    routine : str
     extents : sequence of int
-        m, n and k.
+        What is cut into tiles, as `TiledRoutine` has it.
     itemsize : int
         Bytes of an element.
     limit : int
         Bytes that tiles may take on a card.
     cards : int
-    is_factor : bool
-        Whether tiles depend on one another as those of a factor do: then twice as many are wanted.
     """
-    more = 2 if is_factor else 1
-    order = WANTED
-    while order < LARGEST and order * 2 * PARTS * more <= max(extents):
-        order *= 2
-    while order > SMALLEST and order * order * itemsize * HELD > limit:
+    longest, is_syrk = max(extents), routine == "syrk"
+    order = _wanted(routine, longest, cards)
+    while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
         order //= 2
-    while cards > 1 and order > SMALLEST and max(extents) < order * EACH * cards * more:
-        order //= 2
+    # the inner dimension may be cut less finely than the triangle
+    inner = max(order, min(2 * order, WANTED))
+    orders = (order, inner) if is_syrk else (order,) * len(extents)
     # as large as the matrix, rather than a sliver beside a tile
-    return min(order, max(-(-max(extents) // UNIT) * UNIT, UNIT))
+    return tuple(min(each, max(-(-longest // UNIT) * UNIT, UNIT)) for each in orders)
+
+
+def _wanted(routine: str, longest: int, cards: int) -> int:
+    """The order of tiles where memory is not short."""
+    parts = PARTS_OF_TRIANGLE.get(routine, PARTS)
+    order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 else WANTED
+    while order < LARGEST and order * 2 * parts <= longest:
+        order *= 2
+    while order > WANTED and longest < order * EACH * cards * parts // PARTS and cards > 1:
+        order //= 2
+    return order

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = [
 #: Bytes of a call's host matrices from which on they are streamed although they fit; None: never. A benchmark
 #: decides (`benchmarks/host_resident.py`).
 STREAMED_FROM: int | None = None
+#: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
+HELD_OUTPUT = 1 / 4
 #: Below this many bytes no card is asked how much memory is free.
 LARGE = 1 << 30
 
@@ -195,13 +198,13 @@ def run_by_tiles(
     assert call.device is not None
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
-    order = engine_module("tile_size").tile_order(
-        tiled.extents, call.dtype.itemsize, limit, len(devices), is_factor=tiled.routine == "potrf"
+    output, itemsize = tiled.names[-1], call.dtype.itemsize
+    orders = engine_module("tile_size").tile_orders(
+        tiled.routine, tiled.extents, itemsize, limit, len(devices)
     )
-    tasks = engine_module("order").by_blocks(
-        task_list(tiled, order, scalars), placement.card_grid(len(devices))
-    )
-    output = tiled.names[-1]
+    tasks = task_list(tiled, orders, scalars)
+    holds_output = prod(tasks.grids[output].shape) * itemsize < HELD_OUTPUT * limit * len(devices)
+    tasks = engine_module("order").by_blocks(tasks, placement.card_grid(len(devices)), holds_output)
     with import_module("..gpu.context", __package__).current_context(call.device):
         matrices = {
             name: matrix_of(call, name, tasks.grids[name], array)

@@ -54,9 +54,9 @@ _LISTS: dict[str, Callable[..., TaskList]] = {
 }  # fmt: skip
 
 
-def task_list(tiled: TiledRoutine, order: int, scalars: tuple[Any, ...]) -> TaskList:
-    """The routine with tiles of `order` rows and columns, and with alpha, or alpha and beta."""
-    cuts = [cut(extent, order) for extent in tiled.extents]
+def task_list(tiled: TiledRoutine, orders: tuple[int, ...], scalars: tuple[Any, ...]) -> TaskList:
+    """The routine with each extent cut by its order, and with alpha, or alpha and beta."""
+    cuts = [cut(extent, order) for extent, order in zip(tiled.extents, orders, strict=True)]
     numbers = {} if tiled.routine.startswith("potr") else dict(zip(("alpha", "beta"), scalars, strict=False))
     tasks = _LISTS[tiled.routine](*cuts, **tiled.flags, **numbers)
     return _with_zeros(tasks) if tiled.is_new_output else tasks

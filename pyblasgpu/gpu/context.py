@@ -6,8 +6,6 @@ device's context makes it current for itself and restores what it found, none at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from ..errors import BackendUnavailable
@@ -60,15 +58,23 @@ def restore(before: Any) -> None:
     load().cuCtxSetCurrent(before)  # an error is that of an earlier call, which tells of it
 
 
-@contextmanager
-def current_context(device: int) -> Iterator[None]:
-    """The context of `device` is current on this thread in the block, and after it what was before."""
-    before = make_current(device)
-    try:
-        yield
-    finally:
-        if before is not None:
-            restore(before)
+class current_context:
+    """Context manager: the context of `device` is current on this thread in the block.
+
+    After it that is current which was before. A class, because the engine enters many.
+    """
+
+    __slots__ = ("_before", "_device")
+
+    def __init__(self, device: int):
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._before = make_current(self._device)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            restore(self._before)
 
 
 def retain_primary_context(device: int) -> Any:

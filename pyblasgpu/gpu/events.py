@@ -5,8 +5,9 @@ The context of the streams' device is current.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from sys import is_finalizing
 from typing import Any
-from weakref import finalize
 
 from .context import LEGACY_STREAM
 from .driver import check, load
@@ -18,9 +19,14 @@ __all__ = ["LEGACY_STREAM", "Event", "is_captured", "record"]
 class Event:
     """What was queued on a stream when `record` was called."""
 
+    __slots__ = ("_destroy", "_handle")
+
     def __init__(self, handle: Any):
-        self._handle = handle
-        finalize(self, load().cuEventDestroy, handle).atexit = False
+        self._handle, self._destroy = handle, load().cuEventDestroy
+
+    def __del__(self, is_process_ending: Callable[[], bool] = is_finalizing) -> None:
+        if not is_process_ending():  # then the driver may be gone; a `finalize` costs more than the event
+            self._destroy(self._handle)
 
     def is_done(self) -> bool:
         """Whether the device has done it, or never will, because it failed."""

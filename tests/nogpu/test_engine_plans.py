@@ -11,7 +11,7 @@ from pyblasgpu.engine.matrices import TileLayout
 from pyblasgpu.engine.order import by_blocks
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
-from pyblasgpu.engine.tile_size import tile_order
+from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trsm
 from pyblasgpu.types import DTYPES, Side, Uplo
 
@@ -60,27 +60,34 @@ def test_tiles_are_dealt_evenly_in_two_dimensions(count):
     assert [len(needs[index]) for index in range(count)] == [256 // rows + 256 // cols + 256 // count] * count
 
 
+def order_of(routine: str, n: int, limit: int = 64 * GIB, cards: int = 1, itemsize: int = 8) -> int:
+    return tile_orders(routine, (n, n), itemsize, limit, cards)[0]
+
+
 def test_the_size_of_tiles():
-    sizes = {n: tile_order((n, n, n), 8, 64 * GIB, 1) for n in (100, 1000, 4096, 8192, 16384, 40000)}
-    assert sizes == {100: 128, 1000: 1024, 4096: 1024, 8192: 2048, 16384: 4096, 40000: 4096}
+    sizes = {n: order_of("gemm", n) for n in (100, 1000, 4096, 8192, 16384, 40000)}
+    assert sizes == {100: 128, 1000: 1024, 4096: 2048, 8192: 2048, 16384: 4096, 40000: 4096}
     # with little memory, or many cards, smaller
-    assert tile_order((40000,) * 3, 8, 1 << 28, 1) == 1024
-    assert tile_order((16384,) * 3, 8, 64 * GIB, 2) == 4096
-    assert tile_order((16384,) * 3, 8, 64 * GIB, 8) == 1024
-    assert [tile_order((16384,), 8, 64 * GIB, cards, is_factor=True) for cards in (1, 2, 8)] == [
-        2048,
-        2048,
-        512,
-    ]
-    assert tile_order((16384,) * 3, 16, 1 << 20, 1) == 256
+    assert order_of("gemm", 40000, 1 << 28) == 1024
+    assert [order_of("gemm", 16384, cards=cards) for cards in (2, 4, 8)] == [4096, 2048, 2048]
+    assert [order_of("potrf", 16384, cards=cards) for cards in (1, 2, 8)] == [2048, 2048, 2048]
+    assert order_of("potrf", 4096) == 1024
+    assert order_of("gemm", 16384, 1 << 20, itemsize=16) == 256
+
+
+def test_the_inner_dimension_of_syrk_is_cut_less_finely():
+    assert tile_orders("syrk", (4096, 4096), 8, 64 * GIB, 1) == (1024, 2048)
+    assert tile_orders("syrk", (16384, 100), 8, 64 * GIB, 1) == (4096, 4096)
+    assert tile_orders("syrk", (1000, 500), 8, 64 * GIB, 1) == (1024, 1024)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cards", [(1, 1), (1, 2), (2, 4)])
-def test_another_order_is_of_the_same_tasks(kind, cards):
+@pytest.mark.parametrize("holds_output", [False, True])
+def test_another_order_is_of_the_same_tasks(kind, cards, holds_output):
     """The tasks of a tile stay in order, and none comes before what it needs."""
     tasks = problem(kind, size=3).tasks
-    ordered = by_blocks(tasks, cards)
+    ordered = by_blocks(tasks, cards, holds_output)
     assert Counter(ordered.tasks) == Counter(tasks.tasks)
     place = {id(task): number for number, task in enumerate(ordered.tasks)}
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
@@ -94,6 +101,10 @@ def test_few_tiles_give_much_to_compute():
         return len({tile for task in tasks[:count] for tile in task.reads})
 
     assert needed(by_blocks(tasks).tasks, 36) == 24 < needed(tasks.tasks, 36)
+    held = by_blocks(tasks, holds_output=True).tasks
+    assert needed(held, 64) == 16 and not any(task.finishes for task in held[:256])
+    # then tiles are finished one after the other
+    assert [number for number, task in enumerate(held) if task.finishes] == list(range(259, 512, 4))
 
 
 def test_what_is_needed_last_gives_way():
