@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import cupy
@@ -31,8 +30,9 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing import cublas, cusolver
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
+from .lu import seconds
+
 SIZES = (8192, 4096, 2048, 16384)
-L2_PASSES = 4  # times that the L2 cache is emptied, which keeps the device busy meanwhile
 SAMPLE = 256  # rows or columns of which errors are found
 #: Overrides beside the choice of the library.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -198,34 +198,22 @@ def normal(rows: int, columns: int, seed: int) -> cupy.ndarray:
     return made.T  # column-major
 
 
-def seconds(run: Callable[[], Any], prepare: Callable[[], None], flush: cupy.ndarray, repeats: int) -> float:
-    """The median of what `run` takes on the device, after `prepare`."""
-    times = []
-    for _ in range(repeats + 1):
-        prepare()
-        for _ in range(L2_PASSES):
-            flush.fill(0)
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        run()
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-    return median(times[1:])
-
-
 def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[str, Any]:
     """Seconds and errors of all ways of one case."""
     problem = Solution(routine, n) if routine in ("gesv", "posv") else Problem.of(routine, n, columns)
     in_mode = partial(problem.ours, "tensor") if isinstance(problem, Solution) else problem.ours
     repeats = 3 if n >= 8192 else 7
 
+    def prepare() -> None:
+        problem.prepare()
+        flush.fill(0)
+
     def timed(run: Callable[[], Any], mode: str | None, overrides: dict[str, Any]) -> dict[str, Any]:
         with ExitStack() as stack:
             stack.enter_context(set_math_mode(mode))
             for name, value in overrides.items():
                 stack.enter_context(override(name, value))
-            spent = seconds(run, problem.prepare, flush, repeats)
+            spent = seconds(run, prepare, repeats)
         return {
             "seconds": spent,
             "tflops": FLOPS[routine](n) * columns / n / spent / 1e12,
