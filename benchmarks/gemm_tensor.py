@@ -1,9 +1,9 @@
 """SGEMM on tensor cores beside cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
 
-    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,ranks,parts,errors]
+    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,ranks,parts,errors,configs]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
-each case. `parts` times packing, product and the guard by themselves.
+each case. `parts` times packing, product and the guard by themselves, `configs` other Configs in turn.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,6 +21,7 @@ import cupy
 import numpy as np
 
 import pyblasgpu
+from pyblasgpu.dispatch import tensor as dispatch
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import launch
@@ -27,9 +29,14 @@ from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.cublas import load
 
-SQUARES = (512, 1024, 2048, 4096, 8192, 16384)
+SQUARES = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
-CONFIGS = ({"cluster": 1}, {"stages": 4}, {"stages": 5})  # beside the default
+#: By n: fields of Configs that are timed in turn, with the default among them.
+LARGE = tuple({"BLK_K": blk_k, "ordered": ordered} for blk_k in (64, 128, 256) for ordered in (False, True))
+SMALL = tuple({"BLK_N": cols, "cluster": cluster} for cols in (64, 128) for cluster in (1, 2))
+NARROW = ({"BLK_N": 64, "stages": 8}, {"BLK_N": 64, "stages": 8, "ordered": True})
+CONFIGS = {1024: SMALL + NARROW, 1536: SMALL + NARROW, 2048: SMALL + LARGE, 4096: LARGE, 8192: LARGE,
+           16384: LARGE}  # fmt: skip
 PASSES = 5
 L2 = 2  # times that the operands of a pass exceed it
 
@@ -53,18 +60,18 @@ class Operands:
 
     def seconds(self, run: Callable[[Any, Any, Any], Any]) -> float:
         """The median of a call."""
-        times = []
+        return median([self.seconds_of_pass(run) for _ in range(PASSES + 1)][1:])
+
+    def seconds_of_pass(self, run: Callable[[Any, Any, Any], Any]) -> float:
         rounds = 1 if self.sets[0][2].size > 5000**2 else 4
-        for _ in range(PASSES + 1):
-            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            for _ in range(rounds):
-                for operands in self.sets:
-                    run(*operands)
-            stop.record()
-            stop.synchronize()
-            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3 / len(self.sets) / rounds)
-        return median(times[1:])
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        for _ in range(rounds):
+            for operands in self.sets:
+                run(*operands)
+        stop.record()
+        stop.synchronize()
+        return cupy.cuda.get_elapsed_time(start, stop) / 1e3 / len(self.sets) / rounds
 
 
 def tensor(a: Any, b: Any, c: Any) -> None:
@@ -79,8 +86,7 @@ def compared(m: int, n: int, k: int) -> dict[str, Any]:
     """Seconds of all three, TFLOP/s and the ratio to cuBLAS."""
     operands, vendor = Operands(m, n, k), load()
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    with override("gemm_wgmma", GemmWgmma()):  # below the crossover too
-        ours = operands.seconds(tensor)
+    ours = operands.seconds(tensor)
     theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
     fma = operands.seconds(by_fma)
     work = 2 * m * n * k / 1e12
@@ -98,14 +104,61 @@ def ranks() -> Iterator[dict[str, Any]]:
 
 
 def parts() -> Iterator[dict[str, Any]]:
-    """Seconds of each launch of a call, by itself; and of the whole with other Configs."""
-    for n in (1024, 4096, 8192):
+    """Seconds of each launch of a call by itself, of the host, and of a plan."""
+    for n in (1024, 2048, 4096, 8192, 16384):
         operands = Operands(n, n, n)
-        yield {"n": n, "parts": launches(operands)}
-        for fields in CONFIGS:
-            with override("gemm_wgmma", GemmWgmma(**fields)):
-                seconds = operands.seconds(tensor)
-            yield {"n": n, **fields, "seconds": seconds, "tflops": 2 * n**3 / 1e12 / seconds}
+        each = launches(operands)
+        a, b, c = operands.sets[0]
+        plan = pyblasgpu.plan_gemm(a, b, c, method="tensor")
+        host = host_seconds(tensor, a, b, c)
+        planned = operands.seconds(lambda *_, plan=plan, first=operands.sets[0]: plan(*first))
+        yield {"n": n, "parts": each, "host": host, "plan": planned}
+
+
+def host_seconds(run: Callable, *operands: Any) -> float:
+    """What a call takes the host, with nothing to wait for."""
+    times = []
+    for _ in range(20):
+        cupy.cuda.Device().synchronize()
+        begin = time.perf_counter()
+        run(*operands)
+        times.append(time.perf_counter() - begin)
+    return median(times[1:])
+
+
+def configs() -> Iterator[dict[str, Any]]:
+    """Seconds of a call with other Configs, a pass of each in turn."""
+    for n, all_fields in CONFIGS.items():
+        operands = Operands(n, n, n)
+        times: list[list[float]] = [[] for _ in all_fields]
+        for _ in range(PASSES):
+            for fields, mine in zip(all_fields, times, strict=True):
+                with configured(**fields):
+                    tensor(*operands.sets[0])
+                    mine.append(operands.seconds_of_pass(tensor))
+        for fields, mine in zip(all_fields, times, strict=True):
+            yield {"n": n, **fields, "seconds": median(mine), "tflops": 2 * n**3 / 1e12 / median(mine)}
+
+
+@contextmanager
+def configured(**fields: Any) -> Iterator[None]:
+    """With this Config, and its BLK_K if that is among the fields."""
+    block_of = dispatch.block_of
+    forget()
+    try:
+        if "BLK_K" in fields:
+            dispatch.block_of = lambda k: fields["BLK_K"]
+        with override("gemm_wgmma", GemmWgmma(**fields)):
+            yield
+    finally:
+        dispatch.block_of = block_of
+        forget()
+
+
+def forget() -> None:
+    """Lists of launches hold the kernels' methods."""
+    launch_list.cache.clear()
+    call_cache.clear()
 
 
 def launches(operands: Operands) -> dict[str, float]:
@@ -119,11 +172,6 @@ def launches(operands: Operands) -> dict[str, float]:
         original(self, *arguments, **options)
         stop.record()
         spent.setdefault(self.source.name, []).append((start, stop))
-
-    def forget() -> None:
-        """Lists of launches hold the kernels' methods."""
-        launch_list.cache.clear()
-        call_cache.clear()
 
     forget()
     launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
@@ -169,7 +217,7 @@ def errors() -> Iterator[dict[str, Any]]:
     """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
     vendor = load()
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    for n in (1024, 4096):
+    for n in (1024, 4096, 8192):
         for kind, a, b in hard(n):
             a, b = cupy.asfortranarray(a), cupy.asfortranarray(b)
             c = cupy.empty((n, n), np.float32, order="F")
@@ -187,7 +235,7 @@ def errors() -> Iterator[dict[str, Any]]:
                    "seconds": cupy.cuda.get_elapsed_time(start, stop) / 1e3}  # fmt: skip
 
 
-KINDS = {"squares": squares, "errors": errors, "ranks": ranks, "parts": parts}
+KINDS = {"squares": squares, "errors": errors, "ranks": ranks, "parts": parts, "configs": configs}
 
 
 def main() -> None:
@@ -200,6 +248,7 @@ def main() -> None:
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     found: dict[str, Any] = {"device": name}
     begin = time.monotonic()
+    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
     for kind in options.kinds.split(","):
         for case in KINDS[kind]():
             found.setdefault(kind, []).append(case)

@@ -200,6 +200,9 @@ class Driver:
             return (self.result.CUDA_ERROR_INVALID_HANDLE,)
         return (self.result.CUDA_SUCCESS,)
 
+    def cuMemGetInfo(self):
+        return 0, 64 << 30, 80 << 30
+
     def cuMemPoolCreate(self, properties):
         self.pools[0x900 + properties.location.id] = properties.location.id
         return self.real.CUmemoryPool(0x900 + properties.location.id)

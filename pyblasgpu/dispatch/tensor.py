@@ -10,7 +10,7 @@ from ..kernels.gemm.wgmma.image import block_of, least_element
 from ..types import Dtype
 from . import overrides
 from .choose import select
-from .decisions import Algorithm, KernelChoice
+from .decisions import OVERRIDE, Algorithm, KernelChoice
 from .leaf import runs
 
 __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product"]
@@ -18,6 +18,7 @@ __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product
 STEM = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, packing is most of the time.
 MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 28
+TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
 
 
@@ -28,7 +29,7 @@ class TensorProduct(NamedTuple):
     ----------
     choice : KernelChoice
         The Config of the product; its BLK_K is that of the call.
-    pack_a, pack_b : Config
+    pack : Config
         Of what splits the operands.
     guarded : Config
         Of what multiplies the tiles that pairs cannot serve.
@@ -37,8 +38,7 @@ class TensorProduct(NamedTuple):
     """
 
     choice: KernelChoice
-    pack_a: Any
-    pack_b: Any
+    pack: Any
     guarded: Any
     least: float
 
@@ -75,16 +75,28 @@ def tensor_product(
     blk_k = block_of(k)
     assert blk_k is not None, "told by _obstacle"
     config = replace(choice.config, BLK_K=blk_k)
+    if choice.origin != OVERRIDE:
+        config = _with_fitting_tiles(config, extents, device)
     least = least_element(k, blk_k)
     assert least is not None, "told by block_of"
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
-    pack = select("pack_halves", dtype, "", (m, k), device).config
-    guarded = select("gemm_guarded", dtype, layout, extents, device)
-    panels = config.BLK_M, config.BLK_N
-    serving = guarded.config.serving(layout[0] == "t", layout[1] == "t", panels)
-    pack_a, pack_b = (pack.serving(blk, blk_k) for blk in panels)
-    return TensorProduct(replace(choice, config=config), pack_a, pack_b, serving, least)
+    pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
+    guarded = select("gemm_guarded", dtype, layout, extents, device).config
+    serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
+    return TensorProduct(replace(choice, config=config), pack, serving, least)
+
+
+def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device: Device) -> Any:
+    """The variant of a Config whose waves of tiles take the least time: narrow tiles, where C is small."""
+    m, n, _, batch = extents
+    at_a_time = max(device.sm_count // config.cluster, 1)
+
+    def time(variant: Any) -> int:
+        waves: int = -(-variant.grid(m, n) * batch // at_a_time)
+        return waves * int(variant.BLK_N + TILE_OVERHEAD)
+
+    return min((each for each in config.variants if each.BLK_K == config.BLK_K), key=time)
 
 
 def _obstacle(extents: tuple[int, int, int, int], device: Device, copied: bool) -> str:

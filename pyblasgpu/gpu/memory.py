@@ -33,7 +33,9 @@ __all__ = [
     "to_host",
 ]
 
-KEPT = 64 << 20  # bytes of freed workspace that stay with us
+#: Part of the device's memory up to which freed workspace stays with us: to take it from the driver anew,
+#: after each wait, costs milliseconds a GiB.
+KEPT_PART = 32
 
 #: What holds memory that it can do without: each is asked, with the number of a device, when an allocation
 #: finds no memory there, and gives back what it can; how many bytes that were.
@@ -104,7 +106,9 @@ else:
         properties.location.id = device
         pool = check(driver.cuMemPoolCreate(properties), "cuMemPoolCreate")
         threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        set_attribute = driver.cuMemPoolSetAttribute(pool, threshold, driver.cuuint64_t(KEPT))
+        _free, total = check(driver.cuMemGetInfo(), "cuMemGetInfo")
+        kept = driver.cuuint64_t(total // KEPT_PART)
+        set_attribute = driver.cuMemPoolSetAttribute(pool, threshold, kept)
         check(set_attribute, "cuMemPoolSetAttribute")
         return pool
 

@@ -1,6 +1,6 @@
 """C := alpha A B + beta C of float32 on tensor cores: operands split into pairs of FP16, and their product.
 
-Four launches: A and B split and packed, the product of the tiles that pairs serve within FP32's bound, and
+Three launches: A and B split and packed, the product of the tiles that pairs serve within FP32's bound, and
 that of the others by FMAs. Which are which the device alone finds out.
 """
 
@@ -61,31 +61,52 @@ def emit_tensor(
     region: Region = Region.ALL,
 ) -> None:
     """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
-    left = _emit_halves(launches, how.pack_a, a, how)
     # as in a rank-k update
-    is_one = how.pack_a == how.pack_b and (a.pointer, a.layout) == (b.pointer, b.T.layout)
-    right = left if is_one else _emit_halves(launches, how.pack_b, b.T, how)
+    is_one = (a.pointer, a.layout) == (b.pointer, b.T.layout)
+    left, right = _emit_halves(launches, how, a, None if is_one else b.T)
     target = Scaled(alpha, beta, c, region)
     _emit_product(launches, how, left, right, target)
     _emit_guarded(launches, how, (a, left), (b, right), target)
 
 
-def _emit_halves(launches: LaunchList, config: Any, operand: Operand, how: TensorProduct) -> Halves:
-    """Emit the split of an operand, extent by k; a batch of one matrix, again and again, is split once."""
-    source = operand if operand.batch_stride else operand.matrices(0, 1)
-    image = config.image(operand.rows, operand.cols)
-    # without gaps between the matrices of a batch, whose panels are numbered all together
-    words = image.halves, image.scales, image.flags
-    made = [launches.scratch(count, 1, source.batch, unit=4) for count in words]
-    options = options_of(by_rows=operand.by_rows)
+def _emit_halves(
+    launches: LaunchList, how: TensorProduct, a: Operand, b: Operand | None
+) -> tuple[Halves, Halves]:
+    """Emit the split of A and of B transposed, extent by k, into one image; without B it is A.
 
-    def integers(s: Operand, d: Operand, scales: Operand, flags: Operand) -> tuple[int, ...]:
-        batches = s.batch_stride, d.batch_stride, scales.batch_stride, flags.batch_stride
-        return s.rows, s.cols, options, s.row_stride, s.col_stride, *batches
+    A batch of one matrix, again and again, is split once.
+    """
+    sources = [x if x.batch_stride else x.matrices(0, 1) for x in (a, b or a)]
+    images = [how.pack.image(x.rows, x.cols) for x in sources]
+    begins = [0, images[0].flags * sources[0].batch if b else 0]
+    units = begins[1] + images[1].flags * sources[1].batch
+    words = how.pack.rows * how.pack.BLK_K, how.pack.rows, 1  # of a unit: image, scales, flag
+    made = [launches.scratch(units * count, 1, 1, unit=4) for count in words]
+    left, right = sources
+    options = [options_of(by_rows=x.by_rows) for x in sources]
+    units_a = begins[1] or units
+    integers = (
+        *(left.rows, right.rows, left.cols, *options, units_a),
+        *(left.row_stride, left.col_stride, left.batch_stride),
+        *(right.row_stride, right.col_stride, right.batch_stride),
+    )
+    operands = *(x.matrices(0, 1) for x in sources), *made
+    kernel = family_of(how.pack.STEM).source(how.pack)
+    launches.emit(kernel, units, operands, lambda *_: integers, (how.least,))
+    first, second = (_halves(*each, made, words) for each in zip(images, sources, begins, strict=True))
+    return first, second
 
-    kernel = family_of(config.STEM).source(config)
-    launches.emit(kernel, image.flags, (source, *made), integers, (how.least,))
-    return Halves(image, *made)
+
+def _halves(image: Image, source: Operand, begin: int, made: list[Operand], words: tuple) -> Halves:
+    """What the units from `begin` on hold of an operand; `words` of each."""
+    sizes = image.halves, image.scales, image.flags
+    parts = (
+        whole._replace(
+            pointer=whole.pointer + 4 * count * begin, rows=size, batch=source.batch, batch_stride=size
+        )
+        for whole, count, size in zip(made, words, sizes, strict=True)
+    )
+    return Halves(image, *parts)
 
 
 def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves, target: Scaled) -> None:
@@ -121,7 +142,7 @@ def _emit_guarded(
         flag_steps = flags_a.batch_stride, flags_b.batch_stride
         leads = lead_a, lead_b, c.col_stride
         batches = a.batch_stride, b.batch_stride, c.batch_stride
-        return c.rows, c.cols, a.cols, options, of_a.image.blocks, *flag_steps, *leads, *batches
+        return c.rows, c.cols, a.cols, options, of_a.image.flags_of_panel, *flag_steps, *leads, *batches
 
     operands = of_a.all_flags(c.batch), of_b.all_flags(c.batch), a, b, c
     kernel = family_of(config.STEM).source(config, Form.of(region))

@@ -20,7 +20,8 @@ from .precompile import sources_of
 from .running import NAN, Placed, cupy, reals, same
 
 S = DTYPES["s"]
-SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001))
+SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
+CONFIGS = ({"cluster": 1}, {"cluster": 2}, {"BLK_N": 64}, {"ordered": True})
 TRANS = (Trans.NO, Trans.TRANS)
 
 
@@ -37,10 +38,10 @@ def multiply(a, b, **options):
 
 
 def warm() -> None:
-    """One call of each kernel: either depth of blocks, operands that lie in any way."""
-    for cluster, k, order_a, order_b in product((1, 2), (200, 300), "CF", "CF"):
+    """One call of each kernel: any depth of blocks, operands that lie in any way."""
+    for fields, k, order_a, order_b in product(CONFIGS, (200, 300, 2048, 4096), "CF", "CF"):
         a, b = cupy.ones((130, k), np.float32, order=order_a), cupy.ones((k, 130), np.float32, order=order_b)
-        with override("gemm_wgmma", GemmWgmma(cluster=cluster)):
+        with override("gemm_wgmma", GemmWgmma(**fields)):
             multiply(a, b, out=cupy.empty((130, 130), np.float32, order="F"))
 
 
@@ -51,12 +52,12 @@ def compiled(compile_once) -> None:
             compile_once("gemm_wgmma", lambda: sources_of([warm]))
 
 
-@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("fields", CONFIGS)
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_exact_on_integers(shape, aligned, order, cluster):
-    with override("gemm_wgmma", GemmWgmma(cluster=cluster)):
+def test_exact_on_integers(shape, aligned, order, fields):
+    with override("gemm_wgmma", GemmWgmma(**fields)):
         check_exact(shape, aligned, order)
 
 
@@ -169,7 +170,9 @@ def test_the_same_bits_on_every_run():
 
 def test_a_plan_computes_the_same():
     a, b = (cupy.asarray(reals(S, 700, 700, seed=seed)) for seed in (1, 2))
-    expected, out = multiply(a, b), cupy.full((700, 700), NAN, np.float32)
+    # a row-major result is that of the transposed product, whose sums are added up in another order
+    out = cupy.full((700, 700), NAN, np.float32)
+    expected = multiply(a, b, out=cupy.empty_like(out))
     plan = pyblasgpu.plan_gemm(a, b, out, method="tensor")
     for _ in range(5):
         out[...] = NAN

@@ -10,6 +10,7 @@ import pytest
 
 from pyblasgpu import set_math_mode
 from pyblasgpu.api.explain import launches_of
+from pyblasgpu.dispatch.tensor import tensor_product
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known, stand_in
@@ -25,7 +26,7 @@ CC = (9, 0)
 
 
 @pytest.mark.parametrize(
-    ("k", "blk_k"), [(256, 64), (1000, 64), (16384, 64), (128, 32), (1 << 22, 64), (200, 32)]
+    ("k", "blk_k"), [(256, 64), (1000, 64), (16384, 256), (128, 32), (1 << 22, 256), (200, 32), (2000, 128)]
 )
 def test_the_errors_of_the_least_element_are_within_the_bound(k, blk_k):
     """Those that docs/design/gemm_wgmma.md adds up, in units of u."""
@@ -40,7 +41,8 @@ def test_the_errors_of_the_least_element_are_within_the_bound(k, blk_k):
 
 def test_small_products_leave_no_room():
     assert least_element(64, 64) is None and least_element(64, 32) is None
-    assert [block_of(k) for k in (64, 128, 200, 256, 1 << 22, (1 << 22) + 1)] == [None, 32, 64, 64, 64, None]
+    assert [block_of(k) for k in (64, 128, 200, 256, 1 << 22, (1 << 22) + 1)] == [None, 32, 64, 64, 256, None]
+    assert [block_of(k) for k in (1024, 2048, 4096)] == [64, 128, 256]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,8 @@ def test_small_products_leave_no_room():
         {"stages": 1},
         {"cluster": 3},
         {"cluster": 2, "BLK_N": 24},
+        {"PANEL": 96},
+        {"BLK_M": 64, "ordered": True},
         {"stages": 7},
         {"dtype": "d"},
     ],
@@ -79,7 +83,7 @@ def launched(routine: str, n: int, device: str = "h200") -> list[str]:
 
 @pytest.mark.usefixtures("forgets")
 def test_an_operand_that_is_both_factors_is_packed_once():
-    assert launched("gemm", 2048) == ["pack_halves", "pack_halves", "gemm_wgmma", "gemm_guarded"]
+    assert launched("gemm", 2048) == ["pack_halves", "gemm_wgmma", "gemm_guarded"]
     assert launched("syrk", 4096) == ["pack_halves", "gemm_wgmma", "gemm_guarded"]
 
 
@@ -95,17 +99,27 @@ def test_packs_without_a_kernel(wrong):
         PackHalves(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"PANEL_M": 96}, {"persistent": True}, {"BLK_K": 5}])
+@pytest.mark.usefixtures("forgets")
+@pytest.mark.parametrize(("n", "columns"), [(1024, 64), (1536, 64), (2048, 128), (4096, 128)])
+def test_small_results_have_narrow_tiles(n, columns):
+    """So that one wave has a tile for every multiprocessor, or the last wave few that idle."""
+    how = tensor_product(DTYPES["s"], "nn", (n, n, n, 1), stand_in(known("h200")), False)
+    assert columns == how.choice.config.BLK_N
+
+
+@pytest.mark.parametrize("wrong", [{"PANEL": 96}, {"persistent": True}, {"BLK_K": 5}])
 def test_guarded_products_without_a_kernel(wrong):
     with pytest.raises(ConfigError):
         GemmGuarded(dtype="s", **wrong)
 
 
 @chosen_kernels.NEEDS_COMPILER
-@pytest.mark.parametrize(("blk_k", "cluster"), [(64, 1), (32, 1), (64, 2)])
-def test_a_warpgroup_keeps_all_sums_in_registers(blk_k, cluster):
+@pytest.mark.parametrize(
+    "fields", [{"BLK_K": 32, "cluster": 1}, {"BLK_K": 256}, {"BLK_N": 64}, {"ordered": True}]
+)
+def test_a_warpgroup_keeps_all_sums_in_registers(fields):
     """Linked as a whole program, with registers that move from the copying warps to the multiplying ones."""
-    compiled = compile_here(product.source(GemmWgmma(BLK_K=blk_k, cluster=cluster)), CC)
+    compiled = compile_here(product.source(GemmWgmma(**fields)), CC)
     report = compiled.resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert report.registers == 168 and "gemm_wgmma" in compiled.entry

@@ -29,13 +29,13 @@ def small_kernels():
     """Tiles of 64 x 16, and of 32 x 16 for what is left of them."""
     sizes = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 4, "UNROLL": 8}
     with ExitStack() as stack:
-        stack.enter_context(override("gemm_wgmma", GemmWgmma(BLK_M=64, BLK_N=16, stages=2)))
+        stack.enter_context(override("gemm_wgmma", GemmWgmma(BLK_M=64, BLK_N=16, PANEL=64, stages=2)))
         for trans_a, trans_b in product((False, True), repeat=2):
             tile = GemmGuarded(
                 dtype="s", DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4, VEC_A=1, PAD_B=0,
-                PANEL_M=64, PANEL_N=16, **sizes,
+                PANEL=64, **sizes,
             )  # fmt: skip
-            stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, (64, 16))))
+            stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, 64)))
         yield
 
 

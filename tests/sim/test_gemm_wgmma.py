@@ -10,7 +10,7 @@ from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.types import Region
 
-from .wgmma_launching import BLK_K, BLK_M, BLK_N, multiply, multiply_flagged, pack
+from .wgmma_launching import BLK_K, PANEL, multiply, multiply_flagged, pack
 
 U = 2.0**-24
 
@@ -29,24 +29,36 @@ def lying(x: np.ndarray, by_rows: bool, gap: int = 0) -> np.ndarray:
     return view
 
 
-def check_pack(extent=19, k=70, by_rows=False, gap=0, blk=BLK_N, batch=1, kernels=pack_halves) -> None:
-    """All elements come back, the padding is zero, scales are right, and nothing is flagged."""
-    x = normal(batch, extent, k) * np.float32(2) ** np.arange(extent, dtype=np.float32)[:, None]
-    packed = pack(lying(x, by_rows, gap), blk, by_rows, kernels=kernels)
-    values = packed.values()
+def check_pack(extent=19, k=70, by_rows=False, gap=0, batch=1, blk_k=BLK_K, kernels=pack_halves) -> None:
+    """All elements of two operands that lie unlike come back, the padding is zero, scales are right, and
+    nothing is flagged.
+    """
+    graded = [
+        normal(count, rows, k, seed=rows) * np.float32(2) ** (np.arange(rows, dtype=np.float32) % 40)[:, None]
+        for count, rows in ((batch, extent), (1, 70))
+    ]
+    lie = [lying(x, way, gap) for x, way in zip(graded, (by_rows, not by_rows), strict=True)]
+    for x, packed in zip(graded, pack(*lie, kernels=kernels, blk_k=blk_k), strict=True):
+        check_image(x, packed)
+
+
+def check_image(x, packed) -> None:
+    values, (batch, extent, k), blk_k = packed.values(), x.shape, packed.image.blk_k
     assert (packed.flags == 0).all()
     np.testing.assert_array_less(np.abs(values[:, :extent, :k] - x), np.abs(x) * 2.0**-22)
     assert not values[:, extent:].any() and not values[:, :, k:].any()
-    largest = np.abs(values.reshape(*values.shape[:2], -1, BLK_K)).max(axis=3)  # batch, row, block
+    largest = np.abs(values.reshape(*values.shape[:2], -1, blk_k)).max(axis=3)  # batch, row, block
     exponents = np.where(largest > 0, np.frexp(largest)[1] - 15, 0)
-    scales = packed.scales.reshape(batch, packed.image.panels, -1, blk).transpose(0, 1, 3, 2)
+    scales = packed.scales.reshape(batch, packed.image.panels, -1, PANEL).transpose(0, 1, 3, 2)
     np.testing.assert_array_equal(scales.reshape(batch, -1, packed.image.blocks), 2.0**exponents)
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize(("k", "gap"), [(70, 0), (128, 0), (128, 1), (5, 3)])
-def test_an_operand_is_split_and_packed(by_rows, k, gap):
-    check_pack(k=k, by_rows=by_rows, gap=gap, batch=2)
+@pytest.mark.parametrize(
+    ("k", "gap", "blk_k"), [(70, 0, 64), (128, 0, 32), (128, 1, 64), (5, 3, 64), (300, 0, 256)]
+)
+def test_operands_are_split_and_packed(by_rows, k, gap, blk_k):
+    check_pack(k=k, by_rows=by_rows, gap=gap, batch=2, blk_k=blk_k)
 
 
 def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> None:
@@ -55,8 +67,7 @@ def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> Non
     mine = mask(region, n, n)
     c = np.ascontiguousarray(np.where(mine, normal(1, n, n, seed=5), np.float32(77)).swapaxes(1, 2))
     before = c.copy()
-    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, 1.0, 2.0, kernels=kernels, cluster=cluster,
-             region=region)  # fmt: skip
+    multiply(*pack(a, b), c, 1.0, 2.0, kernels=kernels, cluster=cluster, region=region)
     found, exact = c[0].T, a[0].astype(float) @ b[0].T + 2 * before[0].T
     sizes = abs(a[0].astype(float)) @ abs(b[0].T) + 2 * abs(before[0].T)
     assert (np.abs(found - exact) <= 66 * U * sizes)[mine].all() and (found[~mine] == 77).all()
@@ -70,25 +81,25 @@ def test_triangles(region, n, cluster):
 
 
 NOT_HELD = {
-    "nan": lambda x: x.__setitem__((0, 17, 3), np.nan),
-    "inf": lambda x: x.__setitem__((0, 17, 3), np.inf),
-    "tiny": lambda x: x.__setitem__((0, 17, 3), 2.0**-30),
-    "subnormal": lambda x: x.__setitem__((0, 17, 3), 2.0**-140),
-    "vanishing": lambda x: x.__setitem__((0, 17), [2.0**51] + [2.0**-140] * 127),
-    "too_large": lambda x: x.__setitem__((0, 17), 2.0**52),
-    "too_small": lambda x: x.__setitem__((0, 17), 2.0**-49),
+    "nan": lambda x: x.__setitem__((0, 47, 258), np.nan),
+    "inf": lambda x: x.__setitem__((0, 47, 258), np.inf),
+    "tiny": lambda x: x.__setitem__((0, 47, 258), 2.0**-30),
+    "subnormal": lambda x: x.__setitem__((0, 47, 258), 2.0**-140),
+    "vanishing": lambda x: x.__setitem__((0, 47, slice(256, None)), [2.0**51] + [2.0**-140] * 3),
+    "too_large": lambda x: x.__setitem__((0, 47, slice(256, None)), 2.0**52),
+    "too_small": lambda x: x.__setitem__((0, 47, slice(256, None)), 2.0**-49),
 }
 
 
 def check_not_held(what: str, by_rows=False, kernels=pack_halves) -> None:
-    x = np.ones((1, 19, 128), np.float32)
+    """The flag of the unit is set, and no other: of a panel's second block of 256 k, rows 32 to 63."""
+    x = np.ones((1, 48, 260), np.float32)
     NOT_HELD[what](x)
-    flags = pack(lying(x, by_rows), BLK_N, by_rows, kernels=kernels).flags.reshape(2, 2)
-    assert flags[1, 0] == 1 and not flags[0].any()
+    flags = pack(lying(x, by_rows), np.ones((1, 5, 260), np.float32), kernels=kernels, blk_k=256)[0].flags
+    assert np.flatnonzero(flags).tolist() == [3] and flags.size == 4
 
 
-@pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize("what", NOT_HELD)
+@pytest.mark.parametrize(("what", "by_rows"), [(what, i % 2 == 0) for i, what in enumerate(NOT_HELD)])
 def test_what_pairs_cannot_hold_is_flagged(what, by_rows):
     check_not_held(what, by_rows)
 
@@ -98,7 +109,7 @@ def test_what_pairs_hold_is_not_flagged(value):
     """Powers of two far below the largest element, all bits of a float32, what rounds to the next power."""
     x = np.ones((1, 16, 64), np.float32)
     x[0, 3, 5] = value
-    packed = pack(x, BLK_N, False)
+    packed, _ = pack(x, x)
     assert not packed.flags.any() and packed.values()[0, 3, 5] == np.float32(value)
 
 
@@ -113,6 +124,8 @@ def check(
     blocks=2,
     gap=0,
     cluster=1,
+    ordered=False,
+    blk_k=BLK_K,
     kernels=product,
 ):
     """A product of normal numbers is within the bound of FP32's; padding of C and what is not read is NaN."""
@@ -121,8 +134,8 @@ def check(
     c, before = memory[:, :, :m], normal(batch, n, m, seed=5)
     if beta:
         c[...] = before
-    packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
-    multiply(*packed, c, alpha, beta, blocks, kernels, cluster=cluster)
+    packed = pack(a, b, blk_k=blk_k, panel=128 if ordered else PANEL)
+    multiply(*packed, c, alpha, beta, blocks, kernels, cluster=cluster, ordered=ordered)
     exact = alpha * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
     sizes = abs(alpha) * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
     if beta:
@@ -140,6 +153,8 @@ def check(
         {"m": 66, "n": 33, "k": 64, "blocks": 4},
         {"m": 130, "n": 20, "k": 70, "cluster": 2},
         {"batch": 2, "shared_b": True, "m": 65, "n": 17, "k": 65},
+        {"m": 130, "n": 20, "k": 70, "ordered": True, "blk_k": 32},
+        {"m": 20, "k": 300, "blk_k": 256},
     ],
 )
 def test_products(options):
@@ -148,12 +163,12 @@ def test_products(options):
 
 def check_flagged(cluster=1, kernels=product) -> None:
     """A tile of which an operand is flagged is left alone; the others are computed."""
-    a, b = normal(1, 66, 66), normal(1, 17, 66, seed=4)
-    a[0, 65, 65], b[0, 16, 1] = np.inf, np.nan
-    c = np.full((1, 17, 66), 77, np.float32)
-    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, kernels=kernels, cluster=cluster)
-    left = np.zeros((17, 66), bool)
-    left[:, 64:] = left[16:] = True
+    a, b = normal(1, 66, 66), normal(1, 66, 66, seed=4)
+    a[0, 65, 65], b[0, 65, 1] = np.inf, np.nan
+    c = np.full((1, 66, 66), 77, np.float32)
+    multiply(*pack(a, b), c, kernels=kernels, cluster=cluster)
+    left = np.zeros((66, 66), bool)
+    left[:, 64:] = left[64:] = True
     assert (c[0][left] == 77).all() and (c[0][~left] != 77).all()
 
 
@@ -164,11 +179,11 @@ def test_flagged_tiles_are_left(cluster):
 
 def check_guarded(trans_a=False, trans_b=False, kernels=guarded) -> None:
     """All of a product with NaN, Inf, and rows of any range is what FP32 makes of it, componentwise."""
-    a, b = normal(1, 70, 66), normal(1, 18, 66, seed=4)
+    a, b = normal(1, 70, 66), normal(1, 67, 66, seed=4)
     a[0, 68] *= np.float32(10) ** np.linspace(-30, 30, 66).astype(np.float32)
-    a[0, 69, 5], b[0, 17, 1] = np.inf, np.nan
-    c = np.full((1, 18, 70), np.nan, np.float32)
-    packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
+    a[0, 69, 5], b[0, 66, 1] = np.inf, np.nan
+    c = np.full((1, 67, 70), np.nan, np.float32)
+    packed = pack(a, b)
     multiply(*packed, c, 2.0)
     left = a if trans_a else a.transpose(0, 2, 1).copy()
     right = b.transpose(0, 2, 1).copy() if trans_b else b
@@ -179,7 +194,7 @@ def check_guarded(trans_a=False, trans_b=False, kernels=guarded) -> None:
         exact = 2 * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
         sizes = 2 * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
         within = (np.abs(c - exact) <= 68 * U * sizes) | (c == exact) | (np.isnan(c) & np.isnan(exact))
-    assert within.all() and np.isnan(c[0, 17]).all() and np.isinf(np.delete(c[0, :, 69], 17)).all()
+    assert within.all() and np.isnan(c[0, 66]).all() and np.isinf(np.delete(c[0, :, 69], 66)).all()
 
 
 @pytest.mark.parametrize("trans_a", [False, True])
@@ -189,7 +204,7 @@ def test_flagged_tiles_are_multiplied_by_fmas(trans_a, trans_b):
 
 
 def test_equal_operands_give_equal_bits_whatever_runs_first():
-    a, b = pack(normal(1, 70, 70), BLK_M, False), pack(normal(1, 30, 70), BLK_N, False)
+    a, b = pack(normal(1, 70, 70), normal(1, 30, 70))
     results = []
     for seed, blocks in enumerate((1, 3, 4)):
         simulator.reseed(seed)

@@ -57,7 +57,8 @@ FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
-BY_ROWS, GAP = packed(by_rows=True, gap=3), packed(gap=2)
+BY_ROWS, GAP, UNITS = packed(by_rows=True, gap=3), packed(gap=2), packed(k=260, blk_k=256)
+ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -74,7 +75,10 @@ DEFECTS = [
     (PRODUCT, "BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))", "BOTH))", multiplied()),
     # what is brought and multiplied
     (PRODUCT, "LAST = j == PER_BLOCK - 1", "LAST = j == 0", multiplied()),
-    (PRODUCT, "FROM_A, FROM_B = j * BLK_M", "FROM_A, FROM_B = 0 * BLK_M", multiplied()),
+    (PRODUCT, "FROM = j * config.PANEL", "FROM = 0 * config.PANEL", multiplied()),
+    (PRODUCT, "first_b * WORDS + col * 32", "first_b * WORDS", CLUSTER),
+    (PRODUCT, "first_b * PANEL + col", "first_b * PANEL", CLUSTER),
+    (PRODUCT, "(1 - quotient(rows, ROWS)) * 8", "quotient(rows, ROWS) * 8", ORDERED),
     (PRODUCT, "int32(b + (HALF_ROW + STEP))", "int32(b + HALF_ROW)", multiplied()),
     (PRODUCT, "go_on(high, int32(a + STEP), int32(b + STEP))", "go_on(high, a, b)", multiplied()),
     (PRODUCT, "real(LO)", "real(0)", multiplied()),
@@ -105,16 +109,23 @@ DEFECTS = [
     (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
-    (PRODUCT, "quotient(int32(min(row, m - 1)), BLK_M)", "quotient(int32(row), BLK_M)", LOWER),
+    (PRODUCT, "quotient(int32(min(row, m - 1)), PANEL)", "quotient(int32(row), PANEL)", LOWER),
     (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
     (PRODUCT, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
     # splitting and packing
-    (PACK, "cuda.syncthreads()\n        row_exponent", "row_exponent", BY_ROWS),
+    (PACK, "cuda.syncthreads()\n        settle", "settle", BY_ROWS),
+    (PACK, "cuda.syncthreads()\n\n        # (3)", "# (3)", BY_ROWS),
     (PACK, "(row < rows) & (kk < depth)", "kk < depth", BY_ROWS),
     (PACK, "(row < rows) & (kk < depth)", "row < rows", GAP),
     (PACK, "(depth >= BLK_K) & ", "", GAP),
     (PACK, "store(line, (within ^ turn) * 4", "store(line, within * 4", packed()),
-    (PACK, "exponents[i] - LARGEST_SHIFTED", "LARGEST_SHIFTED - exponents[i]", packed()),
+    (PACK, "found - LARGEST_SHIFTED", "LARGEST_SHIFTED - found", packed()),
+    (PACK, "at + at // PART * BETWEEN", "at", UNITS),
+    (PACK, "* (BLK * BLK_K) + part * 32", "* (BLK * BLK_K)", UNITS),
+    (PACK, "* BLK + part, int64", "* BLK, int64", UNITS),
+    (PACK, "block - quotient(units_a, BLK // ROWS)", "block", packed()),
+    (PACK, "(b, extent_b, options_b)", "(b, extent_a, options_b)", packed()),
+    (PACK, "int64(matrix) * batch", "int64(0) * batch", packed(batch=2)),
     (PACK, "in range(ACROSS)", "in range(1)", packed()),
     (PACK, "(shifted - hi) * real(LO)", "shifted - hi", packed()),
     (PACK, "cuda.syncthreads_or(bad[0])", "cuda.syncthreads_or(0)", not_held("nan")),

@@ -13,9 +13,9 @@ from pyblasgpu.types import Region
 
 from .launching import run, strides
 
-__all__ = ["BLK_K", "BLK_M", "BLK_N", "LEAST", "Packed", "multiply", "multiply_flagged", "pack"]
+__all__ = ["BLK_K", "LEAST", "PANEL", "Packed", "multiply", "multiply_flagged", "pack"]
 
-BLK_M, BLK_N, BLK_K = 64, 16, 64
+PANEL, BLK_N, BLK_K = 64, 16, 64
 LEAST = 2.0**-15
 
 
@@ -40,19 +40,25 @@ class Packed(NamedTuple):
         return values.transpose(0, 1, 4, 2, 3, 5).reshape(batch, image.panels * image.blk, -1)
 
 
-def pack(x: np.ndarray, blk: int, by_rows: bool, least=LEAST, kernels=pack_halves, threads=32) -> Packed:
-    """A batch of operands, extent by k, packed; `by_rows`: neighbours along the extent are neighbours."""
-    config = kernels.PackHalves(BLK=blk, BLK_K=BLK_K, threads=max(threads, blk))
-    batch, extent, k = x.shape
-    image = config.image(extent, k)
-    halves = np.full((batch, image.halves), np.nan, np.float32)
-    scales = np.full((batch, image.scales), np.nan, np.float32)
-    flags = np.full((batch, image.flags), -1, np.int32)
-    stride, *steps = strides(x)
-    integers = extent, k, options_of(by_rows=by_rows), *steps, stride, *(y.shape[1] for y in (halves, scales))
-    arrays = x, halves, scales, flags
-    run(kernels.source(config), image.flags, arrays, (*integers, image.flags), (least,), batch)
-    return Packed(image, halves, scales, flags)
+def pack(a: np.ndarray, b: np.ndarray, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL):
+    """Batches of two operands, extent by k, packed by one launch into one image."""
+    config = kernels.PackHalves(BLK=panel, BLK_K=blk_k, threads=panel)
+    images = [config.image(*x.shape[1:]) for x in (a, b)]
+    units = [image.flags * len(x) for image, x in zip(images, (a, b), strict=True)]
+    halves, scales = (
+        np.full((1, sum(units) * count), np.nan, np.float32) for count in (config.rows * blk_k, config.rows)
+    )
+    flags = np.full((1, sum(units)), -1, np.int32)
+    steps = [(*strides(x)[1:], strides(x)[0]) for x in (a, b)]
+    options = [options_of(by_rows=abs(step[0]) < abs(step[1])) for step in steps]
+    integers = a.shape[1], b.shape[1], a.shape[2], *options, units[0], *steps[0], *steps[1]
+    run(kernels.source(config), sum(units), (a, b, halves, scales, flags), integers, (least,))
+    found = []
+    for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):
+        parts = (y.reshape(sum(units), -1)[of_one].reshape(-1, size).copy() for y, size in (
+            (halves, image.halves), (scales, image.scales), (flags, image.flags)))  # fmt: skip
+        found.append(Packed(image, *parts))
+    return found
 
 
 def multiply(
@@ -65,10 +71,14 @@ def multiply(
     kernels=product,
     stages=2,
     cluster=1,
+    ordered=False,
     region=Region.ALL,
 ):
     """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous."""
-    config = kernels.GemmWgmma(BLK_M=BLK_M, BLK_N=BLK_N, BLK_K=BLK_K, stages=stages, cluster=cluster)
+    config = kernels.GemmWgmma(
+        BLK_M=a.image.blk, BLK_N=BLK_N, BLK_K=a.image.blk_k, PANEL=a.image.blk,
+        stages=stages, cluster=cluster, ordered=ordered,
+    )  # fmt: skip
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
     tiles = config.grid(m, n, region) * batch
@@ -83,13 +93,11 @@ def multiply_flagged(flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded
     """
     sizes = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 4, "UNROLL": 8}
     loads = {"DIM_XA": 8, "DIM_YA": 4, "DIM_XB": 8, "DIM_YB": 4, "VEC_A": 1, "PAD_B": 0}
-    config = kernels.GemmGuarded(
-        dtype="s", trans_a=trans[0], trans_b=trans[1], PANEL_M=BLK_M, PANEL_N=BLK_N, **sizes, **loads
-    )
+    config = kernels.GemmGuarded(dtype="s", trans_a=trans[0], trans_b=trans[1], PANEL=PANEL, **sizes, **loads)
     batch, n, m = c.shape
     k = a.shape[2 if trans[0] else 1]
     leads = tuple(strides(x)[1] for x in (a, b, c))
     steps = tuple(strides(x)[0] for x in (a, b, c))
     panels = tuple(x.shape[1] for x in flags)
-    integers = m, n, k, 0, -(-k // BLK_K), *panels, *leads, *steps
+    integers = m, n, k, 0, flags[0].shape[1] // -(-m // PANEL), *panels, *leads, *steps
     run(kernels.source(config), config.grid(m, n), (*flags, a, b, c), integers, (alpha, beta), batch)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ....errors import require
 from ....types import DTYPES, Dtype, Region
 from ...common.tile_scheduler import tile_count
-from .image import STAGE_K
+from .image import BLOCKS_K, STAGE_K
 
 __all__ = ["GemmWgmma"]
 
@@ -29,20 +30,26 @@ class GemmWgmma:
         's'.
     BLK_M, BLK_N : int
         Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup brings the operands.
+    PANEL : int
+        Rows of A's panels and columns of B's, as they are packed; tiles divide them.
     BLK_K : int
         k after which sums are added up in float32, and whose rows have a scale of their own.
     stages : int
         Stages in shared memory, of `image.STAGE_K` k of both operands.
     cluster : int
         Blocks, one below the other, that bring a part of B each, for all of them.
+    ordered : bool
+        The two warpgroups take turns: one adds up its sums while the other one's products run.
     """
 
     dtype: str = "s"
     BLK_M: int = 128
     BLK_N: int = 128
     BLK_K: int = 64
+    PANEL: int = 128
     stages: int = 6
     cluster: int = 2
+    ordered: bool = False
 
     STEM: ClassVar[str] = "gemm_wgmma"
     #: Registers of a thread that brings operands, and of one that multiplies.
@@ -73,6 +80,21 @@ class GemmWgmma:
             "cluster in (1, 2) and BLK_N % (8 * cluster) == 0",
             cluster=self.cluster,
             BLK_N=self.BLK_N,
+        )
+        require(
+            self.PANEL % self.BLK_M == 0 and self.PANEL % self.BLK_N == 0,
+            "panels",
+            "PANEL % BLK_M == 0 and PANEL % BLK_N == 0",
+            PANEL=self.PANEL,
+            BLK_M=self.BLK_M,
+            BLK_N=self.BLK_N,
+        )
+        require(
+            self.warpgroups == 2 or not self.ordered,
+            "turns",
+            "BLK_M == 128 or not ordered",
+            BLK_M=self.BLK_M,
+            ordered=self.ordered,
         )
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
@@ -107,6 +129,16 @@ class GemmWgmma:
         return 3 * self.sums + 32
 
     @property
+    def barriers(self) -> int:
+        """Where, in shared memory, the mbarriers of stages begin: full and empty of each."""
+        return self.stages * self.stage_bytes
+
+    @property
+    def turns(self) -> int:
+        """Where the mbarriers of the two warpgroups' turns begin."""
+        return self.barriers + 16 * self.stages
+
+    @property
     def stages_per_block(self) -> int:
         return self.BLK_K // STAGE_K
 
@@ -127,8 +159,15 @@ class GemmWgmma:
 
     @property
     def shared_bytes(self) -> int:
-        """Stages, two mbarriers for each, and what aligns them."""
-        return self.stages * (self.stage_bytes + 16) + UNIT
+        """Stages, two mbarriers for each, two for turns, and what aligns them."""
+        return self.turns + 16 + UNIT
+
+    @property
+    def variants(self) -> Iterator[Self]:
+        """The Configs that serve with this one: half as many columns for small C, blocks of any k."""
+        for columns in (self.BLK_N, self.BLK_N // 2):
+            if columns % (8 * self.cluster) == 0:
+                yield from (replace(self, BLK_N=columns, BLK_K=blk_k) for blk_k in BLOCKS_K)
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """What is numbered of C: tiles, or those of a cluster."""

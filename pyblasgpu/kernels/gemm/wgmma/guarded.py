@@ -32,8 +32,8 @@ class GemmGuarded(GemmSimt):
 
     Attributes
     ----------
-    PANEL_M, PANEL_N : int
-        Rows of a panel of A, columns of a panel of B, as `gemm_wgmma` has them; tiles divide them.
+    PANEL : int
+        Rows of a panel of A, columns of one of B, as `gemm_wgmma` has them; tiles divide them.
     """
 
     trans_a: bool = False
@@ -55,8 +55,7 @@ class GemmGuarded(GemmSimt):
     UNROLL: int = 16
     stages: int = 3
     prefetch: bool = True
-    PANEL_M: int = 128
-    PANEL_N: int = 128
+    PANEL: int = 128
 
     STEM: ClassVar[str] = STEM
 
@@ -70,17 +69,16 @@ class GemmGuarded(GemmSimt):
             packed=self.packed,
         )
         require(
-            self.PANEL_M % self.BLK_M == 0 and self.PANEL_N % self.BLK_N == 0,
+            self.PANEL % self.BLK_M == 0 and self.PANEL % self.BLK_N == 0,
             "panels",
-            "PANEL_M % BLK_M == 0 and PANEL_N % BLK_N == 0",
-            PANEL_M=self.PANEL_M,
+            "PANEL % BLK_M == 0 and PANEL % BLK_N == 0",
+            PANEL=self.PANEL,
             BLK_M=self.BLK_M,
-            PANEL_N=self.PANEL_N,
             BLK_N=self.BLK_N,
         )
 
-    def serving(self, trans_a: bool, trans_b: bool, panels: tuple[int, int]) -> Self:
-        """The same Config for operands that lie so, and panels of these rows and columns.
+    def serving(self, trans_a: bool, trans_b: bool, panel: int) -> Self:
+        """The same Config for operands that lie so, and panels of so many rows and columns.
 
         What is contiguous along m or n is loaded by vectors, what is along k is transposed by single copies.
         """
@@ -90,14 +88,13 @@ class GemmGuarded(GemmSimt):
             across = min(self.BLK_K if by_k else blk // vector, threads)
             loads |= {f"DIM_X{name}": across, f"DIM_Y{name}": threads // across}
             loads |= {f"VEC_{name}": 1 if by_k else vector, f"PAD_{name}": vector if by_k else 0}
-        m, n = panels
-        return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL_M=m, PANEL_N=n, **loads)
+        return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL=panel, **loads)
 
 
 def source(config: GemmGuarded, form: Form = Form.ALL) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle.
 
-    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and blocks of a
+    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and flags of a
     panel; int64 flags from one matrix of A, B to the next; leading strides and batch strides of A, B, C
     (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
@@ -107,31 +104,30 @@ def source(config: GemmGuarded, form: Form = Form.ALL) -> KernelSource:
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands that lie either way."""
-    panels = config.PANEL_M, config.PANEL_N
     for trans_a, trans_b, form in pairs((False, True), (False, True), Form):
-        yield source(config.serving(trans_a, trans_b, panels), form)
+        yield source(config.serving(trans_a, trans_b, config.PANEL), form)
 
 
 def _build(config: GemmGuarded, triangular: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
-    BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.PANEL_M, config.PANEL_N
+    BLK_M, BLK_N, PANEL = config.BLK_M, config.BLK_N, config.PANEL
     THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
     heart = product_of(config, False, False)
     multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
 
     @device_function
-    def is_flagged(flags_a, flags_b, row, col, blocks):
-        of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * blocks)
-        of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * blocks)
+    def is_flagged(flags_a, flags_b, row, col, count):
+        of_a = offset(flags_a, int64(quotient(int32(row), PANEL)) * count)
+        of_b = offset(flags_b, int64(quotient(int32(col), PANEL)) * count)
         found, i = int32(0), int32(cuda.threadIdx.x)
-        while i < blocks:
+        while i < count:
             found = int32(found | of_a[i] | of_b[i])
             i = int32(i + THREADS)
         return cuda.syncthreads_or(found)
 
     def gemm_guarded(
-        flags_a, flags_b, a, b, c, m, n, k, options, blocks, stride_fa, stride_fb, lda, ldb, ldc,
+        flags_a, flags_b, a, b, c, m, n, k, options, count, stride_fa, stride_fb, lda, ldb, ldc,
         stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
@@ -140,7 +136,7 @@ def _build(config: GemmGuarded, triangular: bool):
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
         grid_dependency_wait()
         # a triangle's squares of tiles may reach beyond the last row
-        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), blocks):
+        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), count):
             multiply(
                 a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c,
                 alpha, alpha_i, beta, beta_i,

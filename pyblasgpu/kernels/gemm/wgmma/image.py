@@ -4,7 +4,8 @@ An element is ``2^-s (hi + lo 2^-11)``, hi and lo FP16, s the shift of its row (
 BLK_K along k. BLK rows are a *panel*. An image has panel after panel, of each block after block, of each
 stages of `STAGE_K` k: BLK rows of 128 bytes, 32 k of hi and then of lo, whose chunks of 16 bytes are swizzled
 as wgmma reads them. So a stage is one run of memory, which a bulk copy brings without a tensor map.
-Beside the image stand ``2^-s``, a float32 for each row of a block, and a flag for each block.
+Beside the image stand ``2^-s``, a float32 for each row of a block, and flags: one for each *unit*, the rows
+of a block that a block of threads packs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ __all__ = [
     "Image",
     "block_of",
     "least_element",
+    "unit_rows",
 ]
 
+UNIT = 8192  # elements of a block, at most, that a block of threads packs
 STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
 LO_SHIFT = 11  # bits by which lo is shifted up: as many as hi has
 LARGEST_SHIFTED = 14  # exponent of the largest element of a row of a block, once it is shifted
@@ -31,6 +34,11 @@ LARGEST_SHIFTED = 14  # exponent of the largest element of a row of a block, onc
 MIN_EXPONENT, MAX_EXPONENT = -48, 51
 #: k with which no sum of such products leaves float32.
 MOST_K = 1 << 22
+
+
+def unit_rows(blk: int, blk_k: int) -> int:
+    """Rows of a block that are packed together, and have a flag."""
+    return min(blk, UNIT // blk_k)
 
 
 @dataclass(frozen=True)
@@ -52,29 +60,40 @@ class Image:
         return -(-self.k // self.blk_k)
 
     @property
+    def flags_of_panel(self) -> int:
+        return self.blocks * (self.blk // unit_rows(self.blk, self.blk_k))
+
+    @property
     def flags(self) -> int:
-        """Blocks of the operand."""
-        return self.panels * self.blocks
+        return self.panels * self.flags_of_panel
 
     @property
     def scales(self) -> int:
-        return self.flags * self.blk
+        return self.panels * self.blocks * self.blk
 
     @property
     def halves(self) -> int:
         return self.scales * self.blk_k
 
 
+LEAST_NORMAL = 2.0**-14  # of FP16
 MOST_BELOW = 16.0  # times that an element may be smaller than the least normal FP16
-#: k of a block, the most first: few cost the sums' rounding, many the time of promotion.
-BLOCKS_K = (64, 32)
+#: k of a block, the most first: few cost the sums' rounding, many the time and the power of promotion.
+BLOCKS_K = (256, 128, 64, 32)
+#: Times that elements may be smaller than the least normal FP16 where blocks of more than 64 k serve: with
+#: fewer, more elements of ordinary data would be too small.
+ROOMY = 2.5
 
 
 def block_of(k: int) -> int | None:
-    """k of a block for a product of `k`: the largest that keeps the bound. None where none does."""
+    """k of a block for a product of `k`: the largest that keeps the bound, with room; None: none does."""
     if k > MOST_K:
         return None
-    return next((blk_k for blk_k in BLOCKS_K if least_element(k, blk_k) is not None), None)
+    for blk_k in BLOCKS_K:
+        least = least_element(k, blk_k)
+        if least is not None and (blk_k <= 64 or least <= LEAST_NORMAL / ROOMY):
+            return blk_k
+    return None
 
 
 def least_element(k: int, blk_k: int) -> float | None:
@@ -83,9 +102,9 @@ def least_element(k: int, blk_k: int) -> float | None:
     With no smaller one the product's componentwise error is at most ``(k + 2) u |A| |B|``, u = 2^-24,
     whatever the other operand is: docs/design/gemm_wgmma.md has the proof. None where k is too small.
     """
-    # 2^-14 / v, where the errors a v^2 + 8 v + c, in units of u, are what the bound allows
+    # LEAST_NORMAL / v, where the errors a v^2 + 8 v + c, in units of u, are what the bound allows
     a, c = 38 * (blk_k // 16) + 4, 1.05 * -(-k // blk_k) + 4
     if a + 8 + c > k + 2:
         return None
     v = (-4 + (16 + a * (k + 2 - c)) ** 0.5) / a
-    return 2.0**-14 / min(v, MOST_BELOW)
+    return LEAST_NORMAL / min(v, MOST_BELOW)

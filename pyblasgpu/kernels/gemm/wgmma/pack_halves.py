@@ -1,8 +1,9 @@
-"""``pack_halves``: a float32 operand as pairs of FP16 in the `image` that ``gemm_wgmma`` reads.
+"""``pack_halves``: A and B of float32 as pairs of FP16 in the `image` s that ``gemm_wgmma`` reads.
 
-A block of threads takes a block of a panel: it reads all of it, finds the largest element of each row, shifts
-and splits the elements, and writes the image as one run. So each element is read once. What the pairs cannot
-hold, Inf and NaN among it, sets the flag of the block.
+The panels of A come first, and those of B follow them in the same image. A block of threads takes a unit,
+rows of a block of a panel: it reads all of it, finds the largest element of each row, shifts and splits the
+elements, and writes their part of the image. So each element is read once. What the pairs cannot hold, Inf
+and NaN among it, sets the flag of the unit.
 """
 
 from __future__ import annotations
@@ -17,16 +18,14 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 from ...common.options import BY_ROWS
-from .image import BLOCKS_K, LARGEST_SHIFTED, LO_SHIFT, MAX_EXPONENT, MIN_EXPONENT, STAGE_K, Image
+from .image import BLOCKS_K, LARGEST_SHIFTED, LO_SHIFT, MAX_EXPONENT, MIN_EXPONENT, STAGE_K, Image, unit_rows
 
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 
 STEM = "pack_halves"
-PARAMETERS = "pppw iii qqq qqq rr".replace(" ", "")
+PARAMETERS = "ppppw iiiiii qqq qqq rr".replace(" ", "")
 CHUNK = 8  # k of a chunk: 16 bytes of halves
 PAD = 4  # words added to a column of maxima, against bank conflicts
-
-
 MOST_THREADS = 256  # of a block, as far as it has chunks for them
 
 
@@ -68,10 +67,10 @@ class PackHalves:
             threads=threads,
         )
         require(
-            threads % blk == 0 and threads % (blk_k // CHUNK) == 0 and self.chunks % threads == 0,
+            threads % self.rows == 0 and threads % (blk_k // CHUNK) == 0 and self.chunks % threads == 0,
             "whole_chunks",
-            "threads % BLK == 0 and threads % (BLK_K / 8) == 0 and BLK * BLK_K / 8 % threads == 0",
-            BLK=blk,
+            "threads % rows == 0 and threads % (BLK_K / 8) == 0 and rows * BLK_K / 8 % threads == 0",
+            rows=self.rows,
             BLK_K=blk_k,
             threads=threads,
         )
@@ -81,18 +80,23 @@ class PackHalves:
         return DTYPES[self.dtype]
 
     @property
+    def rows(self) -> int:
+        """Rows of a unit."""
+        return unit_rows(self.BLK, self.BLK_K)
+
+    @property
     def chunks(self) -> int:
-        """Chunks of a block."""
-        return self.BLK * self.BLK_K // CHUNK
+        """Chunks of a unit."""
+        return self.rows * self.BLK_K // CHUNK
 
     @property
     def shared_bytes(self) -> int:
-        """The image of a block, and the largest element of each chunk."""
-        return 4 * (self.BLK * self.BLK_K + self.BLK_K // CHUNK * (self.BLK + PAD))
+        """The image of a unit, and the largest element of each chunk."""
+        return 4 * (self.rows * self.BLK_K + self.BLK_K // CHUNK * (self.rows + PAD))
 
     def serving(self, blk: int, blk_k: int) -> Self:
         """The same Config for panels of so many rows, and blocks of so many k."""
-        threads = min(blk * blk_k // CHUNK, MOST_THREADS)
+        threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS)
         return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
 
     def image(self, extent: int, k: int) -> Image:
@@ -103,10 +107,10 @@ class PackHalves:
 def source(config: PackHalves) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to S, image, scales, flags, the image at a multiple of 16 bytes; int32 extent,
-    k and options (`BY_ROWS`: neighbours along the extent are neighbours in memory); int64 strides of S along
-    the extent, along k; batch stride of S; batch strides of image, scales, flags (words);
-    `image.least_element` (real, imaginary part). Grid: x the flags of the image, z the batch.
+    Its parameters are pointers to A, B, image, scales, flags, the image at a multiple of 16 bytes; int32
+    extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along the extent are neighbours in
+    memory), and units of all matrices of A; int64 strides of A along the extent, along k, to the next
+    matrix, and those of B; `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
     """
     resident = max(1024 // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
@@ -121,12 +125,12 @@ def _places(config: PackHalves):
     """``place(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
     neighbouring lanes.
     """
-    int32, BLK, THREADS, ACROSS = ptx.types.int32, config.BLK, config.threads, config.BLK_K // CHUNK
+    int32, ROWS, THREADS, ACROSS = ptx.types.int32, config.rows, config.threads, config.BLK_K // CHUNK
 
     @device_function
     def place(i, t, options):
         if options & BY_ROWS:
-            return int32(t % BLK), int32(t // BLK + i * (THREADS // BLK))
+            return int32(t % ROWS), int32(t // ROWS + i * (THREADS // ROWS))
         return int32(t // ACROSS + i * (THREADS // ACROSS)), int32(t % ACROSS)
 
     return place
@@ -188,12 +192,11 @@ def _splitter():
 
 
 def _writer(config: PackHalves):
-    """``write(0, image, values, shift_of, t, options, ...)``: all chunks of a thread, split and swizzled, to
-    shared memory; `bad[0]` becomes 1 where an element is not held.
+    """``write(0, image, factors, values, halves, bad, t, options, least)``: all chunks of a thread, split and
+    swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
     """
-    place, split, int32 = _places(config), _splitter(), ptx.types.int32
-    CHUNKS, BLK, STAGE_CHUNKS = config.chunks // config.threads, config.BLK, STAGE_K // CHUNK
-    half_pair, power_of_two, offset = ptx.half_pair, ptx.power_of_two, ptx.offset
+    place, split, half_pair, offset = _places(config), _splitter(), ptx.half_pair, ptx.offset
+    CHUNKS, ROWS, STAGE_CHUNKS = config.chunks // config.threads, config.rows, STAGE_K // CHUNK
     store = ptx.store_shared(4)
 
     @device_function
@@ -207,12 +210,11 @@ def _writer(config: PackHalves):
     split_chunk = unrolled(CHUNK // 2, split_two)
 
     @device_function
-    def write(i, image, exponents, values, halves, bad, t, options, least):
+    def write(i, image, factors, values, halves, bad, t, options, least):
         row, chunk = place(i, t, options)
-        scale = power_of_two(int32(LARGEST_SHIFTED - exponents[i]))
-        split_chunk(0, i, values, halves, bad, scale, least)
+        split_chunk(0, i, values, halves, bad, factors[row], least)
         stage, within = chunk // STAGE_CHUNKS, chunk % STAGE_CHUNKS
-        line, turn = offset(image, (stage * BLK + row) * 32), row % 8
+        line, turn = offset(image, (stage * ROWS + row) * 32), row % 8
         store(line, (within ^ turn) * 4, halves, 0)
         store(line, ((within + STAGE_CHUNKS) ^ turn) * 4, halves, 4)
 
@@ -220,11 +222,13 @@ def _writer(config: PackHalves):
 
 
 def _measurer(config: PackHalves):
-    """``note(0, maxima, vector, values, t, options)``: the largest element of each chunk to shared memory;
-    ``row_exponent(0, exponents, bad, maxima, t, options)``: of each chunk's row that of its largest.
+    """``note(0, maxima, largest, values, t, options)``: the largest element of each chunk to shared memory;
+    ``settle(maxima, scales, bad, t)``: of each row the scale, and in the place of its first maximum what its
+    elements are multiplied by.
     """
     place, real, int32, exponent = _places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
-    CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.BLK + PAD, config.BLK_K // CHUNK
+    CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.rows + PAD, config.BLK_K // CHUNK
+    power_of_two, ROWS = ptx.power_of_two, config.rows
 
     @device_function
     def compare(e, i, largest, values):
@@ -241,78 +245,87 @@ def _measurer(config: PackHalves):
         maxima[chunk * LEAD + row] = largest[0]
 
     @device_function
-    def row_exponent(i, exponents, bad, maxima, t, options):
-        row, _ = place(i, t, options)
-        largest = real(0)
-        for chunk in range(ACROSS):
-            size = maxima[chunk * LEAD + row]
-            largest = size if size > largest else largest
-        found = exponent(largest)
-        in_range = (found >= MIN_EXPONENT) & (found <= MAX_EXPONENT)
-        bad[0] |= 0 if in_range | (largest == real(0)) else 1
-        exponents[i] = int32(found if in_range else LARGEST_SHIFTED)
+    def settle(maxima, scales, bad, t):
+        if t < ROWS:
+            largest = real(0)
+            for chunk in range(ACROSS):
+                size = maxima[chunk * LEAD + t]
+                largest = size if size > largest else largest
+            found = exponent(largest)
+            in_range = (found >= MIN_EXPONENT) & (found <= MAX_EXPONENT)
+            bad[0] |= 0 if in_range | (largest == real(0)) else 1
+            shift = int32(found - LARGEST_SHIFTED if in_range else 0)
+            scales[t] = power_of_two(shift)
+            maxima[t] = power_of_two(int32(-shift))
 
-    return unrolled(CHUNKS, note), unrolled(CHUNKS, row_exponent)
+    return unrolled(CHUNKS, note), settle
 
 
-def _build(config: PackHalves):
-    real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
-    BLK, BLK_K, THREADS = config.BLK, config.BLK_K, config.threads
-    CHUNKS, WORDS, VALUES = config.chunks // THREADS, BLK * BLK_K, config.chunks // THREADS * CHUNK
-    offset, shared_pointer, power_of_two = ptx.offset, ptx.shared_pointer, ptx.power_of_two
-    grid_dependency_wait, quotient, place = ptx.grid_dependency_wait, ptx.quotient, _places(config)
-    read, write, (note, row_exponent) = _reader(config), _writer(config), _measurer(config)
+def _copier(config: PackHalves):
+    """``copy_all(0, d, image, vector, t)``: the image of a unit from shared memory to that of its block."""
+    THREADS, PART, BETWEEN = config.threads, config.rows * 32, (config.BLK - config.rows) * 32
     load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)
-
-    @device_function
-    def tell_scale(i, scales, exponents, t, options):
-        row, chunk = place(i, t, options)
-        if chunk == 0:
-            scales[row] = power_of_two(int32(exponents[i] - LARGEST_SHIFTED))
 
     @device_function
     def copy_out(i, d, image, vector, t):
         at = (i * THREADS + t) * 4
         load_four(vector, 0, image, at)
-        store_four(d, at, vector, 0, True)
+        store_four(d, at + at // PART * BETWEEN, vector, 0, True)
 
-    tell_scales, copy_all = unrolled(CHUNKS, tell_scale), unrolled(WORDS // (4 * THREADS), copy_out)
+    return unrolled(config.rows * config.BLK_K // (4 * THREADS), copy_out)
 
-    def pack_halves(
-        s, d, scales, flags, extent, k, options, s_rs, s_ks, stride_s, stride_d, stride_x, stride_f,
-        least, least_i,
-    ):  # fmt: skip
-        # (1) the block of a panel
-        t, unit, batch = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
-        blocks = int32((k + (BLK_K - 1)) // BLK_K)
-        panel = quotient(unit, blocks)
-        row0, k0 = int64(panel) * BLK, int64(unit - panel * blocks) * BLK_K
-        s = offset(s, batch * stride_s + row0 * s_rs + k0 * s_ks)
-        d = offset(d, batch * stride_d + int64(unit) * WORDS)
-        scales = offset(scales, batch * stride_x + int64(unit) * BLK)
-        image = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        maxima = offset(image, WORDS)
+
+def _build(config: PackHalves):
+    real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
+    BLK, BLK_K, ROWS = config.BLK, config.BLK_K, config.rows
+    WORDS, VALUES = ROWS * BLK_K, config.chunks // config.threads * CHUNK
+    offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
+    grid_dependency_wait, copy_all = ptx.grid_dependency_wait, _copier(config)
+    read, write, (note, settle) = _reader(config), _writer(config), _measurer(config)
+
+    @device_function
+    def pack_unit(s, d, scales, flags, rows, depth, options, row_step, k_step, least):
+        t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
-        exponents, bad, vector = (
-            cuda.local.array(CHUNKS, int32),
-            cuda.local.array(1, int32),
-            cuda.local.array(4, real),
-        )
-        bad[0] = 0
+        vector, bad = cuda.local.array(4, real), cuda.local.array(1, int32)
+        maxima, bad[0] = offset(image, WORDS), 0
 
         # (2) read it, and find the largest element of each row
-        grid_dependency_wait()
-        read(values, s, t, int32(min(extent - row0, BLK)), int32(min(k - k0, BLK_K)), s_rs, s_ks, options)
+        read(values, s, t, rows, depth, row_step, k_step, options)
         note(0, maxima, vector, values, t, options)
         cuda.syncthreads()
-        row_exponent(0, exponents, bad, maxima, t, options)
-        tell_scales(0, scales, exponents, t, options)
+        settle(maxima, scales, bad, t)
+        cuda.syncthreads()
 
         # (3) split it into shared memory, and write that as it lies
-        write(0, image, exponents, values, halves, bad, t, options, least)
+        write(0, image, maxima, values, halves, bad, t, options, least)
         failed = cuda.syncthreads_or(bad[0])
         if t == 0:
-            flags[batch * stride_f + unit] = int32(1 if failed else 0)
+            flags[0] = int32(1 if failed else 0)
         copy_all(0, d, image, vector, t)
+
+    def pack_halves(
+        a, b, d, scales, flags, extent_a, extent_b, k, options_a, options_b, units_a,
+        a_rs, a_ks, a_batch, b_rs, b_ks, b_batch, least, least_i,
+    ):  # fmt: skip
+        # (1) the unit, of a block of a panel of a matrix of an operand
+        unit = int32(cuda.blockIdx.x)
+        block = quotient(unit, BLK // ROWS)
+        part = (unit - block * (BLK // ROWS)) * ROWS
+        d = offset(d, int64(block) * (BLK * BLK_K) + part * 32)
+        scales, flags = offset(scales, int64(unit) * ROWS), offset(flags, int64(unit))
+        grid_dependency_wait()
+        is_a = unit < units_a
+        block = int32(block if is_a else block - quotient(units_a, BLK // ROWS))
+        s, extent, options = (a, extent_a, options_a) if is_a else (b, extent_b, options_b)
+        rs, ks, batch = (a_rs, a_ks, a_batch) if is_a else (b_rs, b_ks, b_batch)
+        blocks = int32((k + (BLK_K - 1)) // BLK_K)
+        panels = quotient(int32(extent + (BLK - 1)), BLK)
+        panel = quotient(block, blocks)
+        matrix = quotient(panel, panels)
+        row0, k0 = int64(panel - matrix * panels) * BLK + part, int64(block - panel * blocks) * BLK_K
+        s = offset(s, int64(matrix) * batch + row0 * rs + k0 * ks)
+        rows, depth = int32(min(extent - row0, ROWS)), int32(min(k - k0, BLK_K))
+        pack_unit(s, d, scales, flags, rows, depth, options, rs, ks, least)
 
     return pack_halves

@@ -12,7 +12,6 @@ the other warpgroups multiply 64 rows of the tile each. A tile whose operands ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
@@ -20,9 +19,9 @@ from ....gpu.compile import KernelSource
 from ...common.options import TRIANGLE
 from ...common.region import intersects
 from ...common.tile_scheduler import tile_coords
-from .config import GemmWgmma
+from .config import ROW, GemmWgmma
 from .epilogue import epilogue
-from .image import BLOCKS_K, LO_SHIFT, STAGE_K
+from .image import LO_SHIFT, STAGE_K, unit_rows
 
 __all__ = ["GemmWgmma", "plain_sources", "source"]
 
@@ -44,12 +43,14 @@ def source(config: GemmWgmma) -> KernelSource:
 
 
 def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
-    """All kernels of a Config, with blocks of any k."""
-    return (source(replace(config, BLK_K=blk_k)) for blk_k in BLOCKS_K)
+    """All kernels of a Config: of its variants."""
+    return (source(variant) for variant in config.variants)
 
 
 def is_servable():
-    """``servable(flags, first, count, lane)``: whether no flag is set of those of a panel; for a warp."""
+    """``servable(flags_a, first_a, flags_b, first_b, count, lane)``: whether no flag is set of two panels'
+    `count` units; for a warp.
+    """
     first_lane, int32, offset = ptx.first_lane, ptx.types.int32, ptx.offset
 
     @device_function
@@ -70,14 +71,14 @@ def _producer(config: GemmWgmma):
     """
     int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
     BLK_M, BLK_N, BYTES_A, BYTES_B = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_b
-    SIZE, BARRIERS, BOTH = config.stage_bytes, config.stages * config.stage_bytes, BYTES_A + BYTES_B
+    SIZE, BARRIERS, BOTH = config.stage_bytes, config.barriers, BYTES_A + BYTES_B
     wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
     CLUSTER, PART, multicast = config.cluster, config.bytes_b // config.cluster, ptx.bulk_copy_multicast
     EVERYONE = 2**CLUSTER - 1
 
     def bring_stage(j: int):
         LAST = j == PER_BLOCK - 1
-        FROM_A, FROM_B = j * BLK_M * STAGE_K, j * BLK_N * STAGE_K
+        FROM = j * config.PANEL * STAGE_K
 
         @device_function
         def bring(i, a, b, scales_a, scales_b, shared):
@@ -86,13 +87,13 @@ def _producer(config: GemmWgmma):
             target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
             wait(int32(full + 8), int32(turn % 2 ^ 1))
             expect(full, int32(BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))
-            copy(target, a, FROM_A, int32(BYTES_A), full)
+            copy(target, a, FROM, int32(BYTES_A), full)
             if CLUSTER > 1:
                 part = int32(rank_of() * PART)
                 to = int32(target + BYTES_A + part)
-                multicast(to, b, int32(FROM_B + quotient(part, 4)), int32(PART), full, int32(EVERYONE))
+                multicast(to, b, int32(FROM + quotient(part, 4)), int32(PART), full, int32(EVERYONE))
             else:
-                copy(int32(target + BYTES_A), b, FROM_B, int32(BYTES_B), full)
+                copy(int32(target + BYTES_A), b, FROM, int32(BYTES_B), full)
             if LAST:
                 copy(int32(target + BOTH), scales_a, 0, int32(4 * BLK_M), full)
                 copy(int32(target + BOTH + 4 * BLK_M), scales_b, 0, int32(4 * BLK_N), full)
@@ -105,7 +106,7 @@ def _producer(config: GemmWgmma):
 def _releaser(config: GemmWgmma):
     """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
     int32, CLUSTER = ptx.types.int32, config.cluster
-    EMPTY = config.stages * config.stage_bytes + 8
+    EMPTY = config.barriers + 8
     arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
 
     @device_function
@@ -120,6 +121,28 @@ def _releaser(config: GemmWgmma):
     return release
 
 
+def _turns(config: GemmWgmma):
+    """``take_turn(i, rows, shared)``: wait until the other warpgroup's products of a block are nearly over;
+    ``hand_over(rows, shared, lane)``: those of this one are. Without turns they do nothing.
+    """
+    int32, TURNS, PER_BLOCK = ptx.types.int32, config.turns, config.stages_per_block
+    ORDERED, ROWS, quotient = config.ordered, 64 * ROW, ptx.quotient
+    wait, arrive = ptx.mbarrier_wait, ptx.mbarrier_arrive
+
+    @device_function
+    def take_turn(i, rows, shared):
+        if ORDERED:
+            second = quotient(rows, ROWS)
+            wait(int32(shared + TURNS + second * 8), int32((quotient(i, PER_BLOCK) + (1 - second)) % 2))
+
+    @device_function
+    def hand_over(rows, shared, lane):
+        if ORDERED and lane == 0:
+            arrive(int32(shared + TURNS + (1 - quotient(rows, ROWS)) * 8))
+
+    return take_turn, hand_over
+
+
 def _multiplier(config: GemmWgmma):
     """``multiply(i, high, cross, rows, shared, lane)``: start the products of the stages of a block, and give
     back all stages but the last. `i` counts all stages of this block of threads, `rows` is the first row of
@@ -127,7 +150,8 @@ def _multiplier(config: GemmWgmma):
     """
     int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
     quotient = ptx.quotient
-    SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.stages * config.stage_bytes, config.bytes_a
+    SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
+    take_turn, hand_over = _turns(config)
     wait, fence, commit, release = (
         ptx.mbarrier_wait,
         ptx.warpgroup_fence,
@@ -141,13 +165,15 @@ def _multiplier(config: GemmWgmma):
     )
 
     def multiply_stage(j: int):
-        FIRST = j == 0
+        FIRST, LAST = j == 0, j == PER_BLOCK - 1
 
         @device_function
         def multiply(i, high, cross, rows, shared, lane):
             turn = quotient(int32(i + j), STAGES)
             stage = int32(i + j - turn * STAGES)
             wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+            if FIRST:
+                take_turn(i, rows, shared)
             a = int32(shared + stage * SIZE + rows)
             b = int32(shared + stage * SIZE + BYTES_A)
             if FIRST:
@@ -168,6 +194,8 @@ def _multiplier(config: GemmWgmma):
             if not FIRST:
                 wait_for_last()
                 release(int32(stage - 1 if stage > 0 else STAGES - 1), shared, lane)
+            if LAST:
+                hand_over(rows, shared, lane)
 
         return multiply
 
@@ -203,7 +231,7 @@ def _consumer(config: GemmWgmma):
     @device_function
     def multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t):
         lane, row = t % 32, t // 32 * 16 + t % 32 // 4
-        rows = int32(t // 128 * 64 * 128)
+        rows = int32(t // 128 * 64 * ROW)
         zero(total, real(0))
         for _ in range(blocks):
             multiply(i, high, cross, rows, shared, lane)
@@ -240,9 +268,10 @@ def _locator(config: GemmWgmma):
 def _build(config: GemmWgmma):
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    WORKERS, SUMS, BARRIERS = 128 * config.warpgroups, config.sums, config.stages * config.stage_bytes
+    WORKERS, SUMS, BARRIERS, PANEL = 128 * config.warpgroups, config.sums, config.barriers, config.PANEL
     PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
-    WORDS_A, WORDS_B, opaque = BLK_M * BLK_K, BLK_N * BLK_K, ptx.opaque
+    UNITS = PANEL // unit_rows(PANEL, BLK_K)
+    WORDS, TURNS, ORDERED, opaque = PANEL * BLK_K, config.turns, config.ordered, ptx.opaque
     bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
     write = epilogue(config)
     CLUSTER, cluster_rank, cluster_sync = config.cluster, ptx.cluster_rank, ptx.cluster_sync
@@ -256,7 +285,7 @@ def _build(config: GemmWgmma):
     @device_function
     def panel_of(row, m):
         """The panel of A with a row; below the last one that."""
-        return quotient(int32(min(row, m - 1)), BLK_M)
+        return quotient(int32(min(row, m - 1)), PANEL)
 
     @device_function
     def tile_of(tile, m, n, options, blocks, step_a, step_b):
@@ -269,15 +298,16 @@ def _build(config: GemmWgmma):
         mine, other = (cluster_rank() * BLK_M, (1 - cluster_rank()) * BLK_M) if CLUSTER > 1 else (0, 0)
         first_a = (matrix * step_a + panel_of(row + mine, m)) * blocks
         other_a = (matrix * step_a + panel_of(row + other, m)) * blocks
-        first_b = (matrix * step_b + quotient(col0, BLK_N)) * blocks
+        first_b = (matrix * step_b + quotient(col0, PANEL)) * blocks
         return met, int32(row + mine), col0, matrix, first_a, other_a, first_b
 
     @device_function
     def verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, lane):
         """Whether the cluster multiplies its tiles, and whether pairs serve this block's."""
-        own = servable(flags_a, first_a, flags_b, first_b, blocks, lane)
+        units, b = blocks * UNITS, first_b * UNITS
+        own = servable(flags_a, first_a * UNITS, flags_b, b, units, lane)
         if CLUSTER > 1:
-            return own | servable(flags_a, other_a, flags_b, first_b, blocks, lane), own
+            return own | servable(flags_a, other_a * UNITS, flags_b, b, units, lane), own
         return own, own
 
     @device_function
@@ -286,6 +316,9 @@ def _build(config: GemmWgmma):
             for stage in range(STAGES):
                 init(int32(shared + BARRIERS + stage * 16), int32(1))
                 init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS * CLUSTER))
+            if ORDERED:
+                init(int32(shared + TURNS), int32(4))
+                init(int32(shared + TURNS + 8), int32(4))
             init_fence()
         if CLUSTER > 1:
             cluster_sync()
@@ -300,18 +333,19 @@ def _build(config: GemmWgmma):
         while tile < tiles:
             # opaque: what is made of them outside of the loop would take registers all along
             of = opaque(m), opaque(n), opaque(options)
-            met, _, _, _, first_a, other_a, first_b = tile_of(tile, *of, blocks, step_a, step_b)
+            met, row0, col0, _, first_a, other_a, first_b = tile_of(tile, *of, blocks, step_a, step_b)
             tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
             go, _ = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
             if met and go and t == WORKERS:
-                pa, pb = offset(a, first_a * WORDS_A), offset(b, first_b * WORDS_B)
-                sa, sb = offset(scales_a, first_a * BLK_M), offset(scales_b, first_b * BLK_N)
+                row, col = row0 % PANEL, col0 % PANEL
+                pa, pb = offset(a, first_a * WORDS + row * 32), offset(b, first_b * WORDS + col * 32)
+                sa, sb = offset(scales_a, first_a * PANEL + row), offset(scales_b, first_b * PANEL + col)
                 last = int32(i + blocks * PER_BLOCK)
                 while i < last:
                     bring(i, pa, pb, sa, sb, shared)
                     i = opaque(int32(i + PER_BLOCK))  # a loop that is unrolled needs more registers
-                    pa, pb = offset(pa, WORDS_A), offset(pb, WORDS_B)
-                    sa, sb = offset(sa, BLK_M), offset(sb, BLK_N)
+                    pa, pb = offset(pa, WORDS), offset(pb, WORDS)
+                    sa, sb = offset(sa, PANEL), offset(sb, PANEL)
 
     def gemm_wgmma(
         a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c,
