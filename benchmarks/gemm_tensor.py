@@ -22,10 +22,13 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu.dispatch import tensor as dispatch
+from pyblasgpu.dispatch.compile_ahead import compile_ahead
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import launch
+from pyblasgpu.kernels.gemm.wgmma import product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.kernels.gemm.wgmma.image import block_of
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.cublas import load
 
@@ -128,6 +131,8 @@ def host_seconds(run: Callable, *operands: Any) -> float:
 
 def configs() -> Iterator[dict[str, Any]]:
     """Seconds of a call with other Configs, a pass of each in turn."""
+    fields_of = [{"BLK_K": block_of(n), **fields} for n, each in CONFIGS.items() for fields in each]
+    compile_ahead((product.source(GemmWgmma(**fields)) for fields in fields_of), cupy.cuda.Device().id)
     for n, all_fields in CONFIGS.items():
         operands = Operands(n, n, n)
         times: list[list[float]] = [[] for _ in all_fields]
@@ -143,7 +148,6 @@ def configs() -> Iterator[dict[str, Any]]:
 @contextmanager
 def configured(**fields: Any) -> Iterator[None]:
     """With this Config, and its BLK_K if that is among the fields."""
-    block_of = dispatch.block_of
     forget()
     try:
         if "BLK_K" in fields:
