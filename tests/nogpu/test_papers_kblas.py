@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from pyblasgpu.types import Side
+from pyblasgpu.types import Side, Trans
 from tuning.papers import kblas_figure9
 from tuning.papers.kblas_figure9 import Parts
 
@@ -68,3 +68,16 @@ def test_the_algorithms(n, dtype, monkeypatch):
     kblas_figure9.posv(PARTS, matrix, solution)
     np.testing.assert_allclose(np.tril(matrix), factor, atol=1e-10)
     np.testing.assert_allclose(a @ solution, b, atol=1e-10)
+
+
+@pytest.mark.parametrize("side, trans", [("L", "N"), ("L", "C"), ("R", "N"), ("R", "C")])
+@pytest.mark.parametrize("name, own", [("trmm", trmm), ("trsm", trsm)])
+def test_routines_of_the_library(monkeypatch, name, own, side, trans):
+    """On host arrays, in place."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    rng = np.random.default_rng(2)
+    t, b = rng.normal(size=(9, 9)) + 9 * np.eye(9), np.asfortranarray(rng.normal(size=(9, 9)))
+    expected = b.copy()
+    own(2.0, t, expected, Side(side), Trans(trans))
+    kblas_figure9.ours(name)(2.0, t, b, Side(side), Trans(trans))
+    np.testing.assert_allclose(b, expected, atol=1e-12)
