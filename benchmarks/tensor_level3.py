@@ -30,7 +30,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing import cublas, cusolver
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
-from .lu import seconds
+from .lu import Vendor, seconds
 
 SIZES = (8192, 4096, 2048, 16384)
 SAMPLE = 256  # rows or columns of which errors are found
@@ -42,14 +42,14 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 #: Multiplications and additions of one n, or for each column of n.
 FLOPS: dict[str, Callable[[int], float]] = {
-    "syrk": lambda n: n**3,
-    "symm": lambda n: 2 * n**3,
     "trmm": lambda n: n**3,
     "trsm": lambda n: n**3,
     "potrf": lambda n: n**3 / 3,
     "getrf": lambda n: 2 * n**3 / 3,
     "gesv": lambda n: 2 * n**3 / 3,
     "posv": lambda n: n**3 / 3,
+    "syrk": lambda n: n**3,
+    "symm": lambda n: 2 * n**3,
 }
 
 
@@ -105,7 +105,7 @@ class Problem(NamedTuple):
             "trsm": lambda: blas.trsm(1.0, a, c, *flags),
         }[self.routine]
 
-    def error(self) -> float:
+    def error(self) -> float | None:
         """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns."""
         n = self.a.shape[0]
         take = cupy.arange(0, self.c.shape[1], max(self.c.shape[1] // SAMPLE, 1))
@@ -127,7 +127,7 @@ class Problem(NamedTuple):
             factor, below = cupy.tril(c.astype(np.float64)), take[None, :] <= cupy.arange(n)[:, None]
             some = factor[take].T
             return worst(below * (factor @ some - a[:, take]), abs(factor) @ abs(some))
-        return float("nan")
+        return None
 
 
 class Solution:
@@ -173,20 +173,12 @@ class Solution:
 
 def cusolver_getrf(c: cupy.ndarray) -> tuple[Callable[[], None], Callable[[cupy.ndarray], None]]:
     """Factors of `c` in place, and solutions from them."""
-    from cupy.cuda import device as cupy_device
     from cupy_backends.cuda.libs import cusolver as bindings
 
-    handle, n, letter = cupy_device.get_cusolver_handle(), c.shape[0], "sd"[c.dtype == np.float64]
-    size, factor, solve = (
-        getattr(bindings, letter + name) for name in ("getrf_bufferSize", "getrf", "getrs")
-    )
-    room = cupy.empty(size(handle, n, n, c.data.ptr, n), c.dtype)
-    pivots, info = cupy.empty(n, cupy.int32), cupy.empty(1, cupy.int32)
-    lu, p, told = c.data.ptr, pivots.data.ptr, info.data.ptr
-    return (
-        lambda: factor(handle, n, n, lu, n, room.data.ptr, p, told),
-        lambda x: solve(handle, 0, n, x.shape[1], lu, n, p, x.data.ptr, n, told),
-    )
+    letter, n = "sd"[c.dtype == np.float64], c.shape[0]
+    factor, solve = Vendor(letter, c), getattr(bindings, f"{letter}getrs")
+    matrix, told = (c.data.ptr, n, factor.piv.data.ptr), factor.info.data.ptr
+    return factor, lambda x: solve(factor.handle, 0, n, x.shape[1], *matrix, x.data.ptr, n, told)
 
 
 def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
