@@ -209,7 +209,7 @@ def main() -> None:
                 problem = HostProblem(routine, letter, arrays)
                 problem.fill()
                 if given.pageable:
-                    problem = HostProblem(routine, letter, [x.copy(order="F") for x in arrays])
+                    problem = problem.pageable()
                 rows.append(traced(problem, given.devices))
                 shown = {name: x for name, x in rows[-1].items() if name not in ("events", "host")}
                 print(shown, [each for each in rows[-1]["host"] if each[2] > 0.3], flush=True)

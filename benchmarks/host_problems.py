@@ -86,6 +86,11 @@ class HostProblem:
             self.a *= 1 / self.n
             np.fill_diagonal(self.a, 2)
 
+    def pageable(self) -> HostProblem:
+        """The same in memory whose pages are not locked."""
+        arrays = [x.copy(order="F") for x in (self.a, self.b, self.c)]
+        return HostProblem(self.routine, self.letter, arrays)
+
     def ours(self, **options: Any) -> Any:
         """Our call, which writes c."""
         a, b = (self.a, self.b)

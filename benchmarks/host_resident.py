@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import cupy
 import numpy as np
@@ -29,7 +30,8 @@ from benchmarks.host_problems import (
     seconds,
     write,
 )
-from pyblasgpu.engine import host_traffic, order, tile_size
+from pyblasgpu.engine import host_traffic, tile_size, walk
+from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
@@ -45,7 +47,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     itemsize = DTYPES[letter].itemsize
     nbytes = 3 * n * n * itemsize
     row: dict[str, Any] = {"routine": routine, "dtype": letter, "n": n}
-    row["streamed"] = seconds(problem.streamed)
+    row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
     found = problem.sample()
     up, down = moved(routine, n, itemsize)
     row["transfer"] = max(up / rate["up"], down / rate["down"])
@@ -63,7 +65,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         prepare = (lambda: np.copyto(problem.c, problem.b)) if routine == "trsm" else (lambda: None)
         row["cublas_xt"] = seconds(lambda: xt.run(problem), 2, prepare)
     if pageable:
-        apart = HostProblem(routine, letter, [x.copy(order="F") for x in (problem.a, problem.b, problem.c)])
+        apart = problem.pageable()
         row["streamed_pageable"] = seconds(apart.streamed)
         if nbytes < 60 * GIB:
             row["whole_pageable"] = seconds(apart.ours, 2)
@@ -71,15 +73,25 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     return row
 
 
-def variations(problem: HostProblem, monkey: dict[str, tuple[Any, str, tuple[int, ...]]]) -> Iterator[dict]:
+#: Constants of the engine: module, name, other values, and whether they matter for page-locked memory.
+CONSTANTS = (
+    (tile_size, "WANTED", (1024, 4096), True),
+    (engine_call, "HELD_OUTPUT", (0,), True),
+    (walk, "AHEAD", (12, 48), True),
+    (host_traffic, "THREADS", (4, 16), False),
+    (host_traffic, "PIECE", (2 << 20, 32 << 20), False),
+)
+
+
+def variations(problem: HostProblem) -> Iterator[dict[str, Any]]:
     """The same with other constants of the engine."""
-    for name, (module, attribute, values) in monkey.items():
-        before = getattr(module, attribute)
-        for value in values:
-            setattr(module, attribute, value)
-            row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
-            yield {**row, "streamed": seconds(problem.streamed, 2)}
-        setattr(module, attribute, before)
+    pageable = problem.pageable() if problem.n <= 8192 else None
+    for module, name, values, is_direct in CONSTANTS:
+        given = problem if is_direct else pageable
+        for value in values if given else ():
+            with patch.object(module, name, value):
+                row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
+                yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}
 
 
 def registering() -> dict[str, float]:
@@ -132,7 +144,7 @@ def main() -> None:
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),
         "threads": host_traffic.THREADS,
-        "tile": tile_size.LARGEST,
+        "piece": host_traffic.PIECE,
     }
     print(about, flush=True)
     xt = None if given.no_xt else Xt([0])
@@ -151,13 +163,8 @@ def main() -> None:
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
                 add(case(problem, rate, xt, pageable=n <= 16384))
-                if n == 16384 and routine == "gemm" and not given.no_variations:
-                    changed = {
-                        "tile": (tile_size, "LARGEST", (1024, 2048)),
-                        "block": (order, "BLOCK", (1, 4)),
-                        "threads": (host_traffic, "THREADS", (4, 12)),
-                    }
-                    for row in variations(problem, changed):
+                if routine in ("gemm", "trsm") and not given.no_variations:
+                    for row in variations(problem):
                         add(row)
 
 

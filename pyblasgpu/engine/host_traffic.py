@@ -20,17 +20,25 @@ from .cards import Card
 from .matrices import HostMatrix, TileLayout
 from .workers import Workers
 
-__all__ = ["THREADS", "HostTraffic", "Staged"]
+__all__ = ["PIECE", "THREADS", "HostTraffic", "Staged"]
 
+#: Bytes of a tile that a thread copies at a time, so that all threads work on a tile that is waited for.
+PIECE = 8 << 20
 #: Threads that copy in each direction.
 THREADS = max(1, min(8, os.cpu_count() or 1))
 
 
-class Staged(NamedTuple):
-    """A tile on its way into a pinned buffer."""
+class StagedPiece(NamedTuple):
+    """Lines of a tile on their way into a pinned buffer."""
 
+    first: int
+    layout: TileLayout
     buffer: PinnedBuffer
     copied: Future[None]
+
+
+#: A tile on its way into pinned buffers.
+Staged = list[StagedPiece]
 
 
 class HostTraffic:
@@ -38,7 +46,7 @@ class HostTraffic:
 
     Attributes
     ----------
-    home_jobs : dict of Tile to Future or Event
+    home_jobs : dict of Tile to list of Future, or Event
         By tile, what its newest version in host memory waits for.
     """
 
@@ -66,13 +74,29 @@ class HostTraffic:
         return True
 
     def stage(self, matrix: HostMatrix, tile: Tile, is_written: bool, must: bool) -> Staged | None:
-        """Begin to copy a tile into a pinned buffer; None where there is none, unless one `must` be found."""
+        """Begin to copy a tile into pinned buffers; None where there are none, unless these `must` come."""
         layout = matrix.layout(tile)
-        buffer = self._up.take(layout.nbytes, wait=must)
-        if buffer is None:
-            return None
-        source, target = matrix.view(tile, is_written), layout.array(buffer.array)
-        return Staged(buffer, self._readers.submit(self._fill, target, source, self.home_jobs.get(tile)))
+        buffers: list[PinnedBuffer] = []
+        pieces = list(layout.pieces(PIECE))
+        for _, part in pieces:
+            buffer = self._up.take(_buffer_bytes(layout, part), wait=must)
+            if buffer is None:
+                for each in buffers:
+                    self._up.give(each)
+                return None
+            buffers.append(buffer)
+        view, before = matrix.view(tile, is_written), self.home_jobs.get(tile)
+        return [
+            StagedPiece(
+                first,
+                part,
+                buffer,
+                self._readers.submit(
+                    self._fill, part.array(buffer.array), layout.lines_of(view, first, part.lines), before
+                ),
+            )
+            for (first, part), buffer in zip(pieces, buffers, strict=True)
+        ]
 
     @staticmethod
     def _fill(target: np.ndarray, source: np.ndarray, before: Any) -> None:
@@ -81,21 +105,29 @@ class HostTraffic:
 
     def unstage(self, staged: Staged) -> None:
         """Give up what was staged."""
-        staged.copied.cancel()
-        if not staged.copied.cancelled():
-            staged.copied.exception()
-        self._up.give(staged.buffer)
+        for piece in staged:
+            piece.copied.cancel()
+        for piece in staged:
+            if not piece.copied.cancelled():
+                piece.copied.exception()
+            self._up.give(piece.buffer)
 
-    def upload_staged(self, staged: Staged, target: Block, layout: TileLayout, card: Card) -> Event:
-        """Enqueue the copy of a staged tile; the event of its end."""
+    def upload_staged(self, staged: Staged, target: Block, card: Card) -> Event:
+        """Enqueue the copies of a staged tile; the event of their end."""
+        left = list(staged)
         try:
-            staged.copied.result()
-            copy_up(target, layout.block(staged.buffer.address, -1), card.up)
-            event = record(card.up)
+            while left:
+                piece = left[0]
+                piece.copied.result()
+                source = piece.layout.block(piece.buffer.address, -1)
+                copy_up(target.lines_from(piece.first, source.lines), source, card.up)
+                event = record(card.up)
+                self._up.give(piece.buffer, event)
+                del left[0]
         except BaseException:
-            self._up.discard(staged.buffer)
+            self._up.discard(left[0].buffer)
+            self.unstage(left[1:])
             raise
-        self._up.give(staged.buffer, event)
         return event
 
     def upload(self, matrix: HostMatrix, tile: Tile, is_written: bool, target: Block, card: Card) -> Event:
@@ -114,18 +146,22 @@ class HostTraffic:
             copy_down(matrix.host_block(tile, is_written=True), source, card.down)
             event = self.home_jobs[tile] = record(card.down)
             return event
-        layout = matrix.layout(tile)
-        buffer = self._down.take(layout.nbytes)
-        assert buffer is not None
-        try:
-            copy_down(layout.block(buffer.address, -1), source, card.down)
-            event = record(card.down)
-            before = self.home_jobs.get(tile)
-            arguments = matrix.view(tile, is_written=True), layout.array(buffer.array), buffer, event, before
-            self.home_jobs[tile] = self._writers.submit(self._write, card.device, *arguments)
-        except BaseException:
-            self._down.discard(buffer)
-            raise
+        layout, view = matrix.layout(tile), matrix.view(tile, is_written=True)
+        before = self.home_jobs.get(tile)
+        jobs: list[Future[None]] = []
+        self.home_jobs[tile] = jobs
+        for first, part in layout.pieces(PIECE):
+            buffer = self._down.take(_buffer_bytes(layout, part))
+            assert buffer is not None
+            try:
+                copy_down(part.block(buffer.address, -1), source.lines_from(first, part.lines), card.down)
+                event = record(card.down)
+                lines = layout.lines_of(view, first, part.lines)
+                arguments = lines, part.array(buffer.array), buffer, event, before
+                jobs.append(self._writers.submit(self._write, card.device, *arguments))
+            except BaseException:
+                self._down.discard(buffer)
+                raise
         return event
 
     def _write(
@@ -153,12 +189,18 @@ class HostTraffic:
         """Have a thread write a tile that no task writes."""
         target = matrix.view(tile, is_written=True)
         value = 0 if matrix.rest_is_zero else matrix.view(tile, is_written=False)
-        self.home_jobs[tile] = self._writers.submit(np.copyto, target, value)
+        self.home_jobs[tile] = [self._writers.submit(np.copyto, target, value)]
+
+
+def _buffer_bytes(layout: TileLayout, part: TileLayout) -> int:
+    """Bytes of the buffer for a part of a tile: those of large tiles fit all large tiles."""
+    return max(PIECE, part.nbytes) if layout.nbytes >= PIECE else part.nbytes
 
 
 def _join(job: Any) -> None:
     """Wait for a download, and raise its error."""
-    if isinstance(job, Future):
-        job.result()
+    if isinstance(job, list):
+        for each in job:
+            each.result()
     elif job is not None:
         job.join()

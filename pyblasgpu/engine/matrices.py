@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,17 @@ class TileLayout(NamedTuple):
         lead = self.pitch // self.dtype.itemsize
         strides = (lead, 1) if self.row_major else (1, lead)
         return Operand(address, self.rows, self.cols, *strides, self.dtype, device=device)
+
+    def pieces(self, nbytes: int) -> Iterator[tuple[int, TileLayout]]:
+        """The tile as parts of at most `nbytes` bytes, but a line: the first line and the layout of each."""
+        step = max(1, nbytes // self.pitch)
+        for first in range(0, self.lines, step):
+            count = min(step, self.lines - first)
+            yield first, self._replace(rows=count) if self.row_major else self._replace(cols=count)
+
+    def lines_of(self, view: np.ndarray, first: int, count: int) -> np.ndarray:
+        """Some lines of a tile."""
+        return view[first : first + count] if self.row_major else view[:, first : first + count]
 
     def array(self, buffer: np.ndarray) -> np.ndarray:
         """The tile at the beginning of a buffer of bytes, as NumPy has it."""

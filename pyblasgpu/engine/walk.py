@@ -269,8 +269,7 @@ class Walk:
         """Enqueue the copy of what is staged."""
         wait_for(card.up, copy.marks)
         staged, copy.staged = copy.staged, None
-        layout = self.matrices[copy.tile.matrix].layout(copy.tile)
-        event = self.traffic.upload_staged(staged, copy.block, layout, card)
+        event = self.traffic.upload_staged(staged, copy.block, card)
         self._arrives(copy, event, card.up, self.versions[copy.tile])
 
     def _at_home(self, tile: Tile) -> TileCopy:

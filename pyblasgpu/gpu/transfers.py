@@ -69,6 +69,10 @@ class Block:
         """Whether the lines follow each other without a gap."""
         return self.lines == 1 or self.pitch == self.width
 
+    def lines_from(self, first: int, count: int) -> Block:
+        """`count` of its lines."""
+        return Block(self.address + first * self.pitch, self.width, count, self.pitch, self.device)
+
 
 def copy_up(target: Block, source: Block, stream: int) -> None:
     """Copy from page-locked memory of the host to a device."""

@@ -6,6 +6,9 @@ import pytest
 from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
+from pyblasgpu.engine import host_traffic
+from pyblasgpu.gpu import page_locked
+
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -30,6 +33,21 @@ def test_little_memory(fake_cards, kind, slots):
     for devices in ((0,), (2, 5)):
         p, driver = problem(kind, size=2, order="C"), fake_cards(seed=slots)
         assert p.run(driver, devices, slots=slots, locked="b" * (slots == 4)) == 0
+        p.check()
+        assert holds_nothing(driver)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nbytes", [1, 300])
+def test_tiles_in_pieces(fake_cards, monkeypatch, kind, nbytes):
+    """Threads copy some lines of a tile at a time, and buffers are few."""
+    monkeypatch.setattr(host_traffic, "PIECE", nbytes)
+    for order in "CF":
+        p, driver = problem(kind, size=2, order=order), fake_cards(seed=nbytes)
+        for use in ("up", "down"):
+            pool = page_locked.PinnedPool(limit=1000, returns=use == "down")
+            monkeypatch.setitem(page_locked.shared_pools, use, pool)
+        assert p.run(driver, (0, 1), slots=6) == 0
         p.check()
         assert holds_nothing(driver)
 

@@ -15,7 +15,7 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
-from pyblasgpu.engine import tile_size, walk
+from pyblasgpu.engine import host_traffic, tile_size, walk
 from pyblasgpu.engine.run import Controls
 from pyblasgpu.errors import CallCancelled, TileReport
 from pyblasgpu.frontend.handle import Handle
@@ -71,7 +71,9 @@ def test_a_leaf_that_fails(fake_cards, kind, number, locked):
     ["cuMemAllocFromPoolAsync", "cuMemHostAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventSynchronize"],
 )
 @pytest.mark.parametrize("number", range(0, 12, 3))
-def test_each_function_of_the_driver_fails_once(fake_cards, name, number):
+@pytest.mark.parametrize("piece", [1 << 20, 100])
+def test_each_function_of_the_driver_fails_once(fake_cards, monkeypatch, name, number, piece):
+    monkeypatch.setattr(host_traffic, "PIECE", piece)
     p, driver = problem("trsm", size=2), fake_cards(seed=number)
     p.before = p.arrays[p.output].copy()
     status = driver.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY

@@ -94,8 +94,8 @@ PLANTS = {
     "a buffer is free at once": (
         HostTraffic,
         "upload_staged",
-        "give(staged.buffer, event)",
-        "give(staged.buffer)",
+        "give(piece.buffer, event)",
+        "give(piece.buffer)",
     ),
     "a thread writes before the download": (HostTraffic, "_write", "event.join()", "pass"),
     "a thread reads before the download": (HostTraffic, "_fill", "_join(before)", "pass"),
