@@ -120,7 +120,7 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))
     elif stem == "getrf_small":
-        yield family.source(config.on(device))
+        yield from (family.source(config.serving(order, device)) for order in (1, config.COLS))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))
     else:

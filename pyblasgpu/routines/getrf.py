@@ -56,9 +56,12 @@ def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
     are no cluster.
     """
     device = current(launches.device)
-    small = select(getrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config.on(device)
-    if max(a.rows, a.cols) <= small.COLS and get_override(getrf_panel.STEM) is None:
-        _emit_small(launches, small, piv, info, a)
+    small, order = (
+        select(getrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config,
+        max(a.rows, a.cols),
+    )
+    if order <= small.on(device).COLS and get_override(getrf_panel.STEM) is None:
+        _emit_small(launches, small.serving(order, device), piv, info, a)
         return
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
     if a.batch == 1 or config.serving(a.rows, device).takes_batches(a.rows):

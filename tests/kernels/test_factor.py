@@ -48,7 +48,8 @@ def test_small_matrices_stay_in_registers(letter, name):
         getrs_small.source(getrs_small.GetrsSmall(letter)),
         getrf_column.source(getrf_column.GetrfColumn(letter)),
     )
-    for source in (getrf_small.source(best.on(device)), *others):
+    small = [getrf_small.source(best.serving(order, device)) for order in (8, 32)]
+    for source in (*small, *others):
         report = compile_here(source, device.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
         if letter in "sc":

@@ -105,6 +105,7 @@ def test_definite_systems(letter, upper):
 @pytest.mark.parametrize("order", "CF")
 def test_factors(letter, order):
     check_factors(letter, 7, 7, 9, order)
+    check_factors(letter, 8, 5, 9, order, COLS=8)
     check_factors(letter, 13, 13, 5, order, DIM=32)
     check_factors(letter, 27, 27, 3, order)
 
@@ -131,6 +132,17 @@ def test_ties_go_to_the_uppermost_row(letter):
     for m in (8, 14, 30):
         stack = np.random.default_rng(m).choice(units, (4, m, 2)).astype(DTYPES[letter].name)
         check_factors(start=stack, letter=letter)
+
+
+def check_rows_left(kernels=getrf_small) -> None:
+    """More rows than columns: what is left of a row beyond the last pivot is no pivot."""
+    stack = np.stack([random("d", 7, 3, seed) for seed in range(3)])
+    stack[:, 5] = 0
+    check_factors(start=stack, kernels=kernels)
+
+
+def test_a_row_of_zeros_that_is_no_pivot():
+    check_rows_left()
 
 
 @pytest.mark.parametrize("m", [6, 20])

@@ -2,16 +2,21 @@
 
 A lane owns a row and keeps it in registers, as a thread of `getrf_panel` does. The pivot is chosen among the
 lanes of a matrix by shuffles, and its row passes through shared memory. So no step waits for other warps.
-A pivot moves no row: each has a label, its row in the result.
+A pivot moves no row: each has a label, its row in the result. A row of pivots keeps its part of U in
+registers to the end; L goes to shared memory as it comes.
+
+A matrix whose columns are neighbours in memory is read straight into registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
 from .panel_rows import eliminator, row_putter, sizer
 from .small_matrices import GROUPS, ORDER, SmallMatrices, first_max, matrix_loader, matrix_writer
@@ -23,6 +28,9 @@ __all__ = ["STEM", "GetrfSmall", "source"]
 
 STEM = "getrf_small"
 PARAMETERS = "pww iiii qqqqqq".replace(" ", "")
+TURNS = 2  # slots for pivot rows, used in turn
+#: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
+RESIDENT = {8: 16, 16: 16, 32: 10, 64: 6, 128: 4}
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 
 
@@ -36,9 +44,12 @@ class GetrfSmall(SmallMatrices):
         See `SmallMatrices`.
     COLS : int
         The most rows and columns of a matrix.
+    BLOCKS : int
+        Blocks that a multiprocessor is to hold, which bounds the registers.
     """
 
     COLS: int = ORDER
+    BLOCKS: int = 1
 
     STEM: ClassVar[str] = STEM
 
@@ -51,6 +62,27 @@ class GetrfSmall(SmallMatrices):
         is_long = self.dtype_facts.itemsize > 8 and device.cc < (9, 0)
         return replace(self, COLS=min(self.COLS, 16)) if is_long else self
 
+    def serving(self, order: int, device: Device) -> GetrfSmall:
+        """The Config for matrices of so many rows and columns at most: of few, more warps are resident."""
+        config = self.on(device)
+        if order <= GROUPS[0]:
+            config = replace(config, COLS=GROUPS[0])
+        return replace(config, BLOCKS=RESIDENT[config.row_words]) if device.cc >= (9, 0) else config
+
+    @property
+    def row_words(self) -> int:
+        """32-bit registers of a row."""
+        return self.row_reals * self.dtype_facts.real_size // 4
+
+    @property
+    def LEAD(self) -> int:  # type: ignore[override]
+        """Elements from row to row in shared memory: odd, against bank conflicts."""
+        return self.COLS + 1
+
+    @property
+    def min_blocks(self) -> int:
+        return self.BLOCKS
+
     @property
     def row_reals(self) -> int:
         """Reals of a row."""
@@ -59,7 +91,7 @@ class GetrfSmall(SmallMatrices):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return self.row_reals * self.dtype_facts.real_size // 4 + OTHER_REGISTERS
+        return self.row_words + OTHER_REGISTERS
 
     @property
     def groups(self) -> int:
@@ -70,7 +102,7 @@ class GetrfSmall(SmallMatrices):
     def shared_reals(self) -> int:
         """Pivot rows of all groups, and rows of all threads."""
         row = self.LEAD * self.dtype_facts.reals_per_element
-        return self.groups * self.row_reals + self.DIM * row
+        return TURNS * self.groups * self.row_reals + self.DIM * row
 
     @property
     def shared_bytes(self) -> int:
@@ -89,109 +121,131 @@ def source(config: GetrfSmall) -> KernelSource:
         pivot to pivot, batch strides of A (elements), of pivots and info (words). Grid: x
         ``config.grid(rows, matrices)``.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 
 
-def _row_reader(config: GetrfSmall):
-    """``read(0, values, row, n)``: a row from shared memory into registers, zeros beyond."""
-    facts, select = config.dtype_facts, ptx.select
+def _in_chunks(config: GetrfSmall, body: Callable) -> Callable:
+    """``run(values, there, step, n, ok)``: ``body(k, values, there, step, n, ok)`` for k below n, rounded up
+    to one of `GROUPS`.
+    """
+
+    def chunk(start: int, stop: int) -> Callable:
+        run_all = unrolled(stop - start, body)
+
+        @device_function
+        def run(values, there, step, n, ok):
+            if n > start:
+                run_all(start, values, there, step, n, ok)
+
+        return run
+
+    ends = (width for width in GROUPS if width <= config.COLS)
+    return in_order([chunk(*each) for each in pairwise((0, *ends))])
+
+
+def _readers(config: GetrfSmall) -> tuple[Callable, Callable]:
+    """``read(values, row, step, n, ok)``: a row of elements at distances `step`, zeros beyond `n`, into
+    registers; from global and from shared memory.
+    """
+    facts, select, load = config.dtype_facts, ptx.select, ptx.load_global(1, False)
     PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
 
     @device_function
-    def read_element(k, values, row, n):
+    def read_global(k, values, row, step, n, ok):
+        for part in range(PARTS):
+            load(values, k * PARTS + part, row, k * step * PARTS + part, ok & (k < n))
+
+    @device_function
+    def read_shared(k, values, row, step, n, ok):
         for part in range(PARTS):
             values[k * PARTS + part] = select(k < n, row[k * PARTS + part], real(0))
 
-    return unrolled(config.COLS, read_element)
+    return _in_chunks(config, read_global), _in_chunks(config, read_shared)
 
 
-def _upper_writer(config: GetrfSmall):
-    """``write(row, pivot_row, j, n, lane, lanes)``: the pivot's row into the results, by its group."""
-    PARTS, COLS = config.dtype_facts.reals_per_element, config.COLS
+def _upper_writer(config: GetrfSmall) -> Callable:
+    """``write(values, row, done, n, ok)``: what a row of pivots holds of U, to the results from column `done`
+    on.
+    """
+    PARTS = config.dtype_facts.reals_per_element
 
     @device_function
-    def write(row, pivot_row, j, n, lane, lanes):
-        for k in range(lane, n - j, lanes):
-            at = k - 1 if k > 0 else COLS - 1
+    def write(k, values, row, done, n, ok):
+        if ok & (done + k < n):
             for part in range(PARTS):
-                row[(j + k) * PARTS + part] = pivot_row[at * PARTS + part]
+                row[(done + k) * PARTS + part] = values[k * PARTS + part]
 
-    return write
+    return _in_chunks(config, write)
 
 
 def _build(config: GetrfSmall):
     facts, LEAD, DIM = config.dtype_facts, config.LEAD, config.DIM
     PARTS, ROW, HELD = facts.reals_per_element, config.row_reals, config.row_reals + facts.reals_per_element
-    AREA, WORDS, PIVOT = config.groups * ROW, config.shared_reals * facts.real_size // 4, ROW - PARTS
+    AREA, WORDS = TURNS * config.groups * ROW, config.shared_reals * facts.real_size // 4
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient, sync_warp = ptx.offset, ptx.shared_pointer, ptx.quotient, ptx.sync_warp
-    load, write, find, read = (
-        matrix_loader(config),
-        matrix_writer(config),
-        first_max(config),
-        _row_reader(config),
-    )
+    load, write, find = matrix_loader(config), matrix_writer(config), first_max(config)
     widths = tuple(width for width in GROUPS if width <= config.COLS)
     put, eliminate = row_putter(config, widths), eliminator(config, widths)
-    size_of, write_upper, grid_dependency_wait = (
-        sizer(config),
-        _upper_writer(config),
-        ptx.grid_dependency_wait,
-    )
+    (read_global, read_shared), write_upper = _readers(config), _upper_writer(config)
+    size_of, zero, NO_LABEL = sizer(config), ptx.fill(HELD), ptx.NO_LABEL
+    grid_dependency_wait = ptx.grid_dependency_wait
 
     def getrf_small(
         a, piv, info, m, n, lanes, count, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info
     ):
         # (1) the matrix of this group of lanes, and the row of this lane
         t = int32(cuda.threadIdx.x & 1023)
-        group, lane = int32(quotient(t, lanes)), int32(t % lanes)
+        group, lane = int32(quotient(t, lanes)), int32(t & (lanes - 1))
         matrix = int64(cuda.blockIdx.x) * quotient(int32(DIM), lanes) + group
         is_here = matrix < count
-        pivot_row = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * ROW)
-        rows = offset(pivot_row, AREA + group * (lanes * LEAD * PARTS - ROW))
+        pivot_rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * TURNS * ROW)
+        rows = offset(pivot_rows, AREA + group * (lanes * LEAD * PARTS - TURNS * ROW))
         words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
         places, row = offset(words, WORDS + group * lanes), offset(rows, lane * LEAD * PARTS)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
+        zero(values, real(0))
         grid_dependency_wait()
-        a = offset(a, matrix * stride_a * PARTS)
-        load(rows, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, False)
-        read(0, values, row, n)
-        label, is_left, mine, failed, j = int32(lane), is_here & (lane < m), int32(0), int32(0), int32(0)
+        a, is_left = offset(a, matrix * stride_a * PARTS), is_here & (lane < m)
+        if abs(a_rs) <= abs(a_cs):
+            read_global(values, offset(a, lane * a_rs * PARTS), a_cs, n, is_left)
+        else:
+            load(rows, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, False)
+            read_shared(values, row, a_cs, n, is_left)
+        label, mine, done, j, left, steps = int32(lane), int32(0), n, int32(0), n, int32(min(m, n))
 
         # (2) a column after the other: the pivot, and the row that it stands in
-        while j < min(m, n):
+        while j < steps:
+            pivot_row = offset(pivot_rows, int32((j & 1) * ROW))
             pivot = find(size_of(values), label, is_left, t, lanes)
             is_pivot = is_left & (label == pivot)
             if is_pivot:
-                put(pivot_row, values, n - j)
-                places[0] = lane
+                put(pivot_row, values, left)
             sync_warp()
-            if pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0) and failed == 0:
-                failed = int32(j + 1)
-            if is_here:
-                write_upper(offset(rows, places[0] * LEAD * PARTS), pivot_row, j, n, lane, lanes)
             if lane == j:
                 mine = pivot
 
-            # (3) the row of the pivot is done, all others are eliminated
+            # (3) the row of the pivot is done and stays, all others are eliminated
             if is_pivot:
-                label, is_left = j, False
+                label, is_left, done = j, False, j
             elif is_left:
                 if label == j:
                     label = pivot
-                eliminate(values, factor, pivot_row, row, j * PARTS, n - j)
-            sync_warp()
-            j = int32(j + 1)
+                eliminate(values, factor, pivot_row, row, int32(j * PARTS), left)
+            j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results, in the order of the labels; the first pivot that is zero
+        is_zero = (done < steps) & (values[0] == real(0)) & (values[PARTS - 1] == real(0))
+        failed = find(real(1), done, is_zero, t, lanes)
+        write_upper(values, row, done, n, done < steps)
         if lane < m:
             places[label] = lane
         sync_warp()
         if is_here:
             write(a, rows, places, a_rs, a_cs, m, n, lane, lanes)
-            if lane < min(m, n):
+            if lane < steps:
                 piv[matrix * stride_piv + lane * piv_step] = mine
             if lane == 0:
-                info[matrix * stride_info] = failed
+                info[matrix * stride_info] = 0 if failed == NO_LABEL else int32(failed + 1)
 
     return getrf_small

@@ -44,20 +44,27 @@ def matrix_loader(config: SmallMatrices):
     """
     facts, LEAD = config.dtype_facts, config.LEAD
     PARTS, SIZE, int32 = facts.reals_per_element, facts.real_size, ptx.types.int32
-    copy, commit, wait = ptx.copy_async(SIZE), ptx.commit_async, ptx.wait_async(0)
+    copy, commit, wait, offset = ptx.copy_async(SIZE), ptx.commit_async, ptx.wait_async(0), ptx.offset
     sync_warp = ptx.sync_warp
 
     @device_function
     def load(shared, a, row_stride, col_stride, m, n, lane, lanes, lower):
-        rows_are_neighbours = abs(row_stride) <= abs(col_stride)
-        slow_end, fast_end = (n, m) if rows_are_neighbours else (m, n)
-        for slow in range(slow_end):
-            for fast in range(lane, fast_end, lanes):
-                i, j = (fast, slow) if rows_are_neighbours else (slow, fast)
-                there = (i * row_stride + j * col_stride) * PARTS
-                if not lower or j <= i:
+        by_columns = abs(row_stride) <= abs(col_stride)
+        slow_end, fast_end = int32(m), int32(n)
+        slow_stride, fast_stride, slow_step, fast_step = row_stride, col_stride, int32(LEAD), int32(1)
+        if by_columns:
+            slow_end, fast_end = int32(n), int32(m)
+            slow_stride, fast_stride, slow_step, fast_step = col_stride, row_stride, int32(1), int32(LEAD)
+        slow = int32(0)
+        while slow < slow_end:
+            fast = int32(lane)
+            while fast < fast_end:
+                if not lower or (slow <= fast if by_columns else fast <= slow):
+                    at = int32((slow * slow_step + fast * fast_step) * PARTS)
                     for part in range(PARTS):
-                        copy(shared, int32((i * LEAD + j) * PARTS + part), a, there + part, int32(SIZE))
+                        copy(shared, int32(at + part), a, fast * fast_stride * PARTS + part, int32(SIZE))
+                fast = int32(fast + lanes)
+            a, slow = offset(a, slow_stride * PARTS), int32(slow + 1)
         commit()
         wait()
         sync_warp()
@@ -66,21 +73,39 @@ def matrix_loader(config: SmallMatrices):
 
 
 def matrix_writer(config: SmallMatrices):
-    """``write(a, shared, places, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the matrix lies
-    in row ``places[i]`` of shared memory.
+    """``write(a, shared, places, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the matrix, of
+    which there are no more than lanes, lies in row ``places[i]`` of shared memory.
     """
     PARTS, LEAD, store = config.dtype_facts.reals_per_element, config.LEAD, ptx.store_global
+    int32, offset = ptx.types.int32, ptx.offset
+
+    @device_function
+    def write_columns(a, shared, places, row_stride, col_stride, m, n, lane):
+        k = int32(0)
+        if lane < m:
+            shared, a = offset(shared, places[lane] * (LEAD * PARTS)), offset(a, lane * row_stride * PARTS)
+            while k < n:
+                for part in range(PARTS):
+                    store(a, part, shared[k * PARTS + part], True)
+                a, k = offset(a, col_stride * PARTS), int32(k + 1)
+
+    @device_function
+    def write_rows(a, shared, places, row_stride, col_stride, m, n, lane, lanes):
+        i = int32(0)
+        while i < m:
+            row, k = offset(shared, places[i] * (LEAD * PARTS)), int32(lane)
+            while k < n:
+                for part in range(PARTS):
+                    store(a, k * col_stride * PARTS + part, row[k * PARTS + part], True)
+                k = int32(k + lanes)
+            a, i = offset(a, row_stride * PARTS), int32(i + 1)
 
     @device_function
     def write(a, shared, places, row_stride, col_stride, m, n, lane, lanes):
-        rows_are_neighbours = abs(row_stride) <= abs(col_stride)
-        slow_end, fast_end = (n, m) if rows_are_neighbours else (m, n)
-        for slow in range(slow_end):
-            for fast in range(lane, fast_end, lanes):
-                i, j = (fast, slow) if rows_are_neighbours else (slow, fast)
-                at, here = (i * row_stride + j * col_stride) * PARTS, (places[i] * LEAD + j) * PARTS
-                for part in range(PARTS):
-                    store(a, at + part, shared[here + part], True)
+        if abs(row_stride) <= abs(col_stride):
+            write_columns(a, shared, places, row_stride, col_stride, m, n, lane)
+        else:
+            write_rows(a, shared, places, row_stride, col_stride, m, n, lane, lanes)
 
     return write
 
