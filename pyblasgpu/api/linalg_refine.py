@@ -26,12 +26,10 @@ from .linalg_arrays import Arrays
 from .linalg_checks import host_values
 from .symmetric import symm
 
-__all__ = ["MAX_STEPS", "MIN_ORDER", "refined_definite", "refined_general"]
+__all__ = ["MAX_STEPS", "refined_definite", "refined_general"]
 
 #: Corrections at most, LAPACK's ITERMAX.
 MAX_STEPS = 30
-#: Order from which on factors in float32 and corrections take less time than factors in float64.
-MIN_ORDER = 2048
 EPS = 2.0**-53
 
 _log = logging.getLogger("pyblasgpu")

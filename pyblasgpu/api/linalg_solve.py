@@ -8,6 +8,7 @@ from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
 from ..dispatch.math_mode import in_mode
+from ..dispatch.refinement import refinement_pays
 from ..types import DTYPES, Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
@@ -19,6 +20,8 @@ from .linalg_structures import STRUCTURES, mirrored, square, structure_of, with_
 from .linalg_triangular import solve_triangular
 
 __all__ = ["inv", "solve"]
+
+_DEFINITE = "definite", "perhaps definite"
 
 
 def solve(
@@ -56,9 +59,9 @@ def solve(
     transposed : bool, optional
         Solve ``a.T x = b``; for real `a`.
     method : {'tensor'}, optional
-        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. Of float64, from
-        order 2048 on, factors in float32 are refined to float64's accuracy; see Notes. SciPy has no such
-        argument.
+        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. Of large
+        matrices of float64 with few right-hand sides, factors in float32 are refined to float64's accuracy;
+        see Notes. SciPy has no such argument.
 
     Returns
     -------
@@ -126,8 +129,8 @@ def solve(
                     f"{tuple(arrays.each[1].shape)}"
                 )
             solve_all = in_mode(method, _solution) if arrays.dtype.letter == "s" else _solution
-            refines = method is not None and matrix.shape[-1] >= linalg_refine.MIN_ORDER
-            solution = solve_all(conditions, matrix, right, structure, low, swapped, overwrite, refines)
+            flags = structure, low, swapped, overwrite
+            solution = solve_all(conditions, matrix, right, *flags, refines=method is not None)
         conditions.warn()
         return arrays.returned(solution[..., 0] if vector else solution)
 
@@ -245,11 +248,11 @@ def _solution(
         return solution
     if structure in ("upper", "lower"):
         return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
-    if refines and arrays.dtype.letter == "d":
+    if refines and arrays.dtype.letter == "d" and _refinement_pays(matrix, right, structure):
         solution = _refined(arrays, matrix, right, structure, low, swapped)
         if solution is not None:
             return solution
-    if structure in ("definite", "perhaps definite"):
+    if structure in _DEFINITE:
         once = overwrite if structure == "definite" else (False, False)
         solution, info = _definite_solution(conditions, matrix, right, low, once)
         if structure == "definite":
@@ -269,9 +272,14 @@ def _checked_method(method: Any, arrays: Arrays) -> str | None:
     return tensor_method(method, DTYPES["s"], "solve")
 
 
+def _refinement_pays(matrix: Any, right: Any, structure: str) -> bool:
+    routine = "potrf" if structure in _DEFINITE else "getrf"
+    return refinement_pays(routine, matrix.shape[-1], right.shape[-1])
+
+
 def _refined(arrays: Arrays, matrix: Any, right: Any, structure: str, low: bool, swapped: bool) -> Any | None:
     """The solution by factors in float32; None where that does not serve."""
-    if structure in ("definite", "perhaps definite"):
+    if structure in _DEFINITE:
         return linalg_refine.refined_definite(arrays, matrix, right, low)
     matrix = with_both_triangles(arrays, matrix, structure, low)
     return linalg_refine.refined_general(arrays, matrix, right, swapped)

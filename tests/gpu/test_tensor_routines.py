@@ -10,8 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.api import linalg_refine
-from pyblasgpu.dispatch import algorithms
+from pyblasgpu.dispatch import algorithms, refinement
 from pyblasgpu.gpu.device import current
 from pyblasgpu.types import Diag, Side, Uplo
 
@@ -143,7 +142,8 @@ def test_factors_in_the_mode():
 def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
     """To the residual that dsgesv allows, without factors in float64; A and b stay as they are."""
     caplog.set_level(logging.DEBUG, "pyblasgpu")
-    monkeypatch.setattr(linalg_refine, "MIN_ORDER", 2)
+    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
     n, batch = shape[0 if len(shape) < 3 else 1], shape[:-2]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((*batch, n, n)), rng.standard_normal(shape)
@@ -167,7 +167,8 @@ def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])
 def test_what_cannot_be_refined_is_solved_in_float64(structure, monkeypatch):
-    monkeypatch.setattr(linalg_refine, "MIN_ORDER", 2)
+    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
     q = np.linalg.qr(np.random.default_rng(5).standard_normal((600, 600)))[0]
     a = cupy.asarray(q * np.geomspace(1, 1e-11, 600) @ q.T)
     a, b = (a + a.T) / 2, cupy.ones(600)
