@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
+from ..dispatch.math_mode import in_mode
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
@@ -155,7 +156,8 @@ def multiply(
     )
     flags = {"trans_a": trans_a, "trans_b": trans_b}
     tiled = partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags)
-    return run_call(call, options, tiled, whole, inputs, scalars, source)
+    run = in_mode(TENSOR if method == TENSOR else None, run_call)
+    return run(call, options, tiled, whole, inputs, scalars, source)
 
 
 def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:

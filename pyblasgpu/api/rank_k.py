@@ -296,7 +296,7 @@ def rank_k(
     extents = n, first.shape[-1 if trans is Trans.NO else -2]
     named = {"uplo": uplo, "trans": trans, "hermitian": hermitian}
     tiled = partial(TiledRoutine, "syrk", ("a", "c"), extents, named, is_new_output)
-    return run_call(call, options, tiled, whole, operands, scalars, source)
+    return in_mode(method, run_call)(call, options, tiled, whole, operands, scalars, source)
 
 
 def held_at_first(call: Call, out: Array, source: Any, n: int) -> tuple[bool, Any]:

@@ -201,4 +201,4 @@ def symmetric(
     )
     flags = {"side": side, "uplo": uplo, "hermitian": hermitian}
     tiled = partial(TiledRoutine, "symm", ("a", "b", "c"), (m, n), flags)
-    return run_call(call, options, tiled, whole, inputs, scalars, source)
+    return in_mode(method, run_call)(call, options, tiled, whole, inputs, scalars, source)

@@ -219,4 +219,4 @@ def triangular(
     )
     flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
     tiled = partial(TiledRoutine, which, ("a", "b"), (m, n), flags, side=side)
-    return run_call(call, options, tiled, whole, inputs, (alpha,), source)
+    return in_mode(method, run_call)(call, options, tiled, whole, inputs, (alpha,), source)

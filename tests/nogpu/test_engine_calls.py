@@ -7,7 +7,8 @@ import pytest
 from fake_cards_install import holds_nothing
 
 import pyblasgpu
-from pyblasgpu.engine import tile_size
+from pyblasgpu.dispatch.math_mode import method_of
+from pyblasgpu.engine import leaves, tile_size
 from pyblasgpu.frontend import engine_lu
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
@@ -34,7 +35,7 @@ CALLS = {
     "hemm": lambda a, b, **options: pyblasgpu.hemm(b @ b.T, b[:, :10], side="L", **options),
     "trmm": lambda a, b, **options: pyblasgpu.trmm(a[:, :19], b, trans="T", **options),
     "trsm": lambda a, b, **options: pyblasgpu.trsm(
-        np.eye(19) + 0 * a[:, :19], b, side="L", lower=True, alpha=3, **options
+        np.eye(19, dtype=a.dtype) + 0 * a[:, :19], b, side="L", lower=True, alpha=3, **options
     ),
 }
 
@@ -50,6 +51,24 @@ def test_results(fake_cards, name, order, options):
     found = CALLS[name](a, b, **options)
     np.testing.assert_array_equal(found, CALLS[name](a, b, backend="cpu"))
     assert holds_nothing(driver) and sum(driver.copied.values())
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("name", ["gemm", "syrk", "symm", "trmm", "trsm"])
+def test_tiles_are_made_by_the_method(fake_cards, monkeypatch, name, blocking):
+    fake_cards()
+    enqueue, methods = leaves.enqueue_leaf, set()
+
+    def note(*arguments):
+        methods.add(method_of(None, DTYPES["s"]))
+        enqueue(*arguments)
+
+    monkeypatch.setattr(leaves, "enqueue_leaf", note)
+    a, b = drawn((19, 27), "s"), drawn((19, 27), "s", seed=1)
+    found = CALLS[name](a, b, devices="all", method="tensor", blocking=blocking)
+    found = found if blocking else found.wait()
+    assert methods == {"tensor"}
+    np.testing.assert_array_equal(found, CALLS[name](a, b, backend="cpu"))
 
 
 @pytest.mark.parametrize("letter", "scz")
