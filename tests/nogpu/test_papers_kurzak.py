@@ -12,7 +12,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines, candidates, defaults
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak
-from tuning.papers.kurzak import LAYOUTS, TABLE_1, count, variants, winner_of_table_2
+from tuning.papers.kurzak import LAYOUTS, TABLE_1, Formulas, count, variants, winner_of_table_2
 
 FERMI = known("fermi")
 NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
@@ -45,11 +45,28 @@ def test_a_missing_bracket_explains_cgemm():
     """With 4mn/(2m+n) the winner, 4 by 4 elements a thread, has 5.33: 5.0 keeps it, 6.0 does not."""
 
     def left(letter, reuse):
-        found = kurzak.counts(DTYPES[letter], ("nn",), FERMI, Guidelines(512, 2, reuse), unbracketed=True)
+        formulas = Formulas(unbracketed=True)
+        found = kurzak.counts(DTYPES[letter], ("nn",), FERMI, Guidelines(512, 2, reuse), formulas)
         return found["nn"].left
 
     assert left("c", 5.0) > left("c", 5.34) >= left("c", 6.0)
     assert left("s", 3.0) == count(DTYPES["s"], "nn", FERMI, TABLE_1["s"]).left  # of complex types alone
+
+
+def test_stripes_that_count_once_explain_figure_5():
+    """16 versions of 86 to 317 variants, "roughly three thousand cases"; at 6.0 few of CGEMM are left."""
+
+    def left(letter, guidelines):
+        formulas = Formulas(unbracketed=True, stripes_once=True)
+        return kurzak.counts(DTYPES[letter], ("nn",), FERMI, guidelines, formulas)["nn"].left
+
+    assert {letter: left(letter, TABLE_1[letter]) for letter in DTYPES} == {
+        "s": 86,
+        "d": 192,
+        "c": 317,
+        "z": 257,
+    }
+    assert left("c", Guidelines(512, 2, 6.0)) == 12
 
 
 @pytest.mark.parametrize("layout", ["nn", "tt"])

@@ -9,7 +9,9 @@ The paper prints the last tests of Algorithm 2 the wrong way round (``M_dimA % M
 that the reshaped threads tile the stripe. In Table 1 the reuse of CGEMM, 5.0, is more than the formula of
 Algorithm 3 gives for its winner, 4.0. The formula stands as printed; the guideline is an input.
 ``--unbracketed`` takes 4mn/(2m+n) for complex types, where the printed formula has 4mn/(2m+2n): then CGEMM's
-winner has 5.33, is kept at 5.0 and dropped at 6.0, as the paper says. `kurzak_timed.py` times the space.
+winner has 5.33, is kept at 5.0 and dropped at 6.0, as the paper says. ``--stripes-once`` adds the elements of
+stripes to the registers after these have been multiplied by the size of an element, not before. With both the
+counts are near those of the paper's Figure 5. `kurzak_timed.py` times the space.
 
 The kernels of this package have more parameters, and rules of their own (`pyblasgpu.tuning.prune`).
 """
@@ -38,6 +40,7 @@ __all__ = [
     "TABLE_1",
     "CodeVariant",
     "Count",
+    "Formulas",
     "count",
     "counts",
     "main",
@@ -104,6 +107,24 @@ def winner_of_table_2(dtype: str, layout: str) -> CodeVariant:
     return CodeVariant(*_WINNERS[dtype][_WINNERS_LAYOUTS.index(layout)])
 
 
+class Formulas(NamedTuple):
+    """How Algorithm 3 is read, by default as it is printed.
+
+    Attributes
+    ----------
+    unbracketed : bool
+        Whether the reuse of complex types is 4mn/(2m+n).
+    stripes_once : bool
+        Whether an element of a stripe counts as one register, whatever its size.
+    """
+
+    unbracketed: bool = False
+    stripes_once: bool = False
+
+
+AS_PRINTED = Formulas()
+
+
 @dataclass
 class Count:
     """How many variants the loops make, how many each rule removes in its turn, how many are left."""
@@ -135,11 +156,13 @@ def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> 
 
 
 def counts(
-    dtype: Dtype, layouts: Iterable[str], device: Device, guidelines: Guidelines, unbracketed: bool = False
+    dtype: Dtype,
+    layouts: Iterable[str],
+    device: Device,
+    guidelines: Guidelines,
+    formulas: Formulas = AS_PRINTED,
 ) -> dict[str, Count]:
-    """`count` for several layouts, which but for the last rule have all in common; `unbracketed`: by the
-    formula for reuse that explains the paper's CGEMM.
-    """
+    """`count` for several layouts, which but for the last rule have all in common."""
     by_layout = {layout: Count(removed=Counter(max_threads=0, whole_warps=0)) for layout in layouts}
     shapes = _shapes_of_threads()
     for n_dim in range(1, DIM_MAX + 1):
@@ -153,7 +176,7 @@ def counts(
                 removed[broken_rule] += points * reshapes
             else:
                 tilings = _tilings_left(
-                    _Block(m_dim, n_dim, dtype, device, guidelines, unbracketed),
+                    _Block(m_dim, n_dim, dtype, device, guidelines, formulas),
                     reshapes,
                     removed,
                     by_layout,
@@ -251,9 +274,9 @@ class _Block:
         dtype: Dtype,
         device: Device,
         guidelines: Guidelines,
-        unbracketed: bool = False,
+        formulas: Formulas = AS_PRINTED,
     ):
-        self.unbracketed = unbracketed and dtype.is_complex
+        self.formulas = formulas
         self.dtype, self.device, self.guidelines = dtype, device, guidelines
         self.threads = m_dim * n_dim
         self.k = np.arange(1, DEPTH_MAX + 1)[:, None, None]
@@ -270,12 +293,13 @@ class _Block:
         shared = ((m + 1) * k + (k + 1) * n) * self.dtype.itemsize
         yield from self._occupancy("shared", shared, device.shared_per_block)
         thread = self.m_thr * self.n_thr + self.m_thr + self.n_thr
-        registers = (thread * threads + m * k + k * n) * (self.dtype.itemsize // 4)
+        size = self.dtype.itemsize // 4
+        registers = thread * threads * size + (m * k + k * n) * (1 if self.formulas.stripes_once else size)
         yield from self._occupancy("registers", registers, device.registers_per_block)
         yield "reuse", self._reuse() >= self.guidelines.reuse
 
     def _reuse(self) -> np.ndarray:
-        if self.unbracketed:
+        if self.formulas.unbracketed and self.dtype.is_complex:
             return 4 * self.m_thr * self.n_thr / (2 * self.m_thr + self.n_thr)
         return self.dtype.reuse(self.m_thr, self.n_thr)
 
@@ -303,9 +327,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     device = known(options.device)
     counted: dict[tuple[str, str], Count] = {}
+    formulas = Formulas(options.unbracketed, options.stripes_once)
     for letter in options.dtype:
         guidelines = _guidelines(options, TABLE_1[letter])
-        by_layout = counts(DTYPES[letter], options.layout, device, guidelines, options.unbracketed)
+        by_layout = counts(DTYPES[letter], options.layout, device, guidelines, formulas)
         counted.update(((letter, layout), each) for layout, each in by_layout.items())
     if options.json:
         print(json.dumps({"device": device.name, "kurzak": _as_json(counted)}, indent=2))
@@ -321,6 +346,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--layout", default=LAYOUTS, type=_listed(LAYOUTS), help="nn,nt,tn,tt; default: all")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--unbracketed", action="store_true", help="reuse of complex types as 4mn/(2m+n)")
+    parser.add_argument("--stripes-once", action="store_true", help="an element of a stripe is a register")
     for name, kind in (("threads", int), ("blocks", int), ("reuse", float)):
         parser.add_argument(f"--min-{name}", type=kind, metavar="X", help="default: of Table 1")
     return parser.parse_args(arguments)
