@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from tensor_tables import tensor_tables
 from vendor_tables import vendor_tables
 
 DOCS = Path(__file__).resolve().parent
@@ -145,7 +146,7 @@ def page(groups: Groups) -> str:
         for (_, routine, kind), cases in mine.items():
             text += ["", f"### {routine.upper()}, {KINDS[kind]}", "", *_table(routine, kind, cases)]
             text += ["", f"Measured at {commits(cases)}."]
-        text += vendor_tables(RESULTS, device)
+        text += [*tensor_tables(RESULTS, device), *vendor_tables(RESULTS, device)]
     return "\n".join([*text, "", END, ""])
 
 

@@ -12,7 +12,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["vendor_tables"]
+__all__ = ["runs_of", "vendor_tables"]
 
 #: The lists that a file may have, and the routine of records that name none.
 LISTS = {"results": "", "squares": "getrf", "solves": "", "batches": "getrf"}
@@ -60,7 +60,7 @@ def _cell(cases: list[Ratio]) -> str:
 def _newest(results: Path, device: str) -> list[Ratio]:
     """Each case by its newest measurement."""
     found: dict[tuple[Any, ...], Ratio] = {}
-    for run in sorted(_runs(results, device), key=lambda run: run["date"]):
+    for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for name, routine in LISTS.items():
             for record in run.get(name, []):
                 ratio = _ratio(record)
@@ -71,7 +71,8 @@ def _newest(results: Path, device: str) -> list[Ratio]:
     return list(found.values())
 
 
-def _runs(results: Path, device: str) -> Iterator[dict[str, Any]]:
+def runs_of(results: Path, device: str) -> Iterator[dict[str, Any]]:
+    """What a device has measured, beside `pyblasgpu bench`."""
     for path in sorted(results.glob("*/*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(run, dict) and {"device", "date", "commit"} <= run.keys() and run["device"] == device:

@@ -171,6 +171,19 @@ def run(date: str, tflops: float, **record) -> str:
     return json.dumps({**machine, "results": [{**case, "tflops": tflops, **record}]})
 
 
+def test_the_newest_rates_on_tensor_cores(benchmarks, tmp_path):
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    assert not list(benchmarks.tensor_tables(tmp_path, "A card"))
+    for date, tflops in (("2026-02-02", 150.0), ("2026-01-01", 90.0)):
+        rates = {way: {"tflops": tflops, "units": 2.5} for way in ("vendor", "fma", "mode")}
+        cases = [{"routine": "trsm", "n": 4096, "columns": 128, "ratio": 1.0, **rates}, {"problem": "none"}]
+        machine = {"device": "A card", "date": date, "commit": "abcdef012"}
+        (folder / f"{date}.json").write_text(json.dumps({**machine, "cases": cases}))
+    row = "| trsm | 4096 | 128 | 150.0 | 150.0 | 150.0 | 1.00 | 2.5 | abcdef0 |"
+    assert [line for line in benchmarks.tensor_tables(tmp_path, "A card") if "4096" in line] == [row]
+
+
 def test_the_newest_measurement_of_a_case_counts(benchmarks, tmp_path):
     folder = tmp_path / "a-card"
     folder.mkdir()
