@@ -77,13 +77,14 @@ class HostProblem:
     def fill(self) -> None:
         """Random inputs; those of a triangle are well conditioned."""
         rng = cupy.random.RandomState(1)
+        is_triangular = self.routine in ("trsm", "trmm")
         for array in (self.a, self.b):
+            scale = 1 / self.n if is_triangular and array is self.a else 1
             step = max(1, (1 << 26) // self.n)
             for first in range(0, self.n, step):
-                part = rng.uniform(-1, 1, (min(step, self.n - first), self.n)).astype(array.dtype)
-                array.T[first : first + step] = part.get()
-        if self.routine in ("trsm", "trmm"):
-            self.a *= 1 / self.n
+                part = rng.uniform(-scale, scale, (min(step, self.n - first), self.n), self.a.dtype)
+                part.get(out=array.T[first : first + step])
+        if is_triangular:
             np.fill_diagonal(self.a, 2)
 
     def pageable(self) -> HostProblem:
