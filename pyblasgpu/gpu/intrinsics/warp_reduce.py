@@ -6,24 +6,46 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, LETTER, asm, nbytes, types
 
-__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "shuffle", "warp_first_max"]
 
 #: What `warp_first_max` gives where no lane takes part.
 NO_LABEL = 2**31 - 1
 
-#: The label of the largest bits: of a float32 in one word, of a float64 in two. What is no number counts as
-#: -1, and a lane that takes no part as the lowest integer.
-_FLOAT32 = """{ .reg .pred p, q; .reg .s32 b, m, l;
-mov.b32 b, $1; setp.nan.f32 q, $1, $1; selp.s32 b, -1, b, q;
-setp.ne.u32 p, $3, 0; selp.s32 b, b, 0x80000000, p;
-redux.sync.max.s32 m, b, 0xffffffff; setp.eq.and.s32 p, b, m, p;
-selp.s32 l, $2, 0x7fffffff, p; redux.sync.min.s32 $0, l, 0xffffffff; }"""
-_FLOAT64 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .u32 w, v;
+#: The lanes of the largest bits, in b: of a float32 in one word, of a float64 in two. What is no number
+#: counts as -1, and a lane that takes no part as the lowest integer. One lane is what is likely.
+_FLOAT32 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .b32 b, c;
+mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, -1, h, q;
+setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
+redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; vote.sync.ballot.b32 b, p, 0xffffffff;
+popc.b32 c, b; setp.lt.u32 q, c, 2; @q bra FOUND;
+LABELS
+FOUND: RESULT }"""
+_FLOAT64 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .u32 w, v; .reg .b32 b, c;
 mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, -1, h, q; selp.u32 w, 0, w, q;
 setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
-redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; selp.u32 w, w, 0, p;
-redux.sync.max.u32 v, w, 0xffffffff; setp.eq.and.u32 p, w, v, p;
-selp.s32 l, $2, 0x7fffffff, p; redux.sync.min.s32 $0, l, 0xffffffff; }"""
+redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; vote.sync.ballot.b32 b, p, 0xffffffff;
+popc.b32 c, b; setp.lt.u32 q, c, 2; @q bra FOUND;
+selp.u32 w, w, 0, p; redux.sync.max.u32 v, w, 0xffffffff; setp.eq.and.u32 p, w, v, p;
+LABELS
+FOUND: RESULT }"""
+_LABELS = """selp.s32 l, $2, 0x7fffffff, p; redux.sync.min.s32 m, l, 0xffffffff; setp.eq.and.s32 p, l, m, p;
+vote.sync.ballot.b32 b, p, 0xffffffff;"""
+_LANE = "neg.s32 $0, b; and.b32 c, b, $0; bfind.u32 $0, c;"
+_LABEL = """neg.s32 $0, b; and.b32 c, b, $0; bfind.u32 c, c; shfl.sync.idx.b32 $0, $2, c, 0x1f, 0xffffffff;
+setp.eq.u32 p, b, 0; selp.s32 $0, 0x7fffffff, $0, p;"""
+
+
+def _first_max(result: str):
+    """The code of a reduction that gives a label or a lane."""
+
+    def codegen(context, builder, signature, arguments):
+        size, label, ok = arguments
+        length = nbytes(signature.args[0])
+        text = (_FLOAT32 if length == 4 else _FLOAT64).replace("LABELS", _LABELS).replace("RESULT", result)
+        given = [size, label, builder.zext(ok, I32)]
+        return asm(builder, I32, given, text, f"=&r,{LETTER[length]},r,r", convergent=True)
+
+    return codegen
 
 
 @intrinsic
@@ -32,14 +54,13 @@ def warp_first_max(_, size, label, ok):
 
     Sizes are not negative; NaN is less than any number. Labels are int32, at least 0 and below `NO_LABEL`.
     """
+    return types.int32(size, types.int32, types.boolean), _first_max(_LABEL)
 
-    def codegen(context, builder, signature, arguments):
-        size, label, ok = arguments
-        length = nbytes(signature.args[0])
-        text = _FLOAT32 if length == 4 else _FLOAT64
-        return asm(builder, I32, [size, label, builder.zext(ok, I32)], text, f"=r,{LETTER[length]},r,r")
 
-    return types.int32(size, types.int32, types.boolean), codegen
+@intrinsic
+def first_max_lane(_, size, label, ok):
+    """The lane that has the label of `warp_first_max`, -1 where no lane has `ok`."""
+    return types.int32(size, types.int32, types.boolean), _first_max(_LANE)
 
 
 _SHUFFLE = "shfl.sync.idx.b32 {0}, {1}, $2, 0x1f, 0xffffffff;"

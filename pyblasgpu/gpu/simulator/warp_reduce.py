@@ -5,7 +5,7 @@ from __future__ import annotations
 from .memory import SimulatorError
 from .thread import current_thread
 
-__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "shuffle", "warp_first_max"]
 
 NO_LABEL = 2**31 - 1
 
@@ -24,6 +24,12 @@ def _answer_all(lanes: list[tuple]) -> None:
     first = -max(sizes)[1] if sizes else NO_LABEL
     for _, _, _, answer in lanes:
         answer.append(first)
+
+
+def first_max_lane(size, label: int, ok: bool) -> int:
+    """The lane that has the label of `warp_first_max`, -1 where no lane has `ok`."""
+    first = warp_first_max(size, label, ok)
+    return first_lane(ok and label == first)
 
 
 def shuffle(value, lane: int):

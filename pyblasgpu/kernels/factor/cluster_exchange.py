@@ -17,7 +17,7 @@ from .row_exchange import block_candidate, chooser
 
 __all__ = ["cluster_starter", "reals_of_cluster", "search_in_cluster", "words_of_cluster"]
 
-TURNS = 2
+TURNS = 2  # slots and mbarriers
 MBARRIER_WORDS = 2
 
 
@@ -111,7 +111,7 @@ def search_in_cluster(config):
 
     @device_function
     def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
-        warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step % TURNS)
+        warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step & 1)
         which, pivot = choose_in_block(values, size_of(values), label, is_left, shared, words, turn, t)
         if SLOTS == 1 or blocks == 1:
             return int32(AREA + which * REALS), pivot
@@ -121,9 +121,9 @@ def search_in_cluster(config):
         row, first = offset(shared, AREA + which * REALS), int32(MESSAGES + turn * SLOTS * MESSAGE)
         target = shared_address(offset(shared, first + block * MESSAGE))
         send(row, shared[SIZES + which], pivot, target, mbarrier, lane, warp, blocks)
-        wait(mbarrier, int32(step // TURNS % 2))
-        at = int32(first + min(lane, blocks - 1) * MESSAGE + REALS)  # the last one may be there several times
-        which, pivot = choose(shared[at], int32(words[(at + 1) * WORDS]), lane)
+        wait(mbarrier, int32((step >> 1) & 1))
+        at = int32(first + min(lane, blocks - 1) * MESSAGE + REALS)
+        which, pivot = choose(shared[at], int32(words[(at + 1) * WORDS]), lane < blocks)
         return int32(first + which * MESSAGE), pivot
 
     return search

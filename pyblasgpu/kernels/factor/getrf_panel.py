@@ -150,11 +150,12 @@ class GetrfPanel:
         return replace(self, CLUSTER=min(self.CLUSTER, 16 if device.sm_count >= MANY else 8))
 
     def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
-        larger = replace(self, ROWS=max(self.ROWS, TALL))
-        for config in (self, larger):
+        config = self
+        while config.CLUSTER and config.ROWS <= TALL:
             if config.grid(rows) <= config.CLUSTER:
                 return config
-        config = replace(self, CLUSTER=0)
+            config = replace(config, ROWS=2 * config.ROWS)
+        config = replace(self, ROWS=max(self.ROWS, ROWS), CLUSTER=0)
         if config.grid(rows) > config.resident(device) and config.ROWS < TALL:
             columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
             config = replace(config, ROWS=TALL, COLS=columns)
@@ -218,7 +219,7 @@ def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
     one = replace(config, CLUSTER=min(config.CLUSTER, 1))
     small = replace(one, ROWS=SMALL, COLS=min(2 * config.COLS, SMALL))
     fewer = [replace(one, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < config.ROWS]
-    clusters = [config, replace(config, ROWS=max(config.ROWS, TALL))] if config.CLUSTER else []
+    clusters = [replace(config, ROWS=config.ROWS << i) for i in range(3)] if config.CLUSTER else []
     other = replace(config, CLUSTER=0)
     tall = [replace(other, ROWS=TALL, COLS=columns) for columns in (config.COLS, config.COLS // 2)]
     return (source(each) for each in (small, *fewer, *clusters, other, *tall))
@@ -313,7 +314,7 @@ def _build(config: GetrfPanel):
         a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
         zero(values, real(0))
         read(0, values, offset(a, row * a_rs * PARTS), a_cs, n, is_row)
-        label, is_left, done, failed, j = int32(row), is_row, n, int32(0), int32(0)
+        label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
 
         # (2) a column after the other: the pivot, and the row that it stands in
         while j < n:
@@ -328,12 +329,12 @@ def _build(config: GetrfPanel):
             if is_left:
                 if label == j:
                     label = pivot
-                eliminate(values, factor, pivot_row, out, (j * ROWS + t) * PARTS, n - j)
+                eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * PARTS), left)
             if block == 0:
-                write_upper(offset(a, j * (a_rs + a_cs) * PARTS), pivot_row, a_cs, t, n - j)
+                write_upper(offset(a, j * (a_rs + a_cs) * PARTS), pivot_row, a_cs, t, left)
                 if t == 0:
                     piv[j * piv_step] = int32(first + pivot)
-            j = int32(j + 1)
+            j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:

@@ -32,14 +32,15 @@ def _candidates(config) -> int:
 
 
 def chooser(config):
-    """``choose(size, label, lane)``: the lane whose candidate is the largest of a warp's, and its label."""
-    int32, NO_LABEL = ptx.types.int32, ptx.NO_LABEL
-    warp_first_max, first_lane = ptx.warp_first_max, ptx.first_lane
+    """``choose(size, label, ok)``: the lane whose candidate is the largest of a warp's with `ok`, and its
+    label; lane 0 where there is none.
+    """
+    int32, NO_LABEL, first_max_lane, shuffle = ptx.types.int32, ptx.NO_LABEL, ptx.first_max_lane, ptx.shuffle
 
     @device_function
-    def choose(size, label, lane):
-        pivot = int32(warp_first_max(size, label, label != NO_LABEL))
-        return int32(first_lane(label == pivot)), pivot
+    def choose(size, label, ok):
+        which = int32(max(first_max_lane(size, label, ok & (label != NO_LABEL)), 0))
+        return which, int32(shuffle(label, which))
 
     return choose
 
@@ -50,21 +51,21 @@ def block_candidate(config, area: int, sizes: int):
     """
     REALS, WARPS, COLS = config.row_reals, config.ROWS // WARP, config.COLS
     AREA, SIZES, LABELS = area, sizes, config.words
-    int32, offset, warp_first_max = ptx.types.int32, ptx.offset, ptx.warp_first_max
+    int32, offset, first_max_lane, NO_LABEL = ptx.types.int32, ptx.offset, ptx.first_max_lane, ptx.NO_LABEL
     put, choose = row_putter(config, (COLS,)), chooser(config)
 
     @device_function
     def find(values, size, label, is_left, shared, words, turn, t):
         warp, lane, first = int32(t // WARP), int32(t % WARP), int32(turn * WARPS)
-        pivot = int32(warp_first_max(size, label, is_left))
-        if is_left and label == pivot:
+        best = first_max_lane(size, label, is_left)
+        if lane == best:
             put(offset(shared, AREA + (first + warp) * REALS), values, COLS)
-            shared[SIZES + first + warp] = size
-        if lane == 0:
-            words[LABELS + first + warp] = pivot
+            shared[SIZES + first + warp], words[LABELS + first + warp] = size, label
+        elif best < 0 and lane == 0:
+            words[LABELS + first + warp] = NO_LABEL
         cuda.syncthreads()
-        at = int32(first + min(lane, WARPS - 1))  # the last one may be there several times
-        which, pivot = choose(shared[SIZES + at], int32(words[LABELS + at]), lane)
+        at = int32(first + min(lane, WARPS - 1))
+        which, pivot = choose(shared[SIZES + at], int32(words[LABELS + at]), lane < WARPS)
         return int32(first + which), pivot
 
     return find
@@ -121,7 +122,7 @@ def search_by_rows(config):
     @device_function
     def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
         # (a) the candidate of this warp, for all of the block
-        warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step % 2)
+        warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step & 1)
         sizes, labels = offset(shared, SIZES), offset(words, LABELS)
         which, pivot = choose_in_block(values, size_of(values), label, is_left, shared, words, turn, t)
         if blocks == 1:
@@ -138,8 +139,8 @@ def search_by_rows(config):
             receive(rows, offset(sizes, received), offset(labels, received), got, messages, lane, warp,
                     there, blocks, tag)  # fmt: skip
             cuda.syncthreads()
-            at = int32(received + min(lane, blocks - 1))  # the last one may be there several times
-            which, pivot = choose(sizes[at], int32(labels[at]), lane)
+            at = int32(received + min(lane, blocks - 1))
+            which, pivot = choose(sizes[at], int32(labels[at]), lane < blocks)
             return int32(AREA + (received + which) * REALS), pivot
 
         # (c) or the largest of them, and then its row
