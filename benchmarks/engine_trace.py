@@ -200,7 +200,7 @@ def main() -> None:
     cupy.cuda.Device(given.devices[0]).use()
     largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
     pinned = Pinned(3, largest)
-    about = {"device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), "pageable": given.pageable}
+    about = {"pageable": given.pageable}
     rows = []
     for n in given.sizes:
         for letter in given.letters:

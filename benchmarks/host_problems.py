@@ -7,6 +7,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import cupy
 import numpy as np
 
 import pyblasgpu
+from pyblasgpu.bench import machine
 from pyblasgpu.frontend import engine_call
+from pyblasgpu.gpu.device import current
 from pyblasgpu.testing import cublas
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
@@ -227,9 +230,16 @@ def rates(pinned: list[np.ndarray]) -> dict[str, float]:
     }
 
 
+@cache
+def _machine() -> dict[str, Any]:
+    """What a result depends on beside the code."""
+    return machine.describe(current(0), None)
+
+
 def write(folder: Path, name: str, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """A JSON file, a row a line."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in rows)
+    about = {**_machine(), **about}
     text = f'{{"about": {json.dumps(about)},\n"rows": [\n{lines}\n]}}\n'
     (folder / f"{name}.json").write_text(text)

@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=100.0)
     parser.add_argument("--letters", default="ds")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=ROUTINES)
+    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "trmm", "syrk"), choices=ROUTINES)
     parser.add_argument("--no-xt", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
     given = parser.parse_args()
@@ -139,7 +139,6 @@ def main() -> None:
     pinned = Pinned(3, largest)
     rate = rates(pinned.matrices("s", max(given.sizes)))
     about = {
-        "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "rates": rate,
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),

@@ -110,7 +110,6 @@ def main() -> None:
     present = cupy.cuda.runtime.getDeviceCount()
     cards = [count for count in given.cards or (1, 2, 4, 8) if count <= present]
     about = {
-        "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "cards": present,
         "peers": all(can_access(0, other) for other in range(present)),
     }
