@@ -1,6 +1,6 @@
 """SGEMM on tensor cores beside cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
 
-    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,ranks,parts,errors,configs]
+    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,complex_squares,ranks,...]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
 each case. `parts` times packing, product and the guard by themselves, `configs` other Configs in turn.
@@ -33,6 +33,7 @@ from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.cublas import load
 
 SQUARES = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
+COMPLEX_SQUARES = (1024, 2048, 4096, 8192)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
 #: By n: fields of Configs that are timed in turn, with the default among them.
 LARGE = tuple({"BLK_K": blk_k, "ordered": ordered} for blk_k in (64, 128, 256) for ordered in (False, True))
@@ -41,6 +42,7 @@ NARROW = ({"BLK_N": 64, "stages": 8}, {"BLK_N": 64, "stages": 8, "ordered": True
 CONFIGS = {1024: SMALL + NARROW, 1536: SMALL + NARROW, 2048: SMALL + LARGE, 4096: LARGE, 8192: LARGE,
            16384: LARGE}  # fmt: skip
 PASSES = 5
+Maker = Callable[[int, int, int], cupy.ndarray]  # from rows, columns and a seed
 L2 = 2  # times that the operands of a pass exceed it
 
 
@@ -49,17 +51,18 @@ def normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
     return made.T  # column-major
 
 
+def complex_normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
+    return normal(2 * rows, cols, seed).T.view(np.complex64).T
+
+
 class Operands:
     """Copies of A, B and C, used in turn."""
 
-    def __init__(self, m: int, n: int, k: int):
-        size = 4 * (m * k + k * n + m * n)
+    def __init__(self, m: int, n: int, k: int, make: Maker = normal):
+        size = make(1, 1, 1).nbytes * (m * k + k * n + m * n)
         wanted = max(2, -(-L2 * cupy.cuda.Device().attributes["L2CacheSize"] // size))
         fitting = max(1, int(0.4 * cupy.cuda.Device().mem_info[0]) // size)
-        self.sets = [
-            (normal(m, k, 1), normal(k, n, 2), cupy.empty((n, m), np.float32).T)
-            for _ in range(min(wanted, fitting, 32))
-        ]
+        self.sets = [(make(m, k, 1), make(k, n, 2), make(m, n, 3)) for _ in range(min(wanted, fitting, 32))]
 
     def seconds(self, run: Callable[[Any, Any, Any], Any]) -> float:
         """The median of a call."""
@@ -85,14 +88,14 @@ def by_fma(a: Any, b: Any, c: Any) -> None:
     pyblasgpu.gemm(a, b, out=c)
 
 
-def compared(m: int, n: int, k: int) -> dict[str, Any]:
+def compared(m: int, n: int, k: int, make: Maker = normal) -> dict[str, Any]:
     """Seconds of all three, TFLOP/s and the ratio to cuBLAS."""
-    operands, vendor = Operands(m, n, k), load()
+    operands, vendor = Operands(m, n, k, make), load()
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
     ours = operands.seconds(tensor)
     theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
     fma = operands.seconds(by_fma)
-    work = 2 * m * n * k / 1e12
+    work = (2 if make is normal else 8) * m * n * k / 1e12
     return {"m": m, "n": n, "k": k, "seconds": ours, "cublas": theirs, "fma": fma, "tflops": work / ours,
             "cublas_tflops": work / theirs, "fma_tflops": work / fma, "ratio": theirs / ours,
             "ratio_to_fma": fma / ours}  # fmt: skip
@@ -100,6 +103,18 @@ def compared(m: int, n: int, k: int) -> dict[str, Any]:
 
 def squares() -> Iterator[dict[str, Any]]:
     return (compared(n, n, n) for n in SQUARES)
+
+
+def complex_squares() -> Iterator[dict[str, Any]]:
+    """Of complex64: times, and the error of the result over the bound, of parts, of a real product."""
+    for n in COMPLEX_SQUARES:
+        case = compared(n, n, n, complex_normal)
+        a, b, c = (complex_normal(n, n, seed) for seed in (1, 2, 3))
+        tensor(a, b, c)
+        rows = cupy.arange(0, n, n // 128)
+        left = cupy.concatenate((a[rows].real, -a[rows].imag), 1)
+        right = cupy.concatenate((b.real, b.imag))
+        yield {**case, "units": worst(left, right, c[rows].real)[0]}
 
 
 def ranks() -> Iterator[dict[str, Any]]:
@@ -194,7 +209,7 @@ def launches(operands: Operands) -> dict[str, float]:
 
 
 def worst(a: cupy.ndarray, b: cupy.ndarray, c: cupy.ndarray) -> tuple[float, float]:
-    """Largest error over u |A||B|, and over the bound (k + 2) u |A||B|."""
+    """Largest error over u |A||B|, and over the bound (k + 2) u |A||B|, of 512 rows at most."""
     rows = cupy.arange(0, a.shape[0], max(a.shape[0] // 512, 1))
     wide, right = a[rows].astype(np.float64), b.astype(np.float64)
     error = abs(c[rows] - wide @ right)
@@ -239,7 +254,8 @@ def errors() -> Iterator[dict[str, Any]]:
                    "seconds": cupy.cuda.get_elapsed_time(start, stop) / 1e3}  # fmt: skip
 
 
-KINDS = {"squares": squares, "errors": errors, "ranks": ranks, "parts": parts, "configs": configs}
+KINDS = {"squares": squares, "complex_squares": complex_squares, "errors": errors, "ranks": ranks,
+         "parts": parts, "configs": configs}  # fmt: skip
 
 
 def main() -> None:

@@ -282,7 +282,7 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
     Raises
     ------
     ValueError
-        For another method, for three products of real arrays, and for tensor cores of others than float32.
+        For another method, for three products of real arrays, and for tensor cores of double precision.
     """
     if method is None:
         return None
@@ -290,7 +290,10 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
         raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
     if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    return str(method) if method == THREE_M else tensor_method(method, dtype, routine)
+    if method == TENSOR and dtype.letter not in "sc":
+        text = f"method={method!r} is for float32 and complex64 arrays, these are {dtype.name}"
+        raise ValueError(f"{routine}: {text}")
+    return str(method)
 
 
 def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:

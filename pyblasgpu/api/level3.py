@@ -87,11 +87,12 @@ def gemm(
     1992), and Inf in one part makes both NaN.
 
     With ``method='tensor'`` each float32 is split into two FP16 numbers, scaled by powers of two for each row
-    of `a`, each column of `b` and each 64 of the inner extent. The device itself finds the tiles of the
+    of `a`, each column of `b` and each 32 to 256 of the inner extent. A product of complex64 is computed as
+    four of its parts. The device itself finds the tiles of the
     result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-28 of its
     neighbours, and computes them by FMAs. Nothing waits for that. The bound rests on what is known of the
     tensor cores' sums, that they keep 24 bits of the largest addend. It takes a workspace as large as `a`
-    and `b`, and is experimental.
+    and `b`, for a complex `a` twice as large, and is experimental.
 
     Examples
     --------

@@ -149,7 +149,8 @@ def _has_tensor_products(
     routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
 ) -> bool:
     """Whether the routine gains by a recursion whose products are made on tensor cores."""
-    if method_of(None, dtype) != TENSOR or batch > 1 or not runs("gemm_wgmma", device):
+    asked = dtype.letter == "s" and method_of(None, dtype) == TENSOR
+    if not asked or batch > 1 or not runs("gemm_wgmma", device):
         return False
     return order > TENSOR_STOP[routine] and rhs >= TENSOR_RHS
 

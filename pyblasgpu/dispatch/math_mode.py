@@ -20,7 +20,7 @@ _R = TypeVar("_R")
 
 @contextmanager
 def set_math_mode(mode: str | None) -> Iterator[None]:
-    """Within the block, and in this thread or task alone, how products of float32 are made.
+    """Within the block, and in this thread or task alone, how products of float32 and complex64 are made.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def method_of(asked: str | None, dtype: Dtype) -> str | None:
     """The method of a product in `dtype`: what the call has `asked` for, else what the mode says."""
-    if asked is not None or dtype.letter != "s":
+    if asked is not None or dtype.letter not in "sc":
         return asked
     mode: str | None = get_override(MODE)
     return mode

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..kernels.gemm.wgmma.image import block_of, least_element
-from ..types import Dtype
+from ..types import DTYPES, Dtype, Region
 from . import overrides
 from .choose import select
 from .decisions import OVERRIDE, Algorithm, KernelChoice
@@ -49,6 +49,7 @@ def tensor_product(
     extents: tuple[int, int, int, int],
     device: Device,
     copied: bool,
+    region: Region = Region.ALL,
 ) -> TensorProduct | Algorithm:
     """How a product is made on tensor cores; or the algorithm that serves instead, which tells why.
 
@@ -62,16 +63,23 @@ def tensor_product(
     device : Device
     copied : bool
         Whether an operand has neither contiguous columns nor rows.
+    region : Region
+        Of C.
 
     Notes
     -----
-    The images of A and B take workspace as large as both, whatever the limit of the routine is.
+    The images of A and B take workspace as large as both, that of a complex A twice as much, whatever the
+    limit of the routine is.
     """
+    if dtype.is_complex and region is not Region.ALL:
+        return Algorithm("gemm_simt", "triangles of complex matrices are not made on tensor cores")
+    of_dtype, reals = extents, dtype.reals_per_element
+    extents = reals * extents[0], extents[1], reals * extents[2], extents[3]
     reason = _obstacle(extents, device, copied)
     if reason:
         return Algorithm("gemm_simt", reason)
     m, n, k, batch = extents
-    choice = select(STEM, dtype, "", extents, device)
+    choice = select(STEM, DTYPES["s"], "", extents, device)
     blk_k = block_of(k)
     assert blk_k is not None, "told by _obstacle"
     config = replace(choice.config, BLK_K=blk_k)
@@ -82,7 +90,7 @@ def tensor_product(
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
     pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
-    guarded = select("gemm_guarded", dtype, layout, extents, device).config
+    guarded = select("gemm_guarded", dtype, layout, of_dtype, device).config
     serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
     return TensorProduct(replace(choice, config=config), pack, serving, least)
 

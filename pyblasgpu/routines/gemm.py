@@ -96,7 +96,7 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: s
     stream : int
         Handle of the stream.
     method : str, optional
-        `THREE_M`, of complex products, or `TENSOR`, of those in float32.
+        `THREE_M`, of complex products, or `TENSOR`, of those in single precision.
     """
     launches = launch_list(alpha, a, b, beta, c, method)
     if launches is not None:
@@ -203,7 +203,8 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
 
 def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
     """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
-    how = tensor_product(launches.dtype, layout, product.extents, current(launches.device), copied)
+    extents, device = product.extents, current(launches.device)
+    how = tensor_product(launches.dtype, layout, extents, device, copied, product.region)
     if isinstance(how, Algorithm):
         launches.choices.append(how)
         return False

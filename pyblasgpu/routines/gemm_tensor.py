@@ -12,7 +12,7 @@ from ..dispatch.raster import raster_of
 from ..dispatch.tensor import TensorProduct
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.gemm.form import Form
+from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.gemm.wgmma.image import Image
 from ..kernels.registry import family_of
 from ..operands import Operand
@@ -60,7 +60,10 @@ def emit_tensor(
     c: Operand,
     region: Region = Region.ALL,
 ) -> None:
-    """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
+    """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows.
+
+    A complex product is one of real matrices, as `kernels.gemm.wgmma.operand_reader` has it.
+    """
     # as in a rank-k update
     is_one = (a.pointer, a.layout) == (b.pointer, b.T.layout)
     left, right = _emit_halves(launches, how, a, None if is_one else b.T)
@@ -77,16 +80,18 @@ def _emit_halves(
     A batch of one matrix, again and again, is split once.
     """
     sources = [x if x.batch_stride else x.matrices(0, 1) for x in (a, b or a)]
-    images = [how.pack.image(x.rows, x.cols) for x in sources]
+    reals = launches.dtype.reals_per_element
+    extents, k = (reals * a.rows, sources[1].rows), reals * a.cols
+    images = [how.pack.image(extent, k) for extent in extents]
     begins = [0, images[0].flags * sources[0].batch if b else 0]
     units = begins[1] + images[1].flags * sources[1].batch
     words = how.pack.rows * how.pack.BLK_K, how.pack.rows, 1  # of a unit: image, scales, flag
-    made = [launches.scratch(units * count, 1, 1, unit=4) for count in words]
+    made = [launches.scratch(-(-units * count // reals), 1, 1, unit=4) for count in words]
     left, right = sources
-    options = [options_of(by_rows=x.by_rows) for x in sources]
+    options = [options_of(by_rows=x.by_rows, conj=x.conj) for x in sources]
     units_a = begins[1] or units
     integers = (
-        *(left.rows, right.rows, left.cols, *options, units_a),
+        *(*extents, k, *options, units_a),
         *(left.row_stride, left.col_stride, left.batch_stride),
         *(right.row_stride, right.col_stride, right.batch_stride),
     )
@@ -112,12 +117,14 @@ def _halves(image: Image, source: Operand, begin: int, made: list[Operand], word
 def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves, target: Scaled) -> None:
     """Emit the product of all tiles that pairs serve; its blocks walk over the whole batch."""
     config, (alpha, beta, c, region) = how.choice.config, target
-    tiles = config.grid(c.rows, c.cols, region) * c.batch
+    reals = launches.dtype.reals_per_element
+    rows, lead, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
+    tiles = config.grid(rows, c.cols, region) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     options = _options(launches, region)
 
     def integers(*of_one: Operand) -> tuple[int, ...]:
-        return c.rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, c.col_stride, c.batch_stride
+        return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, lead, step
 
     blocks = config.blocks(current(launches.device).sm_count, tiles)
     of_one = tuple(operand._replace(batch=1) for operand in operands)
@@ -136,7 +143,8 @@ def _emit_guarded(
     (a, of_a), (b, of_b) = left, right
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    options = _options(launches, region)
+    conj, conj_sums = relative_conjugation(a.conj, b.conj)
+    options = _options(launches, region, conj_sums)
 
     def integers(flags_a: Operand, flags_b: Operand, a: Operand, b: Operand, c: Operand) -> tuple[int, ...]:
         flag_steps = flags_a.batch_stride, flags_b.batch_stride
@@ -145,10 +153,10 @@ def _emit_guarded(
         return c.rows, c.cols, a.cols, options, of_a.image.flags_of_panel, *flag_steps, *leads, *batches
 
     operands = of_a.all_flags(c.batch), of_b.all_flags(c.batch), a, b, c
-    kernel = family_of(config.STEM).source(config, Form.of(region))
+    kernel = family_of(config.STEM).source(config, Form.of(region), conj)
     launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))
 
 
-def _options(launches: LaunchList, region: Region) -> int:
-    """The order of tiles, and which triangle of C is meant, as the options of a launch tell it."""
-    return options_of(region, raster=raster_of(launches.dtype, current(launches.device)))
+def _options(launches: LaunchList, region: Region, conj: bool = False) -> int:
+    """The order of tiles, the triangle of C that is meant, and conjugated sums, as options of a launch."""
+    return options_of(region, conj, raster=raster_of(launches.dtype, current(launches.device)))

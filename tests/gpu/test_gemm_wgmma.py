@@ -19,7 +19,7 @@ from pyblasgpu.types import DTYPES, Trans
 from .precompile import sources_of
 from .running import NAN, Placed, cupy, reals, same
 
-S = DTYPES["s"]
+S, C = DTYPES["s"], DTYPES["c"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
 CONFIGS = ({"cluster": 1}, {"cluster": 2}, {"BLK_N": 64}, {"ordered": True})
 TRANS = (Trans.NO, Trans.TRANS)
@@ -43,6 +43,10 @@ def warm() -> None:
         a, b = cupy.ones((130, k), np.float32, order=order_a), cupy.ones((k, 130), np.float32, order=order_b)
         with override("gemm_wgmma", GemmWgmma(**fields)):
             multiply(a, b, out=cupy.empty((130, 130), np.float32, order="F"))
+            for conj in "NC" if fields is CONFIGS[0] and order_b == "F" else "":
+                left, right = a.astype(np.complex64), b.astype(np.complex64)
+                left = left if conj == "N" else left.T.copy(order_a)
+                multiply(left, right, trans_a=conj, out=cupy.empty((130, 130), np.complex64, order="F"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,6 +80,35 @@ def check_exact(shape, aligned, order) -> None:
         assert multiply(left, right, out=out.array, **options) is out.array
         same(out.fetch(), expected, f"{case} {order}")
         assert out.unharmed(), f"{case}: memory outside the result was written"
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize("shape", [(150, 130, 65), (129, 1030, 128), (64, 128, 2050)])
+def test_complex_products_are_exact_on_integers(shape, aligned, order):
+    """All layouts and conjugations, complex scalars; what must not be read is NaN."""
+    ways, scalars = (Trans.NO, Trans.TRANS, Trans.CONJ), ((2, -1), (1 - 2j, 0), (-1, 1 + 1j), (2j, 0))
+    for number, (trans_a, trans_b) in enumerate(product(ways, ways)):
+        alpha, beta = scalars[number % 4]
+        case = GemmCase(C, *shape, trans_a, trans_b, alpha, beta)
+        rng = np.random.default_rng(number)
+        a, b, start = (integers(rng, each, C) for each in case.shapes)
+        expected = exact_gemm(case, a, b, start)
+        if case.beta == 0:
+            start[...] = NAN
+        out = Placed(start, order, aligned)
+        left, right = (Placed(x, "F", aligned).array for x in (a, b))
+        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
+        assert multiply(left, right, out=out.array, **options) is out.array
+        same(out.fetch(), expected, f"{case} {order}")
+        assert out.unharmed(), f"{case}: memory outside the result was written"
+
+
+@pytest.mark.parametrize("kind", ["barely", "graded_k_12", "few_tiny", "exponentials"])
+def test_complex_products_are_within_the_bound(kind):
+    (a, b), (x, y) = (HARD[kind](reals(S, 200, 600, seed=i), reals(S, 600, 150, seed=i + 1)) for i in (1, 3))
+    a, b = np.asarray(a + 1j * x, np.complex64), np.asarray(b + 1j * y, np.complex64)
+    assert gemm_error(1, a, b, 0, None, multiply(cupy.asarray(a), cupy.asarray(b)).get()) <= 1
 
 
 def test_batches_and_a_shared_factor():

@@ -30,9 +30,9 @@ def small_kernels():
     sizes = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 4, "UNROLL": 8}
     with ExitStack() as stack:
         stack.enter_context(override("gemm_wgmma", GemmWgmma(BLK_M=64, BLK_N=16, PANEL=64, stages=2)))
-        for trans_a, trans_b in product((False, True), repeat=2):
+        for dtype, trans_a, trans_b in product("sc", (False, True), (False, True)):
             tile = GemmGuarded(
-                dtype="s", DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4, VEC_A=1, PAD_B=0,
+                dtype=dtype, VEC_M=2, VEC_N=2, DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4, VEC_A=1, PAD_B=0,
                 PANEL=64, **sizes,
             )  # fmt: skip
             stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, 64)))
@@ -69,6 +69,41 @@ def test_every_layout(trans_a, trans_b, order, beta):
         )
     assert found is out and families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
     assert gemm_error(1.5, a, b, beta, before, out) <= 1
+
+
+def complexes(*shape: int, seed: int = 1) -> np.ndarray:
+    return normal(*shape, seed=seed) + np.complex64(1j) * normal(*shape, seed=seed + 10)
+
+
+@pytest.mark.parametrize(
+    ("trans_a", "trans_b", "order", "alpha", "beta"),
+    [
+        ("N", "N", "F", 1.5, 0),
+        ("C", "N", "C", 1 - 2j, 0.5),
+        ("N", "C", "F", -1, 1 + 1j),
+        ("C", "C", "F", 1j, 0),
+        ("T", "T", "C", 2, 0),
+    ],
+)
+def test_complex_products(trans_a, trans_b, order, alpha, beta):
+    """As one real product; a tile with Inf, or with what pairs cannot hold, by complex FMAs."""
+    m, n, k = 35, 18, 70
+    a, b, before = complexes(m, k), complexes(k, n, seed=2), complexes(m, n, seed=3)
+    a[34, 3] *= np.float32(2.0**-40)
+    of = {"N": lambda x: x, "T": lambda x: x.T.copy(), "C": lambda x: x.conj().T.copy()}
+    out = np.asarray(before, order=order).copy(order)
+    with small_kernels():
+        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta, "method": "tensor"}
+        pyblasgpu.gemm(of[trans_a](a), of[trans_b](b), out=out, **options)
+    assert families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    assert gemm_error(alpha, a, b, beta, before, out) <= 1
+
+
+def test_a_batch_of_complex_products_that_share_a_factor():
+    a, b = complexes(2, 20, 70), complexes(70, 17, seed=2)
+    with small_kernels():
+        found = pyblasgpu.gemm(a, b, method="tensor")
+    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, found, strict=True))
 
 
 def test_a_batch_that_shares_a_factor():
@@ -157,7 +192,9 @@ def test_a_triangle_of_c(lower, n):
 
 
 def test_other_dtypes_and_methods_are_refused():
-    with pytest.raises(ValueError, match="gemm: method='tensor' is for float32 arrays, these are float64"):
+    with pytest.raises(
+        ValueError, match="method='tensor' is for float32 and complex64 arrays, these are float64"
+    ):
         pyblasgpu.gemm(np.eye(3), np.eye(3), method="tensor")
     with pytest.raises(ValueError, match="gemm: method='fast' is none of '3m', 'tensor' and None"):
         pyblasgpu.gemm(normal(3, 3), normal(3, 3), method="fast")

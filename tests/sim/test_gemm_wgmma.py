@@ -61,6 +61,30 @@ def test_operands_are_split_and_packed(by_rows, k, gap, blk_k):
     check_pack(k=k, by_rows=by_rows, gap=gap, batch=2, blk_k=blk_k)
 
 
+def check_complex_pack(conjs, by_rows=False, kernels=pack_halves) -> None:
+    """Complex operands are packed as real matrices whose product is that of the complex ones."""
+    k = 35 if by_rows else 64
+    a, b = (normal(2, rows, k) + 1j * normal(2, rows, k, seed=5) for rows in (34, 17))
+    lie = [complex_lying(x, by_rows) for x in (a, b)]
+    left, right = (x.values() for x in pack(*lie, kernels=kernels, conjs=conjs))
+    a, b = (x.conj() if conj else x for x, conj in zip((a, b), conjs, strict=True))
+    expanded = np.stack([np.stack([a.real, -a.imag], -1), np.stack([a.imag, a.real], -1)], 2)
+    alternating = np.stack([b.real, b.imag], -1)
+    for found, x in ((left, expanded.reshape(2, 68, -1)), (right, alternating.reshape(2, 17, -1))):
+        np.testing.assert_array_less(np.abs(found[:, : x.shape[1], : 2 * k] - x), np.abs(x) * 2.0**-22)
+        assert not found[:, x.shape[1] :].any() and not found[:, :, 2 * k :].any()
+
+
+def complex_lying(x: np.ndarray, by_rows: bool) -> np.ndarray:
+    x = x.astype(np.complex64)
+    return np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1) if by_rows else x
+
+
+@pytest.mark.parametrize(("conjs", "by_rows"), [((False, True), False), ((True, False), True)])
+def test_complex_operands_are_packed_as_real_ones(conjs, by_rows):
+    check_complex_pack(conjs, by_rows)
+
+
 def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> None:
     """A triangle of C is computed, and nothing else of it read or written."""
     a, b = normal(1, n, 64), normal(1, n, 64, seed=4)

@@ -51,12 +51,23 @@ def guarded(module) -> None:
     test_gemm_wgmma.check_guarded(kernels=module)
 
 
+@one_each
+def complex_packed(*conjs: bool, by_rows=False) -> Check:
+    """Complex operands by `pack_halves`."""
+
+    def run(module):
+        test_gemm_wgmma.check_complex_pack(conjs, by_rows, kernels=module)
+
+    return Check("pack_halves", run)
+
+
 CLUSTER, LOWER = multiplied(m=70, n=20, k=70, cluster=2), multiplied(m=20, n=20, k=70, cluster=2, gap=120)
 TRIANGLE = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_triangle(kernels=module))
 FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
+READER, COMPLEX = "gemm.wgmma.operand_reader", complex_packed(False, True)
 BY_ROWS, GAP, UNITS = packed(by_rows=True, gap=3), packed(gap=2), packed(k=260, blk_k=256)
 ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
 
@@ -115,9 +126,9 @@ DEFECTS = [
     # splitting and packing
     (PACK, "cuda.syncthreads()\n        settle", "settle", BY_ROWS),
     (PACK, "cuda.syncthreads()\n\n        # (3)", "# (3)", BY_ROWS),
-    (PACK, "(row < rows) & (kk < depth)", "kk < depth", BY_ROWS),
-    (PACK, "(row < rows) & (kk < depth)", "row < rows", GAP),
-    (PACK, "(depth >= BLK_K) & ", "", GAP),
+    (READER, "chunk * CHUNK if row < rows else 0", "chunk * CHUNK", BY_ROWS),
+    (READER, "e < left", "left > 0", GAP),
+    (READER, "(depth >= BLK_K) & ", "", GAP),
     (PACK, "store(line, (within ^ turn) * 4", "store(line, within * 4", packed()),
     (PACK, "found - LARGEST_SHIFTED", "LARGEST_SHIFTED - found", packed()),
     (PACK, "at + at // PART * BETWEEN", "at", UNITS),
@@ -132,6 +143,13 @@ DEFECTS = [
     (PACK, "(abs(shifted) >= least) |", "True |", not_held("tiny")),
     (PACK, "| (x == real(0))", "| (shifted == real(0))", not_held("vanishing")),
     (PACK, "in_range | (largest == real(0))", "True", not_held("too_large")),
+    (READER, "options & CONJUGATE", "0", COMPLEX),
+    (READER, "(expanded - odd) ^", "expanded ^", COMPLEX),
+    (READER, "row & expanded", "0", COMPLEX),
+    (READER, "second if is_odd else first", "first", COMPLEX),
+    (READER, "kk // REALS * step + kk % REALS", "kk * step", complex_packed(False, False, by_rows=True)),
+    (PACK, "(row0 >> expanded) * rs", "row0 * rs", COMPLEX),
+    (PACK, "k0 // REALS * ks", "k0 * ks", COMPLEX),
     # what is left to FMAs
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_a[i]", GUARDED),
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_b[i]", GUARDED),

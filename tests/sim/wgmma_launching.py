@@ -40,18 +40,23 @@ class Packed(NamedTuple):
         return values.transpose(0, 1, 4, 2, 3, 5).reshape(batch, image.panels * image.blk, -1)
 
 
-def pack(a: np.ndarray, b: np.ndarray, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL):
-    """Batches of two operands, extent by k, packed by one launch into one image."""
-    config = kernels.PackHalves(BLK=panel, BLK_K=blk_k, threads=panel)
-    images = [config.image(*x.shape[1:]) for x in (a, b)]
+def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs=(False, False)):
+    """Batches of two operands, extent by k, packed by one launch into one image; complex ones as real."""
+    letter, reals = ("c", 2) if np.iscomplexobj(a) else ("s", 1)
+    config = kernels.PackHalves(dtype=letter, BLK=panel, BLK_K=blk_k, threads=panel)
+    extents, k = (reals * a.shape[1], b.shape[1]), reals * a.shape[2]
+    images = [config.image(extent, k) for extent in extents]
     units = [image.flags * len(x) for image, x in zip(images, (a, b), strict=True)]
     halves, scales = (
         np.full((1, sum(units) * count), np.nan, np.float32) for count in (config.rows * blk_k, config.rows)
     )
     flags = np.full((1, sum(units)), -1, np.int32)
     steps = [(*strides(x)[1:], strides(x)[0]) for x in (a, b)]
-    options = [options_of(by_rows=abs(step[0]) < abs(step[1])) for step in steps]
-    integers = a.shape[1], b.shape[1], a.shape[2], *options, units[0], *steps[0], *steps[1]
+    options = [
+        options_of(by_rows=abs(step[0]) < abs(step[1]), conj=conj)
+        for step, conj in zip(steps, conjs, strict=True)
+    ]
+    integers = *extents, k, *options, units[0], *steps[0], *steps[1]
     run(kernels.source(config), sum(units), (a, b, halves, scales, flags), integers, (least,))
     found = []
     for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):

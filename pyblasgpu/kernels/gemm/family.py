@@ -51,13 +51,20 @@ FAMILIES = (
         ".gemm.wgmma.pack_halves",
         "PackHalves",
         "gemm",
-        dtypes=("s",),
+        dtypes=("s", "c"),
         only=(9, 0),
     ),
     Family(
         "gemm_wgmma", ".gemm.wgmma.product", "GemmWgmma", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
     ),
     Family(
-        "gemm_guarded", ".gemm.wgmma.guarded", "GemmGuarded", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
+        "gemm_guarded",
+        ".gemm.wgmma.guarded",
+        "GemmGuarded",
+        "gemm",
+        dtypes=("s", "c"),
+        needs=(9, 0),
+        only=(9, 0),
+        best_defaults={"c": {"BLK_N": 64, "VEC_M": 2, "VEC_N": 2, "VEC_A": 2, "PAD_B": 2}},
     ),
 )

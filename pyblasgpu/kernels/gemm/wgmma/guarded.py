@@ -33,7 +33,7 @@ class GemmGuarded(GemmSimt):
     Attributes
     ----------
     PANEL : int
-        Rows of a panel of A, columns of one of B, as `gemm_wgmma` has them; tiles divide them.
+        Rows of a panel of A (reals), columns of one of B, as `gemm_wgmma` has them; tiles divide them.
     """
 
     trans_a: bool = False
@@ -69,20 +69,26 @@ class GemmGuarded(GemmSimt):
             packed=self.packed,
         )
         require(
-            self.PANEL % self.BLK_M == 0 and self.PANEL % self.BLK_N == 0,
+            self.panel_rows % self.BLK_M == 0 and self.PANEL % self.BLK_N == 0,
             "panels",
-            "PANEL % BLK_M == 0 and PANEL % BLK_N == 0",
+            "panel_rows % BLK_M == 0 and PANEL % BLK_N == 0",
             PANEL=self.PANEL,
+            panel_rows=self.panel_rows,
             BLK_M=self.BLK_M,
             BLK_N=self.BLK_N,
         )
+
+    @property
+    def panel_rows(self) -> int:
+        """Elements down a panel of A."""
+        return self.PANEL // self.dtype_facts.reals_per_element
 
     def serving(self, trans_a: bool, trans_b: bool, panel: int) -> Self:
         """The same Config for operands that lie so, and panels of so many rows and columns.
 
         What is contiguous along m or n is loaded by vectors, what is along k is transposed by single copies.
         """
-        threads, vector = self.threads, 4
+        threads, vector = self.threads, 16 // self.dtype_facts.itemsize
         loads: dict[str, Any] = {}
         for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
             across = min(self.BLK_K if by_k else blk // vector, threads)
@@ -91,35 +97,37 @@ class GemmGuarded(GemmSimt):
         return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL=panel, **loads)
 
 
-def source(config: GemmGuarded, form: Form = Form.ALL) -> KernelSource:
-    """The kernel of `config` that computes all of C or a triangle.
+def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
+    """The kernel of `config` that computes all of C or a triangle; with `conj` A is conjugated.
 
     Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and flags of a
     panel; int64 flags from one matrix of A, B to the next; leading strides and batch strides of A, B, C
     (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
-    build, flags = partial(_build, config, form is Form.TRIANGLE), (("form", form),)
+    build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
     return KernelSource.of(config, PARAMETERS, build, flags=flags, min_blocks=config.min_blocks)
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands that lie either way."""
-    for trans_a, trans_b, form in pairs((False, True), (False, True), Form):
-        yield source(config.serving(trans_a, trans_b, config.PANEL), form)
+    is_complex = config.dtype_facts.is_complex
+    forms, conjs = ((Form.ALL,), (False, True)) if is_complex else (Form, (False,))
+    for trans_a, trans_b, form, conj in pairs((False, True), (False, True), forms, conjs):
+        yield source(config.serving(trans_a, trans_b, config.PANEL), form, conj)
 
 
-def _build(config: GemmGuarded, triangular: bool):
+def _build(config: GemmGuarded, triangular: bool, conj: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
-    BLK_M, BLK_N, PANEL = config.BLK_M, config.BLK_N, config.PANEL
+    BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
     THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
-    heart = product_of(config, False, False)
+    heart = product_of(config, conj, False)
     multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
 
     @device_function
     def is_flagged(flags_a, flags_b, row, col, count):
-        of_a = offset(flags_a, int64(quotient(int32(row), PANEL)) * count)
-        of_b = offset(flags_b, int64(quotient(int32(col), PANEL)) * count)
+        of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * count)
+        of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * count)
         found, i = int32(0), int32(cuda.threadIdx.x)
         while i < count:
             found = int32(found | of_a[i] | of_b[i])

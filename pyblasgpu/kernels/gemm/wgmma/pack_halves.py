@@ -1,6 +1,7 @@
 """``pack_halves``: A and B of float32 as pairs of FP16 in the `image` s that ``gemm_wgmma`` reads.
 
-The panels of A come first, and those of B follow them in the same image. A block of threads takes a unit,
+The panels of A come first, and those of B follow them in the same image. Complex operands are packed as real
+ones, see `operand_reader`. A block of threads takes a unit,
 rows of a block of a panel: it reads all of it, finds the largest element of each row, shifts and splits the
 elements, and writes their part of the image. So each element is read once. What the pairs cannot hold, Inf
 and NaN among it, sets the flag of the unit.
@@ -17,16 +18,17 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
-from ...common.options import BY_ROWS
 from .image import BLOCKS_K, LARGEST_SHIFTED, LO_SHIFT, MAX_EXPONENT, MIN_EXPONENT, STAGE_K, Image, unit_rows
+from .operand_reader import CHUNK, places, reader
 
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 
 STEM = "pack_halves"
 PARAMETERS = "ppppw iiiiii qqq qqq rr".replace(" ", "")
-CHUNK = 8  # k of a chunk: 16 bytes of halves
 PAD = 4  # words added to a column of maxima, against bank conflicts
 MOST_THREADS = 256  # of a block, as far as it has chunks for them
+#: Threads of a multiprocessor, by type: with more, registers do not hold what a thread reads.
+RESIDENT = {"s": 768, "c": 512}
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class PackHalves:
     Attributes
     ----------
     dtype : str
-        's'.
+        's' or 'c'.
     BLK, BLK_K : int
         Rows of a panel, k of a block of it.
     threads : int
@@ -52,7 +54,7 @@ class PackHalves:
 
     def __post_init__(self):
         blk, blk_k, threads = self.BLK, self.BLK_K, self.threads
-        require(self.dtype == "s", "single", "dtype in (s,)", dtype=self.dtype)
+        require(self.dtype in ("s", "c"), "single", "dtype in (s, c)", dtype=self.dtype)
         require(blk >= 8 and blk % 8 == 0, "swizzle", "BLK >= 8 and BLK % 8 == 0", BLK=blk)
         require(
             blk_k >= STAGE_K and blk_k % STAGE_K == 0,
@@ -108,72 +110,18 @@ def source(config: PackHalves) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to A, B, image, scales, flags, the image at a multiple of 16 bytes; int32
-    extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along the extent are neighbours in
-    memory), and units of all matrices of A; int64 strides of A along the extent, along k, to the next
-    matrix, and those of B; `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
+    extents of A and B, k (those of the real operands), options of A and B (`BY_ROWS`: neighbours along the
+    extent are neighbours in memory; `CONJUGATE`), and units of all matrices of A; int64 strides of A along
+    the extent, along k, to the next matrix, and those of B (elements); `image.least_element` (real,
+    imaginary part). Grid: x the units of all matrices.
     """
-    resident = max(1024 // config.threads, 1)
+    resident = max(RESIDENT[config.dtype] // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
 
 
 def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
     """All kernels of a Config, with blocks of any k."""
     return (source(replace(config, BLK_K=blk_k)) for blk_k in BLOCKS_K)
-
-
-def _places(config: PackHalves):
-    """``place(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
-    neighbouring lanes.
-    """
-    int32, ROWS, THREADS, ACROSS = ptx.types.int32, config.rows, config.threads, config.BLK_K // CHUNK
-
-    @device_function
-    def place(i, t, options):
-        if options & BY_ROWS:
-            return int32(t % ROWS), int32(t // ROWS + i * (THREADS // ROWS))
-        return int32(t // ACROSS + i * (THREADS // ACROSS)), int32(t % ACROSS)
-
-    return place
-
-
-def _reader(config: PackHalves):
-    """``read(0, values, s, t, rows, depth, row_step, k_step, options)``: all chunks of a thread, zeros beyond
-    the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and nothing is cut.
-    """
-    place, CHUNKS = _places(config), config.chunks // config.threads
-    load_one, load_four, offset = ptx.load_global(1, False), ptx.load_global(4, False), ptx.offset
-    is_wide = ptx.is_aligned(4)
-
-    @device_function
-    def read_one(e, i, values, s, row, chunk, rows, depth, row_step, k_step):
-        kk = chunk * CHUNK + e
-        load_one(values, i * CHUNK + e, s, row * row_step + kk * k_step, (row < rows) & (kk < depth))
-
-    read_by_one = unrolled(CHUNK, read_one)
-
-    @device_function
-    def read_narrow(i, values, s, t, rows, depth, row_step, k_step, options):
-        row, chunk = place(i, t, options)
-        read_by_one(0, i, values, s, row, chunk, rows, depth, row_step, k_step)
-
-    @device_function
-    def read_wide(i, values, s, t, rows, depth, row_step, k_step, options):
-        row, chunk = place(i, t, options)
-        at = row * row_step + chunk * CHUNK
-        load_four(values, i * CHUNK, s, at, row < rows)
-        load_four(values, i * CHUNK + 4, s, at + 4, row < rows)
-
-    narrow, wide = unrolled(CHUNKS, read_narrow), unrolled(CHUNKS, read_wide)
-    BLK_K = config.BLK_K
-
-    @device_function
-    def read(values, s, t, rows, depth, row_step, k_step, options):
-        if (k_step == 1) & (depth >= BLK_K) & is_wide(s) & is_wide(offset(s, row_step)):
-            wide(0, values, s, t, rows, depth, row_step, k_step, options)
-        else:
-            narrow(0, values, s, t, rows, depth, row_step, k_step, options)
-
-    return read
 
 
 def _splitter():
@@ -195,7 +143,7 @@ def _writer(config: PackHalves):
     """``write(0, image, factors, values, halves, bad, t, options, least)``: all chunks of a thread, split and
     swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
     """
-    place, split, half_pair, offset = _places(config), _splitter(), ptx.half_pair, ptx.offset
+    place, split, half_pair, offset = places(config), _splitter(), ptx.half_pair, ptx.offset
     CHUNKS, ROWS, STAGE_CHUNKS = config.chunks // config.threads, config.rows, STAGE_K // CHUNK
     store = ptx.store_shared(4)
 
@@ -226,7 +174,7 @@ def _measurer(config: PackHalves):
     ``settle(maxima, scales, bad, t)``: of each row the scale, and in the place of its first maximum what its
     elements are multiplied by.
     """
-    place, real, int32, exponent = _places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
+    place, real, int32, exponent = places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
     CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.rows + PAD, config.BLK_K // CHUNK
     power_of_two, ROWS = ptx.power_of_two, config.rows
 
@@ -278,20 +226,21 @@ def _copier(config: PackHalves):
 def _build(config: PackHalves):
     real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
     BLK, BLK_K, ROWS = config.BLK, config.BLK_K, config.rows
+    COMPLEX, REALS = config.dtype == "c", config.dtype_facts.reals_per_element
     WORDS, VALUES = ROWS * BLK_K, config.chunks // config.threads * CHUNK
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     grid_dependency_wait, copy_all = ptx.grid_dependency_wait, _copier(config)
-    read, write, (note, settle) = _reader(config), _writer(config), _measurer(config)
+    read, write, (note, settle) = reader(config), _writer(config), _measurer(config)
 
     @device_function
-    def pack_unit(s, d, scales, flags, rows, depth, options, row_step, k_step, least):
+    def pack_unit(s, d, scales, flags, rows, depth, options, row_step, k_step, expanded, least):
         t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
         vector, bad = cuda.local.array(4, real), cuda.local.array(1, int32)
         maxima, bad[0] = offset(image, WORDS), 0
 
         # (2) read it, and find the largest element of each row
-        read(values, s, t, rows, depth, row_step, k_step, options)
+        read(values, s, t, rows, depth, row_step, k_step, options, expanded)
         note(0, maxima, vector, values, t, options)
         cuda.syncthreads()
         settle(maxima, scales, bad, t)
@@ -324,8 +273,9 @@ def _build(config: PackHalves):
         panel = quotient(block, blocks)
         matrix = quotient(panel, panels)
         row0, k0 = int64(panel - matrix * panels) * BLK + part, int64(block - panel * blocks) * BLK_K
-        s = offset(s, int64(matrix) * batch + row0 * rs + k0 * ks)
+        expanded = int32(1 if COMPLEX and is_a else 0)
+        s = offset(s, (int64(matrix) * batch + (row0 >> expanded) * rs + k0 // REALS * ks) * REALS)
         rows, depth = int32(min(extent - row0, ROWS)), int32(min(k - k0, BLK_K))
-        pack_unit(s, d, scales, flags, rows, depth, options, rs, ks, least)
+        pack_unit(s, d, scales, flags, rows, depth, options, rs, ks, expanded, least)
 
     return pack_halves

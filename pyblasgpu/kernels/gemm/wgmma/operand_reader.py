@@ -1,0 +1,114 @@
+"""How ``pack_halves`` reads an operand: float32 as it is, complex64 as a real matrix.
+
+C := A B of complex numbers is a real product: C and B, whose real and imaginary parts alternate along m and
+along k, are real matrices as they lie, and of A each element is expanded to ``[[re, -im], [im, re]]``. So A
+has twice the rows and twice the k, B twice the k.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....gpu.backend import device_function, ptx, unrolled
+from ...common.options import BY_ROWS, CONJUGATE
+
+if TYPE_CHECKING:
+    from .pack_halves import PackHalves
+
+__all__ = ["CHUNK", "places", "reader"]
+
+CHUNK = 8  # k of a chunk: 16 bytes of halves
+
+
+def places(config: PackHalves):
+    """``place(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
+    neighbouring lanes.
+    """
+    int32, ROWS, THREADS, ACROSS = ptx.types.int32, config.rows, config.threads, config.BLK_K // CHUNK
+
+    @device_function
+    def place(i, t, options):
+        if options & BY_ROWS:
+            return int32(t % ROWS), int32(t // ROWS + i * (THREADS // ROWS))
+        return int32(t // ACROSS + i * (THREADS // ACROSS)), int32(t % ACROSS)
+
+    return place
+
+
+def reader(config: PackHalves):
+    """``read(values, s, t, rows, depth, row_step, k_step, options, expanded)``: all chunks of a thread, zeros
+    beyond the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and nothing is cut.
+    Steps are those of elements; an `expanded` operand has two rows for one of S.
+    """
+    place, CHUNKS = places(config), config.chunks // config.threads
+    load_four, offset, is_wide = ptx.load_global(4, False), ptx.offset, ptx.is_aligned(4)
+    int32, REALS, BLK_K = ptx.types.int32, config.dtype_facts.reals_per_element, config.BLK_K
+    read_chunk, orient = _chunk_reader(config), _orienter(config)
+
+    @device_function
+    def read_narrow(i, values, s, t, rows, depth, row_step, k_step, options, expanded):
+        row, chunk = place(i, t, options)
+        left = int32(depth - chunk * CHUNK if row < rows else 0)
+        step = k_step * REALS
+        read_chunk(0, i, values, offset(s, (row >> expanded) * row_step * REALS), chunk, left, step)
+        orient(i, values, row, options, expanded)
+
+    @device_function
+    def read_wide(i, values, s, t, rows, depth, row_step, k_step, options, expanded):
+        row, chunk = place(i, t, options)
+        at = (row >> expanded) * row_step * REALS + chunk * CHUNK
+        load_four(values, i * CHUNK, s, at, row < rows)
+        load_four(values, i * CHUNK + 4, s, at + 4, row < rows)
+        orient(i, values, row, options, expanded)
+
+    narrow, wide = unrolled(CHUNKS, read_narrow), unrolled(CHUNKS, read_wide)
+
+    @device_function
+    def read(values, s, t, rows, depth, row_step, k_step, options, expanded):
+        if (k_step == 1) & (depth >= BLK_K) & is_wide(s) & is_wide(offset(s, row_step * REALS)):
+            wide(0, values, s, t, rows, depth, row_step, k_step, options, expanded)
+        else:
+            narrow(0, values, s, t, rows, depth, row_step, k_step, options, expanded)
+
+    return read
+
+
+def _chunk_reader(config: PackHalves):
+    """``read_chunk(0, i, values, s, chunk, left, step)``: the i-th chunk, one real after the other, of the
+    row at `s`, of which `left` reals are there from the chunk on, and elements are `step` reals apart.
+    """
+    load_one, REALS = ptx.load_global(1, False), config.dtype_facts.reals_per_element
+
+    @device_function
+    def read_one(e, i, values, s, chunk, left, step):
+        kk = chunk * CHUNK + e
+        load_one(values, i * CHUNK + e, s, kk // REALS * step + kk % REALS, e < left)
+
+    return unrolled(CHUNK, read_one)
+
+
+def _orienter(config: PackHalves):
+    """``orient(i, values, row, options, expanded)``: of a complex row what the real one has of it.
+
+    Of an expanded one the even row is (re, -im), the odd one (im, re); conjugated, im changes its sign.
+    """
+    real, COMPLEX = ptx.types.float32, config.dtype == "c"
+
+    @device_function
+    def turn(p, i, values, is_odd, of_even, of_odd):
+        at = i * CHUNK + 2 * p
+        first, second = values[at], values[at + 1]
+        values[at] = (second if is_odd else first) * of_even
+        values[at + 1] = (first if is_odd else second) * of_odd
+
+    turn_all = unrolled(CHUNK // 2, turn)
+
+    @device_function
+    def orient(i, values, row, options, expanded):
+        if COMPLEX:
+            odd = row & expanded
+            negated = (expanded - odd) ^ (1 if options & CONJUGATE else 0)
+            sign = real(-1) if negated else real(1)
+            turn_all(0, i, values, odd != 0, sign if odd else real(1), real(1) if odd else sign)
+
+    return orient
