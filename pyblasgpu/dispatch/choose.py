@@ -20,9 +20,10 @@ from .gemm import fastest, from_override
 from .gemm_problem import GemmProblem
 from .leaf import fixed, of_class
 from .matrix_vector import of_shape
+from .measured_products import measured
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
 from .split_k import attainable
-from .tuned_products import forget, measured
+from .tuned_products import forget
 
 __all__ = [
     "KernelChoice",

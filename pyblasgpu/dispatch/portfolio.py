@@ -55,16 +55,20 @@ class Portfolio(NamedTuple):
     origin: str = ""
 
     def first(
-        self, most: int | None, usable: Callable[[Any], bool], weight: Callable[[str], float]
+        self,
+        most: int | None,
+        usable: Callable[[Any], bool],
+        weight: Callable[[str], float],
+        least_gain: float = LEAST_GAIN,
     ) -> tuple[Any, ...]:
-        """The `most` of those that are `ordered`, but none that gains next to nothing; None: all."""
+        """The `most` of those that are `ordered`, but none that gains less than `least_gain`; None: all."""
         order = self.ordered(usable, weight)
         if most is None:
             return tuple(order)
         found: list[Any] = []
         for config in order:
             found.append(config)
-            if len(found) >= most or order.gain < LEAST_GAIN:
+            if len(found) >= most or order.gain < least_gain:
                 break
         return tuple(found[:most])
 
@@ -187,12 +191,13 @@ def _quick_configs(stem: str, dtype: str, layout: str, device: Device) -> Iterat
 def fused_trsm(stem: str, dtype: str, layout: str, device: Device) -> Portfolio:
     """The Configs of a family of products with which files solve by a T of this layout, one of `T_LAYOUTS`;
     none where nothing was tuned.
+
+    Those too that another card of the architecture has at a point: they may be the best between points.
     """
     rates: dict[Any, dict[str, float]] = {}
     for point in TRSM_POINTS:
-        filed = tuned_files.of_class(FUSED_STEMS[stem], dtype, layout, point, device)
-        if filed:
-            rates.setdefault(filed.config, {})[point] = filed.tflops or 1.0
+        for filed in tuned_files.all_of_class(FUSED_STEMS[stem], dtype, layout, point, device):
+            rates.setdefault(filed.config, {}).setdefault(point, filed.tflops or 1.0)
     return Portfolio(rates)
 
 

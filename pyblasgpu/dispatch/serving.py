@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..gpu.device import Device
-from ..model.occupancy import blocks_per_sm, check_device
+from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
 from ..model.score import cycles
 from ..types import DTYPES, Triangle
 from . import portfolio
+from .measured_products import throughput_model
 from .portfolio import Portfolio
 from .variants import fused_variant, three_m_variant, triangle_variant
 
@@ -69,7 +70,7 @@ class Kind(NamedTuple):
 
 
 #: How many Configs serve a use; None: all.
-MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 3}
+MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIGHT: 4}
 #: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
@@ -81,6 +82,9 @@ TRIANGLES = {TRMM_LEFT: Triangle.LOWER_LEFT, TRMM_RIGHT: Triangle.UPPER_RIGHT}
 
 #: Order and right-hand sides at which Configs for a fused TRMM are judged.
 TRMM_POINTS = tuple((order, rhs) for order in (128, 512, 1024, 2048, 4096) for rhs in (32, 512, order))
+LEAST_GAIN = 0.0065  # of the mean logarithm there
+#: The power of a Config's pace that counts there: products of all of C say only so much of a fused TRMM.
+PACE_OF_TRMM = 0.4
 LARGE = 1 << 29  # m n k of products that are worth packing
 
 
@@ -116,7 +120,8 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
     """
     found = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
-        return _by_estimate(kind, found, device).first(_most(kind, layout), lambda _: True, lambda _: 1.0)
+        estimated = _by_estimate(kind, stems, found, device)
+        return estimated.first(_most(kind, layout), lambda _: True, lambda _: 1.0, LEAST_GAIN)
 
     def usable(config: Any) -> bool:
         return variant_of(kind, config, device) is not None
@@ -132,19 +137,40 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
     return found.first(_most(kind, layout), usable, weight)
 
 
-def _by_estimate(kind: Kind, found: Portfolio, device: Device) -> Portfolio:
+def _by_estimate(kind: Kind, stems: tuple[str, ...], found: Portfolio, device: Device) -> Portfolio:
     """The Configs for a fused TRMM, with what the model has for it at `TRMM_POINTS`."""
     triangle = TRIANGLES[kind.use]
     rates: dict[Any, dict[str, float]] = {}
-    for config in found.rates:
-        variant = variant_of(kind, config, device)
-        if variant is None or blocks_per_sm(variant, device) == 0:
-            continue
-        for order, rhs in TRMM_POINTS:
-            extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
-            needed = cycles(config.STEM, variant, extents, device, region=triangle)
-            rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
+    for order, rhs in TRMM_POINTS:
+        extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
+        for config, pace in _paces(stems, found, extents, device).items():
+            variant = variant_of(kind, config, device)
+            if variant is not None and _fits(variant, device):
+                needed = pace**PACE_OF_TRMM * cycles(config.STEM, variant, extents, device, region=triangle)
+                rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
     return Portfolio(rates)
+
+
+def _fits(variant: Any, device: Device) -> bool:
+    """Whether a fused TRMM can run, and has registers for more than a product where others bound them."""
+    is_bound = variant.min_blocks > 1
+    return blocks_per_sm(variant, device) > 0 and (not is_bound or has_register_slack(variant, device))
+
+
+def _paces(
+    stems: tuple[str, ...], found: Portfolio, extents: tuple[int, ...], device: Device
+) -> dict[Any, float]:
+    """What a cycle takes, of each Config that may be chosen; all the same where nothing was measured."""
+    first = next(iter(found.rates))
+    model = throughput_model(stems, first.dtype, first.layout, False, device)
+    if model is None:
+        return dict.fromkeys(found.rates, 1.0)
+    paces, uncertainties = model.at(extents)
+    return {
+        known.config: float(pace)
+        for known, pace in zip(model.tuned, paces * uncertainties, strict=True)
+        if known.config in found.rates
+    }
 
 
 def serves(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:

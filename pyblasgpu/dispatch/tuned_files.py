@@ -23,6 +23,7 @@ __all__ = [
     "PACKAGED",
     "Filed",
     "Level",
+    "all_of_class",
     "documents",
     "file_name",
     "levels",
@@ -56,6 +57,11 @@ class Filed(NamedTuple):
 
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
     """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
+    return next(all_of_class(stem, dtype, layout, size, device), None)
+
+
+def all_of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Iterator[Filed]:
+    """All entries that are of use, first the one that wins."""
     layout, complete = TUNED[stem].layout(layout), TUNED[stem].complete
     entries = list(_entries((stem, dtype, layout, size), device))
     for origin, entry in entries:
@@ -64,8 +70,7 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
             rates, ours = dict[str, float](), complete(entry.parameters)
             for _, other in reversed(entries):
                 rates |= other.elsewhere if complete(other.parameters) == ours else {}
-            return Filed(entry.tflops or 0.0, config, origin, rates)
-    return None
+            yield Filed(entry.tflops or 0.0, config, origin, rates)
 
 
 def levels(device: Device) -> tuple[Level, ...]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
-from ..types import DTYPES
-from . import portfolio, serving, tuned_files
+from . import measured_products, portfolio, serving
 from .decisions import COMPUTED
 from .gemm_problem import GemmProblem
 from .leaf import of_class, runs
 from .lower_bounds import LowerBounds
+from .measured_products import throughput_model
 from .serving import Kind, serves, variant_of
-from .split_k import pace
-from .throughput_model import Measured, Sample, ThroughputModel, Unmeasured
+from .throughput_model import Measured, ThroughputModel, Unmeasured
 from .variants import match_alignment
 
-__all__ = ["CandidateTable", "Row", "forget", "is_tuned", "measured", "table"]
+__all__ = ["CandidateTable", "Row", "forget", "is_tuned", "table"]
 
 
 class Row(NamedTuple):
@@ -99,7 +96,7 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
 def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
     """The Configs of all families that were measured, if any."""
     batched = problem.is_batch
-    return _throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
+    return throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
 
 
 def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
@@ -117,42 +114,9 @@ def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
     return Unmeasured([Measured(config, (((), known.origin),)) for config in known.rates])
 
 
-@lru_cache(maxsize=1 << 10)
-def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
-    """The Configs with a time; of batches, which hide latency, there are times only for batches."""
-    origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
-    rates = portfolio.rates_of(stem, dtype, layout, device)
-    for size in sizes_of(stem):
-        filed = tuned_files.of_class(stem, dtype, layout, size, device)
-        if filed and filed.tflops:
-            won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
-            origins.setdefault(filed.config, []).append(won)
-    flops = DTYPES[dtype].flops_per_fma
-
-    def samples(config: Any) -> Iterator[Sample]:
-        for size, rate in rates[config].items():
-            if batched or not is_batch(size):
-                extents = tuned_at(stem, size)[-1]
-                seconds = flops * prod(extents) / rate / 1e12
-                yield Sample(extents, pace(config, extents, seconds, device))
-
-    configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
-    return tuple(known for known in configs if known.samples)
-
-
-@lru_cache(maxsize=1 << 10)
-def _throughput_model(
-    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
-) -> ThroughputModel | None:
-    """Those of several families."""
-    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
-    return ThroughputModel(tuned) if tuned else None
-
-
 def forget() -> None:
     """Forget what was read of the files of tuned values."""
     portfolio.forget()
+    measured_products.forget()
     serving.forget()
-    measured.cache_clear()
-    _throughput_model.cache_clear()
     _tuned_table.cache_clear()

@@ -298,9 +298,12 @@ def _emit_kernel(
     device = current(launches.device)
     options = options_of(region, conj_sums, raster=raster_of(launches.dtype, device))
 
+    batch = c.batch
+
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()
-        strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
+        steps = (x.batch_stride if batch > 1 else 0 for x in (a, b, c))  # of one matrix it means nothing
+        strides = (*leads, c.col_stride, *steps)
         return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)

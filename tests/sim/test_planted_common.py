@@ -34,7 +34,7 @@ DEFECTS = [
     ("common.tile_loaders", "(first < majors) & (across < minors)", "(first <= majors) & (across < minors)", simt()),
     ("common.tile_loaders", "pointer_is(source) & ", "", simt(**ODD_START)),
     ("common.tile_loaders", "& (lead & (ELEMENTS - 1) == 0)", "", simt(**ODD_LEAD)),
-    ("common.tile_loaders", "vec=1, through_l1", "vec=stripe.vec, through_l1", simt(**ODD_LEAD)),
+    ("common.tile_loaders", "replace(stripe, vec=1)", "replace(stripe, vec=stripe.vec)", simt(**ODD_LEAD)),
     ("common.tile_loaders", "if across < minors else 0", "if across <= minors else 0", simt(stages=2)),
     ("common.tile_loaders", "max(majors - along, 0)", "max(majors - along + 1, 0)", simt(stages=2)),
     ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", T_BY_ROWS),

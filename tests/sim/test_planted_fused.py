@@ -52,6 +52,8 @@ DEFECTS = [
     ("gemm.trsm_fused", "next_c(ldc) * PARTS * int64(sign)", "next_c(ldc) * PARTS", trsm_fused(triangle=Triangle.UPPER_LEFT)),
     ("gemm.trsm_fused", "base + BLK_K if down else base - BLK_K", "base + BLK_K", trsm_fused(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.trsm_fused", "(own - 1) * BLK_K)", "0)", trsm_fused(triangle=Triangle.LOWER_RIGHT)),
+    ("gemm.trsm_fused", "compute(True, False, unit", "compute(True, True, unit", trsm_fused(triangle=Triangle.UPPER_LEFT)),
+    ("gemm.trsm_fused", "compute(False, down, unit", "compute(True, down, unit", trsm_fused("d", **VECTORS_OF_T)),
     ("gemm.trsm_fused", "if done < own - 1:", "if done < own - 2:", trsm_fused()),
     ("gemm.trsm_fused", "cuda.syncthreads()\n            if t == ASIDE", "if t == ASIDE", trsm_fused()),
     ("gemm.trsm_fused", "cuda.syncthreads()\n        if t == 0:\n            store_release",

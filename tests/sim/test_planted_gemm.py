@@ -30,8 +30,8 @@ DEFECTS = [
     ("gemm.mainloop", FILL_PIPELINE, "wait()\n            load(0, ra", mma()),
     ("gemm.mainloop", FILL_PIPELINE, "cuda.syncthreads()\n            load(0, ra", mma()),
     ("gemm.mainloop", "ptx.wait_async(config.stages - 2)", "ptx.wait_async(config.stages - 1)", simt(stages=3)),
-    ("gemm.mainloop", "if stripe > 0:\n                        cuda.syncthreads()", "pass", simt()),
-    ("gemm.mainloop", "staged_b, t)\n                    cuda.syncthreads()", "staged_b, t)", simt()),
+    ("gemm.mainloop", "if stripe > 0:\n                    cuda.syncthreads()", "pass", simt()),
+    ("gemm.mainloop", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", simt()),
     # edges
     ("gemm.epilogue", "(int32(row) < rows)", "(int32(row) <= rows)", simt(beta=0)),
     ("gemm.epilogue", "(int32(col) < cols)", "(int32(col) < cols - 1)", simt()),
@@ -41,9 +41,9 @@ DEFECTS = [
     ("gemm.simt", "(at < extent) & (kk < depth)", "(kk < depth)", simt(trans_a=True, **NOT_SHARED)),
     ("gemm.load_stage", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
     ("gemm.load_stage", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
-    ("gemm.load_stage", "first if ONE_WAY else loop(by_elements)", "first", simt(**ODD_LEAD)),
+    ("gemm.mainloop", "False, a, b, c, rows", "True, a, b, c, rows", simt(**ODD_LEAD)),
     ("gemm.load_stage", "a_is_aligned(a, lda) & b_is_aligned(b, ldb)", "True", simt(**ODD_LEAD)),
-    ("gemm.mainloop", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", simt()),
+    ("gemm.mainloop", "(depth + BLK_K - 1) // BLK_K", "depth // BLK_K", simt()),
     # what must not be read
     ("gemm.epilogue", "(beta != real(0)) | (beta_i != real(0))", "True", simt(beta=0)),
     ("gemm.epilogue", "read(old, i * WIDTH, c", "read(old, 0, c", simt(BLK_M=32, BLK_N=32)),

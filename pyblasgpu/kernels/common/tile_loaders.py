@@ -12,7 +12,7 @@ from math import gcd
 from types import SimpleNamespace
 
 from ...gpu.backend import device_function, ptx
-from .packed_tile import RUN, packed_copier, within_tile
+from .packed_tile import packed_copier, within_tile
 from .smem_tile import SmemTile
 
 __all__ = ["loaders"]
@@ -74,10 +74,9 @@ def _both_ways(stripe: SmemTile, asynchronous: bool, masked: bool):
 
     Asynchronous copies of doubles whose lines do not begin with sectors of memory are faster through the L1
     cache, which those of single elements pass. The masks of loads into registers are those of elements.
+    Elements of 16 bytes are vectors, wherever they lie: both are the same.
     """
-    single = replace(
-        stripe, vec=1, through_l1=stripe.through_l1 or (asynchronous and stripe.dtype.itemsize == RUN)
-    )
+    single = replace(stripe, vec=1)
     if asynchronous:
         vectors = _cp_async_copier(stripe, masked)
         elements = vectors if single == stripe else _cp_async_copier(single, masked, True)

@@ -16,8 +16,8 @@ def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamesp
     comes where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` tells for all stripes of two matrices
     whether they may come by vectors.
 
-    ``twice(loop)`` makes of a factory ``loop(start)`` the loops by vectors and by elements: the compiler
-    orders one that does both worse. They are the same where there is `ONE_WAY`.
+    A kernel asks once, and all that comes after it is there twice, with `vectors` a constant: where the
+    compiler keeps registers for both ways, it orders the loop worse.
     """
     ONE_WAY = load_a.ONE_WAY and load_b.ONE_WAY
     a_is_aligned, b_is_aligned = load_a.is_aligned, load_b.is_aligned
@@ -37,11 +37,7 @@ def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamesp
         else:
             by_elements(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth)
 
-    def twice(loop: Callable) -> tuple:
-        first = loop(by_vectors)
-        return first, first if ONE_WAY else loop(by_elements)
-
-    return SimpleNamespace(start=start, is_aligned=is_aligned, twice=twice, ONE_WAY=ONE_WAY)
+    return SimpleNamespace(start=start, is_aligned=is_aligned, ONE_WAY=ONE_WAY)
 
 
 def _starter(config: GemmConfig, start_a: Callable, edge_a: Callable, start_b: Callable, edge_b: Callable):

@@ -62,8 +62,9 @@ def _middle(config: GemmConfig, product: Product):
 
 
 def mainloop_step(config: GemmConfig, product: Product, start: Callable):
-    """``multiply(...)`` of a kernel with stages: multiply the stripe that is `here`, `start` one that comes
-    later. With prefetching the first step of the stripe that is `there`, the next, is read at the end.
+    """``multiply(vectors, ...)`` of a kernel with stages: multiply the stripe that is `here`, `start` one
+    that comes later. With prefetching the first step of the stripe that is `there`, the next, is read at the
+    end.
     """
     load, update, PREFETCH = product.load, product.update, config.prefetch
     multiply, multiply_middle = mma_k_block(config, product), _middle(config, product)
@@ -71,13 +72,16 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
 
     @device_function
     def multiply_stage(
-        acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
+        vectors, acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
         ahead_a, ahead_b, ahead_rows, ahead_cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
     ):  # fmt: skip
         if PREFETCH:
             load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
             update(acc, ra, rb)
-            start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols, ahead)
+            start(
+                vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols,
+                ahead,
+            )  # fmt: skip
             multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
             wait()
             cuda.syncthreads()
@@ -86,18 +90,20 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
         else:
             wait()
             cuda.syncthreads()
-            start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols, ahead)
+            start(
+                vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols,
+                ahead,
+            )  # fmt: skip
             multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
 
     return multiply_stage
 
 
 def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: Callable) -> SimpleNamespace:
-    """``start(vectors, ...)`` and ``is_aligned(a, b, lda, ldb)`` of `load_stage`; ``run(vectors, stripes,
-    ...)``: multiply so many stripes, while later ones are loaded; ``by_vectors(stripes, ...)`` and
-    ``by_elements(stripes, ...)``: the loops that it has.
+    """``start(vectors, ...)``, ``is_aligned(a, b, lda, ldb)`` and `ONE_WAY` of `load_stage`; ``run(vectors,
+    stripes, ...)``: multiply so many stripes, while later ones are loaded.
 
-    They return what is `ahead` of the loads then, and the stage that is read next. `given` begins
+    It returns what is `ahead` of the loads then, and the stage that is read next. `given` begins
     with two of the kernel's pointers. ``operands(ahead, given, tile)`` tells what to load: pointers into A
     and B, their leading strides, rows, columns and depth. ``advance(ahead, given, tile)`` goes on by a
     stripe.
@@ -105,99 +111,84 @@ def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: 
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     stage = load_stage(config, load_a, load_b)
+    multiply_stage, ONE_WAY = mainloop_step(config, product, stage.start), stage.ONE_WAY
 
-    def loop(start: Callable):
-        multiply_stage = mainloop_step(config, product, start)
-
-        @device_function
-        def run_mainloop(stripes, ahead, reading, shared, registers, given, tile, t):
-            acc, ra, rb, ra_next, rb_next, old = registers
-            a, b, _, _ = given
-            for _ in range(stripes):
-                here = offset(shared, reading * STAGE)
-                into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-                reading = int32(reading + 1 if reading < STAGES - 1 else 0)
-                there = offset(shared, reading * STAGE)
-                pa, pb, lda, ldb, rows, cols, depth = operands(ahead, given, tile)
-                multiply_stage(
-                    acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
-                    pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
-                )  # fmt: skip
-                ahead = advance(ahead, given, tile)
-            return ahead, reading
-
-        return run_mainloop
-
-    (by_vectors, by_elements), ONE_WAY = stage.twice(loop), stage.ONE_WAY
+    @device_function
+    def loop(vectors, stripes, ahead, reading, shared, registers, given, tile, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        a, b, _, _ = given
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            pa, pb, lda, ldb, rows, cols, depth = operands(ahead, given, tile)
+            multiply_stage(
+                vectors, acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            ahead = advance(ahead, given, tile)
+        return ahead, reading
 
     @device_function
     def run(vectors, stripes, ahead, reading, shared, registers, given, tile, t):
         if ONE_WAY or vectors:
-            return by_vectors(stripes, ahead, reading, shared, registers, given, tile, t)
-        return by_elements(stripes, ahead, reading, shared, registers, given, tile, t)
+            return loop(True, stripes, ahead, reading, shared, registers, given, tile, t)
+        return loop(False, stripes, ahead, reading, shared, registers, given, tile, t)
 
-    return SimpleNamespace(
-        start=stage.start,
-        is_aligned=stage.is_aligned,
-        run=run,
-        by_vectors=by_vectors,
-        by_elements=by_elements,
-    )
+    return SimpleNamespace(start=stage.start, is_aligned=stage.is_aligned, ONE_WAY=ONE_WAY, run=run)
 
 
-def _tile_loop(config: GemmConfig, product: Product, load_a: SimpleNamespace, load_b: SimpleNamespace):
-    """The factory of ``run(stripes, registers, shared, here, ahead, given, t)`` for `load_stage.twice`: all
-    stripes of a tile, those that are read `here`, while those `ahead` are loaded.
+def _tile_loop(
+    config: GemmConfig, product: Product, load_a: SimpleNamespace, load_b: SimpleNamespace, start: Callable
+):
+    """``run(vectors, stripes, registers, shared, here, ahead, given, t)``: all stripes of a tile, those that
+    are read `here`, while those `ahead` are loaded.
     """
     BLK_K, STAGES, STAGE, B_STRIPE = config.BLK_K, config.stages, config.stage_reals, config.place_b
     finish_a, finish_b, multiply = load_a.finish, load_b.finish, mma_k_block(config, product)
+    multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
     offset = ptx.offset
 
-    def loop(start: Callable):
-        multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
-
-        @device_function
-        def run(stripes, registers, shared, here, ahead, given, t):
-            acc, ra, rb, ra_next, rb_next, staged_a, staged_b = registers
-            (a, b, depth), (ahead_a, ahead_b, ahead_depth) = here, ahead
-            rows, cols, lda, ldb, step_a, step_b = given
-            reading = 0
-            for stripe in range(stripes):
-                stage = offset(shared, reading * STAGE)
-                into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-                reading = reading + 1 if reading < STAGES - 1 else 0
-                if STAGES > 1:
-                    there = offset(shared, reading * STAGE)
-                    multiply_stage(
-                        acc, ra, rb, ra_next, rb_next, stage, there, into, staged_a, staged_b,
-                        ahead_a, ahead_b, rows, cols, ahead_depth, a, b, lda, ldb, t, rows, cols, depth,
-                    )  # fmt: skip
-                else:
-                    if stripe > 0:
-                        cuda.syncthreads()
-                    finish_a(shared, staged_a, t)
-                    finish_b(offset(shared, B_STRIPE), staged_b, t)
+    @device_function
+    def run(vectors, stripes, registers, shared, here, ahead, given, t):
+        acc, ra, rb, ra_next, rb_next, staged_a, staged_b = registers
+        (a, b, depth), (ahead_a, ahead_b, ahead_depth) = here, ahead
+        rows, cols, lda, ldb, step_a, step_b = given
+        reading = 0
+        for stripe in range(stripes):
+            stage = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = reading + 1 if reading < STAGES - 1 else 0
+            if STAGES > 1:
+                there = offset(shared, reading * STAGE)
+                multiply_stage(
+                    vectors, acc, ra, rb, ra_next, rb_next, stage, there, into, staged_a, staged_b,
+                    ahead_a, ahead_b, rows, cols, ahead_depth, a, b, lda, ldb, t, rows, cols, depth,
+                )  # fmt: skip
+            else:
+                if stripe > 0:
                     cuda.syncthreads()
-                    start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead_depth)
-                    multiply(acc, ra, rb, stage, a, b, lda, ldb, t, rows, cols, depth)
-                a, ahead_a = offset(a, step_a), offset(ahead_a, step_a)
-                b, ahead_b = offset(b, step_b), offset(ahead_b, step_b)
-                depth, ahead_depth = depth - BLK_K, ahead_depth - BLK_K
+                finish_a(shared, staged_a, t)
+                finish_b(offset(shared, B_STRIPE), staged_b, t)
+                cuda.syncthreads()
+                start(
+                    vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead_depth
+                )
+                multiply(acc, ra, rb, stage, a, b, lda, ldb, t, rows, cols, depth)
+            a, ahead_a = offset(a, step_a), offset(ahead_a, step_a)
+            b, ahead_b = offset(b, step_b), offset(ahead_b, step_b)
+            depth, ahead_depth = depth - BLK_K, ahead_depth - BLK_K
 
-        return run
-
-    return loop
+    return run
 
 
-def build(config: GemmConfig, product: Product, triangular: bool = False, waits: bool = True):
-    """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
-    `triangular`. `waits`: it waits for the launch before.
+def _tile(config: GemmConfig, product: Product, triangular: bool, waits: bool) -> SimpleNamespace:
+    """``compute(vectors, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, ...)``: a tile
+    of C, from where A, B and C begin there; ``is_aligned`` and `ONE_WAY` of `load_stage`.
     """
-    facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
-    int32, int64 = ptx.types.int32, ptx.types.int64
-    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    PREFETCH, STAGE = config.prefetch, config.stage_reals
+    real, BLK_K, STAGES = ptx.REALS[config.dtype_facts.real], config.BLK_K, config.stages
+    PARTS, PREFETCH, STAGE = config.dtype_facts.reals_per_element, config.prefetch, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
@@ -207,33 +198,18 @@ def build(config: GemmConfig, product: Product, triangular: bool = False, waits:
 
     load_a = loaders(config.stripe_a, STAGES, SHARE_A)
     load_b = loaders(config.stripe_b, STAGES, SHARE_B)
-    iterator_a, iterator_b = tile_iterator(config.stripe_a), tile_iterator(config.stripe_b)
-    begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     stage = load_stage(config, load_a, load_b)
-    start, is_aligned = stage.start, stage.is_aligned
-    run_vectors, run_elements = stage.twice(_tile_loop(config, product, load_a, load_b))
-    ONE_WAY = stage.ONE_WAY
-    load, zero = product.load, ptx.fill(ACC)
-    place = tile_origins(BLK_M, BLK_N, triangular)
-    write = epilogue(config, product, triangular)
+    start, run = stage.start, _tile_loop(config, product, load_a, load_b, stage.start)
+    next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
+    load, zero, write = product.load, ptx.fill(ACC), epilogue(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
+    offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
 
-    def gemm(
-        a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    @device_function
+    def compute(
+        vectors, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, alpha, alpha_i, beta,
+        beta_i,
     ):  # fmt: skip
-        # (1) the tile of this block
-        t = cuda.threadIdx.x
-        tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
-        rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
-        batch = int64(cuda.blockIdx.z)
-        a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
-        b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
-        c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
-        step_a, step_b, vectors = next_a(lda) * PARTS, next_b(ldb) * PARTS, is_aligned(a, b, lda, ldb)
-        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
         ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
@@ -244,7 +220,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False, waits:
         # (3) prologue: the first stripes
         if waits:
             grid_dependency_wait()
-        stripes = (k + BLK_K - 1) // BLK_K
+        stripes, step_a, step_b = (depth + BLK_K - 1) // BLK_K, next_a(lda) * PARTS, next_b(ldb) * PARTS
         ahead_a, ahead_b, ahead = a, b, depth
         for stage in range(max(STAGES - 1, 1)):
             into = offset(shared, stage * STAGE)
@@ -259,15 +235,50 @@ def build(config: GemmConfig, product: Product, triangular: bool = False, waits:
         registers = acc, ra, rb, ra_next, rb_next, staged_a, staged_b
         given = rows, cols, lda, ldb, step_a, step_b
         here, ahead_of = (a, b, depth), (ahead_a, ahead_b, ahead)
-        if ONE_WAY or vectors:
-            run_vectors(stripes, registers, shared, here, ahead_of, given, t)
-        else:
-            run_elements(stripes, registers, shared, here, ahead_of, given, t)
+        run(vectors, stripes, registers, shared, here, ahead_of, given, t)
 
         # (5) C := alpha acc + beta C
         if COMBINED:
             combine(0, acc)
         write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
+
+    return SimpleNamespace(compute=compute, is_aligned=stage.is_aligned, ONE_WAY=stage.ONE_WAY)
+
+
+def build(config: GemmConfig, product: Product, triangular: bool = False, waits: bool = True):
+    """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
+    `triangular`. `waits`: it waits for the launch before.
+    """
+    real, PARTS = ptx.REALS[config.dtype_facts.real], config.dtype_facts.reals_per_element
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    BLK_M, BLK_N = config.BLK_M, config.BLK_N
+    begin_a, begin_b = tile_iterator(config.stripe_a).begin, tile_iterator(config.stripe_b).begin
+    place, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
+    compute, is_aligned, ONE_WAY = tile.compute, tile.is_aligned, tile.ONE_WAY
+
+    def gemm(
+        a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        # (1) the tile of this block
+        t = cuda.threadIdx.x
+        tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
+        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
+        batch = int64(cuda.blockIdx.z)
+        a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
+        b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
+        c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        if ONE_WAY or is_aligned(a, b, lda, ldb):
+            compute(
+                True, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, alpha, alpha_i,
+                beta, beta_i,
+            )  # fmt: skip
+        else:
+            compute(
+                False, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, alpha, alpha_i,
+                beta, beta_i,
+            )  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

@@ -12,6 +12,8 @@ the grid, so a block waits only for such as the device starts before it.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
@@ -209,10 +211,11 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     return finish
 
 
-def build(config: GemmConfig, product: Product, triangular: bool = False):
-    """The kernel's function; of C it knows all tiles, or if `triangular` those that a triangle meets."""
-    facts = config.dtype_facts
-    real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
+def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNamespace:
+    """``compute(vectors, block, t, shared, ...)``: all pieces of a block; ``is_aligned`` and `ONE_WAY` of
+    `load_stage`.
+    """
+    real, int32, quotient = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
@@ -222,23 +225,21 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
 
     load, zero = product.load, ptx.fill(ACC)
     loop = mainloop(config, product, *_stripes(config))
-    start, is_aligned, run_mainloop = loop.start, loop.is_aligned, loop.run
+    start, run_mainloop = loop.start, loop.run
     (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
     finish = _finisher(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
+    offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
 
-    def gemm(
-        a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
-        ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    @device_function
+    def compute(
+        vectors, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the first piece of this block
-        t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
         stripes = quotient(k + (BLK_K - 1), BLK_K)
-        schedule = tiles, full_waves, k_iters_per_block, remainder
         tile, first, left = piece_of(0, block, stripes, schedule)
         ahead = begin(0, tile, first, left, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
-        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) registers
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
@@ -249,7 +250,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
         grid_dependency_wait()
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
-            into, vectors = offset(shared, stage * STAGE), is_aligned(pa, pb, lda, ldb)
+            into = offset(shared, stage * STAGE)
             start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             ahead = advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
         if PREFETCH:
@@ -266,7 +267,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = ahead
                 together = min(left, more) if more > 0 else left
-                vectors, given, tile = is_aligned(pa, pb, lda, ldb), (a, b, lda, ldb), (rows, cols)
+                given, tile = (a, b, lda, ldb), (rows, cols)
                 (pa, pb, depth), reading = run_mainloop(
                     vectors, together, (pa, pb, depth), reading, shared, registers, given, tile, t
                 )
@@ -288,6 +289,33 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
             )  # fmt: skip
             number += 1
             _, _, left = piece_of(number, block, stripes, schedule)
+
+    return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned, ONE_WAY=loop.ONE_WAY)
+
+
+def build(config: GemmConfig, product: Product, triangular: bool = False):
+    """The kernel's function; of C it knows all tiles, or if `triangular` those that a triangle meets."""
+    real, int32, shared_pointer = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.shared_pointer
+    walk = _walk(config, product, triangular)
+    compute, is_aligned, ONE_WAY = walk.compute, walk.is_aligned, walk.ONE_WAY
+
+    def gemm(
+        a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
+        ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
+        schedule = tiles, full_waves, k_iters_per_block, remainder
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        if ONE_WAY or is_aligned(a, b, lda | stride_a, ldb | stride_b):  # and so are all matrices of a batch
+            compute(
+                True, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+            )  # fmt: skip
+        else:
+            compute(
+                False, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+            )  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

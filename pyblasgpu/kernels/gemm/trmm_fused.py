@@ -116,7 +116,9 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
 
-    The first two return what is `ahead` of the loads: pointers into T, or the copy of its diagonal blocks,
+    ``go_on(ahead, ...)``: to the next, once the diagonal block is passed.
+
+    They return what is `ahead` of the loads: pointers into T, or the copy of its diagonal blocks,
     and C; the leading stride of the former; depth from there to the end of T; stripes that were passed, of
     the `count` of the tile. `own` of these are the diagonal block's.
     """
@@ -135,24 +137,29 @@ def _pointers(config: GemmConfig, triangle: Triangle):
         return block, offset(c, at_c * PARTS), lead, int32(order - first - nearest * BLK_K), int32(0)
 
     @device_function
-    def advance(ahead, given, tile):
+    def go_on(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
-        tri, _, ldt, ldc = given
-        (m, n, down), own, _, rows, cols = tile
-        passed = int32(passed + 1)
+        _, _, _, ldc = given
+        (_, _, down), _, _, _, _ = tile
         step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
-        pt = offset(pt, -step_t if down else step_t)
+        pt, pc = offset(pt, -step_t if down else step_t), offset(pc, -step_c if down else step_c)
+        return pt, pc, lead, int32(depth + BLK_K if down else depth - BLK_K), int32(passed + 1)
+
+    @device_function
+    def advance(ahead, given, tile):
+        tri, _, ldt, _ = given
+        (m, n, down), own, _, rows, cols = tile
+        pt, pc, lead, depth, passed = go_on(ahead, given, tile)
         if passed == own:
             first = int64(m - opaque(rows) if OF_A else n - opaque(cols))
             pt, lead = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * PARTS), ldt
-        pc = offset(pc, -step_c if down else step_c)
-        return pt, pc, lead, int32(depth + BLK_K if down else depth - BLK_K), passed
+        return pt, pc, lead, depth, passed
 
-    return begin, advance, operands_of(triangle)
+    return begin, advance, go_on, operands_of(triangle)
 
 
 def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
-    """``finish(...)``: all that comes after the diagonal block.
+    """``finish(vectors, ...)``: all that comes after the diagonal block.
 
     Where the tile begins is told by `rows` and `cols` anew: what it is made of need not be kept meanwhile.
     """
@@ -165,7 +172,9 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
     write = epilogue(config, product)
 
     @device_function
-    def finish(ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i):
+    def finish(
+        vectors, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+    ):  # fmt: skip
         acc, _, _, _, _, old = registers
         _, c, _, ldc = given
         (m, n, _), own, count, rows, cols = tile
@@ -176,7 +185,9 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
         while left > 0:
             if t == 0 and (passed - level) % EVERY == 0:
                 store_relaxed(flags, level * strips + strip, passed)
-            ahead, reading = run_mainloop(min(left, PER), ahead, reading, shared, registers, given, tile, t)
+            ahead, reading = run_mainloop(
+                vectors, min(left, PER), ahead, reading, shared, registers, given, tile, t
+            )
             passed, left = int32(passed + 1), int32(left - PER)
 
         # (6) C := alpha acc, when those before this one have read what was there
@@ -272,13 +283,11 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
     load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
-    begin, advance, operands = _pointers(config, triangle)
-    loop = mainloop(config, product, operands_of_tile(operands), advance)
+    begin, advance, go_on, operands = _pointers(config, triangle)
+    loop, after = (mainloop(config, product, operands_of_tile(operands), to) for to in (advance, go_on))
     start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
     is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
-    finish, finish_elements = (
-        _finisher(config, product, triangle, run) for run in (loop.by_vectors, loop.by_elements)
-    )
+    finish = _finisher(config, product, triangle, after.run)
     wait = ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
@@ -330,11 +339,13 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
         if non_finite or not vectors:
-            finish_elements(
-                ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+            finish(
+                False, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
             )
         else:
-            finish(ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i)
+            finish(
+                True, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+            )
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

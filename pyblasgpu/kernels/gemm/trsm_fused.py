@@ -16,6 +16,9 @@ that the device starts before it. The last block of a strip sets the flag back t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
 from ..common.options import UNIT, UPPER
@@ -34,6 +37,8 @@ __all__ = ["APART", "build", "shared_bytes"]
 STRIPS, BYTES = 16, 128 << 20
 SPAN = 32  # unknowns between two counts
 APART = 128  # bytes between two flags: such as lie together are asked for in turn
+#: Bytes of sums of a thread from which on all goes by one text: constants in advance would spill.
+MANY_SUMS = 512
 
 
 def shared_bytes(config: GemmConfig, triangle: Triangle) -> int:
@@ -145,9 +150,9 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
     return fill_pipeline
 
 
-def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """The kernel's function; `conj` says whether T is meant conjugated. Its options tell which triangle T
-    is, and so whether the first unknowns are solved first, `down`.
+def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
+    """``compute(vectors, down, unit, t, shared, ...)``: the tile of a block; ``is_aligned(tri, c, ldt,
+    ldc)`` and `ONE_WAY` of `load_stage`. `conj`: T is meant conjugated.
     """
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
@@ -162,7 +167,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, steps, operands = _pointers(config, triangle)
     loop = mainloop(config, product, operands_of_tile(operands), advance)
-    start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
+    start, run_mainloop = loop.start, loop.run
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj), mma_k_block(config, product)
     COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
@@ -178,16 +183,14 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     ROW, ASIDE = stripe_t.step * PARTS, config.threads - 32
     wait, store_release = ptx.wait_async(STAGES - 2), ptx.store_release
     grid_dependency_wait = ptx.grid_dependency_wait
-    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+    int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
 
-    def gemm(tri, c, flags, m, n, options, ldt, ldc, alpha, alpha_i):
+    @device_function
+    def compute(vectors, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its own stripes, and how many come before them
-        t = cuda.threadIdx.x
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
         strip, level = place(cuda.blockIdx.x, strips, levels, order)
-        down, unit = (options & UPPER == 0) == OF_A, options & UNIT != 0
         index = int32(level if down else levels - 1 - level)
         first, other = int32(index * BLK), int32(strip * FREE)
         row0, col0 = (first, other) if OF_A else (other, first)
@@ -196,8 +199,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         stripes = quotient(order + (BLK_K - 1), BLK_K)
         count = int32(index * PER if down else stripes - index * PER - own)
         ahead = begin(tri, c, first, other, 0 if down else (stripes - 1) * BLK_K, order, ldt, ldc)
-        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        flag, board, vectors = int32(strip * FLAG), offset(shared, BOARD), is_aligned(tri, c, ldt, ldc)
+        flag, board = int32(strip * FLAG), offset(shared, BOARD)
         given, tile = (tri, c, ldt, ldc), (steps(down, ldt, ldc), own, int32(count + own), rows, cols)
 
         # (2) zero the accumulators
@@ -291,6 +293,44 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         cuda.syncthreads()
         if t == 0:
             store_release(flags, flag, int32(count + own if level < levels - 1 else 0))
+
+    is_aligned = alignment_of(triangle, loop.is_aligned)
+    return SimpleNamespace(compute=compute, is_aligned=is_aligned, ONE_WAY=loop.ONE_WAY)
+
+
+def _in_three_ways(compute: Callable, one_way: bool):
+    """`compute`, once for each direction on aligned operands, and once for others: what goes by constants is
+    shorter, and each level waits for the one before.
+    """
+
+    @device_function
+    def compute_tile(vectors, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
+        if one_way or vectors:
+            if down:
+                compute(True, True, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i)
+            else:
+                compute(True, False, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i)
+        else:
+            compute(False, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i)
+
+    return compute_tile
+
+
+def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
+    """The kernel's function; `conj` says whether T is meant conjugated. Its options tell which triangle T
+    is, and so whether the first unknowns are solved first, `down`.
+    """
+    real, shared_pointer, OF_A = ptx.REALS[config.dtype_facts.real], ptx.shared_pointer, triangle.on_left
+    tile = _tile(config, product, triangle, conj)
+    compute, is_aligned = tile.compute, tile.is_aligned
+    if config.sums * config.dtype_facts.real_size < MANY_SUMS:
+        compute = _in_three_ways(compute, tile.ONE_WAY)
+
+    def gemm(tri, c, flags, m, n, options, ldt, ldc, alpha, alpha_i):
+        t, down, unit = cuda.threadIdx.x, (options & UPPER == 0) == OF_A, options & UNIT != 0
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        vectors = is_aligned(tri, c, ldt, ldc)
+        compute(vectors, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm
