@@ -350,6 +350,7 @@ cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
     UnownedMemory=_unowned,
     MemoryPointer=lambda memory, offset: memory,
     get_current_stream=lambda device: SimpleNamespace(ptr=cupy.current[-1]),
+    runtime=SimpleNamespace(getDevice=lambda: 0),
 )
 # of what else exports its memory, by an attribute `host`
 cupy.asarray = lambda array: Array(array.host)  # type: ignore[attr-defined]
@@ -379,6 +380,9 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr("pyblasgpu.frontend.staging.routine", routines)
     for module in ("gemmtr", "level3", "rank_k", "symmetric", "triangular"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
+    monkeypatch.setattr(
+        "pyblasgpu.frontend.factor_replay.launch_list_of", lambda name: routines.launch_list("copy")
+    )
     for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)

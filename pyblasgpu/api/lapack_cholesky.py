@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
+from ..frontend.factor_replay import call_key, replay_factor
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info
 from ..frontend.tiled_routines import TiledRoutine
@@ -56,10 +57,15 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         uplo, cleans = Uplo.parse(lower, name, "lower"), enabled(clean, name, "clean")
         matrix = as_stack(name, "a", a, dtype)
         order = order_of(name, "a", matrix)
+        key = call_key(name, uplo, cleans)
+        if (repeated := replay_factor(key, (matrix,), overwrite_a)) is not None:
+            c, info = repeated
+            return c, info
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
         tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
-        c, info = call.run_factor(cpu, partial(_potrf_launches, uplo, cleans), (), source, tiled=tiled)
+        launches = partial(_potrf_launches, uplo, cleans)
+        c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key)
         return c, info
 
     return _dress(potrf, "potrf", dtype)
@@ -77,9 +83,13 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
         uplo = Uplo.parse(lower, name, "lower")
         matrix = as_stack(name, "c", c, dtype)
         order_of(name, "c", matrix)
+        key = call_key(name, uplo)
+        if (repeated := replay_factor(key, (matrix,), overwrite_c)) is not None:
+            inv_a, info = repeated
+            return inv_a, info
         call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
         inv_a, info = call.run_factor(
-            partial(cpu_cholesky.potri, uplo=uplo), partial(_potri_launches, uplo), (), source
+            partial(cpu_cholesky.potri, uplo=uplo), partial(_potri_launches, uplo), (), source, key=key
         )
         return inv_a, info
 
@@ -108,6 +118,9 @@ def _solve(
     name: str, dtype: Dtype | None, c: Array, b: Array, uplo: Uplo, overwrite_b: Flag, info: Any = None
 ) -> Array:
     """The solution; `c` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
+    key = call_key(name, uplo, info is None)
+    if (repeated := replay_factor(key, (c, b), overwrite_b, () if info is None else (info,))) is not None:
+        return repeated[0]
     call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
     cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
     given: tuple[Any, ...] = ()
@@ -121,7 +134,7 @@ def _solve(
     def tiled() -> TiledRoutine | None:
         return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
 
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, tiled=tiled)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, tiled=tiled, key=key)
     return x
 
 

@@ -11,7 +11,7 @@ from ..arguments import Array, Flag
 from ..frontend import cpu_lu
 from ..frontend.engine_call import options_by_tiles
 from ..frontend.engine_lu import factor_by_columns
-from ..frontend.factor_call import ONE
+from ..frontend.factor_replay import ONE, call_key, replay_factor
 from ..frontend.layouts import Layout
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info, given_pivots
@@ -70,12 +70,16 @@ def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
 
 def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
     """Factors, pivots and info of what `as_stack` has left."""
+    key = call_key(name)
+    if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
+        factors, piv, info = repeated
+        return factors, piv, info
     call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
     options = options_by_tiles(call, ()) if call.library.host else None
     if options is not None:
         return factor_by_columns(call, options, source)
     counts = min(a.shape[-2:]), ONE
-    factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts)
+    factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts, key=key)
     return factors, piv, info
 
 
@@ -107,6 +111,9 @@ def _solve(
     info: Any = None,
 ) -> Array:
     """The solution; `lu` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
+    key, left = call_key(name, trans, info is None), (piv,) if info is None else (info, piv)
+    if (repeated := replay_factor(key, (lu, b), overwrite_b, left)) is not None:
+        return repeated[0]
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
     given: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
@@ -115,7 +122,7 @@ def _solve(
         given = given_info(call, info), *given
         cpu, launches = solved_where(cpu), partial(_guarded_launches, trans)
     inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, key=key)
     return x
 
 
@@ -144,9 +151,13 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
         order = order_of(name, "lu", factors)
         if lwork is not None and lwork < order:
             raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
+        key = call_key(name)
+        if (repeated := replay_factor(key, (factors,), overwrite_lu, (piv,))) is not None:
+            inverse, info = repeated
+            return inverse, info
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         given = (_pivots(call, piv, order),)
-        inverse, info = call.run_factor(cpu_lu.getri, _getri_launches, (), source, given=given)
+        inverse, info = call.run_factor(cpu_lu.getri, _getri_launches, (), source, given=given, key=key)
         return inverse, info
 
     return _dress(getri, "getri", dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arguments import Array, Flag
 from ..frontend import cpu_cholesky
+from ..frontend.factor_replay import call_key, replay_factor
 from ..frontend.lazy_routines import launch_list_of
 from ..types import DTYPES, Diag, Dtype, Trans, Uplo
 from . import lapack_docs
@@ -40,9 +41,13 @@ def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
         uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
         triangle = as_stack(name, "c", c, dtype)
         order_of(name, "c", triangle)
+        key = call_key(name, uplo, diag)
+        if (repeated := replay_factor(key, (triangle,), overwrite_c)) is not None:
+            inv_c, info = repeated
+            return inv_c, info
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
-        inv_c, info = call.run_factor(cpu, partial(_trtri_launches, uplo, diag), (), source)
+        inv_c, info = call.run_factor(cpu, partial(_trtri_launches, uplo, diag), (), source, key=key)
         return inv_c, info
 
     return _dress(trtri, "trtri", dtype)
@@ -93,11 +98,15 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
         if triangle.shape[-2] > triangle.shape[-1]:
             triangle = triangle[..., : triangle.shape[-1], :]
         check_rows(name, "a", order_of(name, "a", triangle), "b", right)
+        key = call_key(name, uplo, op, diag)
+        if (repeated := replay_factor(key, (triangle, right), overwrite_b)) is not None:
+            x, info = repeated
+            return shaped_like(x, b) if len(x.shape) == 2 else x, info
         call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
         cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
         seen = uplo if op is Trans.NO else uplo.flipped
         launches, inputs = partial(_trtrs_launches, seen, diag), ((call.inputs[0], op),)
-        x, info = call.run_factor(cpu, launches, inputs, source)
+        x, info = call.run_factor(cpu, launches, inputs, source, key=key)
         return shaped_like(x, b) if len(x.shape) == 2 else x, info
 
     return _dress(trtrs, "trtrs", dtype)

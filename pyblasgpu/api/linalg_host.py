@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..frontend import cpu_cholesky, cpu_lu
-from ..frontend.factor_call import ONE, FactorCall
+from ..frontend.factor_call import FactorCall
+from ..frontend.factor_replay import ONE
 from ..frontend.lazy_routines import launch_list_of
 from ..operands import Operand
 from ..types import Dtype, Trans, Uplo

@@ -159,17 +159,17 @@ def _special_value(number: Any) -> Any:
     return number if number == 0 or number == 1 else None
 
 
-_calls: dict[tuple[Any, ...], CachedCall] = {}
+_calls: dict[tuple[Any, ...], Any] = {}
 
 
-def keep(key: tuple[Any, ...], call: CachedCall) -> None:
-    """Keep `call` under `key`."""
+def keep(key: tuple[Any, ...], call: Any) -> None:
+    """Keep `call`, or what holds one, under `key`."""
     if len(_calls) >= MOST_CALLS:
         _calls.clear()
     _calls[key] = call
 
 
-def find(key: tuple[Any, ...]) -> CachedCall | None:
+def find(key: tuple[Any, ...]) -> Any:
     """The call kept under `key`; None also where something in `key` is not hashable, and so no flag."""
     try:
         return _calls.get(key)
@@ -207,7 +207,7 @@ def replay(
     if library is None or description is None:
         return False
     facts, pointers = description
-    call = find((key, *facts))
+    call: CachedCall | None = find((key, *facts))
     if call is None:
         return False
     if stream is None:

@@ -14,15 +14,13 @@ from ..types import INT32
 from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
 from .engine_call import options_by_tiles, run_by_tiles
+from .factor_replay import ONE, keep_factor, new_integers, plan_integers
 from .layouts import Layout
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .tiled_routines import TiledRoutine
 
-__all__ = ["ONE", "FactorCall"]
-
-#: The count of integers of `FactorCall.run_factor` that stands for one number a matrix, not an array of one.
-ONE = -1
+__all__ = ["FactorCall"]
 
 
 class FactorCall(Call):
@@ -40,6 +38,7 @@ class FactorCall(Call):
         counts: tuple[int, ...] = (ONE,),
         given: tuple[Any, ...] = (),
         tiled: Callable[[], TiledRoutine | None] | None = None,
+        key: tuple[Any, ...] | None = None,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -64,6 +63,8 @@ class FactorCall(Call):
         tiled : callable, optional
             Gives the routine by tiles, which run where a host matrix does not fit into the card; None where
             nothing is to be computed.
+        key : tuple, optional
+            Under which `replay_factor` may find the call.
 
         Returns
         -------
@@ -83,12 +84,19 @@ class FactorCall(Call):
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:
-            layouts = tuple(self._new_integers(abs(count)) for count in counts)
+            plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
+            layouts = new_integers(self.library, plan, self.dtype, self.out.device, self.stream)
             if self.out is not source and 0 not in self.out.shape:
                 copy(source, self.out, self.stream)
             if 0 not in self.out.shape:
-                read = [layout.op(trans) for layout, trans in inputs]
-                self._enqueue(prepare, (1,), (*layouts, *given, *read, self.out), None)
+                operands = (*layouts, *given, *(layout.op(trans) for layout, trans in inputs), self.out)
+                kept = None
+                if key is not None:
+                    kept = keep_factor(key, self.arrays, given, operands, source, prepare, plan)
+                if kept is None:
+                    self._enqueue(prepare, (1,), operands, None)
+                else:
+                    kept.run_checked([layout.pointer for layout in operands], 1, 0, self.stream)
             else:
                 self._clear(layouts)
             owners = [layout.owner for layout in (*layouts, *given) if layout.owner is not None]
@@ -98,15 +106,6 @@ class FactorCall(Call):
                 for layout, count in zip(layouts, counts, strict=True)
             ]
         return self.delivered(), *integers
-
-    def _new_integers(self, count: int) -> Layout:
-        """Device memory for `count` integers a matrix, an element each."""
-        shape = (*self.out.shape[:-2], count, 1)
-        library, device = self.library, self.out.device
-        # libraries differ in what they do with empty arrays
-        made = library.empty((max(prod(shape), 1), 1), self.dtype, device, self.stream)
-        strides = tuple(int(prod(shape[i + 1 :])) for i in range(len(shape)))
-        return library.layout(made, self.dtype, self.stream)._replace(shape=shape, strides=strides)
 
     @on_device
     def integers_on_device(self, array: np.ndarray) -> Layout:

@@ -116,6 +116,10 @@ class Library:
         """A new C-contiguous array whose memory is safe to use on `stream`."""
         raise NotImplementedError
 
+    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
+        """The same, where `stream` may be the library's own one of now."""
+        return self.empty(shape, dtype, device, stream)
+
     def swap(self, array: Any) -> Any:
         """The view of `array` with the last two dimensions swapped."""
         return array.swapaxes(-1, -2)
@@ -174,6 +178,11 @@ class _CuPy(Library):
         # memory of the pool is ordered by stream: a block of another stream may still be in use there
         with self.on(device, stream) as cupy:
             return cupy.empty(shape, dtype.name)
+
+    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
+        cupy = module("cupy")
+        is_here = cupy.cuda.runtime.getDevice() == device and self.current_stream(device) == stream
+        return cupy.empty(shape, dtype.name) if is_here else self.empty(shape, dtype, device, stream)
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         device = array.data.device_id
@@ -271,6 +280,13 @@ class _Torch(Library):
     def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         with self._on(device, stream) as torch:
             return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
+
+    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
+        torch = module("torch")
+        is_here = torch.cuda.current_device() == device and self.current_stream(device) == stream
+        if not is_here:
+            return self.empty(shape, dtype, device, stream)
+        return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         if array.data_ptr() % array.element_size():

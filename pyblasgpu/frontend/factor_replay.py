@@ -1,0 +1,160 @@
+"""Checked calls of factorisations that are kept, to be repeated on device arrays that lie alike.
+
+As `call_cache` for products: only addresses are checked anew. The integers that a routine leaves are new each
+time, and share one allocation. A new output is a copy of the array that is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..operands import SECTOR
+from ..types import Dtype
+from .arrays import quick_library
+from .call_cache import CachedCall, find, keep
+from .device_integers import DeviceIntegers
+from .layouts import Layout, batches
+from .lazy_routines import launch_list_of
+
+if TYPE_CHECKING:
+    from .libraries import Library
+
+__all__ = ["ONE", "IntegersPlan", "call_key", "keep_factor", "new_integers", "plan_integers", "replay_factor"]
+
+#: The count of integers of `FactorCall.run_factor` that stands for one number a matrix, not an array of one.
+ONE = -1
+#: Of what a key may be made: what does not change.
+_CONSTANT = (str, int, Enum, np.generic, type, type(None))
+
+
+class IntegersPlan(NamedTuple):
+    """Where a call's integers lie in one allocation: shapes, strides and distances in elements."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, ...], ...]
+    distances: tuple[int, ...]
+    elements: int
+    single: tuple[bool, ...]
+
+
+class _KeptFactor(NamedTuple):
+    call: CachedCall
+    integers: IntegersPlan
+    dtype: Dtype
+    copy: CachedCall | None  # into a new output
+    new_shape: tuple[int, ...]  # of it, before its last two dimensions are swapped
+
+
+def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
+    """Of a routine with these flags; their types too, as 1.0 is no flag, but equals one."""
+    return (name, *flags, *map(type, flags))
+
+
+def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> IntegersPlan:
+    """Memory for so many integers a matrix of each kind, an element each; each kind begins at a sector."""
+    unit = max(SECTOR // dtype.itemsize, 1)
+    shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
+    strides = tuple(tuple(prod(shape[i + 1 :]) for i in range(len(shape))) for shape in shapes)
+    sizes = [-(-max(prod(shape), 1) // unit) * unit for shape in shapes]
+    distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
+    return IntegersPlan(shapes, strides, distances, sum(sizes), tuple(count == ONE for count in counts))
+
+
+def new_integers(
+    library: Library, plan: IntegersPlan, dtype: Dtype, device: int, stream: int
+) -> tuple[Layout, ...]:
+    """New device memory as planned."""
+    if not plan.shapes:
+        return ()
+    made = library.empty_here((plan.elements, 1), dtype, device, stream)
+    start, size = library.layout(made, dtype, stream).pointer, dtype.itemsize
+    return tuple(
+        [
+            Layout(start + distance * size, shape, strides, dtype, device, False, True, made)
+            for shape, strides, distance in zip(plan.shapes, plan.strides, plan.distances, strict=True)
+        ]
+    )
+
+
+def keep_factor(
+    key: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    given: tuple[Layout, ...],
+    layouts: tuple[Layout, ...],
+    source: Layout,
+    prepare: Callable[..., Any],
+    plan: IntegersPlan,
+) -> CachedCall | None:
+    """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
+
+    `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new and
+    column-major. None, and nothing kept, where that cannot be.
+    """
+    library, out = quick_library(arrays[0]), layouts[-1]
+    description = None if library is None else library.read(arrays)
+    if description is None or not all(isinstance(part, _CONSTANT) for part in key):
+        return None
+    read = (*layouts[len(plan.shapes) + len(given) : -1], source)
+    if description[1] != [layout.pointer for layout in read]:
+        return None  # arrays that were copied, in another dtype as a rule
+    called, copied = list(batches(layouts)), list(batches((source, out)))
+    if len(called) != 1 or len(copied) != 1 or source.shape != out.shape:
+        return None
+    generation = import_module("..dispatch.choose", __package__).generation
+    call, copy = CachedCall(layouts, called[0], prepare, generation), None
+    if source is not out:
+        copy = CachedCall((source, out), copied[0], _copy_launches, generation)
+    *batch_shape, rows, cols = out.shape
+    facts = (*description[0], *map(_facts, given))
+    keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, (*batch_shape, cols, rows)))
+    return call
+
+
+def _copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("copies")(scalars[0], *operands)
+
+
+def _facts(layout: Layout) -> tuple[Any, ...]:
+    return layout.shape, layout.strides, layout.dtype, layout.device
+
+
+def replay_factor(
+    key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, given: tuple[Any, ...] = ()
+) -> tuple[Any, ...] | None:
+    """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
+
+    None where there is none, or where integers that are `given` were not left by a routine; then nothing was
+    done.
+    """
+    library = quick_library(arrays[0])
+    description = None if library is None or not isinstance(overwrite, int) else library.read(arrays)
+    if library is None or description is None:
+        return None
+    facts, pointers = description
+    layouts = [each.layout for each in given if isinstance(each, DeviceIntegers)]
+    kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
+    if kept is None or len(layouts) != len(given) or overwrite not in (0, 1):
+        return None
+    call, plan, dtype, copy, new_shape = kept
+    stream, out = library.current_stream(call.device), arrays[-1]
+    if copy is not None:
+        out = library.swap(library.empty_here(new_shape, dtype, call.device, stream))
+        found = library.read((out,))
+        if found is None or not copy.run([pointers[-1], *found[1]], 1, 0, stream, checks_numbers=False):
+            return None
+        pointers[-1] = found[1][0]
+    integers = new_integers(library, plan, dtype, call.device, stream)
+    addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
+    if not call.run(addresses, 1, 0, stream, checks_numbers=False):
+        return None
+    library.hold([layout.owner for layout in layouts], stream)
+    made = [
+        DeviceIntegers(layout, single, stream) for layout, single in zip(integers, plan.single, strict=True)
+    ]
+    return out, *made

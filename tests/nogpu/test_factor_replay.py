@@ -1,0 +1,129 @@
+"""Repeated calls of factorisations on device arrays: as the first one, whatever has changed since."""
+
+from __future__ import annotations
+
+import fake_device
+import numpy as np
+import pytest
+from scipy.linalg import lapack as scipys
+
+from pyblasgpu import lapack
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.frontend import factor_replay
+
+
+def device(*shape, seed=0, dtype="d", order="F"):
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, shape).astype(dtype) + 3 * np.eye(*shape[-2:], dtype=dtype)
+    return fake_device.Array(np.array(a, order=order))
+
+
+@pytest.fixture
+def repeats(fake, monkeypatch):
+    """How many calls were repeated."""
+    counted = []
+    replay = factor_replay.replay_factor
+
+    def spy(*arguments):
+        found = replay(*arguments)
+        if found is not None:
+            counted.append(arguments[0][0])
+        return found
+
+    for module in ("lapack_lu", "lapack_cholesky", "lapack_triangular"):
+        monkeypatch.setattr(f"pyblasgpu.api.{module}.replay_factor", spy)
+    return counted
+
+
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_factors_and_solutions_of_other_arrays(repeats, overwrite):
+    """Pivots and info are new each time, and those of the first call stay."""
+    kept = []
+    for seed in range(3):
+        a, b = device(5, 5, seed=seed), device(5, 2, seed=seed + 9)
+        expected = scipys.dgesv(a.host, b.host)
+        lu, piv, info = lapack.dgetrf(a, overwrite)
+        x, _ = lapack.dgetrs(lu, piv, b, 0, overwrite)
+        assert (lu is a) == bool(overwrite) and (x is b) == bool(overwrite)
+        kept.append((expected, (lu, piv, x, info)))
+    for (lu, piv, x, info), (got_lu, got_piv, got_x, got_info) in kept:
+        np.testing.assert_allclose(got_lu.host, lu)
+        np.testing.assert_array_equal(np.asarray(got_piv), piv)
+        np.testing.assert_allclose(got_x.host, x)
+        assert int(got_info) == info == 0
+    assert repeats == ["dgetrf", "dgetrs"] * 2
+
+
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_cholesky(repeats, lower, overwrite):
+    for seed in range(3):
+        a = device(4, 4, seed=seed)
+        a.host[...] = a.host @ a.host.T
+        if seed == 2:
+            a.host[1, 1] = -1
+        expected, expected_info = scipys.dpotrf(a.host, lower)
+        c, info = lapack.dpotrf(a, lower, 1, overwrite)
+        assert int(info) == expected_info
+        if not expected_info:
+            np.testing.assert_allclose(c.host, expected)
+    assert repeats == ["dpotrf"] * 2
+
+
+def test_flags_and_layouts_are_told_apart(repeats):
+    a = device(4, 4)
+    a.host[...] = a.host @ a.host.T
+    factor = np.linalg.cholesky(a.host)
+    for _ in range(2):
+        np.testing.assert_allclose(lapack.dpotrf(a, 1)[0].host, factor)
+        np.testing.assert_allclose(lapack.dpotrf(a, 0)[0].host, factor.T)
+        np.testing.assert_allclose(np.tril(lapack.dpotrf(a, 1, 0)[0].host), factor)
+    by_rows = fake_device.Array(np.array(a.host, order="C"))
+    np.testing.assert_allclose(lapack.dpotrf(by_rows, 1)[0].host, factor)
+    assert len(repeats) == 3
+
+
+def test_arrays_of_another_dtype_are_converted_each_time(repeats):
+    for seed in range(3):
+        a = device(4, 4, seed=seed, dtype="f")
+        lu, piv, _ = lapack.dgetrf(a, overwrite_a=1)
+        expected, pivots, _ = scipys.dgetrf(a.host.astype("d"))
+        np.testing.assert_allclose(lu.host, expected)
+        np.testing.assert_array_equal(np.asarray(piv), pivots)
+    assert not repeats
+
+
+def test_an_overlap_is_found(repeats):
+    memory = fake_device.Array(np.zeros((8, 8), order="F"))
+    lu, piv, _ = lapack.dgetrf(device(4, 4))
+    apart = memory[:4, :4], memory[:4, 4:]
+    apart[0].host[...] = lu.host
+    for _ in range(2):
+        lapack.dgetrs(apart[0], piv, apart[1], overwrite_b=1)
+    assert len(repeats) == 1
+    before = memory.host.copy()
+    try:
+        x, _ = lapack.dgetrs(apart[0], piv, memory[:4, 2:6], overwrite_b=1)
+    except OverlapError:
+        x = None
+    assert len(repeats) == 1 and (x is None or not np.shares_memory(x.host, memory.host))
+    np.testing.assert_array_equal(memory.host, before)
+
+
+@pytest.mark.parametrize("flag", ["1", 1.0])
+def test_what_equals_a_flag_is_none(repeats, flag):
+    a = device(3, 3)
+    lapack.dgetrf(a, overwrite_a=1)
+    before = a.host.copy()
+    with pytest.raises(ValueError, match="overwrite_a"):
+        lapack.dgetrf(a, overwrite_a=flag)
+    assert not repeats
+    np.testing.assert_array_equal(a.host, before)
+
+
+def test_stacks(repeats):
+    for seed in range(3):
+        a = device(3, 4, 4, seed=seed, order="C")
+        lu, piv, info = lapack.dgetrf(a, overwrite_a=1)
+        assert lu is a and piv.shape == (3, 4) and not np.asarray(info).any()
+    assert len(repeats) == 2
