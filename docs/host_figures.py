@@ -72,10 +72,10 @@ def draw_cards(run: dict[str, Any]) -> Any:
     figure = Figure(figsize=(3.2 * len(orders), 3), layout="constrained", facecolor="white")
     panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]
     for axis, n in zip(panels, orders, strict=True):
-        for routine in FLOPS:
+        for number, routine in enumerate(FLOPS):
             points = [(r["cards"], r["speedup"]) for r in rows if (r["routine"], r["n"]) == (routine, n)]
             if points:
-                axis.plot(*zip(*sorted(points), strict=True), "o-", markersize=4, label=routine)
+                axis.plot(*zip(*sorted(points), strict=True), f"C{number}o-", markersize=4, label=routine)
         counts = sorted({row["cards"] for row in rows})
         axis.plot(counts, counts, color="0.7", linestyle=":")
         axis.set_xticks(counts)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.frontend import small_host
 from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.gpu import backend
 
@@ -35,6 +36,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             reason = ""
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def cards_take_small_matrices():
+    """Host matrices go where the backend says, however small they are."""
+    # without `monkeypatch`, which would then undo what it has done later than other fixtures expect
+    before, small_host.CARD_FROM = small_host.CARD_FROM, dict.fromkeys("sdcz", 0)
+    yield
+    small_host.CARD_FROM = before
 
 
 @lru_cache(maxsize=1)

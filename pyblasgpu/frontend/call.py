@@ -97,6 +97,7 @@ class Call:
         "device",
         "dtype",
         "inputs",
+        "is_auto",
         "is_new",
         "library",
         "name",
@@ -128,7 +129,8 @@ class Call:
         self.arrays = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         if self.library.host:
-            self.backend = backend_status("cpu" if self.vectors and is_auto(backend) else backend).backend
+            self.is_auto = is_auto(backend)
+            self.backend = backend_status("cpu" if self.vectors and self.is_auto else backend).backend
             self.device = None if self.backend in ON_PROCESSOR else device_for(stream)
             self.stream = stream_pointer(stream) or 0
             self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]
@@ -137,6 +139,7 @@ class Call:
             with np.errstate(all="ignore"):
                 self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
+            self.is_auto = False
             self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)

@@ -18,6 +18,7 @@ from .call import Call, copy
 from .engine_options import EngineOptions, ambient_options
 from .handle import Handle, Report, watched
 from .layouts import Layout
+from .small_host import prefers_processor
 from .streams import contexts
 from .tiled_routines import TiledRoutine, task_list, untouched
 
@@ -69,8 +70,11 @@ def run_call(
     options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
         return whole()
-    asked = options or EngineOptions()
     arrays = [*(array for array, _ in inputs), call.out]
+    if options is None and prefers_processor(call, arrays):
+        call.backend, call.device = "cpu", None
+        return whole()
+    asked = options or EngineOptions()
     if not _goes_with(call, asked, arrays):
         asked = asked._replace(devices=())
     if call.device is not None and asked.devices and call.library.host:
