@@ -18,8 +18,8 @@ info : int, array of int32, or `DeviceIntegers`
 """,
     "zero_pivot": """
 info : int, array of int32, or `DeviceIntegers`
-    0, or the number, from 1, of the first zero on the diagonal; then the other result is worth nothing. Of a
-    stack there is one a matrix. Of device arrays it stays on the device, and is read when it is asked for:
+    0, or the number, from 1, of the first zero on the diagonal; then the other result is what was passed. Of
+    a stack there is one a matrix. Of device arrays it stays on the device, and is read when it is asked for:
     ``int(info)``, ``info > 0``.
 """,
     "factor": """

@@ -111,7 +111,7 @@ overwrite_lu : bool, optional
 Returns
 -------
 inv_a : array, shape (n, n) or (..., n, n)
-    Column-major unless it is `lu`. Where U is singular, it is worth nothing.
+    Column-major unless it is `lu`. Where U is singular, it is `lu`.
 %(info)s
 
 Raises

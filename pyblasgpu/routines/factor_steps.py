@@ -1,4 +1,4 @@
-"""Steps that the factorizations share: the leaf of Cholesky, copies, zeros, a number for alpha."""
+"""Steps that the factorizations share: the leaf of Cholesky, copies, zeros, a number for alpha, failures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import Any
 
 from ..dispatch.choose import select
 from ..gpu.device import current
-from ..kernels.factor import potrf_leaf
+from ..kernels.factor import potrf_leaf, restore
+from ..kernels.registry import FIXED
 from ..operands import Operand
 from ..types import DTYPES, Diag, Dtype, Region, Uplo
 from .copies import emit_copy, emit_copy_to_workspace, emit_scale
+from .laswp import words
 from .launch_list import ALPHA, LaunchList
 
-__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "leaf_config", "real_dtype", "with_alpha"]
+__all__ = [
+    "emit_potrf_leaf",
+    "emit_readable",
+    "emit_restore",
+    "emit_unless_failed",
+    "emit_zeros_beyond",
+    "leaf_config",
+    "real_dtype",
+    "with_alpha",
+]
 
 
 def leaf_config(launches: LaunchList, stem: str, n: int) -> Any:
@@ -70,3 +81,27 @@ def emit_potrf_leaf(launches: LaunchList, config: Any, info: Operand, a: Operand
         return a.rows, before, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
 
     launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())
+
+
+def emit_unless_failed(launches: LaunchList, info: Operand, out: Operand, emit: Callable[[], None]) -> None:
+    """Emit what ``emit()`` does in `out`; where it leaves an info that is not 0, `out` stays as it is.
+
+    Nothing is read by the host: `out` is kept in the workspace meanwhile.
+    """
+    with launches.temporary():
+        before = emit_copy_to_workspace(launches, out)
+        emit()
+        emit_restore(launches, info, before, out)
+
+
+def emit_restore(launches: LaunchList, info: Operand, before: Operand, out: Operand) -> None:
+    """Emit out := before, for matrices whose info (an int32 in the bytes of an element) is not 0."""
+    config = FIXED[restore.STEM].fixed_config(real_dtype(out.dtype).letter)
+
+    def integers(info: Operand, before: Operand, out: Operand) -> tuple[int, ...]:
+        strides = before.row_stride, before.col_stride, out.row_stride, out.col_stride
+        batch = words(info)[1], before.batch_stride, out.batch_stride
+        return out.rows, out.cols, out.dtype.reals_per_element, *strides, *batch
+
+    grid = config.grid(out.rows, out.cols)
+    launches.emit(restore.source(config), grid, (info, before, out), integers, ())

@@ -1,6 +1,7 @@
 """The inverse of A from P L U = A in place: U is inverted, X L = U^-1 solved, columns are interchanged back.
 
-L moves to the workspace first, since X takes its place.
+The factors are copied to the workspace first, since X takes the place of L. Where U has a zero on its
+diagonal, they come back.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import laswp, trsm, trtri
-from .copies import emit_copy, emit_scale
+from .copies import emit_copy_to_workspace, emit_scale
+from .factor_steps import emit_restore
 from .launch_list import LaunchList, cached_launch_list
 
 __all__ = ["emit", "launch_list"]
@@ -32,13 +34,14 @@ def launch_list(info: Operand, piv: Operand, a: Operand) -> LaunchList | None:
 
 def emit(launches: LaunchList, info: Operand, piv: Operand, a: Operand) -> None:
     """Emit the whole call."""
-    if a.rows > 1:
-        lower = launches.scratch(a.rows, a.cols, a.batch)
-        emit_copy(launches, 1.0, a, lower, Region.STRICT_LOWER)
-        emit_scale(launches, 0.0, a, zero=True, region=Region.STRICT_LOWER)
-    with launches.temporary():
+    if a.rows == 1:
         trtri.emit(launches, info, a, Uplo.UPPER, Diag.NON_UNIT)
-    if a.rows > 1:
-        with launches.temporary():
-            trsm.emit(launches, lower, a, Side.RIGHT, Uplo.LOWER, Diag.UNIT)
-        laswp.emit(launches, piv, a.T, backwards=True)
+        return
+    factors = emit_copy_to_workspace(launches, a)
+    emit_scale(launches, 0.0, a, zero=True, region=Region.STRICT_LOWER)
+    with launches.temporary():
+        trtri.emit_inverse(launches, info, a, Uplo.UPPER, Diag.NON_UNIT)
+    with launches.temporary():
+        trsm.emit(launches, factors, a, Side.RIGHT, Uplo.LOWER, Diag.UNIT)
+    laswp.emit(launches, piv, a.T, backwards=True)
+    emit_restore(launches, info, factors, a)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Diag, Uplo
 from . import lauum, trtri
-from .factor_steps import emit_readable
+from .factor_steps import emit_readable, emit_unless_failed
 from .launch_list import LaunchList, cached_launch_list
 
 __all__ = ["emit", "launch_list"]
@@ -31,11 +31,11 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
 
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo) -> None:
-    """Emit the whole call."""
+    """Emit the whole call; where info is not 0, the factor stays."""
     lower = a if uplo is Uplo.LOWER else a.T
 
     def invert(readable: Operand) -> None:
         trtri.emit_lower(launches, info, readable, Diag.NON_UNIT)
         lauum.emit_lower(launches, readable)
 
-    emit_readable(launches, lower, invert)
+    emit_unless_failed(launches, info, a, lambda: emit_readable(launches, lower, invert))

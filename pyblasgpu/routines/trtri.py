@@ -6,7 +6,7 @@ inverted by one launch. Then pairs of inverses grow together, all of a level as 
     [T11    ]^-1   [      X11            ]
     [T21 T22]    = [-X22 T21 X11      X22]    two TRMMs in place, or products with copies
 
-A zero on the diagonal is looked for first, and told by info.
+A zero on the diagonal is looked for first, and told by info. Then the triangle stays as it is.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
-from .factor_steps import emit_readable, leaf_config, real_dtype, with_alpha
+from .factor_steps import emit_readable, emit_unless_failed, leaf_config, real_dtype, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 
-__all__ = ["emit", "emit_lower", "emit_zero_diagonal", "launch_list"]
+__all__ = ["emit", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
 
 LEAVES = 64  # rows of an inverse by which TRMM multiplies a batch in one launch
 FUSED = 512  # rows of an inverse from which on TRMM is faster, one launch for each matrix
@@ -52,6 +52,14 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchL
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
+    if diag is Diag.UNIT or a.rows <= leaf_config(launches, trtri_leaf.STEM, a.rows).serving(a.rows).ORDER:
+        emit_inverse(launches, info, a, uplo, diag)  # leaves look before they write
+    else:
+        emit_unless_failed(launches, info, a, lambda: emit_inverse(launches, info, a, uplo, diag))
+
+
+def emit_inverse(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, diag: Diag) -> None:
+    """Emit the same; where info is not 0, the triangle is worth nothing."""
     lower = a if uplo is Uplo.LOWER else a.T
     emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, diag), diag)
 

@@ -1,11 +1,11 @@
-"""Solve T X = B in place, and tell a zero on the diagonal of T."""
+"""Solve T X = B in place; where T has a zero on its diagonal, tell it and leave B."""
 
 from __future__ import annotations
 
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trsm
-from .factor_steps import with_alpha
+from .factor_steps import emit_unless_failed, with_alpha
 from .launch_list import LaunchList, cached_launch_list
 from .trtri import emit_zero_diagonal
 
@@ -39,4 +39,11 @@ def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag
 def emit(launches: LaunchList, info: Operand, t: Operand, b: Operand, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
     emit_zero_diagonal(launches, info, t, diag)
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, t, b, Side.LEFT, uplo, diag))
+
+    def solve() -> None:
+        with_alpha(launches, 1.0, lambda: trsm.emit(launches, t, b, Side.LEFT, uplo, diag))
+
+    if diag is Diag.UNIT:
+        solve()
+    else:
+        emit_unless_failed(launches, info, b, solve)

@@ -1,17 +1,11 @@
-"""Solutions by factors that may be none: where info is not 0, B stays as it is, as in LAPACK's drivers.
-
-Nothing is read by the host. B is kept in the workspace meanwhile.
-"""
+"""Solutions by factors that may be none: where info is not 0, B stays as it is, as in LAPACK's drivers."""
 
 from __future__ import annotations
 
-from ..kernels.factor import restore
-from ..kernels.registry import FIXED
 from ..operands import Operand
 from ..types import Trans, Uplo
-from . import getrs, laswp, potrs
-from .copies import emit_copy_to_workspace
-from .factor_steps import real_dtype
+from . import getrs, potrs
+from .factor_steps import emit_unless_failed
 from .launch_list import LaunchList, cached_launch_list
 
 __all__ = ["getrs_launch_list", "potrs_launch_list"]
@@ -32,23 +26,8 @@ def potrs_launch_list(info: Operand, c: Operand, b: Operand, *, uplo: Uplo) -> L
 def _emit_getrs(
     launches: LaunchList, info: Operand, piv: Operand, lu: Operand, b: Operand, trans: Trans
 ) -> None:
-    before = emit_copy_to_workspace(launches, b)
-    getrs.emit(launches, piv, lu, b, trans)
-    _emit_restore(launches, info, before, b)
+    emit_unless_failed(launches, info, b, lambda: getrs.emit(launches, piv, lu, b, trans))
 
 
 def _emit_potrs(launches: LaunchList, info: Operand, c: Operand, b: Operand, uplo: Uplo) -> None:
-    before = emit_copy_to_workspace(launches, b)
-    potrs.emit(launches, c, b, uplo)
-    _emit_restore(launches, info, before, b)
-
-
-def _emit_restore(launches: LaunchList, info: Operand, before: Operand, b: Operand) -> None:
-    config = FIXED[restore.STEM].fixed_config(real_dtype(b.dtype).letter)
-
-    def integers(info: Operand, before: Operand, b: Operand) -> tuple[int, ...]:
-        strides = before.row_stride, before.col_stride, b.row_stride, b.col_stride
-        batch = laswp.words(info)[1], before.batch_stride, b.batch_stride
-        return b.rows, b.cols, b.dtype.reals_per_element, *strides, *batch
-
-    launches.emit(restore.source(config), config.grid(b.rows, b.cols), (info, before, b), integers, ())
+    emit_unless_failed(launches, info, b, lambda: potrs.emit(launches, c, b, uplo))
