@@ -119,7 +119,6 @@ def tightest() -> list[Chosen]:
 
 #: Of families that need no tuning, what ``source`` takes beside the Config, for a kernel with much to do.
 ARGUMENTS: dict[str, tuple] = {
-    "copy_scaled": (True, False),
     "level1_map": ("rot",),
     "level1_reduce": ("nrm2",),
     "pack": (False,),

@@ -43,8 +43,5 @@ def compile_job(stem, config, flags, cc) -> Compiled | str:
 
 def kernels(count: int) -> list[KernelSource]:
     """So many kernels, at most 64."""
-    flags = product("sdcz", (32, 16, 8, 4), *[(False, True)] * 2)
-    return [
-        copy_scaled.source(copy_scaled.CopyScaled(dtype, DIM_Y=size), *each)
-        for dtype, size, *each in islice(flags, count)
-    ]
+    tiles = product("sdcz", (32, 64), (32, 64), (32,), (32, 16, 8, 4))
+    return [copy_scaled.source(copy_scaled.CopyScaled(*each)) for each in islice(tiles, count)]

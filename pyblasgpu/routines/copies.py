@@ -86,7 +86,7 @@ def _emit(
 ) -> None:
     device = current(launches.device)
     config = select(copy_scaled.STEM, launches.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.by_rows, target.by_rows)
+    kernel = copy_scaled.source(config)
     options = options_of(region, conj=source.conj, zero=zero, mirrored=mirrored)
 
     def integers(source: Operand, target: Operand) -> tuple:

@@ -46,10 +46,7 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
 def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     """The kernels for products of this size with operands that lie in any way."""
     conjs = (False, True) if DTYPES[letter].is_complex else (False,)
-    found = [
-        copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}), *by_rows)
-        for by_rows in product((False, True), repeat=2)
-    ]
+    found = [copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}))]
     for stem in families_of("gemm", letter):
         source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:

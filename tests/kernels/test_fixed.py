@@ -69,7 +69,7 @@ def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_copies_keep_everything_in_registers(letter):
     config = FIXED[copy_scaled.STEM].config(letter, "", {})
-    source = copy_scaled.source(config, True, False)
+    source = copy_scaled.source(config)
     report = compile_here(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     if letter in "sc":

@@ -206,7 +206,7 @@ def test_a_reader_keeps_what_it_has_opened(tmp_path):
 
 # ------------------------------------------------------------------------------------ kernels from there
 
-KERNEL = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
+KERNEL = copy_scaled.source(copy_scaled.CopyScaled("s"))
 COMPILED = Compiled(b"\x7fELF built ahead", "entry", Resources(40, 0, 0, 0, 0))
 
 
@@ -266,5 +266,5 @@ def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn, r
     assert [each.cubin for each in taken] == [COMPILED.cubin, fresh.cubin]
     (said,) = warnings_of(recwarn)
     assert "the driver of CUDA" in said and "refuses" in said and "pyblasgpu build" in said
-    launch.kernel(copy_scaled.source(copy_scaled.CopyScaled("d"), True, True), 0)
+    launch.kernel(copy_scaled.source(copy_scaled.CopyScaled("d")), 0)
     assert len(warnings_of(recwarn)) == 1

@@ -40,7 +40,7 @@ print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.why_unavailable()))
 try:
     from pyblasgpu.kernels.copy import copy_scaled
     from pyblasgpu.gpu.compile import compile_kernel
-    compile_kernel(copy_scaled.source(copy_scaled.CopyScaled("s"), True, True), (9, 0))
+    compile_kernel(copy_scaled.source(copy_scaled.CopyScaled("s")), (9, 0))
 except pyblasgpu.errors.BackendUnavailable as reason:
     print(reason)
 """
@@ -172,7 +172,7 @@ from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.kernels.copy import copy_scaled
 for family in (FAMILIES | FIXED).values():
     family.module
-source = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
+source = copy_scaled.source(copy_scaled.CopyScaled("s"))
 print("numba" in sys.modules)
 source.build()
 print("numba" in sys.modules)

@@ -61,7 +61,7 @@ from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":
     compile.compile_kernel = None
-source = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
+source = copy_scaled.source(copy_scaled.CopyScaled("s"))
 found = compile.compile_source(source, (9, 0))
 assert found is compile.compile_source(source, (9, 0))
 print(len(found.cubin), found.entry, found.resources.registers)
@@ -87,15 +87,15 @@ def test_a_second_process_compiles_nothing(home):
     assert first.stdout == second.stdout
 
 
-SOURCE = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
+SOURCE = copy_scaled.source(copy_scaled.CopyScaled("s"))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        copy_scaled.source(copy_scaled.CopyScaled("s"), True, False),
-        copy_scaled.source(copy_scaled.CopyScaled("d"), True, True),
-        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_Y=4), True, True),
+        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_X=16)),
+        copy_scaled.source(copy_scaled.CopyScaled("d")),
+        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_Y=4)),
         replace(SOURCE, threads=128),
         replace(SOURCE, min_blocks=2),
         replace(SOURCE, shared_bytes=64),

@@ -26,13 +26,11 @@ def launch(
     alpha,
     conj=False,
     zero=False,
-    read_by_rows=True,
-    write_by_rows=True,
     region=Region.ALL,
     mirrored=False,
 ):
     config = CopyScaled(letter, 8, 16, 8, 4)
-    kernel = copy_scaled.source(config, read_by_rows, write_by_rows)
+    kernel = copy_scaled.source(config)
     options = options_of(region, conj=conj, zero=zero, mirrored=mirrored)
     m, n = target.shape
     run(
@@ -44,15 +42,20 @@ def launch(
     )
 
 
+def in_order(matrix, by_rows):
+    """`matrix` with neighbouring rows, or columns, side by side."""
+    return np.asfortranarray(matrix) if by_rows else np.ascontiguousarray(matrix)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("read_by_rows, write_by_rows, conj", list(product((False, True), repeat=3)))
 def test_copies(letter, read_by_rows, write_by_rows, conj):
     dtype = DTYPES[letter]
     alpha = 2 - 1j if dtype.is_complex else 2
     values = integers(np.random.default_rng(1), (2 * M, 3 * N), dtype)
-    source = values[::2, ::-3]
+    source = in_order(values, read_by_rows)[::2, ::-3]
     target, unharmed = fenced(np.full((M, N), np.nan, dtype.name), "F" if write_by_rows else "C")
-    launch(letter, source, target, alpha, conj and dtype.is_complex, False, read_by_rows, write_by_rows)
+    launch(letter, source, target, alpha, conj and dtype.is_complex)
     assert np.array_equal(target, alpha * (source.conj() if conj else source))
     assert unharmed()
 
@@ -70,7 +73,7 @@ def test_scales_in_place(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_zeros_without_reading(letter):
     target, unharmed = fenced(np.full((M, N), np.nan, DTYPES[letter].name), "C")
-    launch(letter, target, target, 0, zero=True, read_by_rows=False, write_by_rows=False)
+    launch(letter, target, target, 0, zero=True)
     assert not target.any()
     assert unharmed()
 
@@ -103,7 +106,7 @@ def test_triangles_are_copied_alone(letter, region, read_by_rows, write_by_rows)
     values, kept = square(letter, region)
     before = np.full_like(values, 7)
     target, unharmed = fenced(before, "F" if write_by_rows else "C")
-    launch(letter, values, target, 2, True, False, read_by_rows, write_by_rows, region)
+    launch(letter, in_order(values, read_by_rows), target, 2, conj=True, region=region)
     assert np.array_equal(target, expected(values.conj(), kept, region, 2, before))
     assert unharmed()
 
@@ -115,7 +118,7 @@ def test_a_triangle_is_mirrored(letter, region, read_by_rows, write_by_rows):
     conj = letter == "c"
     values, kept = square(letter, region)
     target, unharmed = fenced(np.full_like(values, 7), "F" if write_by_rows else "C")
-    launch(letter, values, target, 1, conj, False, read_by_rows, write_by_rows, region, True)
+    launch(letter, in_order(values, read_by_rows), target, 1, conj, region=region, mirrored=True)
     lower = expected(values.conj() if conj else values, kept, region, 1, 0)
     above = np.tril(lower, -1).T
     assert np.array_equal(target, lower + (above.conj() if region is Region.HERMITIAN_LOWER else above))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from types import SimpleNamespace
 from typing import ClassVar
 
 from ...errors import require
@@ -102,14 +102,8 @@ class CopyScaled:
         return -(-rows // self.BLK_M) * -(-cols // self.BLK_N)
 
 
-def source(config: CopyScaled, read_by_rows: bool, write_by_rows: bool) -> KernelSource:
-    """The kernel of `config`.
-
-    Parameters
-    ----------
-    config : CopyScaled
-    read_by_rows, write_by_rows : bool
-        Whether neighbours in S's, D's memory are neighbouring rows (else columns).
+def source(config: CopyScaled) -> KernelSource:
+    """The kernel of `config`, for matrices by rows and by columns, which it tells by their strides.
 
     Returns
     -------
@@ -124,19 +118,13 @@ def source(config: CopyScaled, read_by_rows: bool, write_by_rows: bool) -> Kerne
     S is conjugated; whether D is filled with zeros, and S not read; and whether D is mirrored: above the
     diagonal it becomes what it is below, conjugated in a Hermitian one; the region is a lower triangle then.
     """
-    flags = ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows)
-    return KernelSource.of(
-        config,
-        PARAMETERS,
-        lambda: _build(config, read_by_rows, write_by_rows),
-        flags=flags,
-        min_blocks=max(RESIDENT // config.threads, 1),
-    )
+    min_blocks = max(RESIDENT // config.threads, 1)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=min_blocks)
 
 
 def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
     """All kernels of a Config."""
-    return (source(config, *lies) for lies in product((False, True), repeat=2))
+    yield source(config)
 
 
 def _walk(config: CopyScaled, by_rows: bool):
@@ -249,24 +237,61 @@ def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: boo
     return write
 
 
-def _build(config: CopyScaled, read_by_rows: bool, write_by_rows: bool):
-    facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
-    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait = ptx.grid_dependency_wait
-    is_whole = ptx.is_aligned(PARTS)
-    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
-    is_met, in_region = intersects(BLK_M, BLK_N), contains()
+def _wanted():
+    """``wanted(i, j, rows, cols, shift, options)``: whether an element of a tile is to be copied."""
+    in_region = contains()
 
     @device_function
     def wanted(i, j, rows, cols, shift, options):
         return (i < rows) & (j < cols) & in_region(i, j, shift, options)
 
+    return wanted
+
+
+def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
+    """``fetch(tile, values, s, ...)``: a tile of S, times alpha; ``put(d, across, tile, values, ...)``: to D,
+    of matrices `by_rows` or by columns.
+    """
     # complex numbers at once, or real by real where they lie so
-    read, read_parts = (_reader(config, read_by_rows, wanted, width) for width in (PARTS, 1))
-    write, write_parts = (_writer(config, write_by_rows, wanted, width) for width in (PARTS, 1))
-    mirror = _writer(config, write_by_rows, wanted, 1, mirrored=True)
-    scale = _scaler(config, read_by_rows)
+    PARTS, wanted = config.dtype_facts.reals_per_element, _wanted()
+    read, read_parts = (_reader(config, by_rows, wanted, width) for width in (PARTS, 1))
+    write, write_parts = (_writer(config, by_rows, wanted, width) for width in (PARTS, 1))
+    mirror, scale = _writer(config, by_rows, wanted, 1, mirrored=True), _scaler(config, by_rows)
+    is_whole = ptx.is_aligned(PARTS)
+
+    @device_function
+    def fetch(tile, values, s, t, row_stride, col_stride, rows, cols, shift, options, alpha, alpha_i):
+        if is_whole(s):
+            read(s, values, t, row_stride, col_stride, rows, cols, shift, options)
+        else:
+            read_parts(s, values, t, row_stride, col_stride, rows, cols, shift, options)
+        scale(tile, values, t, shift, options, alpha, alpha_i)
+
+    @device_function
+    def put(d, across, tile, values, t, row_stride, col_stride, rows, cols, shift, options):
+        if is_whole(d):
+            write(d, tile, values, t, row_stride, col_stride, rows, cols, shift, options)
+        else:
+            write_parts(d, tile, values, t, row_stride, col_stride, rows, cols, shift, options)
+        if options & MIRRORED:
+            mirror(across, tile, values, t, row_stride, col_stride, rows, cols, shift, options)
+
+    return SimpleNamespace(fetch=fetch, put=put)
+
+
+def _build(config: CopyScaled):
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
+    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
+    is_met, by_rows, by_cols = intersects(BLK_M, BLK_N), _steps(config, True), _steps(config, False)
+    fetch_by_rows, fetch_by_cols, put_by_rows, put_by_cols = (
+        by_rows.fetch,
+        by_cols.fetch,
+        by_rows.put,
+        by_cols.put,
+    )
 
     def copy_scaled(s, d, m, n, options, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
         # (1) the tile of this block
@@ -284,19 +309,16 @@ def _build(config: CopyScaled, read_by_rows: bool, write_by_rows: bool):
         # (2) read it in the order of S, (3) write it in the order of D
         if options & ZERO == 0:
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
-            if is_whole(s):
-                read(s, values, t, s_rs, s_cs, rows, cols, shift, options)
+            if abs(s_rs) <= abs(s_cs):
+                fetch_by_rows(tile, values, s, t, s_rs, s_cs, rows, cols, shift, options, alpha, alpha_i)
             else:
-                read_parts(s, values, t, s_rs, s_cs, rows, cols, shift, options)
-            scale(tile, values, t, shift, options, alpha, alpha_i)
+                fetch_by_cols(tile, values, s, t, s_rs, s_cs, rows, cols, shift, options, alpha, alpha_i)
             cuda.syncthreads()
         there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
-        if is_whole(d):
-            write(there, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
+        across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
+        if abs(d_rs) <= abs(d_cs):
+            put_by_rows(there, across, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
         else:
-            write_parts(there, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
-        if options & MIRRORED:
-            across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
-            mirror(across, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
+            put_by_cols(there, across, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
 
     return copy_scaled
