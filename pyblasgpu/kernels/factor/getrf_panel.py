@@ -320,8 +320,6 @@ def _build(config: GetrfPanel):
         while j < n:
             at, pivot = search(values, label, is_left, shared, words, got, flags, t, block, blocks, j)
             pivot_row = offset(shared, at)
-            if pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0) and failed == 0:
-                failed = int32(first + j + 1)
 
             # (3) the row of the pivot is done, all others are eliminated
             if is_left and label == pivot:
@@ -334,6 +332,9 @@ def _build(config: GetrfPanel):
                 write_upper(offset(a, j * (a_rs + a_cs) * PARTS), pivot_row, a_cs, t, left)
                 if t == 0:
                     piv[j * piv_step] = int32(first + pivot)
+                    is_zero = pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0)
+                    if is_zero and failed == 0:
+                        failed = int32(first + j + 1)
             j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results; which rows have moved; the first pivot that is zero
