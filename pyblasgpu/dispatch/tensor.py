@@ -18,6 +18,7 @@ __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product
 STEM = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, packing is most of the time.
 MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 28
+MIN_EQUILIBRATED = 1 << 33  # m n k from which on A and B are equilibrated: with less, the launch costs
 TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
 
@@ -35,12 +36,15 @@ class TensorProduct(NamedTuple):
         Of what multiplies the tiles that pairs cannot serve.
     least : float
         `image.least_element`.
+    equilibrate : Config or None
+        Of what finds powers of two for each k, where that is worth a launch.
     """
 
     choice: KernelChoice
     pack: Any
     guarded: Any
     least: float
+    equilibrate: Any
 
 
 def tensor_product(
@@ -92,7 +96,10 @@ def tensor_product(
     pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
     guarded = select("gemm_guarded", dtype, layout, of_dtype, device).config
     serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
-    return TensorProduct(replace(choice, config=config), pack, serving, least)
+    equilibrate = None
+    if m * n * k >= MIN_EQUILIBRATED:
+        equilibrate = select("equilibrate", dtype, "", (m, k), device).config
+    return TensorProduct(replace(choice, config=config), pack, serving, least, equilibrate)
 
 
 def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device: Device) -> Any:

@@ -88,18 +88,32 @@ def _emit_halves(
     words = how.pack.rows * how.pack.BLK_K, how.pack.rows, 1  # of a unit: image, scales, flag
     made = [launches.scratch(-(-units * count // reals), 1, 1, unit=4) for count in words]
     left, right = sources
+    powers = _emit_powers(launches, how, left, right) if b else None
     options = [options_of(by_rows=x.by_rows, conj=x.conj) for x in sources]
     units_a = begins[1] or units
     integers = (
-        *(*extents, k, *options, units_a),
+        *(*extents, k, *options, units_a, powers.rows // 2 if powers else 0),
         *(left.row_stride, left.col_stride, left.batch_stride),
         *(right.row_stride, right.col_stride, right.batch_stride),
     )
-    operands = *(x.matrices(0, 1) for x in sources), *made
+    operands = *(x.matrices(0, 1) for x in sources), powers or made[1], *made
     kernel = family_of(how.pack.STEM).source(how.pack)
     launches.emit(kernel, units, operands, lambda *_: integers, (how.least,))
     first, second = (_halves(*each, made, words) for each in zip(images, sources, begins, strict=True))
     return first, second
+
+
+def _emit_powers(launches: LaunchList, how: TensorProduct, a: Operand, b: Operand) -> Operand | None:
+    """Emit the powers of two by which each k of A is multiplied, and of B divided; both extent by k."""
+    config = how.equilibrate
+    if config is None:
+        return None
+    a, b = a.matrices(0, 1), b.matrices(0, 1)
+    powers = launches.scratch(2 * a.cols, 1, 1, unit=4)
+    integers = a.rows, b.rows, a.cols, a.row_stride, a.col_stride, b.row_stride, b.col_stride
+    kernel = family_of(config.STEM).source(config)
+    launches.emit(kernel, config.grid(a.cols), (a, b, powers), lambda *_: integers, ())
+    return powers
 
 
 def _halves(image: Image, source: Operand, begin: int, made: list[Operand], words: tuple) -> Halves:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
+from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
@@ -160,6 +161,14 @@ def test_hard_data_are_within_the_bound(kind, k):
     a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
     found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
     assert gemm_error(1, a, b, 0, None, found) <= 1
+
+
+def test_graded_data_are_equilibrated(monkeypatch):
+    """A D and D^-1 B, of more than the range of pairs, are served by pairs, within the bound."""
+    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    a, b = HARD["graded_k_40"](reals(S, 500, 1024, seed=1), reals(S, 1024, 260, seed=2))
+    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, found) <= 0.5
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import overrides
+from pyblasgpu.dispatch import overrides, tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.guarded import GemmGuarded
@@ -140,6 +140,17 @@ def test_hard_data_are_multiplied_as_by_fmas(kind):
     )
     with small_kernels():
         found = pyblasgpu.gemm(a, b, method="tensor")
+    assert gemm_error(1, a, b, 0, found, found) <= 1
+
+
+def test_graded_data_are_equilibrated(monkeypatch):
+    """A D and D^-1 B are served by pairs; the power of a k that no sampled row tells is 1."""
+    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    scales = np.float32(2) ** np.random.default_rng(7).integers(-30, 31, K).astype(np.float32)
+    a, b = normal(M, K) * scales, normal(K, N, seed=2) / scales[:, None]
+    with small_kernels():
+        found = pyblasgpu.gemm(a, b, method="tensor")
+    assert families() == {"equilibrate", "pack_halves", "gemm_wgmma", "gemm_guarded"}
     assert gemm_error(1, a, b, 0, found, found) <= 1
 
 

@@ -7,10 +7,10 @@ import pytest
 from region_mask import mask
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
+from pyblasgpu.kernels.gemm.wgmma import equilibrate, guarded, pack_halves, product
 from pyblasgpu.types import Region
 
-from .wgmma_launching import BLK_K, PANEL, multiply, multiply_flagged, pack
+from .wgmma_launching import BLK_K, PANEL, multiply, multiply_flagged, pack, powers_of
 
 U = 2.0**-24
 
@@ -83,6 +83,35 @@ def complex_lying(x: np.ndarray, by_rows: bool) -> np.ndarray:
 @pytest.mark.parametrize(("conjs", "by_rows"), [((False, True), False), ((True, False), True)])
 def test_complex_operands_are_packed_as_real_ones(conjs, by_rows):
     check_complex_pack(conjs, by_rows)
+
+
+def check_equilibrated(dtype=np.float32, kernels=equilibrate, packs=pack_halves) -> None:
+    """Powers bring A D and D^-1 B to one size, the more so the more they differ; images are those of the
+    products, and without flags. Where a row or column tells nothing the powers are 1.
+    """
+    k, rng = 70, np.random.default_rng(9)
+    grade = np.float32(2) ** rng.integers(-20, 21, k).astype(np.float32)
+    a, b = normal(67, k).astype(dtype) * grade, normal(17, k, seed=4).astype(dtype) / grade
+    if np.iscomplexobj(a):
+        a, b = a.imag + 1j * a.real, b.imag + 1j * b.real  # all of it in the second part
+    a[:, 3], b[:, 4], a[0, 5] = 0, 0, np.inf
+    a, b = a.astype(dtype), np.asfortranarray(b.astype(dtype))
+    of_a, of_b = powers_of(a, b, kernels)
+    assert (of_a * of_b == 1).all() and (of_a[3:6] == 1).all()
+    sizes = [abs(x * p)[:, np.delete(np.arange(k), [3, 4, 5])].max(axis=0) for x, p in ((a, of_a), (b, of_b))]
+    assert (sizes[0] / sizes[1] > 0.02).all() and (sizes[0] / sizes[1] < 50).all()
+    a[0, 5] = 0
+    found = pack(a[None], b[None], kernels=packs, powers=np.stack([of_a, of_b]))
+    if dtype is np.float32:
+        for packed, x in zip(found, (a * of_a, b * of_b), strict=True):
+            assert not packed.flags.any()
+            values = packed.values()[0, : len(x), :k]
+            np.testing.assert_array_less(np.abs(values - x), np.abs(x) * 2.0**-21 + (x == 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_operands_are_equilibrated(dtype):
+    check_equilibrated(dtype)
 
 
 def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> None:

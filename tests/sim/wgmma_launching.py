@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
+from pyblasgpu.kernels.gemm.wgmma import equilibrate, guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.image import LO_SHIFT, STAGE_K, Image
 from pyblasgpu.types import Region
 
 from .launching import run, strides
 
-__all__ = ["BLK_K", "LEAST", "PANEL", "Packed", "multiply", "multiply_flagged", "pack"]
+__all__ = ["BLK_K", "LEAST", "PANEL", "Packed", "multiply", "multiply_flagged", "pack", "powers_of"]
 
 PANEL, BLK_N, BLK_K = 64, 16, 64
 LEAST = 2.0**-15
@@ -40,7 +40,16 @@ class Packed(NamedTuple):
         return values.transpose(0, 1, 4, 2, 3, 5).reshape(batch, image.panels * image.blk, -1)
 
 
-def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs=(False, False)):
+def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
+    """What `equilibrate` finds for two matrices, extent by k: two rows of powers."""
+    config = kernels.Equilibrate(dtype="c" if np.iscomplexobj(a) else "s")
+    found = np.full((2, a.shape[1]), np.nan, np.float32)
+    integers = a.shape[0], b.shape[0], a.shape[1], *strides(a), *strides(b)
+    run(kernels.source(config), config.grid(a.shape[1]), (a, b, found), integers, ())
+    return found
+
+
+def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs=(False, False), powers=None):
     """Batches of two operands, extent by k, packed by one launch into one image; complex ones as real."""
     letter, reals = ("c", 2) if np.iscomplexobj(a) else ("s", 1)
     config = kernels.PackHalves(dtype=letter, BLK=panel, BLK_K=blk_k, threads=panel)
@@ -56,8 +65,9 @@ def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs
         options_of(by_rows=abs(step[0]) < abs(step[1]), conj=conj)
         for step, conj in zip(steps, conjs, strict=True)
     ]
-    integers = *extents, k, *options, units[0], *steps[0], *steps[1]
-    run(kernels.source(config), sum(units), (a, b, halves, scales, flags), integers, (least,))
+    integers = *extents, k, *options, units[0], 0 if powers is None else a.shape[2], *steps[0], *steps[1]
+    arrays = a, b, scales if powers is None else powers, halves, scales, flags
+    run(kernels.source(config), sum(units), arrays, integers, (least,))
     found = []
     for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):
         parts = (y.reshape(sum(units), -1)[of_one].reshape(-1, size).copy() for y, size in (

@@ -47,6 +47,14 @@ FAMILIES = (
         ),
     ),
     Family(
+        "equilibrate",
+        ".gemm.wgmma.equilibrate",
+        "Equilibrate",
+        "gemm",
+        dtypes=("s", "c"),
+        only=(9, 0),
+    ),
+    Family(
         "pack_halves",
         ".gemm.wgmma.pack_halves",
         "PackHalves",

@@ -24,11 +24,10 @@ from .operand_reader import CHUNK, places, reader
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 
 STEM = "pack_halves"
-PARAMETERS = "ppppw iiiiii qqq qqq rr".replace(" ", "")
+PARAMETERS = "pppppw iiiiiii qqq qqq rr".replace(" ", "")
 PAD = 4  # words added to a column of maxima, against bank conflicts
 MOST_THREADS = 256  # of a block, as far as it has chunks for them
-#: Threads of a multiprocessor, by type: with more, registers do not hold what a thread reads.
-RESIDENT = {"s": 768, "c": 512}
+RESIDENT = 512  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ class PackHalves:
 
     @property
     def shared_bytes(self) -> int:
-        """The image of a unit, and the largest element of each chunk."""
-        return 4 * (self.rows * self.BLK_K + self.BLK_K // CHUNK * (self.rows + PAD))
+        """The image of a unit, the largest element of each chunk, and the powers of its k."""
+        return 4 * (self.rows * self.BLK_K + self.BLK_K // CHUNK * (self.rows + PAD) + self.BLK_K)
 
     def serving(self, blk: int, blk_k: int) -> Self:
         """The same Config for panels of so many rows, and blocks of so many k."""
@@ -109,13 +108,14 @@ class PackHalves:
 def source(config: PackHalves) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B, image, scales, flags, the image at a multiple of 16 bytes; int32
-    extents of A and B, k (those of the real operands), options of A and B (`BY_ROWS`: neighbours along the
-    extent are neighbours in memory; `CONJUGATE`), and units of all matrices of A; int64 strides of A along
-    the extent, along k, to the next matrix, and those of B (elements); `image.least_element` (real,
-    imaginary part). Grid: x the units of all matrices.
+    Its parameters are pointers to A, B, the powers of `equilibrate`, image, scales, flags, the image at a
+    multiple of 16 bytes; int32 extents of A and B, k (those of the real operands), options of A and B
+    (`BY_ROWS`: neighbours along the extent are neighbours in memory; `CONJUGATE`), units of all matrices of
+    A, and how many powers there are for A, which may be none; int64 strides of A along the extent, along k,
+    to the next matrix, and those of B (elements); `image.least_element` (real, imaginary part). Grid: x the
+    units of all matrices.
     """
-    resident = max(RESIDENT[config.dtype] // config.threads, 1)
+    resident = max(RESIDENT // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
 
 
@@ -125,13 +125,15 @@ def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
 
 
 def _splitter():
-    """``split(x, scale, least)``: hi, lo, and whether they hold an element, which may be zero."""
+    """``split(x, power, scale, least)``: hi, lo of the product, and whether they hold an element, which may
+    be zero.
+    """
     real, round_to_half = ptx.types.float32, ptx.round_to_half
     LO = 1 << LO_SHIFT
 
     @device_function
-    def split(x, scale, least):
-        shifted = x * scale
+    def split(x, power, scale, least):
+        shifted = x * power * scale
         hi = round_to_half(shifted)
         lo = round_to_half((shifted - hi) * real(LO))
         return hi, lo, (abs(shifted) >= least) | (x == real(0))
@@ -139,28 +141,41 @@ def _splitter():
     return split
 
 
+def _power_loader():
+    """``load_powers(own, powers, chunk)``: the powers of a chunk's k from shared memory."""
+    load_four = ptx.load_shared(4)
+
+    @device_function
+    def load_powers(own, powers, chunk):
+        load_four(own, 0, powers, chunk * CHUNK)
+        load_four(own, 4, powers, chunk * CHUNK + 4)
+
+    return load_powers
+
+
 def _writer(config: PackHalves):
-    """``write(0, image, factors, values, halves, bad, t, options, least)``: all chunks of a thread, split and
-    swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
+    """``write(0, image, factors, powers, own, values, halves, bad, t, options, least)``: all chunks of a
+    thread, split and swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
     """
     place, split, half_pair, offset = places(config), _splitter(), ptx.half_pair, ptx.offset
     CHUNKS, ROWS, STAGE_CHUNKS = config.chunks // config.threads, config.rows, STAGE_K // CHUNK
-    store = ptx.store_shared(4)
+    store, load_powers = ptx.store_shared(4), _power_loader()
 
     @device_function
-    def split_two(p, i, values, halves, bad, scale, least):
+    def split_two(p, i, values, halves, bad, powers, scale, least):
         at = i * CHUNK + 2 * p
-        hi, lo, kept = split(values[at], scale, least)
-        hi_next, lo_next, kept_next = split(values[at + 1], scale, least)
+        hi, lo, kept = split(values[at], powers[2 * p], scale, least)
+        hi_next, lo_next, kept_next = split(values[at + 1], powers[2 * p + 1], scale, least)
         halves[p], halves[p + 4] = half_pair(hi, hi_next), half_pair(lo, lo_next)
         bad[0] |= 0 if kept & kept_next else 1
 
     split_chunk = unrolled(CHUNK // 2, split_two)
 
     @device_function
-    def write(i, image, factors, values, halves, bad, t, options, least):
+    def write(i, image, factors, powers, own, values, halves, bad, t, options, least):
         row, chunk = place(i, t, options)
-        split_chunk(0, i, values, halves, bad, factors[row], least)
+        load_powers(own, powers, chunk)
+        split_chunk(0, i, values, halves, bad, own, factors[row], least)
         stage, within = chunk // STAGE_CHUNKS, chunk % STAGE_CHUNKS
         line, turn = offset(image, (stage * ROWS + row) * 32), row % 8
         store(line, (within ^ turn) * 4, halves, 0)
@@ -170,26 +185,28 @@ def _writer(config: PackHalves):
 
 
 def _measurer(config: PackHalves):
-    """``note(0, maxima, largest, values, t, options)``: the largest element of each chunk to shared memory;
+    """``note(0, maxima, powers, own, largest, values, t, options)``: the largest element, times its power, of
+    each chunk to shared memory;
     ``settle(maxima, scales, bad, t)``: of each row the scale, and in the place of its first maximum what its
     elements are multiplied by.
     """
     place, real, int32, exponent = places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
     CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.rows + PAD, config.BLK_K // CHUNK
-    power_of_two, ROWS = ptx.power_of_two, config.rows
+    power_of_two, ROWS, load_powers = ptx.power_of_two, config.rows, _power_loader()
 
     @device_function
-    def compare(e, i, largest, values):
-        size = abs(values[i * CHUNK + e])
+    def compare(e, i, largest, powers, values):
+        size = abs(values[i * CHUNK + e]) * powers[e]
         largest[0] = size if size > largest[0] else largest[0]
 
     compare_all = unrolled(CHUNK, compare)
 
     @device_function
-    def note(i, maxima, largest, values, t, options):
+    def note(i, maxima, powers, own, largest, values, t, options):
         row, chunk = place(i, t, options)
         largest[0] = real(0)
-        compare_all(0, i, largest, values)
+        load_powers(own, powers, chunk)
+        compare_all(0, i, largest, own, values)
         maxima[chunk * LEAD + row] = largest[0]
 
     @device_function
@@ -227,34 +244,48 @@ def _build(config: PackHalves):
     real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
     BLK, BLK_K, ROWS = config.BLK, config.BLK_K, config.rows
     COMPLEX, REALS = config.dtype == "c", config.dtype_facts.reals_per_element
+    MAXIMA, THREADS = BLK_K // CHUNK * (ROWS + PAD), config.threads
     WORDS, VALUES = ROWS * BLK_K, config.chunks // config.threads * CHUNK
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     grid_dependency_wait, copy_all = ptx.grid_dependency_wait, _copier(config)
     read, write, (note, settle) = reader(config), _writer(config), _measurer(config)
 
     @device_function
-    def pack_unit(s, d, scales, flags, rows, depth, options, row_step, k_step, expanded, least):
+    def bring_powers(powers, powers_of_k, depth, t):
+        """Those of the k of the block to shared memory; 1 where there are none."""
+        j = t
+        while j < BLK_K:
+            powers[j] = powers_of_k[j // REALS] if j < depth else real(1)
+            j = int32(j + THREADS)
+
+    @device_function
+    def pack_unit(
+        s, powers_of_k, d, scales, flags, rows, depth, options, row_step, k_step, expanded, count, least
+    ):  # fmt: skip
         t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
-        vector, bad = cuda.local.array(4, real), cuda.local.array(1, int32)
-        maxima, bad[0] = offset(image, WORDS), 0
+        own, vector = cuda.local.array(CHUNK, real), cuda.local.array(4, real)
+        bad = cuda.local.array(1, int32)
+        maxima, powers, bad[0] = offset(image, WORDS), offset(image, WORDS + MAXIMA), 0
 
         # (2) read it, and find the largest element of each row
+        bring_powers(powers, powers_of_k, depth if count > 0 else 0, t)
         read(values, s, t, rows, depth, row_step, k_step, options, expanded)
-        note(0, maxima, vector, values, t, options)
+        cuda.syncthreads()
+        note(0, maxima, powers, own, vector, values, t, options)
         cuda.syncthreads()
         settle(maxima, scales, bad, t)
         cuda.syncthreads()
 
         # (3) split it into shared memory, and write that as it lies
-        write(0, image, maxima, values, halves, bad, t, options, least)
+        write(0, image, maxima, powers, own, values, halves, bad, t, options, least)
         failed = cuda.syncthreads_or(bad[0])
         if t == 0:
             flags[0] = int32(1 if failed else 0)
         copy_all(0, d, image, vector, t)
 
     def pack_halves(
-        a, b, d, scales, flags, extent_a, extent_b, k, options_a, options_b, units_a,
+        a, b, powers, d, scales, flags, extent_a, extent_b, k, options_a, options_b, units_a, count,
         a_rs, a_ks, a_batch, b_rs, b_ks, b_batch, least, least_i,
     ):  # fmt: skip
         # (1) the unit, of a block of a panel of a matrix of an operand
@@ -276,6 +307,7 @@ def _build(config: PackHalves):
         expanded = int32(1 if COMPLEX and is_a else 0)
         s = offset(s, (int64(matrix) * batch + (row0 >> expanded) * rs + k0 // REALS * ks) * REALS)
         rows, depth = int32(min(extent - row0, ROWS)), int32(min(k - k0, BLK_K))
-        pack_unit(s, d, scales, flags, rows, depth, options, rs, ks, expanded, least)
+        powers = offset(powers, k0 // REALS + (0 if is_a else count))
+        pack_unit(s, powers, d, scales, flags, rows, depth, options, rs, ks, expanded, count, least)
 
     return pack_halves
