@@ -214,6 +214,27 @@ def test_products(options):
     check(**options)
 
 
+def check_complex_scalars(kernels=product) -> None:
+    """With a complex alpha and beta rows of C are real and imaginary parts in turn."""
+    m, n, k, alpha, beta = 64, 32, 40, 1.5 - 0.5j, 2 + 1j
+    a, b = (normal(1, rows, k) + 1j * normal(1, rows, k, seed=5) for rows in (m // 2, n))
+    before = (normal(1, n, m // 2) + 1j * normal(1, n, m // 2, seed=7)).astype(np.complex64)
+    c = before.copy()
+    multiply(
+        *pack(a.astype(np.complex64), b.astype(np.complex64)),
+        c.view(np.float32),
+        alpha,
+        beta,
+        kernels=kernels,
+    )
+    exact = alpha * np.einsum("zik,zjk->zji", a, b) + beta * before
+    assert np.abs(c - exact).max() <= 400 * U
+
+
+def test_complex_scalars():
+    check_complex_scalars()
+
+
 def check_flagged(cluster=1, kernels=product) -> None:
     """A tile of which an operand is flagged is left alone; the others are computed."""
     a, b = normal(1, 66, 66), normal(1, 66, 66, seed=4)

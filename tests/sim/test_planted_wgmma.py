@@ -67,6 +67,10 @@ FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
+POWERS = "gemm.wgmma.equilibrate"
+SAMPLED = Check("equilibrate", lambda module: test_gemm_wgmma.check_equilibrated(kernels=module))
+EQUILIBRATED = Check("pack_halves", lambda module: test_gemm_wgmma.check_equilibrated(packs=module))
+COMPLEX_SCALARS = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_complex_scalars(module))
 READER, COMPLEX = "gemm.wgmma.operand_reader", complex_packed(False, True)
 BY_ROWS, GAP, UNITS = packed(by_rows=True, gap=3), packed(gap=2), packed(k=260, blk_k=256)
 ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
@@ -104,7 +108,11 @@ DEFECTS = [
     (EPILOGUE, "value += beta * c[at]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
     (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
-    (EPILOGUE, "ok & (beta != real(0))", "ok", multiplied(k=64)),
+    (EPILOGUE, "ok & ((beta != real(0)) | (beta_i != real(0)))", "ok", multiplied(k=64)),
+    (EPILOGUE, "sign * alpha_i *", "alpha_i *", COMPLEX_SCALARS),
+    (EPILOGUE, "sign * beta_i *", "beta_i *", COMPLEX_SCALARS),
+    (EPILOGUE, "lane ^ ROW_LANES", "lane", COMPLEX_SCALARS),
+    (EPILOGUE, " | is_complex:", ":", COMPLEX_SCALARS),
     (EPILOGUE, "beta * old[0]", "old[0]", multiplied(beta=2.0, k=64)),
     (EPILOGUE, "(rows <= 8) |", "(rows <= 0) |", multiplied(m=69, n=16, k=64)),
     (EPILOGUE, "(cols <= LAST_COL) |", "(cols <= 0) |", multiplied(m=64, n=23, k=64)),
@@ -150,6 +158,16 @@ DEFECTS = [
     (READER, "kk // REALS * step + kk % REALS", "kk * step", complex_packed(False, False, by_rows=True)),
     (PACK, "(row0 >> expanded) * rs", "row0 * rs", COMPLEX),
     (PACK, "k0 // REALS * ks", "k0 * ks", COMPLEX),
+    # powers of two for each k
+    (POWERS, "cuda.syncthreads()", "pass", SAMPLED),
+    (POWERS, "if first + j < extent", "if True", SAMPLED),
+    (POWERS, "power_of_two(int32(-shift))", "power_of_two(shift)", SAMPLED),
+    (POWERS, "(of_b - of_a) >> 1", "of_b - of_a", SAMPLED),
+    (POWERS, "(abs(of_a) <= KNOWN) & ", "", SAMPLED),
+    (PACK, "* powers[e]", "", EQUILIBRATED),
+    (PACK, "x * power * scale", "x * scale", EQUILIBRATED),
+    (PACK, "(0 if is_a else count)", "0", EQUILIBRATED),
+    (PACK, "cuda.syncthreads()\n        note", "note", EQUILIBRATED),
     # what is left to FMAs
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_a[i]", GUARDED),
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_b[i]", GUARDED),
