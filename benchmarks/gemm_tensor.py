@@ -21,11 +21,13 @@ import cupy
 import numpy as np
 
 import pyblasgpu
+from pyblasgpu.bench import machine
 from pyblasgpu.dispatch import tensor as dispatch
 from pyblasgpu.dispatch.compile_ahead import compile_ahead
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import launch
+from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma import product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.image import block_of
@@ -265,8 +267,7 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    found: dict[str, Any] = {"device": name}
+    found: dict[str, Any] = machine.describe(current(), load())
     begin = time.monotonic()
     dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
     for kind in options.kinds.split(","):
