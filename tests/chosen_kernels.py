@@ -121,7 +121,6 @@ def tightest() -> list[Chosen]:
 ARGUMENTS: dict[str, tuple] = {
     "level1_map": ("rot",),
     "level1_reduce": ("nrm2",),
-    "pack": (False,),
 }
 
 

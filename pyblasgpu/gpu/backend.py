@@ -157,6 +157,19 @@ def in_order(steps: list):
     return _inlined(arguments, [f"{name}({arguments})" for name in names], names)
 
 
+def by_constant(body, one_way: bool = False):
+    """``body(flag, ...)`` at two places, with a constant `flag`; with True alone where there is `one_way`.
+
+    What the compiler knows in advance takes no registers, and neither way spoils the order of the other.
+    """
+    flag, *rest = _parameters(body)
+    arguments = ", ".join(rest)
+    calls = [f"body(True, {arguments})"]
+    if not one_way:
+        calls = [f"if {flag}:", f"    {calls[0]}", "else:", f"    body(False, {arguments})"]
+    return _inlined(f"{flag}, {arguments}", calls, {"body": body})
+
+
 def _parameters(function) -> list[str]:
     return list(inspect.signature(getattr(function, "py_func", function)).parameters)
 

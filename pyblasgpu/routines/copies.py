@@ -140,7 +140,7 @@ def emit_packed(launches: LaunchList, operand: Operand, packing: Packing) -> Pac
     config = select(pack.STEM, launches.dtype, "", (extent, k), current(launches.device)).config.serving(
         packing
     )
-    kernel, options = pack.source(config, source.by_rows), options_of(conj=source.conj)
+    kernel, options = pack.source(config), options_of(conj=source.conj)
     memory = launches.scratch(packing.size(extent, k), 1, source.batch)
     steps = packing.steps(extent, k)
 

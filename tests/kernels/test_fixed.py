@@ -57,12 +57,11 @@ def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name):
 
 
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
-@pytest.mark.parametrize("read_by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
+def test_packing_keeps_everything_in_registers(letter, cc):
     for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
         config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
-        report = compile_here(pack.source(config, read_by_rows), cc).resources
+        report = compile_here(pack.source(config), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 

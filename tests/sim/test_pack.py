@@ -52,7 +52,7 @@ def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=T
     target, unharmed = fenced(np.full((1, batch * size), np.nan, dtype.name), margin=16)
     steps, per_matrix = strides(source), packing.steps(extent, k)
     run(
-        kernels.source(config, by_rows),
+        kernels.source(config),
         config.grid(extent, k),
         (source, target),
         (extent, k, options_of(conj=conj), *steps[1:], *per_matrix, steps[0], size),
@@ -139,7 +139,7 @@ def test_the_defaults_serve_every_dtype():
         target = np.full(packing.size(37, 9), np.nan, values.dtype)
         config = Pack(letter).serving(packing)
         run(
-            pack.source(config, False),
+            pack.source(config),
             config.grid(37, 9),
             (values, target),
             (37, 9, options_of(), 9, 1, *packing.steps(37, 9), 0, 0),
@@ -154,7 +154,7 @@ def test_special_values_stay_as_they_are():
     target = np.full(16, 7.0)
     config = small("d", packing)
     run(
-        pack.source(config, False),
+        pack.source(config),
         config.grid(2, 3),
         (values, target),
         (2, 3, options_of(), 3, 1, *packing.steps(2, 3), 0, 0),

@@ -41,7 +41,7 @@ DEFECTS = [
     ("gemm.simt", "(at < extent) & (kk < depth)", "(kk < depth)", simt(trans_a=True, **NOT_SHARED)),
     ("gemm.load_stage", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
     ("gemm.load_stage", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
-    ("gemm.mainloop", "False, a, b, c, rows", "True, a, b, c, rows", simt(**ODD_LEAD)),
+    ("gemm.mainloop", "is_aligned(a, b, lda, ldb), a, b, c", "True, a, b, c", simt(**ODD_LEAD)),
     ("gemm.load_stage", "a_is_aligned(a, lda) & b_is_aligned(b, ldb)", "True", simt(**ODD_LEAD)),
     ("gemm.mainloop", "(depth + BLK_K - 1) // BLK_K", "depth // BLK_K", simt()),
     # what must not be read

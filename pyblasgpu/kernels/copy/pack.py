@@ -105,14 +105,9 @@ class Pack:
         return -(-packed[0] // (self.DIM_X * self.VEC)) * -(-packed[1] // (self.DIM_Y * self.depth))
 
 
-def source(config: Pack, read_by_rows: bool) -> KernelSource:
-    """The kernel of `config`.
-
-    Parameters
-    ----------
-    config : Pack
-    read_by_rows : bool
-        Whether neighbours in S's memory are neighbours along the extent (else along k).
+def source(config: Pack) -> KernelSource:
+    """The kernel of `config`; whether neighbours in S's memory are neighbours along the extent or along k, it
+    tells by the strides.
 
     Returns
     -------
@@ -122,18 +117,13 @@ def source(config: Pack, read_by_rows: bool) -> KernelSource:
         D from tile to tile, from stripe to stripe, from one k to the next (`Packing.steps`, multiples of 16
         bytes); batch strides of S, D (elements). Grid: x ``config.grid(extent, k)``, z the batch.
     """
-    return KernelSource.of(
-        config,
-        PARAMETERS,
-        lambda: _build(config, read_by_rows),
-        flags=(("read_by_rows", read_by_rows),),
-        min_blocks=max(RESIDENT // config.threads, 1),
-    )
+    min_blocks = max(RESIDENT // config.threads, 1)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=min_blocks)
 
 
 def plain_sources(config: Pack) -> Iterator[KernelSource]:
     """All kernels of a Config."""
-    return (source(config, by_rows) for by_rows in (False, True))
+    yield source(config)
 
 
 @dataclass(frozen=True)
@@ -260,7 +250,8 @@ def _writer(piece: Piece):
     return unrolled(piece.config.depth, write)
 
 
-def _build(config: Pack, by_rows: bool):
+def _packer(config: Pack, by_rows: bool):
+    """``pack_piece(s, d, ...)``: the piece of a thread, of an S that lies `by_rows` or along k."""
     facts, piece = config.dtype_facts, Piece(config, by_rows)
     real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
@@ -270,7 +261,8 @@ def _build(config: Pack, by_rows: bool):
     WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
     read, write = _readers(piece), _writer(piece)
 
-    def pack(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
+    @device_function
+    def pack_piece(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
         # (1) the piece of this thread: packed rows are the tiles' rows one after another, and so are stripes
         across = uint32(uint32(extent + (BLK - 1)) // BLK * VECTORS)
         deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * PIECES)
@@ -290,5 +282,17 @@ def _build(config: Pack, by_rows: bool):
         # (3) write it in the order of D
         sign = real(-1) if options & CONJUGATE else real(1)
         write(0, d, values, vector, d_ks, sign, (x < across) & (y < deep))
+
+    return pack_piece
+
+
+def _build(config: Pack):
+    pack_by_rows, pack_along_k = _packer(config, True), _packer(config, False)
+
+    def pack(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
+        if abs(s_rs) <= abs(s_ks):
+            pack_by_rows(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d)
+        else:
+            pack_along_k(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d)
 
     return pack

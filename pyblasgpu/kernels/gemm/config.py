@@ -14,6 +14,8 @@ from ..copy.packing import CBL, LAYOUTS, ROW, Packing
 
 __all__ = ["GemmConfig"]
 
+REGISTERS, MOST_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and of a thread
+
 
 @dataclass(frozen=True, kw_only=True)
 class GemmConfig:
@@ -120,6 +122,21 @@ class GemmConfig:
     def sums(self) -> int:
         """Reals that a thread adds up."""
         return self.THR_M * self.THR_N * self.dtype_facts.reals_per_element
+
+    @property
+    def has_many_sums(self) -> bool:
+        """Whether they fill half of a thread's registers."""
+        return 2 * self._sum_registers > MOST_REGISTERS
+
+    @property
+    def has_few_registers(self) -> bool:
+        """Whether they fill half of what the blocks of a multiprocessor leave a thread, which is not all."""
+        bound = REGISTERS // (self.threads * self.min_blocks)
+        return 2 * self._sum_registers >= bound and bound < MOST_REGISTERS
+
+    @property
+    def _sum_registers(self) -> int:
+        return self.sums * self.dtype_facts.real_size // 4
 
     def check_stripe(self, name: str) -> None:
         """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
 from ..common.smem_tile import tile_iterator
 from ..common.tile_loaders import loaders
 from ..common.tile_scheduler import tile_origins
@@ -254,7 +254,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False, waits:
     BLK_M, BLK_N = config.BLK_M, config.BLK_N
     begin_a, begin_b = tile_iterator(config.stripe_a).begin, tile_iterator(config.stripe_b).begin
     place, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
-    compute, is_aligned, ONE_WAY = tile.compute, tile.is_aligned, tile.ONE_WAY
+    compute, is_aligned = by_constant(tile.compute, tile.ONE_WAY), tile.is_aligned
 
     def gemm(
         a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
@@ -269,16 +269,10 @@ def build(config: GemmConfig, product: Product, triangular: bool = False, waits:
         b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
         c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        if ONE_WAY or is_aligned(a, b, lda, ldb):
-            compute(
-                True, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, alpha, alpha_i,
-                beta, beta_i,
-            )  # fmt: skip
-        else:
-            compute(
-                False, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, alpha, alpha_i,
-                beta, beta_i,
-            )  # fmt: skip
+        compute(
+            is_aligned(a, b, lda, ldb), a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared,
+            alpha, alpha_i, beta, beta_i,
+        )  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

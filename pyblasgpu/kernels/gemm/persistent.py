@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
@@ -297,7 +297,9 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
     """The kernel's function; of C it knows all tiles, or if `triangular` those that a triangle meets."""
     real, int32, shared_pointer = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.shared_pointer
     walk = _walk(config, product, triangular)
-    compute, is_aligned, ONE_WAY = walk.compute, walk.is_aligned, walk.ONE_WAY
+    is_aligned, compute = walk.is_aligned, walk.compute
+    if not config.has_few_registers:
+        compute = by_constant(compute, walk.ONE_WAY)
 
     def gemm(
         a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
@@ -306,16 +308,11 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
         t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
         schedule = tiles, full_waves, k_iters_per_block, remainder
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        if ONE_WAY or is_aligned(a, b, lda | stride_a, ldb | stride_b):  # and so are all matrices of a batch
-            compute(
-                True, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
-                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
-            )  # fmt: skip
-        else:
-            compute(
-                False, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
-                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
-            )  # fmt: skip
+        vectors = is_aligned(a, b, lda | stride_a, ldb | stride_b)  # so are all matrices of a batch
+        compute(
+            vectors, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+            stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+        )  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

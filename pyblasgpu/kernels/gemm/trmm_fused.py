@@ -285,6 +285,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
     begin, advance, go_on, operands = _pointers(config, triangle)
     loop, after = (mainloop(config, product, operands_of_tile(operands), to) for to in (advance, go_on))
+    if config.has_many_sums:
+        after = loop
     start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
     is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
     finish = _finisher(config, product, triangle, after.run)

@@ -37,8 +37,6 @@ __all__ = ["APART", "build", "shared_bytes"]
 STRIPS, BYTES = 16, 128 << 20
 SPAN = 32  # unknowns between two counts
 APART = 128  # bytes between two flags: such as lie together are asked for in turn
-#: Bytes of sums of a thread from which on all goes by one text: constants in advance would spill.
-MANY_SUMS = 512
 
 
 def shared_bytes(config: GemmConfig, triangle: Triangle) -> int:
@@ -323,7 +321,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     real, shared_pointer, OF_A = ptx.REALS[config.dtype_facts.real], ptx.shared_pointer, triangle.on_left
     tile = _tile(config, product, triangle, conj)
     compute, is_aligned = tile.compute, tile.is_aligned
-    if config.sums * config.dtype_facts.real_size < MANY_SUMS:
+    if not config.has_many_sums:
         compute = _in_three_ways(compute, tile.ONE_WAY)
 
     def gemm(tri, c, flags, m, n, options, ldt, ldc, alpha, alpha_i):
