@@ -14,7 +14,7 @@ from pyblasgpu.types import DTYPES
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 
-@pytest.mark.parametrize("name, sizes", [("h200", (64, 256, 20000, 50000)), ("a100", (256,))])
+@pytest.mark.parametrize("name, sizes", [("h200", (64, 128, 256, 4000, 8000, 20000)), ("a100", (256,))])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_panels_keep_rows_in_registers(letter, name, sizes):
     device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)

@@ -62,9 +62,9 @@ def test_four_launches_a_panel(kernels):
     assert len(names) <= 5 * panels
 
 
-def test_a_batch_of_one_block_panels_is_one_list_of_launches(kernels):
+def test_a_batch_of_panels_of_one_cluster_is_one_list_of_launches(kernels):
     """Else the matrices come one after the other."""
-    for rows, times in ((100, 1), (900, 3)):
+    for rows, times in ((100, 1), (900, 1), (8300, 3)):
         kernels.launches.clear()
         stack = random("d", 3, rows, 40)
         expected = [scipys.dgetrf(a) for a in stack]

@@ -10,8 +10,9 @@ __all__ = ["FAMILIES"]
 _POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
 _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
-# what was fastest on an H200; CLUSTER waits for its measurement
-_PANEL = {letter: {"COLS": 32, "DIRECT": 16} for letter in "sd"} | {"c": {"COLS": 32}}
+# what was fastest on an H200
+_CLUSTER = {"ROWS": 128, "DIRECT": 16, "CLUSTER": 16}
+_PANEL = {letter: {"COLS": 32, **_CLUSTER} for letter in "sdc"} | {"z": _CLUSTER}
 
 FAMILIES = (
     Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_POTRF),

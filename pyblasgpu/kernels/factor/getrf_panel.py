@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import WHOLE_ROWS, KernelSource
+from ...gpu.device import known
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
@@ -40,6 +41,7 @@ OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 MANY = 100  # multiprocessors of a device that has room for a cluster of 16
+MOST_ROWS = 25  # a power of two, beyond what is served
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -146,20 +148,21 @@ class GetrfPanel:
     def _on(self, device: Device) -> GetrfPanel:
         """What the device can run of it."""
         if device.cc < (9, 0):
-            return replace(self, ROWS=min(self.ROWS, ROWS), CLUSTER=0)
+            return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
         return replace(self, CLUSTER=min(self.CLUSTER, 16 if device.sm_count >= MANY else 8))
 
     def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
         config = self
         while config.CLUSTER and config.ROWS <= TALL:
-            if config.grid(rows) <= config.CLUSTER:
+            if config.grid(rows) <= config.CLUSTER and config.shared_bytes <= device.shared_per_block:
                 return config
             config = replace(config, ROWS=2 * config.ROWS)
-        config = replace(self, ROWS=max(self.ROWS, ROWS), CLUSTER=0)
-        if config.grid(rows) > config.resident(device) and config.ROWS < TALL:
+        if self.CLUSTER:
+            return replace(self, ROWS=TALL, CLUSTER=0)
+        if self.grid(rows) > self.resident(device) and self.ROWS < TALL:
             columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
-            config = replace(config, ROWS=TALL, COLS=columns)
-        return config
+            return replace(self, ROWS=TALL, COLS=columns)
+        return self
 
     def applies(self, rows: int, device: Device) -> bool:
         """Whether all blocks of a panel of so many rows run at the same time, as they must."""
@@ -215,14 +218,10 @@ def source(config: GetrfPanel) -> KernelSource:
 
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of small matrices, of panels of a small block, of clusters, of others, and of many rows."""
-    one = replace(config, CLUSTER=min(config.CLUSTER, 1))
-    small = replace(one, ROWS=SMALL, COLS=min(2 * config.COLS, SMALL))
-    fewer = [replace(one, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < config.ROWS]
-    clusters = [replace(config, ROWS=config.ROWS << i) for i in range(3)] if config.CLUSTER else []
-    other = replace(config, CLUSTER=0)
-    tall = [replace(other, ROWS=TALL, COLS=columns) for columns in (config.COLS, config.COLS // 2)]
-    return (source(each) for each in (small, *fewer, *clusters, other, *tall))
+    """The kernels of small matrices, of clusters, and of many rows, on an H200."""
+    device = known("h200")
+    configs = dict.fromkeys(config.serving(1 << power, device) for power in range(MOST_ROWS))
+    return (source(each) for each in configs)
 
 
 def _searcher(config: GetrfPanel):
