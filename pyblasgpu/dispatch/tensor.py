@@ -16,8 +16,8 @@ from .leaf import runs
 __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product"]
 
 STEM = "gemm_wgmma"
-#: Extent m and n, and m n k, from which on tensor cores are taken: with less, packing is most of the time.
-MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 28
+#: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
+MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 3 << 28
 MIN_EQUILIBRATED = 1 << 33  # m n k from which on A and B are equilibrated: with less, the launch costs
 TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
@@ -105,10 +105,9 @@ def tensor_product(
 def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device: Device) -> Any:
     """The variant of a Config whose waves of tiles take the least time: narrow tiles, where C is small."""
     m, n, _, batch = extents
-    at_a_time = max(device.sm_count // config.cluster, 1)
 
     def time(variant: Any) -> int:
-        waves: int = -(-variant.grid(m, n) * batch // at_a_time)
+        waves: int = -(-variant.grid(m, n) * batch // max(device.sm_count // variant.cluster, 1))
         return waves * int(variant.BLK_N + TILE_OVERHEAD)
 
     return min((each for each in config.variants if each.BLK_K == config.BLK_K), key=time)

@@ -71,6 +71,7 @@ POWERS = "gemm.wgmma.equilibrate"
 SAMPLED = Check("equilibrate", lambda module: test_gemm_wgmma.check_equilibrated(kernels=module))
 EQUILIBRATED = Check("pack_halves", lambda module: test_gemm_wgmma.check_equilibrated(packs=module))
 COMPLEX_SCALARS = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_complex_scalars(module))
+HELD = Check("pack_halves", lambda module: test_gemm_wgmma.check_held(65535 / 2**15, module))
 READER, COMPLEX = "gemm.wgmma.operand_reader", complex_packed(False, True)
 BY_ROWS, GAP, UNITS = packed(by_rows=True, gap=3), packed(gap=2), packed(k=260, blk_k=256)
 ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
@@ -139,6 +140,7 @@ DEFECTS = [
     (READER, "(depth >= BLK_K) & ", "", GAP),
     (PACK, "store(line, (within ^ turn) * 4", "store(line, within * 4", packed()),
     (PACK, "found - LARGEST_SHIFTED", "LARGEST_SHIFTED - found", packed()),
+    (PACK, "> real(LARGEST_HALF)", "< real(0)", HELD),
     (PACK, "at + at // PART * BETWEEN", "at", UNITS),
     (PACK, "* (BLK * BLK_K) + part * 32", "* (BLK * BLK_K)", UNITS),
     (PACK, "* BLK + part, int64", "* BLK, int64", UNITS),

@@ -164,10 +164,12 @@ class GemmWgmma:
 
     @property
     def variants(self) -> Iterator[Self]:
-        """The Configs that serve with this one: half as many columns for small C, blocks of any k."""
-        for columns in (self.BLK_N, self.BLK_N // 2):
-            if columns % (8 * self.cluster) == 0:
-                yield from (replace(self, BLK_N=columns, BLK_K=blk_k) for blk_k in BLOCKS_K)
+        """The Configs that serve with this one: blocks of any k; for small C half as many columns, where
+        clusters gain nothing.
+        """
+        for blk_k in BLOCKS_K:
+            yield replace(self, BLK_K=blk_k)
+            yield replace(self, BLK_N=self.BLK_N // 2, BLK_K=blk_k, cluster=1)
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """What is numbered of C: tiles, or those of a cluster."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BLOCKS_K",
+    "LARGEST_HALF",
     "LARGEST_SHIFTED",
     "LO_SHIFT",
     "MAX_EXPONENT",
@@ -28,7 +29,10 @@ __all__ = [
 UNIT = 8192  # elements of a block, at most, that a block of threads packs
 STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
 LO_SHIFT = 11  # bits by which lo is shifted up: as many as hi has
-LARGEST_SHIFTED = 14  # exponent of the largest element of a row of a block, once it is shifted
+#: Exponent of the largest element of a row of a block, once it is shifted; one less where it would be beyond
+#: the largest FP16.
+LARGEST_SHIFTED = 15
+LARGEST_HALF = 65504.0
 
 #: Exponents of the largest elements of blocks: with others a scale of the product might leave float32.
 MIN_EXPONENT, MAX_EXPONENT = -48, 51

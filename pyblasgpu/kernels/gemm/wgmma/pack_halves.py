@@ -18,7 +18,17 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
-from .image import BLOCKS_K, LARGEST_SHIFTED, LO_SHIFT, MAX_EXPONENT, MIN_EXPONENT, STAGE_K, Image, unit_rows
+from .image import (
+    BLOCKS_K,
+    LARGEST_HALF,
+    LARGEST_SHIFTED,
+    LO_SHIFT,
+    MAX_EXPONENT,
+    MIN_EXPONENT,
+    STAGE_K,
+    Image,
+    unit_rows,
+)
 from .operand_reader import CHUNK, places, reader
 
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
@@ -220,6 +230,8 @@ def _measurer(config: PackHalves):
             in_range = (found >= MIN_EXPONENT) & (found <= MAX_EXPONENT)
             bad[0] |= 0 if in_range | (largest == real(0)) else 1
             shift = int32(found - LARGEST_SHIFTED if in_range else 0)
+            if largest * power_of_two(int32(-shift)) > real(LARGEST_HALF):
+                shift = int32(shift + 1)
             scales[t] = power_of_two(shift)
             maxima[t] = power_of_two(int32(-shift))
 
