@@ -19,8 +19,8 @@ TFLOP/s of cuBLAS, of our FMAs, and with `method="tensor"`, packing included; ra
 | routine | m × n × k | cuBLAS | FMAs | tensor cores | over cuBLAS | over FMAs | measured at |
 |---|---|---|---|---|---|---|---|"""
 ERRORS = """
-The largest error on several kinds of data, in units of u |A||B|. The time of FMAs over that with `method="tensor"` tells
-which are served by pairs of FP16.
+The largest error on several kinds of data, in units of u |A||B|.
+FMAs' time over ours tells which data are served by pairs of FP16.
 
 | data | n | cuBLAS | tensor cores | FMAs' time over ours | measured at |
 |---|---|---|---|---|---|"""
