@@ -290,10 +290,7 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
         raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
     if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    if method == TENSOR and dtype.letter not in "sc":
-        text = f"method={method!r} is for float32 and complex64 arrays, these are {dtype.name}"
-        raise ValueError(f"{routine}: {text}")
-    return str(method)
+    return str(method) if method == THREE_M else tensor_method(method, dtype, routine)
 
 
 def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:
@@ -302,12 +299,13 @@ def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:
     Raises
     ------
     ValueError
-        For another method, and for other dtypes than float32.
+        For another method, and for double precision.
     """
     if method is None:
         return None
     if method != TENSOR:
         raise ValueError(f"{routine}: method={shown(method)} is neither {TENSOR!r} nor None")
-    if dtype.letter != "s":
-        raise ValueError(f"{routine}: method={method!r} is for float32 arrays, these are {dtype.name}")
+    if dtype.letter not in "sc":
+        text = f"method={method!r} is for float32 and complex64 arrays, these are {dtype.name}"
+        raise ValueError(f"{routine}: {text}")
     return TENSOR

@@ -29,6 +29,7 @@ __all__ = [
     "TRMM_FUSED",
     "TRSV",
     "TWO_PRODUCTS",
+    "has_tensor_products",
     "leaves_asked",
     "override_of",
     "syr2k_algorithm",
@@ -50,11 +51,9 @@ MAX_FUSED_TRMM = {"c": 2048}
 FEW_RHS, MANY_ROWS = 16, 1024
 
 
-#: Order of the triangles that are one launch where products are made on tensor cores: of larger ones the
-#: launch does more by FMAs, of smaller ones products have too small a k.
-TENSOR_STOP = {"trmm": 1024, "trsm": 1024}
-#: From how many right-hand sides on such products are faster than FMAs.
-TENSOR_RHS = 1024
+#: From which order, and how many right-hand sides, on a recursion of TRMM and TRSM whose products are made on
+#: tensor cores is faster than one launch; of float32.
+TENSOR_ORDER, TENSOR_RHS = 4096, 4096
 
 
 class FusedRange(NamedTuple):
@@ -105,8 +104,8 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
         return Algorithm(asked, OVERRIDE)
     if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
         return Algorithm(TRSV, COMPUTED)
-    if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
-        return Algorithm(f"{TRSM_FUSED}_{TENSOR_STOP['trsm']}", IN_MODE)
+    if has_tensor_products(dtype, order, rhs, batch, device):
+        return Algorithm(RECURSION, IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
     else:
@@ -145,14 +144,11 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
     return bool(2 * blocks >= device.sm_count)
 
 
-def _has_tensor_products(
-    routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
-) -> bool:
-    """Whether the routine gains by a recursion whose products are made on tensor cores."""
+def has_tensor_products(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
+    """Whether TRMM and TRSM of one triangle gain by a recursion whose products are made on tensor cores."""
     asked = dtype.letter == "s" and method_of(None, dtype) == TENSOR
-    if not asked or batch > 1 or not runs("gemm_wgmma", device):
-        return False
-    return order > TENSOR_STOP[routine] and rhs >= TENSOR_RHS
+    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS
+    return asked and is_large and batch == 1 and runs("gemm_wgmma", device)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
@@ -160,8 +156,8 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     asked = override_of("trmm")
     if asked is not None:
         return Algorithm(asked, OVERRIDE)
-    if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
-        return Algorithm(f"{TRMM_FUSED}_{TENSOR_STOP['trmm']}", IN_MODE)
+    if has_tensor_products(dtype, order, rhs, batch, device):
+        return Algorithm(RECURSION, IN_MODE)
     is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
     is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)

@@ -15,7 +15,8 @@ batch, and the products of each level another (T lower triangular, blocks of two
     [T41 T42 T43 T44] [B4]      (X is the copy of B)
 
 The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
-(`triangular`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
+(`triangular`) leads to triangles that are not larger. With products on tensor cores, which take workspace for
+their factors in any case, all of B is copied. Rows that no whole block covers are launched apart.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
 
 
 def level_emitter(
-    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int
+    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int, whole: bool = False
 ) -> Callable[..., None]:
     """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
 
@@ -114,11 +115,13 @@ def level_emitter(
         One matrix, of the same strides and columns as those to come, and no fewer rows.
     leaf : callable
         ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
+    whole : bool, optional
+        Whether triangles are of any order, and B is copied whole.
     """
     if b.rows <= stop:
         return leaf
-    rows = min(b.rows, max(stop, LARGEST))
-    cols = panel_columns(b, rows)
+    rows = b.rows if whole else min(b.rows, max(stop, LARGEST))
+    cols = b.cols if whole else panel_columns(b, rows)
     copied = _like(launches, b, rows, cols)
 
     def emit(t: Operand, b: Operand, alpha) -> None:

@@ -32,8 +32,8 @@ DATA = {
 def on_hopper(monkeypatch):
     if current().cc != (9, 0):
         pytest.skip("wgmma needs compute capability 9.0")
-    monkeypatch.setattr(algorithms, "TENSOR_STOP", {"trmm": 256, "trsm": 256})
-    monkeypatch.setattr(algorithms, "TENSOR_RHS", 256)
+    monkeypatch.setattr(algorithms, "TENSOR_ORDER", N)
+    monkeypatch.setattr(algorithms, "TENSOR_RHS", RHS)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,8 +47,8 @@ def compiled(compile_once) -> None:
 
     if current().cc == (9, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(algorithms, "TENSOR_STOP", {"trmm": 256, "trsm": 256})
-            patch.setattr(algorithms, "TENSOR_RHS", 256)
+            patch.setattr(algorithms, "TENSOR_ORDER", N)
+            patch.setattr(algorithms, "TENSOR_RHS", RHS)
             compile_once("tensor_routines", lambda: sources_of([warm]))
 
 

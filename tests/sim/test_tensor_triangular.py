@@ -16,10 +16,12 @@ N, RHS = 150, 9
 
 
 @pytest.fixture(autouse=True)
-def ends_early(monkeypatch):
-    """Triangles of 128 rows are one launch."""
-    monkeypatch.setattr(algorithms, "TENSOR_STOP", {"trmm": 128, "trsm": 128})
+def small_triangles(monkeypatch):
+    """Take the recursion, which ends at 128 rows of TRSM and 64 of TRMM."""
+    monkeypatch.setattr(algorithms, "TENSOR_ORDER", N)
     monkeypatch.setattr(algorithms, "TENSOR_RHS", RHS)
+    with override("trsm", 128):
+        yield
 
 
 @pytest.mark.parametrize(("side", "lower", "order"), [("L", True, "F"), ("L", False, "C"), ("R", False, "F")])
