@@ -1,6 +1,6 @@
 """SGEMM on tensor cores beside cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
 
-    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds squares,complex_squares,ranks,...]
+    python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds sgemm,cgemm,ranks,...]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
 each case. `parts` times packing, product and the guard by themselves, `configs` other Configs in turn.
@@ -34,15 +34,13 @@ from pyblasgpu.kernels.gemm.wgmma.image import block_of
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.cublas import load
 
-SQUARES = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
-COMPLEX_SQUARES = (1024, 2048, 4096, 8192)
+ORDERS = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
+COMPLEX_ORDERS = (1024, 2048, 4096, 8192)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
 #: By n: fields of Configs that are timed in turn, with the default among them.
 LARGE = tuple({"BLK_K": blk_k, "ordered": ordered} for blk_k in (64, 128, 256) for ordered in (False, True))
 SMALL = tuple({"BLK_N": cols, "cluster": cluster} for cols in (64, 128) for cluster in (1, 2))
-NARROW = ({"BLK_N": 64, "stages": 8}, {"BLK_N": 64, "stages": 8, "ordered": True})
-CONFIGS = {1024: SMALL + NARROW, 1536: SMALL + NARROW, 2048: SMALL + LARGE, 4096: LARGE, 8192: LARGE,
-           16384: LARGE}  # fmt: skip
+CONFIGS = {16384: LARGE, 8192: LARGE, 4096: LARGE, 2048: SMALL + LARGE, 1024: SMALL, 1536: SMALL}
 PASSES = 5
 Maker = Callable[[int, int, int], cupy.ndarray]  # from rows, columns and a seed
 L2 = 2  # times that the operands of a pass exceed it
@@ -103,13 +101,13 @@ def compared(m: int, n: int, k: int, make: Maker = normal) -> dict[str, Any]:
             "ratio_to_fma": fma / ours}  # fmt: skip
 
 
-def squares() -> Iterator[dict[str, Any]]:
-    return (compared(n, n, n) for n in SQUARES)
+def sgemm() -> Iterator[dict[str, Any]]:
+    return (compared(n, n, n) for n in ORDERS)
 
 
-def complex_squares() -> Iterator[dict[str, Any]]:
+def cgemm() -> Iterator[dict[str, Any]]:
     """Of complex64: times, and the error of the result over the bound, of parts, of a real product."""
-    for n in COMPLEX_SQUARES:
+    for n in COMPLEX_ORDERS:
         case = compared(n, n, n, complex_normal)
         a, b, c = (complex_normal(n, n, seed) for seed in (1, 2, 3))
         tensor(a, b, c)
@@ -133,6 +131,16 @@ def parts() -> Iterator[dict[str, Any]]:
         host = host_seconds(tensor, a, b, c)
         planned = operands.seconds(lambda *_, plan=plan, first=operands.sets[0]: plan(*first))
         yield {"n": n, "parts": each, "host": host, "plan": planned}
+
+
+def seconds_of(run: Callable, *operands: Any) -> float:
+    """Of one call, between events."""
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    run(*operands)
+    stop.record()
+    stop.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
 
 def host_seconds(run: Callable, *operands: Any) -> float:
@@ -244,19 +252,15 @@ def errors() -> Iterator[dict[str, Any]]:
             c = cupy.empty((n, n), np.float32, order="F")
             tensor(a, b, c)
             ours = worst(a, b, c)
-            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            tensor(a, b, c)
-            stop.record()
-            stop.synchronize()
+            times = [seconds_of(tensor, a, b, c) for _ in range(PASSES)]
             vendor.gemm(1.0, a, b, 0.0, c)
             theirs = worst(a, b, c)
             yield {"n": n, "data": kind, "units": ours[0], "over_bound": ours[1], "cublas_units": theirs[0],
                    "cublas_over_bound": theirs[1],
-                   "seconds": cupy.cuda.get_elapsed_time(start, stop) / 1e3}  # fmt: skip
+                   "seconds": median(times)}  # fmt: skip
 
 
-KINDS = {"squares": squares, "complex_squares": complex_squares, "errors": errors, "ranks": ranks,
+KINDS = {"sgemm": sgemm, "cgemm": cgemm, "errors": errors, "ranks": ranks,
          "parts": parts, "configs": configs}  # fmt: skip
 
 

@@ -58,7 +58,8 @@ def _product(name: str, case: dict[str, Any], commit: str) -> str:
 
 
 def _error(case: dict[str, Any], commit: str, times: dict[int, float]) -> str:
-    gain = f"{times[case['n']] / case['seconds']:.2f}" if case["n"] in times else ""
+    timed = case["n"] in times and "seconds" in case
+    gain = f"{times[case['n']] / case['seconds']:.2f}" if timed else ""
     units = f"{case['cublas_units']:.3g}", f"{case['units']:.3g}"
     cells = [case["data"].replace("_", " "), str(case["n"]), *units, gain, commit]
     return f"| {' | '.join(cells)} |"

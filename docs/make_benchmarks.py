@@ -1,6 +1,6 @@
-"""Write the benchmarks page, README's table and README's plot from the committed results.
+"""Write the benchmarks page, README's table, and two plots from the committed results.
 
-``python docs/make_benchmarks.py`` after new files in ``benchmarks/results``; the plot needs Matplotlib.
+``python docs/make_benchmarks.py`` after new files in ``benchmarks/results``; the plots need Matplotlib.
 
 Of each case (device, routine, dtype, variant, shape) the newest measurement counts. Cases are shown by kind:
 'square', 'few' (TRSM and TRMM with few right-hand sides), 'batched' or 'shapes' (GEMM that is not square).
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from gemm_tensor_tables import draw_gemm_tensor, gemm_tensor_tables
 from tensor_tables import tensor_tables
 from vendor_tables import vendor_tables
 
@@ -24,6 +25,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE, README, PLOT = DOCS / "benchmarks.md", ROOT / "README.md", DOCS / "images" / "trsm.svg"
+PLOT_TENSOR, HOPPER = DOCS / "images" / "gemm_tensor.svg", "NVIDIA H200"
 BEGIN, END = "<!-- made by docs/make_benchmarks.py -->", "<!-- end -->"
 
 ROUTINES = ("gemm", "trsm", "trmm", "syrk", "herk", "syr2k", "her2k", "symm", "hemm", "gemmtr")
@@ -146,7 +148,8 @@ def page(groups: Groups) -> str:
         for (_, routine, kind), cases in mine.items():
             text += ["", f"### {routine.upper()}, {KINDS[kind]}", "", *_table(routine, kind, cases)]
             text += ["", f"Measured at {commits(cases)}."]
-        text += [*tensor_tables(RESULTS, device), *vendor_tables(RESULTS, device)]
+        text += [*gemm_tensor_tables(RESULTS, device), *tensor_tables(RESULTS, device)]
+        text += vendor_tables(RESULTS, device)
     return "\n".join([*text, "", END, ""])
 
 
@@ -268,8 +271,14 @@ def draw(cases: list[Case], out: Path) -> None:
         figure.savefig(out, metadata={"Date": None, "Source": commits(cases)})
 
 
+def _peak(groups: Groups) -> float:
+    """The peak of FP32 of the card of the second plot."""
+    _, cases = next(each for each in groups.items() if each[0][0] == HOPPER)
+    return float(cases[0].run["peak_tflops"]["float32"])
+
+
 def main(arguments: list[str]) -> int:
-    """Write the three; returns the exit code."""
+    """Write all four; returns the exit code."""
     if arguments:
         raise SystemExit(__doc__)
     groups = measured()
@@ -278,7 +287,8 @@ def main(arguments: list[str]) -> int:
     README.write_text(readme, encoding="utf-8")
     PLOT.parent.mkdir(exist_ok=True)
     draw(plotted(groups), PLOT)
-    for path in (PAGE, README, PLOT):
+    draw_gemm_tensor(RESULTS, HOPPER, _peak(groups), PLOT_TENSOR)
+    for path in (PAGE, README, PLOT, PLOT_TENSOR):
         print(path.relative_to(ROOT))
     return 0
 
