@@ -30,7 +30,7 @@ __all__ = ["MAX_STEPS", "refined_definite", "refined_general"]
 
 #: Corrections at most, LAPACK's ITERMAX.
 MAX_STEPS = 30
-EPS = 2.0**-53
+EPS, TINY = 2.0**-53, 2.0**-1022
 
 _log = logging.getLogger("pyblasgpu")
 
@@ -41,8 +41,8 @@ class _Factored(NamedTuple):
     Attributes
     ----------
     arrays : Arrays
-    norms : array, shape (..., 1)
-        ``||A||inf``.
+    bounds : array, shape (..., 1, 1)
+        ``sqrt(n) eps ||A||inf``.
     solve : callable
         ``solve(r)`` is about ``A^-1 r`` for r in float32, which may be overwritten.
     subtract : callable
@@ -50,7 +50,7 @@ class _Factored(NamedTuple):
     """
 
     arrays: Arrays
-    norms: Any
+    bounds: Any
     solve: Callable[[Any], Any]
     subtract: Callable[[Any, Any], None]
 
@@ -59,7 +59,10 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
     """The solution by LU factors, of ``matrix.T`` if `swapped`; None where it is not within the bound."""
     xp, trans = arrays.xp, Trans.TRANS if swapped else Trans.NO
     with np.errstate(all="ignore"), set_math_mode(TENSOR):
-        factors, pivots, _ = lapack.getrf(_single(arrays, matrix), True)
+        single = xp.astype(matrix, xp.float32)
+        sums = xp.sum(xp.abs(single), axis=-2 if swapped else -1, dtype=xp.float64)
+        bounds = _bounds(arrays, sums)
+        factors, pivots, _ = lapack.getrf(single, True)
 
         def solve(r: Any) -> Any:
             return lapack.getrs(factors, pivots, r, trans, True)[0]
@@ -67,8 +70,7 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
         def subtract(x: Any, r: Any) -> None:
             gemm(matrix, x, alpha=-1, beta=1, out=r, trans_a=trans)
 
-        norms = xp.max(xp.sum(xp.abs(matrix), axis=-2 if swapped else -1), axis=-1)
-        return _refined(_Factored(arrays, norms[..., None], solve, subtract), right)
+        return _refined(_Factored(arrays, bounds, solve, subtract), right)
 
 
 def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
@@ -77,7 +79,11 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
     """
     xp = arrays.xp
     with np.errstate(all="ignore"), set_math_mode(TENSOR):
-        factor, info = lapack.potrf(_single(arrays, matrix), low, False, True)
+        single = xp.astype(matrix, xp.float32)
+        sizes = xp.abs(xp.tril(single) if low else xp.triu(single))
+        rows, columns = (xp.sum(sizes, axis=axis, dtype=xp.float64) for axis in (-1, -2))
+        bounds = _bounds(arrays, rows + columns - xp.linalg.diagonal(sizes))
+        factor, info = lapack.potrf(single, low, False, True)
         if host_values(arrays, info).any():
             return None
 
@@ -90,27 +96,31 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
             else:
                 symm(matrix, x, alpha=-1, beta=1, lower=low, out=r)
 
-        sizes = xp.abs(xp.tril(matrix) if low else xp.triu(matrix))
-        sums = xp.sum(sizes, axis=-1) + xp.sum(sizes, axis=-2) - xp.linalg.diagonal(sizes)
-        return _refined(_Factored(arrays, xp.max(sums, axis=-1)[..., None], solve, subtract), right)
+        return _refined(_Factored(arrays, bounds, solve, subtract), right)
 
 
-def _single(arrays: Arrays, array: Any) -> Any:
-    return arrays.xp.astype(array, arrays.xp.float32)
+def _bounds(arrays: Arrays, sums: Any) -> Any:
+    """sqrt(n) eps times the norms of matrices whose rows have these sums of moduli; NaN of overflows."""
+    xp = arrays.xp
+    norms = xp.max(sums, axis=-1)
+    norms = xp.where(xp.isfinite(norms), norms, xp.full_like(norms, float("nan")))
+    return (norms * (sqrt(sums.shape[-1]) * EPS))[..., None, None]
 
 
 def _refined(system: _Factored, right: Any) -> Any:
     """x within the bound, or None. Residuals are scaled by their sizes, so that float32 holds them."""
-    arrays, xp = system.arrays, system.arrays.xp
-    solution, residual, before = xp.zeros_like(right), right, float("inf")
+    xp, before = system.arrays.xp, float("inf")
+    tiny = xp.full_like(system.bounds, TINY)  # instead of 0, of which 1/0 would come
+    solution, residual, sizes = xp.zeros_like(right), right, _sizes(xp, right)
     for step in range(MAX_STEPS + 1):
-        sizes = xp.max(xp.abs(residual), axis=-2, keepdims=True)
-        sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        correction = system.solve(_single(arrays, residual / sizes))
+        sizes = xp.maximum(sizes, tiny)
+        correction = system.solve(xp.astype(residual / sizes, xp.float32))
         solution = solution + xp.astype(correction, xp.float64) * sizes
         residual = xp.asarray(right, copy=True)
         system.subtract(solution, residual)
-        excess = _excess(system, solution, residual)
+        sizes = _sizes(xp, residual)
+        allowed = xp.maximum(_sizes(xp, solution) * system.bounds, tiny)
+        excess = float(host_values(system.arrays, xp.max(sizes / allowed)))  # waits for the device
         if excess <= 1:
             _log.debug("solve: refined by %d corrections", step)
             return solution
@@ -121,10 +131,6 @@ def _refined(system: _Factored, right: Any) -> Any:
     return None
 
 
-def _excess(system: _Factored, solution: Any, residual: Any) -> float:
-    """The largest residual in units of its bound; NaN where there is one. Device arrays are waited for."""
-    xp, n = system.arrays.xp, solution.shape[-2]
-    left, reached = (xp.max(xp.abs(x), axis=-2) for x in (residual, solution))
-    excess = left / (reached * (system.norms * (sqrt(n) * EPS)))
-    worst = xp.max(xp.where(left == 0, xp.zeros_like(left), excess))
-    return float(host_values(system.arrays, worst))
+def _sizes(xp: Any, columns: Any) -> Any:
+    """The largest modulus of each column, NaN where there is one."""
+    return xp.max(xp.abs(columns), axis=-2, keepdims=True)

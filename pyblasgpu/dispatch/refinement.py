@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["MAX_COLUMNS_SHARE", "MIN_ORDER", "refinement_pays"]
 
 #: Factors -> order from which on those in float32, with their corrections, take less time than in float64.
-MIN_ORDER = {"getrf": 8192, "potrf": 4096}
+MIN_ORDER = {"getrf": 8192, "potrf": 16384}
 #: Of the order, how many right-hand sides there may be: a correction computes a residual of each in float64.
 MAX_COLUMNS_SHARE = 1 / 16
 

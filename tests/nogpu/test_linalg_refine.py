@@ -115,6 +115,22 @@ def test_matrices_beyond_float32(factor, told):
     assert not any("refined" in message for message in told())
 
 
+@pytest.mark.parametrize("structure", ["gen", "pos"])
+def test_one_element_beyond_float32(structure, told):
+    """What has become Inf is no bound of anything."""
+    a = np.diag([1e300, 1.0, 2.0])
+    with pytest.warns(scipy.linalg.LinAlgWarning, match="rcond = 1e-300"):
+        x = linalg.solve(a, np.ones(3), method="tensor", assume_a=structure)
+    np.testing.assert_allclose(x, [1e-300, 1, 0.5], 1e-15)
+    assert not any("refined" in message for message in told())
+
+
+def test_sums_beyond_float32(told):
+    a, b = general(50) * 1e38, np.ones((50, 1))
+    x = linalg.solve(a, b, method="tensor", assume_a="gen")
+    assert excess(a, x, b) <= 1
+
+
 def test_what_is_found_is_told():
     with pytest.raises(np.linalg.LinAlgError, match="A singular matrix detected"):
         linalg.solve(np.ones((3, 3)), np.ones(3), assume_a="gen", method="tensor")
