@@ -26,7 +26,7 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import refinement
+from pyblasgpu.dispatch import algorithms, refinement
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing import cublas, cusolver
@@ -245,8 +245,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--routines", nargs="+", default=list(FLOPS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
-    parser.add_argument("--columns", nargs="+", type=int, default=[])
+    help_columns = "right-hand sides of trmm and trsm, which take their recursion in the mode then"
+    parser.add_argument("--columns", nargs="+", type=int, default=[], help=help_columns)
     options = parser.parse_args()
+    if options.columns:
+        algorithms.TENSOR_ORDER = algorithms.TENSOR_RHS = 1
     options.out.mkdir(parents=True, exist_ok=True)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

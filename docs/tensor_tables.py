@@ -16,10 +16,12 @@ TEXT = """
 
 TFLOP/s of cuBLAS or cuSOLVER, of our FMAs, and with `set_math_mode("tensor")`.
 The error is the largest of an entry, or of the residual's, in units of u |A||B|, u |T||X| or u |L||Lᵀ|.
-
+"""
+SOLVE = """
 `solve` is `linalg.solve` of float64, one right-hand side: by float64's factors, and with `method="tensor"`.
 Its error is the residual over √n ε ‖A‖∞ |x|.
-
+"""
+HEADER = """\
 | routine | n | columns | vendor | FMAs | tensor cores | over the vendor | error | measured at |
 |---|---|---|---|---|---|---|---|---|"""
 
@@ -32,7 +34,8 @@ def tensor_tables(results: Path, device: str) -> Iterator[str]:
             if "mode" in case:
                 newest[case["routine"], case["n"], case["columns"]] = case, run["commit"][:7]
     if newest:
-        yield from TEXT.split("\n")
+        solves = SOLVE.rstrip("\n") if TITLES.keys() & {routine for routine, _, _ in newest} else ""
+        yield from (TEXT.rstrip("\n") + solves + "\n\n" + HEADER).split("\n")
         yield from (_row(*newest[key]) for key in sorted(newest))
 
 
