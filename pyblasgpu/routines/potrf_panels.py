@@ -4,8 +4,8 @@ The columns are halved until a panel is left. It is factored and the rows below 
 (`kernels.factor.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
 
     [A11    ]      factor [A11; A21; A31] = [L11; L21; L31] L11^H
-    [A21 A22]      A22 -= L21 L21^H (a triangle by GEMM)
-    [A31 A32]      A32 -= L31 L21^H (GEMM), and factor [A22; A32]
+    [A21 A22]      [A22; A32] -= [L21; L31] L21^H (GEMM; of A22 the triangle)
+    [A31 A32]      factor [A22; A32]
 
 It is for matrices whose rows fill the device once: of more, blocks would factor the panel again and again.
 """
@@ -40,15 +40,13 @@ def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -
         _emit_panel(launches, config, info, a, before)
         return
     first = max(split(cols), config.ORDER)
-    rest = cols - first
+    rest, below = cols - first, rows - first
     emit_columns(launches, info, a.block(0, 0, rows, first), before)
-    l21, a22 = a.block(first, 0, rest, first), a.block(first, first, rest, rest)
-    region, right = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex), l21.T.conjugate()
-    emit_gemm(launches, -1.0, l21, right, 1.0, a22, region)
-    if rows > cols:
-        l31, a32 = a.block(cols, 0, rows - cols, first), a.block(cols, first, rows - cols, rest)
-        emit_gemm(launches, -1.0, l31, right, 1.0, a32)
-    emit_columns(launches, info, a.block(first, first, rows - first, rest), before + first)
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    left, right = a.block(first, 0, below, first), a.block(first, 0, rest, first).T.conjugate()
+    other = a.block(first, first, below, rest)
+    emit_gemm(launches, -1.0, left, right, 1.0, other, region)
+    emit_columns(launches, info, other, before + first)
 
 
 def _emit_panel(

@@ -66,24 +66,41 @@ def test_persistent_blocks_walk_over_a_triangle(letter, region, schedule):
 
 @pytest.mark.parametrize("region", [*REAL, *HERMITIAN])
 @pytest.mark.parametrize("tile", [(1, 1), (1, 2), (3, 1), (2, 3), (4, 6)], ids=str)
-def test_the_tiles_of_a_triangle(region, tile):
-    """Each that it meets is walked over once, and, but for some at the diagonal and the edges, no other."""
+@pytest.mark.parametrize("longer", [0, 1, 7, 30])
+def test_the_tiles_of_a_triangle(region, tile, longer):
+    """Each that it meets is walked over once, and, but for some at the diagonal and the edges, no other.
+
+    Rows below a lower triangle, columns beside an upper one, make it `longer`.
+    """
     place, across = tile_origins(*tile, True), region.is_upper
     for order in (1, 2, 3, 5, 12, 13, 30, 61):
-        tiles_m, tiles_n = (-(-order // extent) for extent in tile)
-        count = tile_count(*tile, order, order, region)
+        m, n = (order, order + longer) if across else (order + longer, order)
+        tiles_m, tiles_n = -(-m // tile[0]), -(-n // tile[1])
+        count = tile_count(*tile, m, n, region)
         found = [tuple(map(int, place(i, tiles_m, tiles_n, options_of(region)))) for i in range(count)]
         assert len(set(found)) == count
         met = {
             (row, col)
-            for row, col in product(range(0, order, tile[0]), range(0, order, tile[1]))
-            if (row <= min(col + tile[1], order) - 1 if across else min(row + tile[0], order) - 1 >= col)
+            for row, col in product(range(0, m, tile[0]), range(0, n, tile[1]))
+            if (row <= min(col + tile[1], n) - 1 if across else min(row + tile[0], m) - 1 >= col)
         }
         assert met <= set(found)
         beyond = [(row, col) for row, col in found if (row, col) not in met]
-        assert len(beyond) <= 2 * lcm(*tile) ** 2 * (order // lcm(*tile) + 1) / (tile[0] * tile[1])
-        if lcm(*tile) in tile and order % lcm(*tile) == 0:
+        square = lcm(*tile)
+        assert len(beyond) <= 2 * square**2 * ((order + longer) // square + 1) / (tile[0] * tile[1])
+        if square in tile and order % square == 0 and longer % square == 0:
             assert not beyond
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("m, n", [(50, 21), (33, 32)])
+def test_a_triangle_with_rows_below(letter, m, n):
+    """A lower one, and an upper one with columns beside it; by persistent blocks too."""
+    for region, extents in ((Region.LOWER, (m, n)), (Region.UPPER, (n, m))):
+        test_gemm_simt.check(test_gemm_simt.config(letter, stages=2), *extents, 5, beta=-1.0, region=region)
+        for schedule in test_persistent.SCHEDULES:
+            config = test_persistent.tile(letter, stages=3)
+            test_persistent.check(config, *extents, 14, schedule, 3, 2, beta=-1.0, region=region)
 
 
 @pytest.mark.parametrize("region", [Region.ALL, *REAL, *HERMITIAN])

@@ -81,12 +81,17 @@ class TileSchedule(NamedTuple):
 
 
 def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.ALL) -> int:
-    """Tiles of an m-by-n matrix that are scheduled, to compute a `region` of it (`Region`)."""
+    """Tiles of an m-by-n matrix that are scheduled, to compute a `region` of it (`Region`).
+
+    A triangle may be longer than its order: rows below a lower one, columns beside an upper one.
+    """
     if region is Region.ALL:
         return -(-m // BLK_M) * -(-n // BLK_N)
     down, across = _square(BLK_M, BLK_N)
-    order = -(-m // (down * BLK_M))
-    return order * (order + 1) // 2 * down * across
+    order, length = -(-n // (across * BLK_N)), -(-m // (down * BLK_M))
+    if region.is_upper:
+        order, length = length, order
+    return (order * (order + 1) // 2 + (length - order) * order) * down * across
 
 
 def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
@@ -113,7 +118,8 @@ def tile_origins(BLK_M: int, BLK_N: int, triangular: bool = False):
 
 
 def _origins_in_triangle(BLK_M: int, BLK_N: int):
-    """The same of a triangle: squares of tiles, on and below (above) the diagonal.
+    """The same of a triangle: squares of tiles, on and below (above) the diagonal. Squares beyond its order
+    come after it.
 
     The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
     a matter of integers alone:
@@ -124,23 +130,41 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int):
         3 3 3 3
     """
     int32, quotient, where = ptx.types.int32, ptx.quotient, rasterize()
-    DOWN, ACROSS = _square(BLK_M, BLK_N)
+    (DOWN, ACROSS), order_of = _square(BLK_M, BLK_N), _triangle_order(BLK_M, BLK_N)
 
     @device_function
     def place(tile, tiles_m, tiles_n, options):
-        order = quotient(tiles_m + (DOWN - 1), DOWN)
+        order = order_of(tiles_m, tiles_n, options)
         square = quotient(tile, DOWN * ACROSS)
         within = tile - square * (DOWN * ACROSS)
         width = order | 1
-        i, j = where(square, quotient(order + 1, 2), width)
-        longer = order - i
-        row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
+        beyond = square - quotient(order * (order + 1), 2)
+        if beyond < 0:
+            i, j = where(square, quotient(order + 1, 2), width)
+            longer = order - i
+            row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
+        else:
+            row = order + quotient(beyond, order)
+            col = beyond - (row - order) * order
         row, col = (col, row) if options & UPPER else (row, col)
         across = quotient(within, DOWN)
         down = within - across * DOWN
         return int32((row * DOWN + down) * BLK_M), int32((col * ACROSS + across) * BLK_N)
 
     return place
+
+
+def _triangle_order(BLK_M: int, BLK_N: int):
+    """``order(tiles_m, tiles_n, options)``: of the triangle of a matrix, in squares of tiles."""
+    quotient, (DOWN, ACROSS) = ptx.quotient, _square(BLK_M, BLK_N)
+
+    @device_function
+    def order(tiles_m, tiles_n, options):
+        if options & UPPER:
+            return quotient(tiles_m + (DOWN - 1), DOWN)
+        return quotient(tiles_n + (ACROSS - 1), ACROSS)
+
+    return order
 
 
 def rasterize(most: int = RASTER):
@@ -173,15 +197,16 @@ def columns():
 def tile_coords(BLK_M: int, BLK_N: int, triangular: bool = False):
     """``locate(tile, m, n, options)``: row, column and matrix where a tile of the batch begins."""
     int64, quotient, place = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, triangular)
-    DOWN, ACROSS = _square(BLK_M, BLK_N)
+    (DOWN, ACROSS), order_of = _square(BLK_M, BLK_N), _triangle_order(BLK_M, BLK_N)
 
     @device_function
     def locate(tile, m, n, options):
         tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
         tiles = tiles_m * tiles_n
         if triangular:
-            order = quotient(tiles_m + (DOWN - 1), DOWN)
-            tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
+            order = order_of(tiles_m, tiles_n, options)
+            both = quotient(tiles_m + (DOWN - 1), DOWN) + quotient(tiles_n + (ACROSS - 1), ACROSS)
+            tiles = (quotient(order * (order + 1), 2) + (both - 2 * order) * order) * (DOWN * ACROSS)
         matrix = quotient(tile, tiles)
         row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n, options)
         return row0, col0, int64(matrix)
