@@ -30,7 +30,7 @@ from pyblasgpu.dispatch import algorithms, refinement
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing import cublas, cusolver
-from pyblasgpu.types import Diag, Side, Trans, Uplo
+from pyblasgpu.types import Diag, Side, Trans, Uplo, dtype_of
 
 from .lu import Vendor, seconds
 
@@ -52,12 +52,14 @@ FLOPS: dict[str, Callable[[int], float]] = {
     "syrk": lambda n: n**3,
     "symm": lambda n: 2 * n**3,
 }
+#: Routines of complex64 begin with a c.
+COMPLEX = tuple(f"c{name}" for name in ("trmm", "trsm", "getrf", "syrk", "symm"))
 
 
 class Problem(NamedTuple):
     """A routine of one size: `a` as it is read, `c` as it comes, and the arrays that calls work on."""
 
-    routine: str
+    routine: str  # without a letter
     a: cupy.ndarray
     start: cupy.ndarray
     c: cupy.ndarray
@@ -65,6 +67,9 @@ class Problem(NamedTuple):
     @classmethod
     def of(cls, routine: str, n: int, columns: int) -> Problem:
         a, b = normal(n, n, 1), normal(n, columns, 2)
+        if routine in COMPLEX:
+            a, b = a + 1j * normal(n, n, 3), b + 1j * normal(n, columns, 4)
+        routine = routine.removeprefix("c")
         if routine in ("trmm", "trsm"):
             a *= 1 / n**0.5
             a.T.ravel()[:: n + 1] += 2
@@ -87,8 +92,8 @@ class Problem(NamedTuple):
         if self.routine in ("trmm", "trsm"):
             return getattr(pyblasgpu, self.routine)(a, c, out=c, lower=True)
         if self.routine == "potrf":
-            return lapack.spotrf(c, lower=1, clean=0, overwrite_a=1)
-        return lapack.sgetrf(c, overwrite_a=1)
+            return lapack.potrf(c, lower=1, clean=0, overwrite_a=1)
+        return lapack.getrf(c, overwrite_a=1)
 
     def vendor(self) -> Callable[[], None]:
         """The call of cuBLAS or cuSOLVER."""
@@ -110,19 +115,20 @@ class Problem(NamedTuple):
         """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns."""
         n = self.a.shape[0]
         take = cupy.arange(0, self.c.shape[1], max(self.c.shape[1] // SAMPLE, 1))
-        c, a = self.c, self.a.astype(np.float64)
+        wide = np.result_type(self.a.dtype, np.float64)
+        c, a = self.c, self.a.astype(wide)
         if self.routine in ("trmm", "trsm"):
             a = cupy.tril(a)
         elif self.routine == "symm":
             a = cupy.tril(a) + cupy.tril(a, -1).T
-        b = self.start[:, take].astype(np.float64)
+        b = self.start[:, take].astype(wide)
         if self.routine in ("symm", "trmm"):
             return worst(c[:, take] - a @ b, abs(a) @ abs(b))
         if self.routine == "syrk":
             below = take[None, :] <= cupy.arange(n)[:, None]
             return worst(below * (c[:, take] - a @ a[take].T), abs(a) @ abs(a[take]).T)
         if self.routine == "trsm":
-            x = c[:, take].astype(np.float64)
+            x = c[:, take].astype(wide)
             return worst(a @ x - b, abs(a) @ abs(x))
         if self.routine == "potrf":
             factor, below = cupy.tril(c.astype(np.float64)), take[None, :] <= cupy.arange(n)[:, None]
@@ -177,7 +183,7 @@ def cusolver_getrf(c: cupy.ndarray) -> tuple[Callable[[], None], Callable[[cupy.
     """Factors of `c` in place, and solutions from them."""
     from cupy_backends.cuda.libs import cusolver as bindings
 
-    letter, n = "sd"[c.dtype == np.float64], c.shape[0]
+    letter, n = dtype_of(c.dtype).letter, c.shape[0]
     factor, solve = Vendor(letter, c), getattr(bindings, f"{letter}getrs")
     matrix, told = (c.data.ptr, n, factor.piv.data.ptr), factor.info.data.ptr
     return factor, lambda x: solve(factor.handle, 0, n, x.shape[1], *matrix, x.data.ptr, n, told)
@@ -202,6 +208,8 @@ def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[st
         problem.prepare()
         flush.fill(0)
 
+    work = FLOPS[routine.removeprefix("c")](n) * (4 if routine in COMPLEX else 1)
+
     def timed(run: Callable[[], Any], mode: str | None, overrides: dict[str, Any]) -> dict[str, Any]:
         with ExitStack() as stack:
             stack.enter_context(set_math_mode(mode))
@@ -210,7 +218,7 @@ def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[st
             spent = seconds(run, prepare, repeats)
         return {
             "seconds": spent,
-            "tflops": FLOPS[routine](n) * columns / n / spent / 1e12,
+            "tflops": work * columns / n / spent / 1e12,
             "units": problem.error(),
         }
 
@@ -220,7 +228,7 @@ def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[st
         "fma": timed(problem.ours, None, {}),
         "mode": timed(in_mode, "tensor", {}),
     }
-    for options in VARIANTS.get(routine, ()):
+    for options in VARIANTS.get(routine.removeprefix("c"), ()):
         name = ",".join(f"{key}={value}" for key, value in options.items())
         try:
             found[name] = timed(problem.ours, "tensor", options)
@@ -235,7 +243,7 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
     """Routine, order and columns; those of TRMM and TRSM alone are not the order where they are asked for."""
     for n in options.sizes:
         for routine in options.routines:
-            for columns in (options.columns if routine in ("trmm", "trsm") else ()) or (n,):
+            for columns in (options.columns if routine[-4:] in ("trmm", "trsm") else ()) or (n,):
                 yield routine, n, columns
 
 

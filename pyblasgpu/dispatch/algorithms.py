@@ -52,7 +52,7 @@ FEW_RHS, MANY_ROWS = 16, 1024
 
 
 #: From which order, and how many right-hand sides, on a recursion of TRMM and TRSM whose products are made on
-#: tensor cores is faster than one launch; of float32.
+#: tensor cores is faster than one launch.
 TENSOR_ORDER, TENSOR_RHS = 4096, 4096
 
 
@@ -146,9 +146,8 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
 
 def has_tensor_products(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
     """Whether TRMM and TRSM of one triangle gain by a recursion whose products are made on tensor cores."""
-    asked = dtype.letter == "s" and method_of(None, dtype) == TENSOR
-    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS
-    return asked and is_large and batch == 1 and runs("gemm_wgmma", device)
+    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS and batch == 1
+    return is_large and method_of(None, dtype) == TENSOR and runs("gemm_wgmma", device)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
