@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from unittest.mock import patch
 import cupy
 import numpy as np
 
+import pyblasgpu
 from benchmarks.host_problems import (
     ROUTINES,
     HostProblem,
@@ -30,11 +32,12 @@ from benchmarks.host_problems import (
     seconds,
     write,
 )
-from pyblasgpu.engine import host_traffic, tile_size, walk
+from pyblasgpu.engine import cards, host_traffic, tile_size, walk
 from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
+from pyblasgpu.gpu.transfers import Block, Stream, copy_up
 from pyblasgpu.types import DTYPES
 
 SIZES = (4096, 8192, 16384, 32768)
@@ -68,7 +71,8 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         apart = problem.pageable()
         row["streamed_pageable"] = seconds(apart.streamed)
         if nbytes < 60 * GIB:
-            row["whole_pageable"] = seconds(apart.ours, 2)
+            with patch.object(engine_call, "STREAMED_FROM", None):
+                row["whole_pageable"] = seconds(apart.ours, 2)
     row["tflops"] = flops(routine, n) / row["streamed"] / 1e12
     return row
 
@@ -77,19 +81,33 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
 CONSTANTS = (
     (tile_size, "WANTED", (1024, 4096), True),
     (engine_call, "HELD_OUTPUT", (0,), True),
+    (tile_size, "LINE", (1 << 30,), True),
+    (cards, "COPY_STREAMS", (1, 2, 3, 4), True),
     (walk, "AHEAD", (12, 48), True),
     (host_traffic, "THREADS", (4, 16), False),
     (host_traffic, "PIECE", (2 << 20, 32 << 20), False),
 )
 
 
-def variations(problem: HostProblem) -> Iterator[dict[str, Any]]:
+@contextmanager
+def new_cards() -> Iterator[None]:
+    """Streams are made anew in the block, and again after it."""
+    pyblasgpu.release_memory()
+    cards.known_cards.clear()
+    yield
+    pyblasgpu.release_memory()
+    cards.known_cards.clear()
+
+
+def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The same with other constants of the engine."""
     pageable = problem.pageable() if problem.n <= 8192 else None
     for module, name, values, is_direct in CONSTANTS:
+        if name not in names:
+            continue
         given = problem if is_direct else pageable
         for value in values if given else ():
-            with patch.object(module, name, value):
+            with patch.object(module, name, value), new_cards():
                 row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}
 
@@ -109,6 +127,34 @@ def registering() -> dict[str, float]:
         "unregister": end - middle,
         "copy_one_thread": seconds(partial(np.copyto, target, array)),
     }
+
+
+def line_rates(array: np.ndarray) -> dict[str, float]:
+    """GB/s of copies of 32 MiB from page-locked memory, by bytes of a line and from one line to the next."""
+    found = {}
+    with current_context(0):
+        streams = [Stream(0) for _ in range(4)]
+        address = memory.allocate(32 << 20, 0, 0)
+        for pitch in (1 << 15, 1 << 16, (1 << 16) + 128, 1 << 17, (1 << 17) + 4096, 1 << 18):
+            for width in (1 << 13, 1 << 14, 1 << 15, 1 << 16):
+                lines = (32 << 20) // width
+                if width > pitch or lines * pitch > array.nbytes:
+                    continue
+                source = Block(array.ctypes.data, width, lines, pitch, -1)
+                target = Block(address, width, lines, width, 0)
+                for count in (1, 2, 4):
+
+                    def run(count: int = count, source: Block = source, target: Block = target) -> None:
+                        step = source.lines // count
+                        for index, stream in enumerate(streams[:count]):
+                            part = index * step, step
+                            copy_up(target.lines_from(*part), source.lines_from(*part), stream.handle)
+                        for stream in streams[:count]:
+                            memory.synchronize(stream.handle)
+
+                    found[f"{width} of {pitch}, {count} streams"] = (32 << 20) / seconds(run, 5) / 1e9
+        memory.release(address, 0)
+    return found
 
 
 def allocating(nbytes: int = 8 * GIB) -> float:
@@ -132,6 +178,7 @@ def main() -> None:
     parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "trmm", "syrk"), choices=ROUTINES)
     parser.add_argument("--no-xt", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
+    parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
     given = parser.parse_args()
     end = time.perf_counter() + given.seconds
     cupy.cuda.Device(0).use()
@@ -142,6 +189,7 @@ def main() -> None:
         "rates": rate,
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),
+        "line_rates": line_rates(pinned.matrices("s", max(given.sizes))[0].ravel(order="K")),
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
     }
@@ -163,7 +211,7 @@ def main() -> None:
                 problem.fill()
                 add(case(problem, rate, xt, pageable=n <= 16384))
                 if routine in ("gemm", "trsm") and not given.no_variations:
-                    for row in variations(problem):
+                    for row in variations(problem, given.constants):
                         add(row)
 
 

@@ -33,7 +33,7 @@ def problem(routine: str, letter: str, n: int) -> HostProblem:
     return HostProblem(routine, letter, arrays)
 
 
-def microseconds(given: HostProblem, backend: str, budget: float = 0.15) -> float:
+def microseconds(given: HostProblem, backend: str, budget: float = 0.05) -> float:
     """The median of calls, at least five, for some time."""
     for _ in range(2):
         given.ours(backend=backend)

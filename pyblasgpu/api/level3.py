@@ -158,7 +158,8 @@ def multiply(
     flags = {"trans_a": trans_a, "trans_b": trans_b}
     tiled = partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags)
     run = in_mode(TENSOR if method == TENSOR else None, run_call)
-    return run(call, options, tiled, whole, inputs, scalars, source)
+    # tiles know of no `THREE_M`
+    return run(call, options, tiled, whole, inputs, scalars, source, streams_small=method != THREE_M)
 
 
 def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:

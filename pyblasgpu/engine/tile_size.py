@@ -14,6 +14,9 @@ WANTED = 2048
 #: the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
 LARGEST, PARTS = 4096, 4
 PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
+#: Bytes of a line of a tile, where the matrix has lines of twice as many or more. To go to the next one of
+#: these takes a card as long as to copy 12 KiB.
+LINE = 32 << 10
 #: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256
 UNIT = 64
@@ -40,7 +43,7 @@ def tile_orders(
     cards : int
     """
     longest, is_syrk = max(extents), routine == "syrk"
-    order = _wanted(routine, longest, cards)
+    order = _wanted(routine, longest, itemsize, cards)
     while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
         order //= 2
     # the inner dimension may be cut less finely than the triangle
@@ -50,12 +53,14 @@ def tile_orders(
     return tuple(min(each, max(-(-longest // UNIT) * UNIT, UNIT)) for each in orders)
 
 
-def _wanted(routine: str, longest: int, cards: int) -> int:
+def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     """The order of tiles where memory is not short."""
     parts = PARTS_OF_TRIANGLE.get(routine, PARTS)
     order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 else WANTED
     while order < LARGEST and order * 2 * parts <= longest:
         order *= 2
+    if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
+        order = max(order, min(LINE // itemsize, LARGEST))
     while order > WANTED and longest < order * EACH * cards * parts // PARTS and cards > 1:
         order //= 2
     return order

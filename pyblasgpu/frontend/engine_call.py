@@ -23,6 +23,7 @@ from .streams import contexts
 from .tiled_routines import TiledRoutine, task_list, untouched
 
 __all__ = [
+    "FACTORS_STREAMED_FROM",
     "STREAMED_FROM",
     "engine_module",
     "matrix_of",
@@ -32,9 +33,10 @@ __all__ = [
     "weights_of",
 ]
 
-#: Bytes of a call's host matrices from which on they are streamed although they fit; None: never. A benchmark
-#: decides (`benchmarks/host_resident.py`).
-STREAMED_FROM: int | None = None
+#: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and of
+#: factors; None: never. `benchmarks/host_resident.py` decides.
+STREAMED_FROM: int | None = 32 << 20
+FACTORS_STREAMED_FROM: int | None = None
 #: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
 HELD_OUTPUT = 1 / 4
 #: Below this many bytes no card is asked how much memory is free.
@@ -49,6 +51,7 @@ def run_call(
     inputs: tuple[Any, ...],
     scalars: tuple[Any, ...],
     source: Any = None,
+    streams_small: bool = True,
 ) -> Any:
     """Run a call whose output is set: whole, or by tiles.
 
@@ -62,6 +65,8 @@ def run_call(
         Runs the call as one, and returns the caller's array.
     inputs, scalars, source
         See `Call.run`.
+    streams_small : bool
+        Whether host matrices that fit into the card may be streamed, too.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def run_call(
         asked = asked._replace(devices=())
     if call.device is not None and asked.devices and call.library.host:
         call.device = asked.devices[0]
-    if scalars[0] != 0 and _is_tiled(call, asked, arrays):
+    if scalars[0] != 0 and _is_tiled(call, asked, arrays, STREAMED_FROM if streams_small else None):
         work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
     else:
         work = partial(_run_whole, call, whole, asked.blocking)
@@ -127,7 +132,7 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
     return ""
 
 
-def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
+def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
     """Whether a call on these arrays, the output among them, is made of tiles."""
     if call.device is None or call.backend == "sim":
         return False
@@ -140,13 +145,13 @@ def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
     nbytes = sum(array.size for array in arrays) * call.dtype.itemsize
     if asked.max_device_memory is not None:
         return nbytes > asked.max_device_memory
-    return _pays_or_must(nbytes, call.device)
-
-
-def _pays_or_must(nbytes: int, device: int) -> bool:
-    """Whether host matrices of `nbytes` bytes are streamed: they do not fit, or it is faster."""
-    if STREAMED_FROM is not None and nbytes >= STREAMED_FROM:
+    if streamed_from is not None and nbytes >= streamed_from:
         return True
+    return _must(nbytes, call.device)
+
+
+def _must(nbytes: int, device: int) -> bool:
+    """Whether host matrices of `nbytes` bytes do not fit into the memory of a card."""
     limit: int = engine_module("run").memory_limit([device], None) if nbytes > LARGE else nbytes
     return nbytes > limit
 
@@ -156,7 +161,7 @@ def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
     asked = ambient_options() or EngineOptions()
     if call.device is not None and asked.devices:
         call.device = asked.devices[0]
-    return asked if _is_tiled(call, asked, [*inputs, call.out]) else None
+    return asked if _is_tiled(call, asked, [*inputs, call.out], FACTORS_STREAMED_FROM) else None
 
 
 def _run_whole(

@@ -9,7 +9,7 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.dispatch.math_mode import method_of
 from pyblasgpu.engine import leaves, tile_size
-from pyblasgpu.frontend import engine_lu
+from pyblasgpu.frontend import engine_call, engine_lu
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.testing.reference import integers
@@ -293,3 +293,16 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
         a[:, 19] = 0
         assert pyblasgpu.lapack.getrf(a)[2] == 20
     assert holds_nothing(driver)
+
+
+def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
+    """But for a product that tiles cannot serve."""
+    driver, whole = fake_cards(), []
+    monkeypatch.setattr(engine_call, "STREAMED_FROM", 3 * 20 * 20 * 16)
+    monkeypatch.setattr("pyblasgpu.frontend.call.run_staged", lambda *arguments: whole.append(arguments))
+    a, b = drawn((20, 20), "z"), drawn((20, 20), "z", seed=1)
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
+    assert driver.copied[-1, 0] and not whole
+    pyblasgpu.gemm(a, b, method="3m")
+    pyblasgpu.gemm(a[:19], b)
+    assert len(whole) == 2
