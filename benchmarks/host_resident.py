@@ -179,7 +179,9 @@ def main() -> None:
     parser.add_argument("--no-xt", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
     parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
+    parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
     given = parser.parse_args()
+    tile_size.LINE = given.line
     end = time.perf_counter() + given.seconds
     cupy.cuda.Device(0).use()
     largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
@@ -192,6 +194,7 @@ def main() -> None:
         "line_rates": line_rates(pinned.matrices("s", max(given.sizes))[0].ravel(order="K")),
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
+        "line": given.line,
     }
     print(about, flush=True)
     xt = None if given.no_xt else Xt([0])
