@@ -143,13 +143,15 @@ def test_hard_data_are_multiplied_as_by_fmas(kind):
     assert gemm_error(1, a, b, 0, found, found) <= 1
 
 
-def test_graded_data_are_equilibrated(monkeypatch):
+@pytest.mark.parametrize(("make", "trans_b"), [(normal, "N"), (complexes, "C")])
+def test_graded_data_are_equilibrated(make, trans_b, monkeypatch):
     """A D and D^-1 B are served by pairs; the power of a k that no sampled row tells is 1."""
     monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
     scales = np.float32(2) ** np.random.default_rng(7).integers(-30, 31, K).astype(np.float32)
-    a, b = normal(M, K) * scales, normal(K, N, seed=2) / scales[:, None]
+    a, b = make(M, K) * scales, make(K, N, seed=2) / scales[:, None]
     with small_kernels():
-        found = pyblasgpu.gemm(a, b, method="tensor")
+        right = b if trans_b == "N" else b.conj().T.copy()
+        found = pyblasgpu.gemm(a, right, trans_b=trans_b, method="tensor")
     assert families() == {"equilibrate", "pack_halves", "gemm_wgmma", "gemm_guarded"}
     assert gemm_error(1, a, b, 0, found, found) <= 1
 

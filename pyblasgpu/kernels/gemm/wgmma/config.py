@@ -165,11 +165,12 @@ class GemmWgmma:
     @property
     def variants(self) -> Iterator[Self]:
         """The Configs that serve with this one: blocks of any k; for small C half as many columns, where
-        clusters gain nothing.
+        clusters gain nothing. With the fewest k no C is small that is worth it.
         """
         for blk_k in BLOCKS_K:
             yield replace(self, BLK_K=blk_k)
-            yield replace(self, BLK_N=self.BLK_N // 2, BLK_K=blk_k, cluster=1)
+            if blk_k > min(BLOCKS_K):
+                yield replace(self, BLK_N=self.BLK_N // 2, BLK_K=blk_k, cluster=1)
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """What is numbered of C: tiles, or those of a cluster."""
