@@ -106,6 +106,7 @@ def test_definite_systems(letter, upper):
 def test_factors(letter, order):
     check_factors(letter, 7, 7, 9, order)
     check_factors(letter, 8, 5, 9, order, COLS=8)
+    check_factors(letter, 4, 4, 17, order, COLS=8)
     check_factors(letter, 13, 13, 5, order, DIM=32)
     check_factors(letter, 27, 27, 3, order)
 

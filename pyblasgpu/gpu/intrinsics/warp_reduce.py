@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from numba.cuda.extending import intrinsic
 
 from .emit import I32, LETTER, asm, nbytes, types
 
-__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "group_first_max", "shuffle", "warp_first_max"]
 
 #: What `warp_first_max` gives where no lane takes part.
 NO_LABEL = 2**31 - 1
@@ -61,6 +63,53 @@ def warp_first_max(_, size, label, ok):
 def first_max_lane(_, size, label, ok):
     """The lane that has the label of `warp_first_max`, -1 where no lane has `ok`."""
     return types.int32(size, types.int32, types.boolean), _first_max(_LANE)
+
+
+#: The same among lanes that are neighbours, 4, 8 or 16 of them, each with its mask of lanes in g.
+_GROUP_START = """{ .reg .pred p, q; .reg .s32 h, o, m, l; .reg .b32 b, c, g, v, w;
+mov.u32 c, %laneid; neg.s32 o, $4; and.b32 c, c, o;
+mov.b32 g, 1; shl.b32 g, g, $4; sub.s32 g, g, 1; shl.b32 g, g, c;
+BITS setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
+mov.b32 m, h; ROUNDS(m, max.s32) setp.eq.and.s32 p, h, m, p;
+vote.sync.ballot.b32 b, p, 0xffffffff; and.b32 b, b, g;
+popc.b32 v, b; setp.lt.u32 q, v, 2; vote.sync.all.pred q, q, 0xffffffff; @q bra FOUND;
+"""
+_GROUP_END = """selp.s32 l, $2, 0x7fffffff, p; mov.b32 m, l; ROUNDS(m, min.s32) setp.eq.and.s32 p, l, m, p;
+vote.sync.ballot.b32 b, p, 0xffffffff; and.b32 b, b, g;
+FOUND: """
+_GROUP_WORD = "selp.b32 w, w, 0, p; mov.b32 v, w; ROUNDS(v, max.u32) setp.eq.and.u32 p, w, v, p;\n"
+_BITS_32 = "mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, -1, h, q;"
+_BITS_64 = "mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, -1, h, q; selp.b32 w, 0, w, q;"
+
+
+def _rounds(match: re.Match[str]) -> str:
+    """A reduction of a register by exchanges with lanes at distance 1, 2, and 4 and 8 where the group has
+    them.
+    """
+    register, operation = match.groups()
+    text = ""
+    for distance in (1, 2, 4, 8):
+        needed = distance >= 4
+        text += f"setp.gt.s32 q, $4, {distance}; " if needed else ""
+        text += f"shfl.sync.bfly.b32 o, {register}, {distance}, 0x1f, 0xffffffff; "
+        text += f"{'@q ' if needed else ''}{operation} {register}, {register}, o; "
+    return text
+
+
+@intrinsic
+def group_first_max(_, size, label, ok, lanes):
+    """As `warp_first_max` among as many neighbouring lanes, 4, 8 or 16; all lanes of the warp take part."""
+
+    def codegen(context, builder, signature, arguments):
+        size, label, ok, lanes = arguments
+        length = nbytes(signature.args[0])
+        bits, word = (_BITS_32, "") if length == 4 else (_BITS_64, _GROUP_WORD)
+        text = _GROUP_START.replace("BITS", bits) + word + _GROUP_END + _LABEL + " }"
+        text = re.sub(r"ROUNDS\((\w), ([\w.]+)\)", _rounds, text)
+        given = [size, label, builder.zext(ok, I32), lanes]
+        return asm(builder, I32, given, text, f"=&r,{LETTER[length]},r,r,r", convergent=True)
+
+    return types.int32(size, types.int32, types.boolean, types.int32), codegen
 
 
 _SHUFFLE = "shfl.sync.idx.b32 {0}, {1}, $2, 0x1f, 0xffffffff;"

@@ -45,7 +45,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, first_lane, first_max_lane, shuffle, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, first_max_lane, group_first_max, shuffle, warp_first_max
 from .warpgroup_mma import (
     set_max_registers,
     warpgroup_commit,
@@ -92,6 +92,7 @@ __all__ = [
     "shuffle",
     "first_lane",
     "first_max_lane",
+    "group_first_max",
     "align_shared",
     "shared_address",
     "mbarrier_init",

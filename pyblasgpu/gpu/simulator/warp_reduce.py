@@ -5,7 +5,7 @@ from __future__ import annotations
 from .memory import SimulatorError
 from .thread import current_thread
 
-__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "first_max_lane", "group_first_max", "shuffle", "warp_first_max"]
 
 NO_LABEL = 2**31 - 1
 
@@ -24,6 +24,21 @@ def _answer_all(lanes: list[tuple]) -> None:
     first = -max(sizes)[1] if sizes else NO_LABEL
     for _, _, _, answer in lanes:
         answer.append(first)
+
+
+def group_first_max(size, label: int, ok: bool, lanes: int) -> int:
+    """As `warp_first_max` among as many neighbouring lanes, 4, 8 or 16; all lanes of the warp take part."""
+    if lanes not in (4, 8, 16) or (ok and (not 0 <= label < NO_LABEL or size < 0)):
+        raise SimulatorError(f"group_first_max of size {size} and label {label} among {lanes} lanes")
+    answer: list[int] = []
+    current_thread().meet((size, label, ok, answer, lanes), _answer_groups)
+    return answer[0]
+
+
+def _answer_groups(lanes: list[tuple]) -> None:
+    extent = lanes[0][-1]
+    for first in range(0, len(lanes), extent):
+        _answer_all([lane[:-1] for lane in lanes[first : first + extent]])
 
 
 def first_max_lane(size, label: int, ok: bool) -> int:

@@ -28,6 +28,7 @@ __all__ = ["STEM", "GetrfSmall", "source"]
 
 STEM = "getrf_small"
 PARAMETERS = "pww iiii qqqqqq".replace(" ", "")
+FEW = 8  # columns of the smallest matrices
 TURNS = 2  # slots for pivot rows, used in turn
 #: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
 RESIDENT = {8: 16, 16: 16, 32: 10, 64: 6, 128: 4}
@@ -65,8 +66,8 @@ class GetrfSmall(SmallMatrices):
     def serving(self, order: int, device: Device) -> GetrfSmall:
         """The Config for matrices of so many rows and columns at most: of few, more warps are resident."""
         config = self.on(device)
-        if order <= GROUPS[0]:
-            config = replace(config, COLS=GROUPS[0])
+        if order <= FEW:
+            config = replace(config, COLS=FEW)
         return replace(config, BLOCKS=RESIDENT[config.row_words]) if device.cc >= (9, 0) else config
 
     @property
@@ -217,7 +218,7 @@ def _build(config: GetrfSmall):
         # (2) a column after the other: the pivot, and the row that it stands in
         while j < steps:
             pivot_row = offset(pivot_rows, int32((j & 1) * ROW))
-            pivot = find(size_of(values), label, is_left, t, lanes)
+            pivot = find(size_of(values), label, is_left, lanes)
             is_pivot = is_left & (label == pivot)
             if is_pivot:
                 put(pivot_row, values, left)
@@ -236,7 +237,7 @@ def _build(config: GetrfSmall):
 
         # (4) the results, in the order of the labels; the first pivot that is zero
         is_zero = (done < steps) & (values[0] == real(0)) & (values[PARTS - 1] == real(0))
-        failed = find(real(1), done, is_zero, t, lanes)
+        failed = find(real(1), done, is_zero, lanes)
         write_upper(values, row, done, n, done < steps)
         if lane < m:
             places[label] = lane

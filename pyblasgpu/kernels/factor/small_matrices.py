@@ -1,6 +1,6 @@
 """What kernels share that have several small matrices in a warp: a group of lanes each, a row a lane.
 
-A group has as many lanes as the rows need, 8, 16 or 32. Its matrix passes through shared memory, so that
+A group has as many lanes as the rows need, 4, 8, 16 or 32. Its matrix passes through shared memory, so that
 neighbours in memory are read and written by neighbouring lanes, in any order of the matrix.
 """
 
@@ -15,7 +15,7 @@ from .block_config import BlockConfig
 __all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
 
 ORDER = 32  # rows and columns at most: a lane a row
-GROUPS = (8, 16, 32)  # lanes of a matrix
+GROUPS = (4, 8, 16, 32)  # lanes of a matrix
 
 
 @dataclass(frozen=True)
@@ -111,31 +111,16 @@ def matrix_writer(config: SmallMatrices):
 
 
 def first_max(config: SmallMatrices):
-    """``find(size, label, ok, t, lanes)``: the lowest label of the largest size in each group of lanes.
+    """``find(size, label, ok, lanes)``: the lowest label of the largest size in each group of lanes.
 
     As `ptx.warp_first_max`, which it is for a whole warp: NaN is less than any number.
     """
-    real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
-    NO_LABEL, shuffle, select, warp_first_max = ptx.NO_LABEL, ptx.shuffle, ptx.select, ptx.warp_first_max
+    int32, warp_first_max, group_first_max = ptx.types.int32, ptx.warp_first_max, ptx.group_first_max
 
     @device_function
-    def better(size, label, t, mask):
-        lane = int32((t ^ mask) & 31)
-        other, its_label = shuffle(size, lane), int32(shuffle(label, lane))
-        is_better = (other > size) | ((other == size) & (its_label < label))
-        return select(is_better, other, size), int32(select(is_better, its_label, label))
-
-    @device_function
-    def find(size, label, ok, t, lanes):
+    def find(size, label, ok, lanes):
         if lanes == 32:
             return int32(warp_first_max(size, label, ok))
-        size = select(ok, select(size == size, size, real(-1)), real(-2))
-        label = int32(select(ok, label, int32(NO_LABEL)))
-        size, label = better(size, label, t, 1)
-        size, label = better(size, label, t, 2)
-        size, label = better(size, label, t, 4)
-        if lanes > 8:
-            size, label = better(size, label, t, 8)
-        return label
+        return int32(group_first_max(size, label, ok, lanes))
 
     return find
