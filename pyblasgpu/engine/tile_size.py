@@ -49,8 +49,9 @@ def tile_orders(
     # the inner dimension may be cut less finely than the triangle
     inner = max(order, min(2 * order, WANTED))
     orders = (order, inner) if is_syrk else (order,) * len(extents)
-    # as large as the matrix, rather than a sliver beside a tile
-    return tuple(min(each, max(-(-longest // UNIT) * UNIT, UNIT)) for each in orders)
+    # as large as the matrix or half of it, rather than a sliver beside a tile
+    parts = 2 if longest >= WANTED else 1
+    return tuple(min(each, max(-(-longest // (parts * UNIT)) * UNIT, UNIT)) for each in orders)
 
 
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:

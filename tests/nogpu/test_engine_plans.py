@@ -68,6 +68,7 @@ def test_the_size_of_tiles():
     sizes = {n: order_of("gemm", n) for n in (100, 1000, 4096, 8192, 16384, 40000)}
     assert sizes == {100: 128, 1000: 1024, 4096: 2048, 8192: 4096, 16384: 4096, 40000: 4096}
     assert order_of("gemm", 8192, itemsize=4) == 2048  # its lines are short
+    assert [order_of("gemm", n) for n in (2047, 2048, 3000)] == [2048, 1024, 1536]
     # with little memory, or many cards, smaller
     assert order_of("gemm", 40000, 1 << 28) == 1024
     assert [order_of("gemm", 16384, cards=cards) for cards in (2, 4, 8)] == [4096, 2048, 2048]
