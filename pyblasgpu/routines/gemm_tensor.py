@@ -21,6 +21,10 @@ from .launch_list import LaunchList
 
 __all__ = ["emit_tensor"]
 
+#: Rows of clusters' tiles of a column in which C is rasterized, where nothing asks for another number: what a
+#: wave reads of A and of B is about as much.
+RASTER = 4
+
 
 class Halves(NamedTuple):
     """An operand in the workspace as pairs of FP16: images, scales and flags of a batch."""
@@ -135,7 +139,7 @@ def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves
     rows, lead, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
     tiles = config.grid(rows, c.cols, region) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
-    options = _options(launches, region)
+    options = _options(launches, region, raster=RASTER)
 
     def integers(*of_one: Operand) -> tuple[int, ...]:
         return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, lead, step
@@ -171,6 +175,7 @@ def _emit_guarded(
     launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))
 
 
-def _options(launches: LaunchList, region: Region, conj: bool = False) -> int:
+def _options(launches: LaunchList, region: Region, conj: bool = False, raster: int = 0) -> int:
     """The order of tiles, the triangle of C that is meant, and conjugated sums, as options of a launch."""
-    return options_of(region, conj, raster=raster_of(launches.dtype, current(launches.device)))
+    asked = raster_of(launches.dtype, current(launches.device))
+    return options_of(region, conj, raster=asked or raster)
