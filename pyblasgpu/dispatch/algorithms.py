@@ -29,6 +29,7 @@ __all__ = [
     "TRMM_FUSED",
     "TRSV",
     "TWO_PRODUCTS",
+    "completes_all",
     "has_tensor_products",
     "leaves_asked",
     "override_of",
@@ -54,6 +55,10 @@ FEW_RHS, MANY_ROWS = 16, 1024
 #: From which order, and how many right-hand sides, on a recursion of TRMM and TRSM whose products are made on
 #: tensor cores is faster than one launch.
 TENSOR_ORDER, TENSOR_RHS = 4096, 4096
+
+
+#: Order, and columns, from which on SYMM completes all of A for one product on tensor cores.
+TENSOR_SYMM = 2048
 
 
 class FusedRange(NamedTuple):
@@ -146,8 +151,18 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
 
 def has_tensor_products(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
     """Whether TRMM and TRSM of one triangle gain by a recursion whose products are made on tensor cores."""
-    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS and batch == 1
-    return is_large and method_of(None, dtype) == TENSOR and runs("gemm_wgmma", device)
+    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS
+    return is_large and _is_on_tensor_cores(dtype, batch, device)
+
+
+def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: Device) -> bool:
+    """Whether SYMM copies all of A, completed, for one product on tensor cores."""
+    return min(order, columns) >= TENSOR_SYMM and _is_on_tensor_cores(dtype, batch, device)
+
+
+def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
+    """Whether products of one matrix are asked to be made on tensor cores, and can be."""
+    return batch == 1 and method_of(None, dtype) == TENSOR and runs("gemm_wgmma", device)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:

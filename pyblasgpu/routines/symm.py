@@ -9,7 +9,8 @@ diagonal blocks are completed in scratch, and multiplied; what is below them is 
     [A41 A42 A43 A44]
 
 so there are no more multiplications than in GEMM. The completed blocks take at most `MOST_COPIED` bytes
-at a time; a matrix that fits is one block. Partial tiles and split-K slices have to fit into what blocks
+at a time; a matrix that fits is one block, and so is one for tensor cores, whose factors are copied in any
+case. Partial tiles and split-K slices have to fit into what blocks
 leave of the workspace (`most_workspace`).
 """
 
@@ -18,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isqrt
 
+from ..dispatch.algorithms import completes_all
 from ..dispatch.overrides import get_override
+from ..gpu.device import current
 from ..operands import Operand
 from ..types import Side, Uplo
 from . import trmm_by_levels
@@ -77,7 +80,7 @@ def emit(
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
     if uplo is Uplo.UPPER:
         a = _mirrored(a, hermitian)
-    stop = _stop(launches)
+    stop = _stop(launches, c)
     for first, rows, count in diagonal(c.rows, stop, c.batch):
         a11 = strided_batch(a.block(first, first, rows, rows), stop, stop, count)
         b1, c1 = (strided_batch(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
@@ -117,9 +120,12 @@ def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
         yield first, min(most, batch - first)
 
 
-def _stop(launches: LaunchList) -> int:
-    """The order of the diagonal blocks: what an override asks for, else the largest power of two of which a
-    block may be copied.
+def _stop(launches: LaunchList, c: Operand) -> int:
+    """The order of the diagonal blocks: what an override asks for, else that of A for tensor cores, else the
+    largest power of two of which a block may be copied.
     """
+    asked: int | None = get_override("symm")
+    if asked is None and completes_all(launches.dtype, c.rows, c.cols, c.batch, current(launches.device)):
+        return c.rows
     most = isqrt(trmm_by_levels.MOST_COPIED // launches.dtype.itemsize)
-    return get_override("symm") or 1 << (most.bit_length() - 1)
+    return asked or 1 << (most.bit_length() - 1)

@@ -11,7 +11,9 @@ import pytest
 import pyblasgpu
 from pyblasgpu import lapack, linalg
 from pyblasgpu.dispatch import algorithms, refinement
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.types import Diag, Side, Uplo
 
 from .precompile import sources_of
@@ -34,6 +36,8 @@ def on_hopper(monkeypatch):
         pytest.skip("wgmma needs compute capability 9.0")
     monkeypatch.setattr(algorithms, "TENSOR_ORDER", N)
     monkeypatch.setattr(algorithms, "TENSOR_RHS", RHS)
+    with override("gemm_wgmma", GemmWgmma()):  # small products too
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +53,8 @@ def compiled(compile_once) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(algorithms, "TENSOR_ORDER", N)
             patch.setattr(algorithms, "TENSOR_RHS", RHS)
-            compile_once("tensor_routines", lambda: sources_of([warm]))
+            with override("gemm_wgmma", GemmWgmma()):
+                compile_once("tensor_routines", lambda: sources_of([warm]))
 
 
 def graded(n: int, power: int) -> np.ndarray:
@@ -157,7 +162,7 @@ def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
     wide = (a, x[..., None], b[..., None]) if b.ndim == 1 else (a, x, b)
     residual = abs(wide[2] - wide[0] @ wide[1]).max(axis=-2)
     allowed = n**0.5 * 2.0**-53 * abs(a).sum(axis=-1).max(axis=-1)[..., None] * abs(wide[1]).max(axis=-2)
-    assert (residual <= 1.01 * allowed).all()
+    assert (residual <= 2 * allowed).all()
     assert cupy.array_equal(left, cupy.asarray(given), equal_nan=True)
     assert cupy.array_equal(right, cupy.asarray(b))
     if structure == "gen" and not batch:

@@ -8,8 +8,9 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, linalg, set_math_mode
-from pyblasgpu.api.explain import explain
+from pyblasgpu.api.explain import explain, launches_of
 from pyblasgpu.dispatch.math_mode import in_mode, method_of
+from pyblasgpu.gpu.device import known, stand_in
 from pyblasgpu.types import DTYPES
 
 ROUTINES = ("gemm", "symm", "syrk", "syr2k", "trmm", "trsm")
@@ -36,6 +37,14 @@ def test_large_products_are_of_tensor_cores(routine):
         assert kernels("s") == asked
         assert "gemm_wgmma" not in kernels("d")
     assert "gemm_wgmma" in asked and "gemm_wgmma" not in kernels("s")
+
+
+def test_symm_completes_all_of_a_large_matrix():
+    """For one product; a matrix with few columns is not copied whole."""
+    device = stand_in(known("h200")).ordinal
+    for n, products in ((8192, 1), (512, 6)):
+        launches = launches_of("symm", DTYPES["s"], 8192, n, 8192, device, 1, "tensor")
+        assert [entry.source.name for entry in launches.entries].count("gemm_wgmma") == products
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
