@@ -69,12 +69,14 @@ def _follower(config: GetrsSmall):
         mine, label = int32(0), int32(lane)
         if is_here and lane < n:
             mine = int32(piv[lane * piv_step])
-        for i in range(n):
-            pivot = int32(shuffle(mine, int32((t - lane + i) % WARP)))
+        i = int32(0)
+        while i < n:
+            pivot = int32(shuffle(mine, int32((t - lane + i) & (WARP - 1))))
             if label == i:
                 label = pivot
             elif label == pivot:
-                label = int32(i)
+                label = i
+            i = int32(i + 1)
         places[lane] = lane
         sync_warp()
         if label >= 0 and label < n:
@@ -114,7 +116,7 @@ def _column_step(config: GetrsSmall, columns: int):
         re, im = element[0], sign * element[PARTS - 1]
         if divides and lane == j:
             divide_all(0, x, re, im)
-        take_all_off(0, x, re, im, int32((t - lane + j) % WARP), is_after)
+        take_all_off(0, x, re, im, int32((t - lane + j) & (WARP - 1)), is_after)
 
     return step
 
@@ -124,7 +126,7 @@ def _solver(config: GetrsSmall, columns: int):
     right-hand sides from column `c` on, read from row `origin` of B and written to row `goal`.
     """
     PARTS, LEAD, offset = config.dtype_facts.reals_per_element, config.LEAD, ptx.offset
-    step, sync_warp = _column_step(config, columns), ptx.sync_warp
+    step, sync_warp, int32 = _column_step(config, columns), ptx.sync_warp, ptx.types.int32
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
@@ -142,13 +144,16 @@ def _solver(config: GetrsSmall, columns: int):
     @device_function
     def solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign):
         read_all(0, x, b, origin, b_cs, c, r, ok)
-        for j in range(n):
-            step(x, offset(rows, (lane * LEAD + j) * PARTS), j, t, lane, lane > j, not unit, sign)
+        j = int32(0)
+        while j < n:
+            at = int32((lane * LEAD + j) * PARTS)
+            step(x, offset(rows, at), j, t, lane, lane > j, not unit, sign)
+            j = int32(j + 1)
         other_sign = -sign if mirrored else sign
-        for k in range(n):
-            j = n - 1 - k
-            at = j * LEAD + lane if mirrored else lane * LEAD + j
-            step(x, offset(rows, at * PARTS), j, t, lane, lane < j, unit or mirrored, other_sign)
+        while j > 0:
+            j = int32(j - 1)
+            at = int32((j * LEAD + lane if mirrored else lane * LEAD + j) * PARTS)
+            step(x, offset(rows, at), j, t, lane, lane < j, unit or mirrored, other_sign)
         sync_warp()
         write_all(0, x, b, goal, b_cs, c, r, ok)
 
@@ -170,7 +175,7 @@ def _build(config: GetrsSmall):
     ):  # fmt: skip
         # (1) the matrix of this group of lanes, and the row of this lane
         t, block = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x)
-        group, lane, share = int32(quotient(t, lanes)), int32(t % lanes), int32(block % groups)
+        group, lane, share = int32(quotient(t, lanes)), int32(t & (lanes - 1)), int32(block % groups)
         matrix = int64(quotient(block, groups)) * quotient(int32(DIM), lanes) + group
         is_here, unit, sign = matrix < count, (options & UNIT) != 0, real(1)
         mirrored = (options & MIRRORED) != 0
