@@ -101,7 +101,8 @@ def new_cards() -> Iterator[None]:
 
 def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The same with other constants of the engine."""
-    pageable = problem.pageable() if problem.n <= 8192 else None
+    is_pageable = not all(each[3] for each in CONSTANTS if each[1] in names)
+    pageable = problem.pageable() if problem.n <= 8192 and is_pageable else None
     for module, name, values, is_direct in CONSTANTS:
         if name not in names:
             continue
@@ -177,6 +178,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "trmm", "syrk"), choices=ROUTINES)
     parser.add_argument("--no-xt", action="store_true")
+    parser.add_argument("--no-pageable", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
     parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
     parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
@@ -212,7 +214,7 @@ def main() -> None:
                     return
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
-                add(case(problem, rate, xt, pageable=n <= 16384))
+                add(case(problem, rate, xt, pageable=n <= 16384 and not given.no_pageable))
                 if routine in ("gemm", "trsm") and not given.no_variations:
                     for row in variations(problem, given.constants):
                         add(row)

@@ -29,6 +29,9 @@ GIB = 1 << 30
 def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     """Seconds from host memory to host memory on the first one, two, ... cards."""
     rows, one, base = [], None, None
+    few = min(problem.n, 16384)
+    part = HostProblem(problem.routine, problem.letter, [x[:few, :few] for x in _arrays(problem)])
+    part.streamed(devices=[0])  # what a long call would pay once: it counts at once
     for count in cards:
         took = seconds(partial(problem.streamed, devices=range(count)), 2)
         found = problem.sample()
@@ -37,9 +40,13 @@ def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
+def _arrays(problem: HostProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return problem.a, problem.b, problem.c
+
+
 def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     """Seconds of matrices on the first card."""
-    given = [cupy.asarray(x, order="F") for x in (problem.a, problem.b, problem.c)]
+    given = [cupy.asarray(x, order="F") for x in _arrays(problem)]
     rows, one, base = [], None, None
     for count in cards:
         apart = HostProblem(problem.routine, problem.letter, given)  # type: ignore[arg-type]

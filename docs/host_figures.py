@@ -21,14 +21,23 @@ LINES = (
     ("upload_cublas_download", "upload, cuBLAS, download", "s--"),
     ("cublas_xt", "cublasXt", "^:"),
 )
+CASE = ("routine", "dtype", "n", "where", "cards")
+KEYS = {"host-resident": {"aim", "streamed"}, "several-cards": {"speedup"}}
 ROUTINES, LETTERS = ("trmm", "trsm", "gemm"), "sd"
 FLOPS = {"trmm": 1, "trsm": 1, "gemm": 2, "syrk": 1, "potrf": 1 / 3}
 
 
 def newest(results: Path, ending: str) -> dict[str, Any]:
-    """The file with the last date of those whose names end so."""
+    """The files whose names end so as one: of each case the newest measurement."""
     files = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob(f"*/*-{ending}.json")]
-    return max(files, key=lambda each: str(each["about"]["date"]))
+    files.sort(key=lambda each: str(each["about"]["date"]))
+    found = {}
+    for file in files:
+        for row in file["rows"]:
+            if set(row) >= KEYS[ending]:  # others vary a constant
+                found[tuple(row.get(name) for name in CASE)] = row
+    commits = dict.fromkeys(str(file["about"]["commit"])[:7] for file in files)
+    return {"about": {**files[-1]["about"], "commit": ", ".join(commits)}, "rows": list(found.values())}
 
 
 def rate(row: dict[str, Any], key: str) -> float:
@@ -46,7 +55,7 @@ def draw_streamed(run: dict[str, Any]) -> Any:
         for axis, routine in zip(line, ROUTINES, strict=True):
             rows = [row for row in run["rows"] if (row["routine"], row["dtype"]) == (routine, letter)]
             for key, label, style in LINES:
-                points = sorted((row["n"], rate(row, key)) for row in rows if key in row and "aim" in row)
+                points = sorted((row["n"], rate(row, key)) for row in rows if key in row)
                 axis.plot(*zip(*points, strict=True), style, markersize=4, label=label)
             axis.set_title(f"{letter}{routine}", fontsize=10)
             axis.set_xscale("log", base=2)
@@ -100,7 +109,7 @@ def main(arguments: list[str]) -> int:
     ):
         run = newest(RESULTS, ending)
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pyblasgpu"}):
-            metadata = {"Date": None, "Source": str(run["about"]["commit"])[:7]}
+            metadata = {"Date": None, "Source": run["about"]["commit"]}
             draw(run).savefig(path, metadata=metadata)
         print(path.relative_to(DOCS.parent))
     return 0
