@@ -16,7 +16,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, TUNED
@@ -30,11 +29,6 @@ from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
 
 FOLDER = Path(database.__file__).parent
-#: What the compiler of the sweeps kept in registers and that of today does not: family, dtype, layout, and
-#: parameters.
-KNOWN_SPILLS = (
-    ("gemm_mma", "z", "nn", {"BLK_M": 64, "BLK_N": 64, "BLK_K": 8, "stages": 4, "persistent": False}),
-)
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
 
 
@@ -124,20 +118,12 @@ def _portfolio(
             for (stem, dtype, layout, _), entry in document.entries.items()
             if stem in FAMILIES
         }
-        bad = spilling(found) | {each for each in found if _is_known_to_spill(*each[:2])}
+        bad = spilling(found)
         if not bad:
             return kept, records, document
         # the other leaves of a routine were timed within it at few orders, which says nothing of these
         spoilt = {_routine_class(r) for r in records if r.stem not in TUNED and _candidate(r) in bad}
         records = [r for r in records if _candidate(r) not in bad and _routine_class(r) not in spoilt]
-
-
-def _is_known_to_spill(stem: str, config: Any) -> bool:
-    return any(
-        (stem, config.dtype, getattr(config, "layout", "any")) == (*key,)
-        and all(getattr(config, name) == value for name, value in parameters.items())
-        for *key, parameters in KNOWN_SPILLS
-    )
 
 
 def _routine_class(record: Record) -> tuple | None:
