@@ -36,8 +36,8 @@ __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 STEM = "pack_halves"
 PARAMETERS = "pppppw iiiiiii qqq qqq rr".replace(" ", "")
 PAD = 4  # words added to a column of maxima, against bank conflicts
-MOST_THREADS = 256  # of a block, as far as it has chunks for them
-RESIDENT = 512  # threads of a multiprocessor: with more, registers do not hold what a thread reads
+MOST_THREADS = 512  # of a block, as far as it has chunks for them
+RESIDENT = 1024  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PackHalves:
     dtype: str = "s"
     BLK: int = 128
     BLK_K: int = 64
-    threads: int = 256
+    threads: int = 512
 
     STEM: ClassVar[str] = STEM
 
@@ -131,7 +131,7 @@ def source(config: PackHalves) -> KernelSource:
 
 def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
     """All kernels of a Config, with blocks of any k."""
-    return (source(replace(config, BLK_K=blk_k)) for blk_k in BLOCKS_K)
+    return (source(config.serving(config.BLK, blk_k)) for blk_k in BLOCKS_K)
 
 
 def _splitter():
