@@ -154,8 +154,48 @@ def line_rates(array: np.ndarray) -> dict[str, float]:
                             memory.synchronize(stream.handle)
 
                     found[f"{width} of {pitch}, {count} streams"] = (32 << 20) / seconds(run, 5) / 1e9
+                found[f"{width} of {pitch}, kernel"] = kernel_rate(source, address)
         memory.release(address, 0)
     return found
+
+
+def kernel_rate(source: Block, address: int) -> float:
+    """GB/s of a kernel that reads the lines where they lie in memory of the host."""
+    there, here = (
+        cupy.ndarray(
+            (source.lines, source.width // 8),
+            np.float64,
+            cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(at, 1 << 40, source, 0), 0),
+            strides=(pitch, 8),
+        )
+        for at, pitch in ((source.address, source.pitch), (address, source.width))
+    )
+
+    def run() -> None:
+        here[...] = there
+        cupy.cuda.runtime.deviceSynchronize()
+
+    return (32 << 20) / seconds(run, 5) / 1e9
+
+
+def factors(n: int) -> Iterator[dict[str, Any]]:
+    """Cholesky and LU factors of pageable memory, by tiles and whole."""
+    rng = np.random.default_rng(0)
+    given = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
+    np.fill_diagonal(given, 2 * n)
+    array = np.empty_like(given)
+    calls = {
+        "potrf": lambda: pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1),
+        "getrf": lambda: pyblasgpu.lapack.getrf(array, overwrite_a=1),
+    }
+    for routine, run in calls.items():
+        row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
+        for name, value in (("streamed_pageable", 0), ("whole_pageable", None)):
+            with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
+                np.copyto(array, given)
+                run()  # kernels are compiled
+                row[name] = seconds(run, 3, partial(np.copyto, array, given))
+        yield row
 
 
 def allocating(nbytes: int = 8 * GIB) -> float:
@@ -178,6 +218,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "trmm", "syrk"), choices=ROUTINES)
     parser.add_argument("--no-xt", action="store_true")
+    parser.add_argument("--factors", type=int, nargs="*", default=(), help="orders of factors")
     parser.add_argument("--no-pageable", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
     parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
@@ -207,6 +248,9 @@ def main() -> None:
         print({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True)
         write(given.out, "host_resident", about, rows)
 
+    for n in given.factors:
+        for row in factors(n):
+            add(row)
     for n in given.sizes:
         for letter in given.letters:
             for routine in given.routines:
