@@ -104,9 +104,9 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
     leaf = leaf_emitter(launches, t, b, diag, config)
     if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
         device = current(launches.device)
-        whole = has_tensor_products(launches.dtype, b.rows, b.cols, b.batch, device)
-        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop, whole)
-        stop = max(stop, b.rows if whole else trmm_by_levels.LARGEST)
+        on_tensor_cores = has_tensor_products(launches.dtype, b.rows, b.cols, b.batch, device)
+        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop, on_tensor_cores)
+        stop = max(stop, b.rows if on_tensor_cores else trmm_by_levels.LARGEST)
     emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
 
 

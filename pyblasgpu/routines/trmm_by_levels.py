@@ -16,7 +16,8 @@ batch, and the products of each level another (T lower triangular, blocks of two
 
 The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
 (`triangular`) leads to triangles that are not larger. With products on tensor cores, which take workspace for
-their factors in any case, all of B is copied. Rows that no whole block covers are launched apart.
+their factors in any case, triangles of any order go by levels, and more of B is copied. Rows that no whole
+block covers are launched apart.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ __all__ = [
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
+TENSOR_COPIED = 1 << 30  # the same where products are made on tensor cores
 GRAIN = 64  # a panel is a multiple of so many columns
 PART = 20  # of the result that the workspace may be, if that is more than what may be copied
 
@@ -105,7 +107,7 @@ def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
 
 
 def level_emitter(
-    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int, whole: bool = False
+    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int, on_tensor_cores: bool = False
 ) -> Callable[..., None]:
     """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
 
@@ -115,13 +117,13 @@ def level_emitter(
         One matrix, of the same strides and columns as those to come, and no fewer rows.
     leaf : callable
         ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
-    whole : bool, optional
-        Whether triangles are of any order, and B is copied whole.
+    on_tensor_cores : bool, optional
+        Whether triangles are of any order, and `TENSOR_COPIED` bytes of B are copied.
     """
     if b.rows <= stop:
         return leaf
-    rows = b.rows if whole else min(b.rows, max(stop, LARGEST))
-    cols = b.cols if whole else panel_columns(b, rows)
+    rows = b.rows if on_tensor_cores else min(b.rows, max(stop, LARGEST))
+    cols = panel_columns(b, rows, TENSOR_COPIED if on_tensor_cores else MOST_COPIED)
     copied = _like(launches, b, rows, cols)
 
     def emit(t: Operand, b: Operand, alpha) -> None:
@@ -139,9 +141,9 @@ def level_emitter(
     return emit
 
 
-def panel_columns(b: Operand, rows: int) -> int:
-    """Columns of B to work on at a time."""
-    most = MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
+def panel_columns(b: Operand, rows: int, copied: int) -> int:
+    """Columns of B to work on at a time, of which so many bytes may be copied."""
+    most = copied // (rows * b.dtype.itemsize) // GRAIN * GRAIN
     return min(b.cols, max(most, GRAIN))
 
 
