@@ -84,28 +84,37 @@ class FactorCall(Call):
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:
-            plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
-            layouts = new_integers(self.library, plan, self.dtype, self.out.device, self.stream)
-            if self.out is not source and 0 not in self.out.shape:
-                copy(source, self.out, self.stream)
-            if 0 not in self.out.shape:
-                operands = (*layouts, *given, *(layout.op(trans) for layout, trans in inputs), self.out)
-                kept = None
-                if key is not None:
-                    kept = keep_factor(key, self.arrays, given, operands, source, prepare, plan)
-                if kept is None:
-                    self._enqueue(prepare, (1,), operands, None)
-                else:
-                    kept.run_checked([layout.pointer for layout in operands], 1, 0, self.stream)
-            else:
-                self._clear(layouts)
-            owners = [layout.owner for layout in (*layouts, *given) if layout.owner is not None]
-            self.library.hold(owners, self.stream)
-            integers = [
-                DeviceIntegers(layout, count == ONE, self.stream)
-                for layout, count in zip(layouts, counts, strict=True)
-            ]
+            integers = self._run_on_arrays(prepare, inputs, source, counts, given, key)
         return self.delivered(), *integers
+
+    def _run_on_arrays(
+        self,
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Layout,
+        counts: tuple[int, ...],
+        given: tuple[Any, ...],
+        key: tuple[Any, ...] | None,
+    ) -> list[Any]:
+        """Enqueue the routine on device arrays; the integers that it leaves."""
+        out, stream = self.out, self.stream
+        plan = plan_integers(out.shape[:-2], counts, self.dtype)
+        layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
+        if 0 in out.shape:
+            self._clear(layouts)
+        else:
+            if out is not source:
+                copy(source, out, stream)
+            operands, kept = (*layouts, *given, *(layout.op(trans) for layout, trans in inputs), out), None
+            if key is not None:
+                kept = keep_factor(key, self.arrays, given, operands, source, prepare, plan)
+            if kept is None:
+                self._enqueue(prepare, (1,), operands, None)
+            else:
+                kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
+        owners = [layout.owner for layout in (*layouts, *given) if layout.owner is not None]
+        self.library.hold(owners, stream)
+        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
 
     @on_device
     def integers_on_device(self, array: np.ndarray) -> Layout:

@@ -46,18 +46,21 @@ def _mbarriers(config) -> int:
 
 
 def cluster_starter(config):
-    """``start(words, t)``: makes the mbarriers of a block, by all threads of its cluster."""
+    """``start(words, t, blocks)``: makes the mbarriers of the blocks of a cluster, by all of its threads."""
     MBARRIERS, offset, shared_address = _mbarriers(config), ptx.offset, ptx.shared_address
     mbarrier_init, init_fence, cluster_sync = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.cluster_sync
 
+    IS_ONE = config.CLUSTER > 1
+
     @device_function
-    def start(words, t):
-        if t == 0:
-            first = shared_address(offset(words, MBARRIERS))
-            mbarrier_init(first, 1)
-            mbarrier_init(first + 8, 1)
-            init_fence()
-        cluster_sync()
+    def start(words, t, blocks):
+        if IS_ONE and blocks > 1:
+            if t == 0:
+                first = shared_address(offset(words, MBARRIERS))
+                mbarrier_init(first, 1)
+                mbarrier_init(first + 8, 1)
+                init_fence()
+            cluster_sync()
 
     return start
 

@@ -286,14 +286,13 @@ def _teller(config: GetrfPanel):
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
     PARTS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
-    OUT = 0 if config.DIRECT or config.CLUSTER else config.row_reals
+    CLUSTER, OUT = config.CLUSTER, 0 if config.DIRECT or config.CLUSTER else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT, TOLD = (COLS - 1) * PARTS, config.shared_bytes // 4 - 2
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
     grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
-    search, CLUSTER, start = _searcher(config), config.CLUSTER, cluster_starter(config)
+    search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
-    write_upper = _upper_writer(config)
 
     def getrf_panel(
         a, piv, moves, info, flags,
@@ -306,12 +305,11 @@ def _build(config: GetrfPanel):
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
         got = cuda.local.array(2, real)
         row = int64(block) * ROWS + t
-        is_row = row < m
-        if CLUSTER > 1 and blocks > 1:
-            start(words, t)
+        start(words, t, blocks)
         grid_dependency_wait()
         a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
         zero(values, real(0))
+        is_row = row < m
         read(0, values, offset(a, row * a_rs * PARTS), a_cs, n, is_row)
         label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
 

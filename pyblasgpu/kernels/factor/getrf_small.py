@@ -31,7 +31,7 @@ PARAMETERS = "pww iiii qqqqqq".replace(" ", "")
 FEW = 8  # columns of the smallest matrices
 TURNS = 2  # slots for pivot rows, used in turn
 #: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
-RESIDENT = {8: 16, 16: 16, 32: 10, 64: 6, 128: 4}
+RESIDENT = {8: 16, 16: 14, 32: 10, 64: 6, 128: 4}
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 
 
@@ -179,22 +179,60 @@ def _upper_writer(config: GetrfSmall) -> Callable:
     return _in_chunks(config, write)
 
 
+def _row_loader(config: GetrfSmall) -> Callable:
+    """``load(values, rows, row, a, ...)``: the row of this lane into registers."""
+    PARTS, offset, load = config.dtype_facts.reals_per_element, ptx.offset, matrix_loader(config)
+    read_global, read_shared = _readers(config)
+
+    @device_function
+    def load_row(values, rows, row, a, a_rs, a_cs, m, n, lane, lanes, ok):
+        if abs(a_rs) <= abs(a_cs):
+            read_global(values, offset(a, lane * a_rs * PARTS), a_cs, n, ok)
+        else:
+            load(rows, a, a_rs, a_cs, m, n, lane, lanes, False)
+            read_shared(values, row, a_cs, n, ok)
+
+    return load_row
+
+
+def _finisher(config: GetrfSmall) -> Callable:
+    """``finish(values, a, rows, row, places, label, done, ...)``: the results, in the order of the labels, to
+    A; the number, from 1, of the first pivot that is zero.
+    """
+    facts = config.dtype_facts
+    PARTS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
+    write, find, write_upper = matrix_writer(config), first_max(config), _upper_writer(config)
+    sync_warp, NO_LABEL = ptx.sync_warp, ptx.NO_LABEL
+
+    @device_function
+    def finish(values, a, rows, row, places, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here):
+        is_zero = (done < steps) & (values[0] == real(0)) & (values[PARTS - 1] == real(0))
+        failed = find(real(1), done, is_zero, lanes)
+        write_upper(values, row, done, n, done < steps)
+        if lane < m:
+            places[label] = lane
+        sync_warp()
+        if is_here:
+            write(a, rows, places, a_rs, a_cs, m, n, lane, lanes)
+        return int32(0) if failed == NO_LABEL else int32(failed + 1)
+
+    return finish
+
+
 def _build(config: GetrfSmall):
     facts, LEAD, DIM = config.dtype_facts, config.LEAD, config.DIM
     PARTS, ROW, HELD = facts.reals_per_element, config.row_reals, config.row_reals + facts.reals_per_element
     AREA, WORDS = TURNS * config.groups * ROW, config.shared_reals * facts.real_size // 4
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient, sync_warp = ptx.offset, ptx.shared_pointer, ptx.quotient, ptx.sync_warp
-    load, write, find = matrix_loader(config), matrix_writer(config), first_max(config)
+    find, load_row, finish = first_max(config), _row_loader(config), _finisher(config)
     widths = tuple(width for width in GROUPS if width <= config.COLS)
     put, eliminate = row_putter(config, widths), eliminator(config, widths)
-    (read_global, read_shared), write_upper = _readers(config), _upper_writer(config)
-    size_of, zero, NO_LABEL = sizer(config), ptx.fill(HELD), ptx.NO_LABEL
-    grid_dependency_wait = ptx.grid_dependency_wait
+    size_of, zero, grid_dependency_wait = sizer(config), ptx.fill(HELD), ptx.grid_dependency_wait
 
     def getrf_small(
         a, piv, info, m, n, lanes, count, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info
-    ):
+    ):  # fmt: skip
         # (1) the matrix of this group of lanes, and the row of this lane
         t = int32(cuda.threadIdx.x & 1023)
         group, lane = int32(quotient(t, lanes)), int32(t & (lanes - 1))
@@ -208,11 +246,7 @@ def _build(config: GetrfSmall):
         zero(values, real(0))
         grid_dependency_wait()
         a, is_left = offset(a, matrix * stride_a * PARTS), is_here & (lane < m)
-        if abs(a_rs) <= abs(a_cs):
-            read_global(values, offset(a, lane * a_rs * PARTS), a_cs, n, is_left)
-        else:
-            load(rows, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, False)
-            read_shared(values, row, a_cs, n, is_left)
+        load_row(values, rows, row, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, is_left)
         label, mine, done, j, left, steps = int32(lane), int32(0), n, int32(0), n, int32(min(m, n))
 
         # (2) a column after the other: the pivot, and the row that it stands in
@@ -236,17 +270,13 @@ def _build(config: GetrfSmall):
             j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results, in the order of the labels; the first pivot that is zero
-        is_zero = (done < steps) & (values[0] == real(0)) & (values[PARTS - 1] == real(0))
-        failed = find(real(1), done, is_zero, lanes)
-        write_upper(values, row, done, n, done < steps)
-        if lane < m:
-            places[label] = lane
-        sync_warp()
+        failed = finish(
+            values, a, rows, row, places, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here
+        )
         if is_here:
-            write(a, rows, places, a_rs, a_cs, m, n, lane, lanes)
             if lane < steps:
                 piv[matrix * stride_piv + lane * piv_step] = mine
             if lane == 0:
-                info[matrix * stride_info] = 0 if failed == NO_LABEL else int32(failed + 1)
+                info[matrix * stride_info] = failed
 
     return getrf_small
