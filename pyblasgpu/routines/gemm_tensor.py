@@ -68,8 +68,8 @@ def emit_tensor(
 
     A complex product is one of real matrices, as `kernels.gemm.wgmma.operand_reader` has it.
     """
-    # as in a rank-k update
-    is_one = (a.pointer, a.layout) == (b.pointer, b.T.layout)
+    # as in a rank-k update; of complex operands the first is packed otherwise than the second
+    is_one = not a.dtype.is_complex and (a.pointer, a.layout) == (b.pointer, b.T.layout)
     left, right = _emit_halves(launches, how, a, None if is_one else b.T)
     target = Scaled(alpha, beta, c, region)
     _emit_product(launches, how, left, right, target)

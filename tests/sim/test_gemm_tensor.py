@@ -97,6 +97,15 @@ def test_complex_products(trans_a, trans_b, order, alpha, beta):
     assert gemm_error(alpha, a, b, beta, before, out) <= 1
 
 
+@pytest.mark.parametrize("make", [normal, complexes])
+def test_an_operand_that_is_both_factors(make):
+    a = make(9, K)
+    with small_kernels():
+        found = pyblasgpu.gemm(a, a, trans_b="T", method="tensor")
+    assert families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    assert gemm_error(1, a, a.T, 0, found, found) <= 1
+
+
 def test_a_batch_of_complex_products_that_share_a_factor():
     a, b = complexes(2, 5, 66), complexes(66, 9, seed=2)
     with small_kernels():
