@@ -127,7 +127,11 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     BLK, _ = tile_orders(config, triangle)
-    int32, int64, offset, opaque = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.opaque
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    # where T begins is made within the loop only if registers are short, or FMAs need none of them: beside a
+    # branch the compiler does not count `mma.sync` one by one, and waits for all of them
+    is_late = config.has_many_sums or not hasattr(config, "MMA_M")
+    anew = ptx.opaque if is_late else int32
 
     @device_function
     def begin(blocks, c, first, other, nearest, order, ldc):
@@ -151,7 +155,7 @@ def _pointers(config: GemmConfig, triangle: Triangle):
         (m, n, down), own, _, rows, cols = tile
         pt, pc, lead, depth, passed = go_on(ahead, given, tile)
         if passed == own:
-            first = int64(m - opaque(rows) if OF_A else n - opaque(cols))
+            first = int64(m - anew(rows) if OF_A else n - anew(cols))
             pt, lead = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * PARTS), ldt
         return pt, pc, lead, depth, passed
 
