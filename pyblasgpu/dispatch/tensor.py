@@ -18,7 +18,7 @@ __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product
 STEM = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
 MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 29
-MIN_EQUILIBRATED = 1 << 33  # m n k from which on A and B are equilibrated: with less, the launch costs
+MIN_EQUILIBRATED = 1 << 35  # m n k from which on A and B are equilibrated: with less, the launch costs
 TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
 

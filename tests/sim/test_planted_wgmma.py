@@ -162,10 +162,10 @@ DEFECTS = [
     (PACK, "k0 // REALS * ks", "k0 * ks", COMPLEX),
     # powers of two for each k
     (POWERS, "cuda.syncthreads()", "pass", SAMPLED),
-    (POWERS, "if first + j < extent", "if True", SAMPLED),
+    (POWERS, ", first + j < extent)", ", True)", SAMPLED),
     (POWERS, "power_of_two(int32(-shift))", "power_of_two(shift)", SAMPLED),
-    (POWERS, "(of_b - of_a) >> 1", "of_b - of_a", SAMPLED),
-    (POWERS, "(abs(of_a) <= KNOWN) & ", "", SAMPLED),
+    (POWERS, "(e_b - e_a) >> 1", "e_b - e_a", SAMPLED),
+    (POWERS, "(abs(e_a) <= KNOWN) & ", "", SAMPLED),
     (PACK, "* powers[e]", "", EQUILIBRATED),
     (PACK, "x * power * scale", "x * scale", EQUILIBRATED),
     (PACK, "(0 if is_a else count)", "0", EQUILIBRATED),

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 
@@ -83,27 +83,38 @@ def source(config: Equilibrate) -> KernelSource:
 
 
 def _sampler(config: Equilibrate):
-    """``largest_at(s, extent, place, step)``: the largest real of the rows that are read at a place of S."""
-    real, int64, quotient = ptx.types.float32, ptx.types.int64, ptx.quotient
-    PLACES, RUN, REALS = config.PLACES, config.RUN, config.dtype_facts.reals_per_element
+    """``read(0, values, s, first, extent, step)``: the rows from `first` on that are read at a place of S,
+    zeros beyond the `extent`; ``largest_of(values, largest)``: their largest. All are under way at once.
+    """
+    RUN, REALS, load_one = config.RUN, config.dtype_facts.reals_per_element, ptx.load_global(1, False)
+    real, int64 = ptx.types.float32, ptx.types.int64
 
     @device_function
-    def largest_at(s, extent, place, step):
-        first, largest = quotient(extent, PLACES) * place, real(0)
-        for j in range(RUN):
-            if first + j < extent:
-                for part in range(REALS):
-                    size = abs(s[int64(first + j) * step * REALS + part])
-                    largest = size if size > largest else largest
-        return largest
+    def read_row(j, values, s, first, extent, step):
+        for part in range(REALS):
+            load_one(values, j * REALS + part, s, int64(first + j) * step * REALS + part, first + j < extent)
 
-    return largest_at
+    @device_function
+    def compare(j, values, largest):
+        size = abs(values[j])
+        largest[0] = size if size > largest[0] else largest[0]
+
+    compare_all = unrolled(RUN * REALS, compare)
+
+    @device_function
+    def largest_of(values, largest):
+        largest[0] = real(0)
+        compare_all(0, values, largest)
+        return largest[0]
+
+    return unrolled(RUN, read_row), largest_of
 
 
 def _build(config: Equilibrate):
     real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
     BLK_K, PLACES, THREADS = config.BLK_K, config.PLACES, config.threads
-    REALS, largest_at = config.dtype_facts.reals_per_element, _sampler(config)
+    REALS, COUNT = config.dtype_facts.reals_per_element, config.RUN * config.dtype_facts.reals_per_element
+    (read, largest_of), quotient = _sampler(config), ptx.quotient
     offset, shared_pointer, exponent = ptx.offset, ptx.shared_pointer, ptx.exponent
     power_of_two, grid_dependency_wait = ptx.power_of_two, ptx.grid_dependency_wait
 
@@ -120,15 +131,20 @@ def _build(config: Equilibrate):
         t = int32(cuda.threadIdx.x)
         kk, place = int32(cuda.blockIdx.x * BLK_K + t % BLK_K), int32(t // BLK_K)
         found = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        of_a, of_b = cuda.local.array(COUNT, real), cuda.local.array(COUNT, real)
+        largest = cuda.local.array(1, real)
         grid_dependency_wait()
         if kk < k:
-            found[t] = largest_at(offset(a, int64(kk) * a_ks * REALS), m, place, a_rs)
-            found[THREADS + t] = largest_at(offset(b, int64(kk) * b_ks * REALS), n, place, b_cs)
+            first_a, first_b = quotient(m, PLACES) * place, quotient(n, PLACES) * place
+            read(0, of_a, offset(a, int64(kk) * a_ks * REALS), first_a, m, a_rs)
+            read(0, of_b, offset(b, int64(kk) * b_ks * REALS), first_b, n, b_cs)
+            found[t] = largest_of(of_a, largest)
+            found[THREADS + t] = largest_of(of_b, largest)
         cuda.syncthreads()
         if (place == 0) & (kk < k):
-            of_a, of_b = exponent_of(found, t), exponent_of(offset(found, THREADS), t)
-            known = (abs(of_a) <= KNOWN) & (abs(of_b) <= KNOWN) & (abs(of_b - of_a) >= LEAST_RATIO)
-            shift = int32(max(min((of_b - of_a) >> 1, MOST_SHIFT), -MOST_SHIFT) if known else 0)
+            e_a, e_b = exponent_of(found, t), exponent_of(offset(found, THREADS), t)
+            known = (abs(e_a) <= KNOWN) & (abs(e_b) <= KNOWN) & (abs(e_b - e_a) >= LEAST_RATIO)
+            shift = int32(max(min((e_b - e_a) >> 1, MOST_SHIFT), -MOST_SHIFT) if known else 0)
             d[kk] = power_of_two(shift)
             d[k + kk] = power_of_two(int32(-shift))
 
