@@ -257,7 +257,8 @@ def main() -> None:
     parser.add_argument("--columns", nargs="+", type=int, default=[], help=help_columns)
     options = parser.parse_args()
     if options.columns:
-        algorithms.TENSOR_ORDER = algorithms.TENSOR_RHS = 1
+        for key in algorithms.TENSOR_RANGE:
+            algorithms.TENSOR_RANGE[key] = algorithms.TensorRange(1, 1, 1)
     options.out.mkdir(parents=True, exist_ok=True)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

@@ -30,7 +30,6 @@ __all__ = [
     "TRSV",
     "TWO_PRODUCTS",
     "completes_all",
-    "has_tensor_products",
     "leaves_asked",
     "override_of",
     "syr2k_algorithm",
@@ -52,13 +51,28 @@ MAX_FUSED_TRMM = {"c": 2048}
 FEW_RHS, MANY_ROWS = 16, 1024
 
 
-#: From which order, and how many right-hand sides, on a recursion of TRMM and TRSM whose products are made on
-#: tensor cores is faster than one launch.
-TENSOR_ORDER, TENSOR_RHS = 4096, 4096
-
-
 #: Order, and columns, from which on SYMM completes all of A for one product on tensor cores.
 TENSOR_SYMM = 2048
+
+
+#: Order of the triangles that are one launch where products above them are made on tensor cores.
+TENSOR_STOP = 1024
+
+
+class TensorRange(NamedTuple):
+    """From where on a recursion whose products are made on tensor cores is ahead of one launch by FMAs."""
+
+    min_order: int
+    min_rhs: int
+    min_elements: int  # of B
+
+
+#: Routine, dtype -> range; measured at orders of 2048 to 16384 with 1024 to 16384 columns on an H200.
+TENSOR_RANGE = {
+    ("trmm", "s"): TensorRange(2048, 1024, 2 << 20),
+    ("trmm", "c"): TensorRange(8192, 8192, 64 << 20),
+    ("trsm", "s"): TensorRange(4096, 1024, 8 << 20),
+}
 
 
 class FusedRange(NamedTuple):
@@ -109,8 +123,8 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
         return Algorithm(asked, OVERRIDE)
     if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
         return Algorithm(TRSV, COMPUTED)
-    if has_tensor_products(dtype, order, rhs, batch, device):
-        return Algorithm(RECURSION, IN_MODE)
+    if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
+        return Algorithm(f"{TRSM_FUSED}_{TENSOR_STOP}", IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
     else:
@@ -149,10 +163,14 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
     return bool(2 * blocks >= device.sm_count)
 
 
-def has_tensor_products(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
-    """Whether TRMM and TRSM of one triangle gain by a recursion whose products are made on tensor cores."""
-    is_large = order >= TENSOR_ORDER and rhs >= TENSOR_RHS
-    return is_large and _is_on_tensor_cores(dtype, batch, device)
+def _has_tensor_products(
+    routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
+) -> bool:
+    """Whether one triangle gains by a recursion whose products are made on tensor cores."""
+    found = TENSOR_RANGE.get((routine, dtype.letter))
+    if found is None or order < found.min_order or rhs < found.min_rhs or order * rhs < found.min_elements:
+        return False
+    return _is_on_tensor_cores(dtype, batch, device)
 
 
 def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: Device) -> bool:
@@ -170,8 +188,8 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     asked = override_of("trmm")
     if asked is not None:
         return Algorithm(asked, OVERRIDE)
-    if has_tensor_products(dtype, order, rhs, batch, device):
-        return Algorithm(RECURSION, IN_MODE)
+    if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
+        return Algorithm(f"{TRMM_FUSED}_{TENSOR_STOP}", IN_MODE)
     is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
     is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)

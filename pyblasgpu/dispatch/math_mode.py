@@ -48,8 +48,7 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     -----
     Inner modes win. Where tensor cores do not serve, as for small products, other dtypes and on other
     devices, the mode changes nothing. Each product takes a workspace as large as its two factors, in routines
-    with a limit too. Beside these a large TRMM copies right-hand sides, a GiB at most, and a large SYMM its
-    matrix.
+    with a limit too. Beside these a large SYMM copies its matrix.
 
     Examples
     --------

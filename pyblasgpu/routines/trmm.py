@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..database import RECURSION, max_fused_order
-from ..dispatch.algorithms import TRMM_FUSED, has_tensor_products, trmm_algorithm
+from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
 from ..dispatch.decisions import Algorithm
 from ..gpu.device import current
 from ..operands import Operand
@@ -103,10 +103,8 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
     config, stop = tuned_leaf(launches, b, _RECURRENCE)
     leaf = leaf_emitter(launches, t, b, diag, config)
     if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-        device = current(launches.device)
-        on_tensor_cores = has_tensor_products(launches.dtype, b.rows, b.cols, b.batch, device)
-        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop, on_tensor_cores)
-        stop = max(stop, b.rows if on_tensor_cores else trmm_by_levels.LARGEST)
+        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
+        stop = max(stop, trmm_by_levels.LARGEST)
     emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
 
 

@@ -15,9 +15,7 @@ batch, and the products of each level another (T lower triangular, blocks of two
     [T41 T42 T43 T44] [B4]      (X is the copy of B)
 
 The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
-(`triangular`) leads to triangles that are not larger. With products on tensor cores, which take workspace for
-their factors in any case, triangles of any order go by levels, and more of B is copied. Rows that no whole
-block covers are launched apart.
+(`triangular`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ __all__ = [
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
-TENSOR_COPIED = 1 << 30  # the same where products are made on tensor cores
 GRAIN = 64  # a panel is a multiple of so many columns
 PART = 20  # of the result that the workspace may be, if that is more than what may be copied
 
@@ -107,7 +104,7 @@ def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
 
 
 def level_emitter(
-    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int, on_tensor_cores: bool = False
+    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int
 ) -> Callable[..., None]:
     """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
 
@@ -117,13 +114,11 @@ def level_emitter(
         One matrix, of the same strides and columns as those to come, and no fewer rows.
     leaf : callable
         ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
-    on_tensor_cores : bool, optional
-        Whether triangles are of any order, and `TENSOR_COPIED` bytes of B are copied.
     """
     if b.rows <= stop:
         return leaf
-    rows = b.rows if on_tensor_cores else min(b.rows, max(stop, LARGEST))
-    cols = panel_columns(b, rows, TENSOR_COPIED if on_tensor_cores else MOST_COPIED)
+    rows = min(b.rows, max(stop, LARGEST))
+    cols = panel_columns(b, rows)
     copied = _like(launches, b, rows, cols)
 
     def emit(t: Operand, b: Operand, alpha) -> None:
@@ -141,9 +136,9 @@ def level_emitter(
     return emit
 
 
-def panel_columns(b: Operand, rows: int, copied: int) -> int:
-    """Columns of B to work on at a time, of which so many bytes may be copied."""
-    most = copied // (rows * b.dtype.itemsize) // GRAIN * GRAIN
+def panel_columns(b: Operand, rows: int) -> int:
+    """Columns of B to work on at a time."""
+    most = MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
     return min(b.cols, max(most, GRAIN))
 
 

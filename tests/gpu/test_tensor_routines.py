@@ -30,12 +30,18 @@ DATA = {
 }
 
 
+def small_triangles(patch) -> None:
+    """Recursions for orders from N on, which end at 256 rows."""
+    least = algorithms.TensorRange(N, RHS, 0)
+    patch.setattr(algorithms, "TENSOR_RANGE", {(name, "s"): least for name in ("trmm", "trsm")})
+    patch.setattr(algorithms, "TENSOR_STOP", 256)
+
+
 @pytest.fixture(autouse=True)
 def on_hopper(monkeypatch):
     if current().cc != (9, 0):
         pytest.skip("wgmma needs compute capability 9.0")
-    monkeypatch.setattr(algorithms, "TENSOR_ORDER", N)
-    monkeypatch.setattr(algorithms, "TENSOR_RHS", RHS)
+    small_triangles(monkeypatch)
     with override("gemm_wgmma", GemmWgmma()):  # small products too
         yield
 
@@ -51,8 +57,7 @@ def compiled(compile_once) -> None:
 
     if current().cc == (9, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(algorithms, "TENSOR_ORDER", N)
-            patch.setattr(algorithms, "TENSOR_RHS", RHS)
+            small_triangles(patch)
             with override("gemm_wgmma", GemmWgmma()):
                 compile_once("tensor_routines", lambda: sources_of([warm]))
 

@@ -29,10 +29,9 @@ from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algor
 from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.tensor import MIN_MULTIPLICATIONS
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import syr2k, trmm, trmm_by_levels, trmm_fused, trsm
+from pyblasgpu.routines import syr2k, trmm, trmm_fused, trsm
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
@@ -160,28 +159,19 @@ def test_the_recursion_may_end_in_fused_triangles(filed):
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_with_products_on_tensor_cores_large_triangles_are_recursions(filed, routine):
+def test_with_products_on_tensor_cores_recursions_end_early(filed, routine):
     """Where rows and right-hand sides are many enough; an override comes first."""
-    n, fused = max(algorithms.TENSOR_ORDER, algorithms.TENSOR_RHS), f"{routine}_fused"
+    least = algorithms.TENSOR_RANGE[routine, "s"]
+    ends, fused = f"{routine}_fused_{algorithms.TENSOR_STOP}", f"{routine}_fused"
+    n = max(least.min_order, int(least.min_elements**0.5) + 1)
     filed({("s", point): TRSM_FUSED for point in TRSM_POINTS})
     with set_math_mode("tensor"):
-        assert run_of(routine, n, n) == RECURSION
-        assert run_of(routine, algorithms.TENSOR_ORDER - 1, n) == fused
-        assert run_of(routine, n, algorithms.TENSOR_RHS - 1) == fused
-        with override(f"{routine}_algorithm", f"{routine}_fused_1024"):
-            assert run_of(routine, n, n) == f"{routine}_fused_1024"
+        assert run_of(routine, n, n) == ends
+        assert run_of(routine, least.min_order - 1, 2 * n) == fused
+        assert run_of(routine, 4 * n, least.min_rhs - 1) == fused
+        with override(f"{routine}_algorithm", fused):
+            assert run_of(routine, n, n) == fused
     assert run_of(routine, n, n) == fused
-
-
-def test_with_products_on_tensor_cores_trmm_copies_all_of_b(filed):
-    """So that each level is one product."""
-    n = max(algorithms.TENSOR_ORDER, algorithms.TENSOR_RHS, 2 * trmm_by_levels.LARGEST)
-    with set_math_mode("tensor"):
-        launches = trmm.launch_list(1, dense(n, n), dense(n, n), **FLAGS)
-    names = [entry.source.name for entry in launches.entries]
-    assert names.count("copy_scaled") == names.count("trmm_leaf") == 1
-    levels = (64 << i for i in range((n // 128).bit_length()))
-    assert names.count("gemm_wgmma") == sum(k * k * n >= MIN_MULTIPLICATIONS for k in levels)
 
 
 def test_explain_tells_what_has_decided(filed, monkeypatch):

@@ -17,11 +17,10 @@ N, RHS = 150, 9
 
 @pytest.fixture(autouse=True)
 def small_triangles(monkeypatch):
-    """Take the recursion, which ends at 128 rows of TRSM and 64 of TRMM."""
-    monkeypatch.setattr(algorithms, "TENSOR_ORDER", N)
-    monkeypatch.setattr(algorithms, "TENSOR_RHS", RHS)
-    with override("trsm", 128):
-        yield
+    """Take the recursion, which ends at 128 rows."""
+    least = algorithms.TensorRange(N, RHS, 0)
+    monkeypatch.setattr(algorithms, "TENSOR_RANGE", {(name, "s"): least for name in ("trmm", "trsm")})
+    monkeypatch.setattr(algorithms, "TENSOR_STOP", 128)
 
 
 @pytest.mark.parametrize(("side", "lower", "order"), [("L", True, "F"), ("L", False, "C"), ("R", False, "F")])
