@@ -68,7 +68,8 @@ class Problem(NamedTuple):
     def of(cls, routine: str, n: int, columns: int) -> Problem:
         a, b = normal(n, n, 1), normal(n, columns, 2)
         if routine in COMPLEX:
-            a, b = a + 1j * normal(n, n, 3), b + 1j * normal(n, columns, 4)
+            pairs = (a, normal(n, n, 3)), (b, normal(n, columns, 4))
+            a, b = (cupy.asfortranarray(real + 1j * imaginary) for real, imaginary in pairs)
         routine = routine.removeprefix("c")
         if routine in ("trmm", "trsm"):
             a *= 1 / n**0.5
