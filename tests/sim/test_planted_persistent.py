@@ -21,6 +21,9 @@ DEFECTS = [
     ("common.tile_scheduler", "(col, row) if options & UPPER", "(row, col) if options & UPPER", simt(m=48, n=48, region=Region.UPPER)),
     ("common.tile_scheduler", "(row * DOWN + down)", "row", simt(m=48, n=48, region=Region.LOWER, BLK_N=32)),
     ("common.tile_scheduler", "* (DOWN * ACROSS)", "", persistent(m=48, n=48, batch=2, region=Region.LOWER)),
+    ("common.tile_scheduler", "order + quotient(beyond, order)", "order", simt(m=96, n=32, region=Region.LOWER)),
+    ("common.tile_scheduler", "beyond - (row - order) * order", "beyond", simt(m=96, n=32, region=Region.LOWER)),
+    ("common.tile_scheduler", "(both - 2 * order) * order", "0", persistent(m=96, n=32, batch=2, region=Region.LOWER)),
     ("gemm.persistent", "row0 - col0", "0", persistent(m=48, n=48, region=Region.LOWER)),
     # places and strides
     ("common.tile_scheduler", "rows - column * most, most)", "rows, most)", simt(m=16 * 9 + 1, n=17, k=2)),
