@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from benchmarks.host_problems import (
     seconds,
     write,
 )
-from pyblasgpu.engine import cards, host_traffic, tile_size, walk
+from pyblasgpu.engine import host_traffic, tile_size, walk
 from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
@@ -82,21 +81,10 @@ CONSTANTS = (
     (tile_size, "WANTED", (1024, 4096), True),
     (engine_call, "HELD_OUTPUT", (0,), True),
     (tile_size, "LINE", (1 << 30,), True),
-    (cards, "COPY_STREAMS", (1, 2, 3, 4), True),
     (walk, "AHEAD", (12, 48), True),
     (host_traffic, "THREADS", (4, 16), False),
     (host_traffic, "PIECE", (2 << 20, 32 << 20), False),
 )
-
-
-@contextmanager
-def new_cards() -> Iterator[None]:
-    """Streams are made anew in the block, and again after it."""
-    pyblasgpu.release_memory()
-    cards.known_cards.clear()
-    yield
-    pyblasgpu.release_memory()
-    cards.known_cards.clear()
 
 
 def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -108,7 +96,7 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str,
             continue
         given = problem if is_direct else pageable
         for value in values if given else ():
-            with patch.object(module, name, value), new_cards():
+            with patch.object(module, name, value):
                 row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}
 

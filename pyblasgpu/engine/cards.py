@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..gpu.driver import after_fork
 from ..gpu.events import Event, record
-from ..gpu.transfers import Block, Stream, enable_peer_access, memory_bytes
+from ..gpu.transfers import Stream, enable_peer_access, memory_bytes
 
 __all__ = [
     "Card",
@@ -19,12 +19,9 @@ __all__ = [
     "known_cards",
     "present",
     "record_mark",
-    "shared_copy",
     "wait_for",
 ]
 
-#: Streams that share a copy between the host and a card whose lines are apart.
-COPY_STREAMS = 1
 #: Bytes that a card keeps between calls, and their largest share of its memory.
 KEPT, KEPT_SHARE = 4 << 30, 1 / 16
 
@@ -51,10 +48,8 @@ class Card:
     device : int
     compute, up, down, peer : int
         Handles of streams: for kernels, for copies from the host, to it, and from other cards.
-    helpers : dict of int to tuple of int
-        By the stream `up` or `down`, more streams that share its copies.
     streams : tuple of int
-        All of these.
+        These four.
     memory : int
         Handle of the stream on which memory for tiles is allocated: nothing there takes time.
     chunks : list of Chunk
@@ -67,12 +62,10 @@ class Card:
         self.device = device
         self.lock = threading.Lock()
         self.holder: int | None = None  # the thread that has the lock
-        count = 4 + 2 * (COPY_STREAMS - 1)
-        self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(count))]
+        self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(4))]
         *streams, self.memory = (stream.handle for stream in self._streams)
         self.streams = tuple(streams)
-        self.compute, self.up, self.down, self.peer, *helpers = self.streams
-        self.helpers = {self.up: tuple(helpers[::2]), self.down: tuple(helpers[1::2])}
+        self.compute, self.up, self.down, self.peer = self.streams
         self.chunks: list[Chunk] = []
         self.kept_bytes = min(KEPT, int(KEPT_SHARE * memory_bytes(device).total))
 
@@ -124,27 +117,6 @@ def _locked(card: Card, thread: int) -> Iterator[None]:
             yield
         finally:
             card.holder = None
-
-
-@contextmanager
-def shared_copy(card: Card, stream: int, block: Block) -> Iterator[list[tuple[int, int, int]]]:
-    """Streams that together copy a block: of each its handle, its first line, and how many lines.
-
-    All follow what is on `stream`, and what comes there follows them.
-    """
-    streams = [stream, *card.helpers[stream]]
-    if block.is_whole or block.lines < len(streams) or len(streams) == 1:
-        yield [(stream, 0, block.lines)]
-        return
-    before = record(stream)
-    for helper in streams[1:]:
-        before.hold_back(helper)
-    ends = [block.lines * (index + 1) // len(streams) for index in range(len(streams))]
-    yield [
-        (handle, first, end - first) for handle, first, end in zip(streams, (0, *ends), ends, strict=False)
-    ]
-    for helper in streams[1:]:
-        record(helper).hold_back(stream)
 
 
 def record_mark(stream: int) -> Mark:

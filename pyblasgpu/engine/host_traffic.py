@@ -16,7 +16,7 @@ from ..gpu.events import Event, record
 from ..gpu.page_locked import PinnedBuffer, PinnedPool, shared_pool
 from ..gpu.transfers import Block, copy_down, copy_up
 from ..tasks.task_list import Tile
-from .cards import Card, shared_copy
+from .cards import Card
 from .matrices import HostMatrix, TileLayout
 from .workers import Workers
 
@@ -137,19 +137,13 @@ class HostTraffic:
             job.hold_back(card.up)
         else:
             _join(job)
-        source = matrix.host_block(tile, is_written)
-        with shared_copy(card, card.up, source) as parts:
-            for stream, first, count in parts:
-                copy_up(target.lines_from(first, count), source.lines_from(first, count), stream)
+        copy_up(target, matrix.host_block(tile, is_written), card.up)
         return record(card.up)
 
     def download(self, matrix: HostMatrix, tile: Tile, source: Block, card: Card) -> Event:
         """Enqueue the copy of a tile to the caller's array; the event of the end of what reads the card."""
         if matrix.is_direct:
-            target = matrix.host_block(tile, is_written=True)
-            with shared_copy(card, card.down, target) as parts:
-                for stream, first, count in parts:
-                    copy_down(target.lines_from(first, count), source.lines_from(first, count), stream)
+            copy_down(matrix.host_block(tile, is_written=True), source, card.down)
             event = self.home_jobs[tile] = record(card.down)
             return event
         layout, view = matrix.layout(tile), matrix.view(tile, is_written=True)

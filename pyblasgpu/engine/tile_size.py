@@ -14,8 +14,8 @@ WANTED = 2048
 #: the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
 LARGEST, PARTS = 4096, 4
 PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
-#: Bytes of a line of a tile, where the matrix has lines of twice as many or more. To go to the next one of
-#: these takes a card as long as to copy 12 KiB.
+#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: calls with shorter ones
+#: were slower, though a copy alone hardly is.
 LINE = 32 << 10
 #: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256

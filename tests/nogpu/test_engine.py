@@ -6,7 +6,7 @@ import pytest
 from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
-from pyblasgpu.engine import cards, host_traffic
+from pyblasgpu.engine import host_traffic
 from pyblasgpu.gpu import page_locked
 
 
@@ -50,16 +50,6 @@ def test_tiles_in_pieces(fake_cards, monkeypatch, kind, nbytes):
         assert p.run(driver, (0, 1), slots=6) == 0
         p.check()
         assert holds_nothing(driver)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("streams", [2, 5])
-def test_streams_that_share_copies(fake_cards, monkeypatch, kind, streams):
-    monkeypatch.setattr(cards, "COPY_STREAMS", streams)
-    for order in "CF":
-        p, driver = problem(kind, size=2, order=order), fake_cards(seed=streams)
-        assert p.run(driver, (0, 1), slots=6, locked="abc") == 0
-        p.check()
 
 
 @pytest.mark.parametrize("seed", range(6))

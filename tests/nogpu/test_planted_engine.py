@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiled_runs import problem
 
-from pyblasgpu.engine import cards, host_traffic, walk
+from pyblasgpu.engine import walk
 from pyblasgpu.engine.cards import wait_for
 from pyblasgpu.engine.host_traffic import HostTraffic
 from pyblasgpu.engine.tile_cache import TileCache
@@ -130,18 +130,6 @@ def plant(monkeypatch, owner, name: str, before: str, after: str) -> None:
     text = text.replace(before, after).replace("@staticmethod\n", "")
     exec(text, vars(sys.modules[owner.__module__]), scope)
     monkeypatch.setattr(owner, name, staticmethod(scope[name]) if is_static else scope[name])
-
-
-@pytest.mark.parametrize("wait", ["before.hold_back(helper)", "record(helper).hold_back(stream)"])
-def test_streams_that_share_a_copy_wait(fake_cards, monkeypatch, wait):
-    monkeypatch.setattr(cards, "COPY_STREAMS", 3)
-    runs = [run for run in RUNS if run[3]]
-    assert not fails(fake_cards, runs, seeds=(0,))
-    text, scope = inspect.getsource(cards.shared_copy), {}
-    assert text.count(wait) == 1
-    exec(text.replace(wait, "pass"), vars(cards), scope)
-    monkeypatch.setattr(host_traffic, "shared_copy", scope["shared_copy"])
-    assert fails(fake_cards, runs)
 
 
 #: Makes threads that write late.
