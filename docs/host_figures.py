@@ -93,7 +93,7 @@ def draw_cards(run: dict[str, Any]) -> Any:
         axis.grid(alpha=0.3)
     panels[0].set_ylabel("times one card")
     panels[0].legend(fontsize=8)
-    figure.suptitle(f"Double precision in host memory, {run['about']['device']}", fontsize=11)
+    figure.suptitle(f"Double precision, host memory,\n{run['about']['device']}", fontsize=11)
     return figure
 
 

@@ -9,8 +9,8 @@ from .call import Call
 
 __all__ = ["CARD_FROM", "prefers_processor"]
 
-#: By dtype the order of square matrices from which on a card pays for those in host memory: on an H200 beside
-#: SciPy's BLAS on 16 cores. `benchmarks.host_small` times both.
+#: By dtype the order of square matrices from which on a card pays for those in host memory. A card takes all
+#: until `benchmarks.host_small` has timed both.
 CARD_FROM = {"s": 0, "d": 0, "c": 0, "z": 0}
 
 
