@@ -84,7 +84,7 @@ def solve(
     -----
     scipy.linalg.LinAlgWarning
         When the reciprocal condition number of a matrix in the 1-norm is estimated below the precision of its
-        dtype. Device matrices are looked at with `check_finite` alone.
+        dtype. Device matrices are looked at with `check_finite` alone. A refined solution has no estimate.
 
     Notes
     -----
