@@ -152,7 +152,11 @@ def _by_estimate(kind: Kind, stems: tuple[str, ...], found: Portfolio, device: D
 
 
 def _fits(variant: Any, device: Device) -> bool:
-    """Whether a fused TRMM can run, and has registers for more than a product where others bound them."""
+    """Whether a fused TRMM can run, and has registers for more than a product: large tiles of FMAs of complex
+    numbers have none, and those of bounded blocks few.
+    """
+    if variant.dtype == "c" and variant.has_many_sums:
+        return False
     is_bound = variant.min_blocks > 1
     return blocks_per_sm(variant, device) > 0 and (not is_bound or has_register_slack(variant, device))
 

@@ -119,6 +119,11 @@ class GemmConfig:
         raise NotImplementedError
 
     @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        raise NotImplementedError
+
+    @property
     def sums(self) -> int:
         """Reals that a thread adds up."""
         return self.THR_M * self.THR_N * self.dtype_facts.reals_per_element

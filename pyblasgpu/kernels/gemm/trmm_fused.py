@@ -35,6 +35,7 @@ __all__ = ["alignment_of", "build", "check", "operands_of", "operands_of_tile", 
 #: in L2, and has tiles of few levels, which do not wait for each other long.
 STRIPS, WIDTH = 16, 2048
 ALL_PASSED = 2**30  # levels: more than there are
+SCARCE = 160  # registers of a product, by its Config, from which on there are none to spare
 SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
 
 
@@ -130,7 +131,7 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     # where T begins is made within the loop only if registers are short, or FMAs need none of them: beside a
     # branch the compiler does not count `mma.sync` one by one, and waits for all of them
-    is_late = config.has_many_sums or not hasattr(config, "MMA_M")
+    is_late = config.registers >= SCARCE or not hasattr(config, "MMA_M")
     anew = ptx.opaque if is_late else int32
 
     @device_function
