@@ -40,7 +40,7 @@ PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
-MANY = 100  # multiprocessors of a device that has room for a cluster of 16
+MANY = 132  # multiprocessors of a Hopper device that was seen to run clusters of 16
 MOST_ROWS = 25  # a power of two, beyond what is served
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
@@ -79,6 +79,9 @@ class GetrfPanel:
         require(
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
+        require(
+            self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS
+        )  # the first block has all rows of U
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
         require(0 <= self.CLUSTER <= 16, "cluster", "0 <= CLUSTER <= 16", CLUSTER=self.CLUSTER)
 
@@ -142,14 +145,15 @@ class GetrfPanel:
                 return replace(config, ROWS=2 * SMALL)
             return replace(config, ROWS=SMALL, COLS=min(2 * self.COLS, SMALL), CLUSTER=min(self.CLUSTER, 1))
         while SMALL < rows <= config.ROWS // 2:
-            config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(self.CLUSTER, 1))
+            config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(config.CLUSTER, 1))
         return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
 
     def _on(self, device: Device) -> GetrfPanel:
         """What the device can run of it."""
         if device.cc < (9, 0):
             return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
-        return replace(self, CLUSTER=min(self.CLUSTER, 16 if device.sm_count >= MANY else 8))
+        most = 16 if device.cc == (9, 0) and device.sm_count >= MANY else 8  # which all devices have
+        return replace(self, CLUSTER=min(self.CLUSTER, most))
 
     def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
         config = self
@@ -158,7 +162,8 @@ class GetrfPanel:
                 return config
             config = replace(config, ROWS=2 * config.ROWS)
         if self.CLUSTER:
-            return replace(self, ROWS=TALL, CLUSTER=0)
+            free = [replace(self, ROWS=height, CLUSTER=0) for height in (TALL, ROWS)]
+            return next((one for one in free if one.grid(rows) <= one.resident(device)), free[0])
         if self.grid(rows) > self.resident(device) and self.ROWS < TALL:
             columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
             return replace(self, ROWS=TALL, COLS=columns)
