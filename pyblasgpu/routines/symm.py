@@ -80,7 +80,7 @@ def emit(
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
     if uplo is Uplo.UPPER:
         a = _mirrored(a, hermitian)
-    stop = _stop(launches, c)
+    stop = _stop(launches, b, c)
     for first, rows, count in diagonal(c.rows, stop, c.batch):
         a11 = strided_batch(a.block(first, first, rows, rows), stop, stop, count)
         b1, c1 = (strided_batch(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
@@ -120,12 +120,15 @@ def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
         yield first, min(most, batch - first)
 
 
-def _stop(launches: LaunchList, c: Operand) -> int:
+def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
     """The order of the diagonal blocks: what an override asks for, else that of A for tensor cores, else the
     largest power of two of which a block may be copied.
     """
     asked: int | None = get_override("symm")
-    if asked is None and completes_all(launches.dtype, c.rows, c.cols, c.batch, current(launches.device)):
+    problem = launches.dtype, c.rows, c.cols, c.batch
+    # tensor cores take no B with neither contiguous columns nor rows
+    is_served = 1 in (b.row_stride, b.col_stride)
+    if asked is None and is_served and completes_all(*problem, current(launches.device)):
         return c.rows
     most = isqrt(trmm_by_levels.MOST_COPIED // launches.dtype.itemsize)
     return asked or 1 << (most.bit_length() - 1)
