@@ -16,10 +16,12 @@ from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.gemm.wgmma.image import Image
 from ..kernels.registry import family_of
 from ..operands import Operand
-from ..types import Region
+from ..types import DTYPES, Region
 from .launch_list import LaunchList
 
 __all__ = ["emit_tensor"]
+
+WORD = DTYPES["s"]  # as large as what the parts of an image are counted in
 
 #: Rows of clusters' tiles of a column in which C is rasterized, where nothing asks for another number: what a
 #: wave reads of A and of B is about as much.
@@ -125,7 +127,11 @@ def _halves(image: Image, source: Operand, begin: int, made: list[Operand], word
     sizes = image.halves, image.scales, image.flags
     parts = (
         whole._replace(
-            pointer=whole.pointer + 4 * count * begin, rows=size, batch=source.batch, batch_stride=size
+            pointer=whole.pointer + 4 * count * begin,
+            rows=size,
+            batch=source.batch,
+            batch_stride=size,
+            dtype=WORD,
         )
         for whole, count, size in zip(made, words, sizes, strict=True)
     )

@@ -54,6 +54,13 @@ class Equilibrate:
             BLK_K=self.BLK_K,
             PLACES=self.PLACES,
         )
+        require(
+            self.RUN >= 1 and self.PLACES >= 1,
+            "rows",
+            "RUN >= 1 and PLACES >= 1",
+            RUN=self.RUN,
+            PLACES=self.PLACES,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:
