@@ -128,8 +128,8 @@ class Call:
         self.vectors = vectors or {}
         self.arrays = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
+        self.is_auto = self.library.host and is_auto(backend)
         if self.library.host:
-            self.is_auto = is_auto(backend)
             self.backend = backend_status("cpu" if self.vectors and self.is_auto else backend).backend
             self.device = None if self.backend in ON_PROCESSOR else device_for(stream)
             self.stream = stream_pointer(stream) or 0
@@ -139,7 +139,6 @@ class Call:
             with np.errstate(all="ignore"):
                 self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
-            self.is_auto = False
             self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)
