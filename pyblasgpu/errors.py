@@ -48,7 +48,7 @@ class TileReport:
     final : tuple of (slice, slice)
         Rows and columns of the parts that hold the result.
     torn : tuple of (slice, slice)
-        Rows and columns of the parts that hold intermediate values; all others are untouched.
+        Rows and columns of the parts that may hold intermediate values; all others are untouched.
     total : int
         How many parts there are.
     """

@@ -349,6 +349,7 @@ class Walk:
         matrix = self.matrices[tile.matrix]
         if isinstance(matrix, HostMatrix):
             wait_for(card.down, [copy.ready])
+            self.home_versions[tile] = copy.version  # before: if this fails, a part may be there
             event = self.traffic.download(matrix, tile, copy.block, card)
             copy.uses[card.down] = Mark(event, card.down)
         else:
