@@ -6,6 +6,7 @@ Threads copy between the caller's pages, mapped files among them, and the buffer
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -58,8 +59,10 @@ class HostTraffic:
 
     def close(self) -> None:
         """Wait for all copies of threads, and end these."""
-        self._readers.close()
-        self._writers.close()
+        try:
+            self._readers.close()
+        finally:
+            self._writers.close()
 
     def join(self, tile: Tile) -> None:
         """Wait until the newest version of a tile is in host memory; an error on its way is raised."""
@@ -76,27 +79,38 @@ class HostTraffic:
     def stage(self, matrix: HostMatrix, tile: Tile, is_written: bool, must: bool) -> Staged | None:
         """Begin to copy a tile into pinned buffers; None where there are none, unless these `must` come."""
         layout = matrix.layout(tile)
-        buffers: list[PinnedBuffer] = []
         pieces = list(layout.pieces(PIECE))
-        for _, part in pieces:
-            buffer = self._up.take(_buffer_bytes(layout, part), wait=must)
-            if buffer is None:
-                for each in buffers:
-                    self._up.give(each)
-                return None
-            buffers.append(buffer)
-        view, before = matrix.view(tile, is_written), self.home_jobs.get(tile)
-        return [
-            StagedPiece(
-                first,
-                part,
-                buffer,
-                self._readers.submit(
-                    self._fill, part.array(buffer.array), layout.lines_of(view, first, part.lines), before
-                ),
-            )
-            for (first, part), buffer in zip(pieces, buffers, strict=True)
-        ]
+        buffers = self._take_all([_buffer_bytes(layout, part) for _, part in pieces], wait=must)
+        if buffers is None:
+            return None
+        staged: Staged = []
+        try:
+            view, before = matrix.view(tile, is_written), self.home_jobs.get(tile)
+            for (first, part), buffer in zip(pieces, buffers, strict=True):
+                lines = layout.lines_of(view, first, part.lines)
+                copied = self._readers.submit(self._fill, part.array(buffer.array), lines, before)
+                staged.append(StagedPiece(first, part, buffer, copied))
+        except BaseException:
+            for buffer in buffers[len(staged) :]:
+                self._up.give(buffer)
+            self.unstage(staged)
+            raise
+        return staged
+
+    def _take_all(self, sizes: Sequence[int], wait: bool) -> list[PinnedBuffer] | None:
+        """A pinned buffer of each size, or none of them."""
+        buffers: list[PinnedBuffer] = []
+        try:
+            for nbytes in sizes:
+                buffer = self._up.take(nbytes, wait)
+                if buffer is None:
+                    return None
+                buffers.append(buffer)
+            return buffers
+        finally:
+            if len(buffers) < len(sizes):
+                for buffer in buffers:
+                    self._up.give(buffer)
 
     @staticmethod
     def _fill(target: np.ndarray, source: np.ndarray, before: Any) -> None:

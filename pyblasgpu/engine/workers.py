@@ -35,11 +35,11 @@ class Workers:
     def submit(self, function: Callable[..., object], *arguments: Any) -> Future[None]:
         """Have a thread run ``function(*arguments)``; the future tells when it has, or raises its error."""
         future: Future[None] = Future()
-        self._queue.put((future, function, arguments))
         if len(self._threads) < self._count:
             thread = Thread(target=self._work, name=f"{self._name}-{len(self._threads)}")
+            thread.start()  # where it cannot, nothing is queued
             self._threads.append(thread)
-            thread.start()
+        self._queue.put((future, function, arguments))
         return future
 
     def _work(self) -> None:

@@ -15,7 +15,7 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
-from pyblasgpu.engine import host_traffic, tile_size, walk
+from pyblasgpu.engine import host_traffic, tile_size, walk, workers
 from pyblasgpu.engine.run import Controls
 from pyblasgpu.errors import CallCancelled, TileReport
 from pyblasgpu.frontend.handle import Handle
@@ -68,7 +68,10 @@ def test_a_leaf_that_fails(fake_cards, kind, number, locked):
 
 @pytest.mark.parametrize(
     "name",
-    ["cuMemAllocFromPoolAsync", "cuMemHostAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventSynchronize"],
+    [
+        *("cuMemAllocFromPoolAsync", "cuMemHostAlloc", "cuEventCreate", "cuEventSynchronize"),
+        *("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"),
+    ],
 )
 @pytest.mark.parametrize("number", range(0, 12, 3))
 @pytest.mark.parametrize("piece", [1 << 20, 100])
@@ -93,6 +96,38 @@ def test_each_function_of_the_driver_fails_once(fake_cards, monkeypatch, name, n
     again = problem("trsm", size=2)
     again.run(driver, (0, 1, 2))
     again.check()
+
+
+def test_a_thread_that_does_not_start(monkeypatch):
+    begun = workers.Workers(2, "test")
+    first = begun.submit(lambda: None)
+    ran = []
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="no thread"):
+        patch.setattr(workers.Thread, "start", failing_start)
+        begun.submit(ran.append, 1)
+    begun.submit(ran.append, 2)
+    begun.close()
+    assert first.done() and ran == [2]
+
+
+def failing_start(thread):
+    raise RuntimeError("no thread")
+
+
+def test_a_call_whose_threads_do_not_start(fake_cards, monkeypatch):
+    p, driver, start, numbers = problem("gemm", size=2), fake_cards(), workers.Thread.start, count()
+    p.before = p.arrays["c"].copy()
+
+    def fails_later(thread):
+        if next(numbers) == 1:
+            failing_start(thread)
+        start(thread)
+
+    monkeypatch.setattr(host_traffic, "PIECE", 100)
+    monkeypatch.setattr(workers.Thread, "start", fails_later)
+    with pytest.raises(RuntimeError, match="no thread") as caught:
+        p.run(driver)
+    assert_told(p, caught.value, driver)
 
 
 def test_a_card_without_memory(fake_cards):
