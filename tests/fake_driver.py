@@ -210,6 +210,9 @@ class Driver:
     def cuMemPoolSetAttribute(self, *_):
         return (self.result.CUDA_SUCCESS,)
 
+    def cuMemPoolTrimTo(self, pool, kept):
+        return self._on(self.pools[int(pool)], 0)
+
     def cuMemAllocFromPoolAsync(self, nbytes, pool, stream):
         ordinal = self.pools[int(pool)]
         (error,) = self._on(ordinal, stream)

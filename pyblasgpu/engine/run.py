@@ -112,7 +112,7 @@ def run_tasks(
         for index, card in enumerate(cards):
             count = sum(matrices[tile.matrix].device != card.device for tile in uses[index])
             most, fewest = _slot_counts(tasks, nbytes, count, limit)
-            slots = stack.enter_context(tile_memory(card, nbytes, most))
+            slots = stack.enter_context(tile_memory(card, nbytes, most, limit))
             caches.append(TileCache(slots.first(fewest), uses[index], slots.more))
             numbers = [number for number, owner in enumerate(owners) if owner == index]
             dtype = next(iter(matrices.values())).dtype

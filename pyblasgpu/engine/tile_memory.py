@@ -93,9 +93,13 @@ def _follow_memory(card: Card) -> None:
 
 
 @contextmanager
-def tile_memory(card: Card, nbytes: int, count: int) -> Iterator[TileMemory]:
-    """Memory for at most `count` tiles of `nbytes` bytes; what the card is not to keep is given back."""
+def tile_memory(card: Card, nbytes: int, count: int, limit: int) -> Iterator[TileMemory]:
+    """Memory for at most `count` tiles of `nbytes` bytes; what the card is not to keep is given back.
+
+    With what the card has kept these never are more than `limit` bytes.
+    """
     try:
+        _give_back(card, _rest(card, nbytes, count, limit))
         if card.chunks and count:
             with current_context(card.device):
                 _follow_memory(card)
@@ -107,17 +111,36 @@ def tile_memory(card: Card, nbytes: int, count: int) -> Iterator[TileMemory]:
         _release(card, card.kept_bytes)
 
 
+def _rest(card: Card, nbytes: int, count: int, limit: int) -> list[Chunk]:
+    """Kept chunks that hold no slot of `nbytes` bytes, or with which `count` slots would exceed `limit`."""
+    rest: list[Chunk] = []
+    total = slots = 0
+    for chunk in card.chunks:
+        inside = chunk.nbytes // nbytes
+        missing = max(0, count - slots - inside)
+        if (count and not inside) or total + chunk.nbytes + missing * nbytes > limit:
+            rest.append(chunk)
+        else:
+            total, slots = total + chunk.nbytes, slots + inside
+    return rest
+
+
 def _release(card: Card, kept: int = 0) -> int:
     """Give back all memory of a card for tiles but `kept` bytes; how many bytes that are."""
-    staying: list[Chunk] = []
     rest: list[Chunk] = []
     total = 0
     for chunk in card.chunks:
         total += chunk.nbytes
-        (staying if total <= kept else rest).append(chunk)
+        if total > kept:
+            rest.append(chunk)
+    return _give_back(card, rest)
+
+
+def _give_back(card: Card, rest: list[Chunk]) -> int:
+    """Give back chunks of a card; how many bytes that are."""
     if not rest:
         return 0
-    card.chunks[:] = staying
+    card.chunks[:] = [chunk for chunk in card.chunks if chunk not in rest]
     for chunk in rest:
         with suppress(PyblasgpuError), current_context(card.device):
             memory.release(chunk.address, card.memory)
@@ -135,6 +158,7 @@ def release_tiles(device: int | None = None) -> int:
                 released += _release(card)
             finally:
                 card.lock.release()
+            memory.trim(card.device)
     return released
 
 

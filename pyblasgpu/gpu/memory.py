@@ -31,6 +31,7 @@ __all__ = [
     "synchronize",
     "to_device",
     "to_host",
+    "trim",
 ]
 
 #: Part of the device's memory up to which freed workspace stays with us: to take it from the driver anew,
@@ -74,6 +75,9 @@ if backend.SIMULATED:
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""
 
+    def trim(device: int) -> None:
+        """Give the driver what our pool keeps unused."""
+
     def _reserve(nbytes: int, device: int) -> int:
         return _allocate(nbytes)
 
@@ -84,12 +88,17 @@ else:
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
+        return _with_reserves(_from_pool, nbytes, device, stream)
+
+    def _with_reserves(take: Callable[..., int], nbytes: int, device: int, *stream: int) -> int:
+        """What `take` allocates; where there is no memory, once more when the reserves have given theirs."""
         try:
-            return _from_pool(nbytes, device, stream)
+            return take(nbytes, device, *stream)
         except MemoryError:
-            if not sum(give_back(device) for give_back in reserves):
-                raise
-        return _from_pool(nbytes, device, stream)
+            for give_back in reserves:
+                give_back(device)
+            trim(device)
+        return take(nbytes, device, *stream)
 
     def _from_pool(nbytes: int, device: int, stream: int) -> int:
         with current_context(device):
@@ -111,6 +120,11 @@ else:
         set_attribute = driver.cuMemPoolSetAttribute(pool, threshold, kept)
         check(set_attribute, "cuMemPoolSetAttribute")
         return pool
+
+    def trim(device: int) -> None:
+        """Give the driver what our pool keeps unused, for other libraries; errors are not told."""
+        with suppress(PyblasgpuError, MemoryError), current_context(device):
+            check(load().cuMemPoolTrimTo(memory_pool(device), 0), "cuMemPoolTrimTo")
 
     def release(address: int, stream: int) -> None:
         """Give memory back once `stream` has come so far."""
@@ -138,6 +152,9 @@ else:
         check(load().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
     def _reserve(nbytes: int, device: int) -> int:
+        return _with_reserves(_from_driver, nbytes, device)
+
+    def _from_driver(nbytes: int, device: int) -> int:
         with current_context(device):
             return int(check(load().cuMemAlloc(nbytes), "cuMemAlloc"))
 

@@ -26,9 +26,9 @@ __all__ = ["Access", "FakeDriver", "RaceError"]
 _WITHOUT_VALUE = frozenset(
     """
     cuCtxSetCurrent cuStreamDestroy cuEventDestroy cuEventRecord cuEventQuery cuEventSynchronize
-    cuStreamWaitEvent cuStreamSynchronize cuMemFreeAsync cuMemFreeHost cuMemHostRegister cuMemHostUnregister
-    cuMemPoolSetAttribute cuMemPoolSetAccess cuCtxEnablePeerAccess cuMemcpyHtoDAsync cuMemcpyDtoHAsync
-    cuMemcpy2DAsync cuMemcpyPeerAsync cuMemcpy3DPeerAsync cuMemsetD8Async
+    cuStreamWaitEvent cuStreamSynchronize cuMemFree cuMemFreeAsync cuMemFreeHost cuMemHostRegister
+    cuMemHostUnregister cuMemPoolSetAttribute cuMemPoolSetAccess cuMemPoolTrimTo cuCtxEnablePeerAccess
+    cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpy2DAsync cuMemcpyPeerAsync cuMemcpy3DPeerAsync cuMemsetD8Async
     """.split()  # noqa: SIM905 - twenty words are read more easily than twenty strings
 )
 
@@ -38,7 +38,7 @@ _WITHOUT_CONTEXT = frozenset(
     """
     cuCtxSetCurrent cuCtxGetCurrent cuDevicePrimaryCtxRetain cuDeviceGetCount cuDeviceGet cuDeviceGetName
     cuDeviceGetAttribute cuDeviceCanAccessPeer cuGetErrorString cuStreamDestroy cuEventDestroy cuMemPoolCreate
-    cuMemPoolSetAttribute cuMemPoolSetAccess
+    cuMemPoolSetAttribute cuMemPoolSetAccess cuMemPoolTrimTo
     """.split()  # noqa: SIM905
 )
 #: Attributes of a device by the driver's names.
@@ -101,6 +101,8 @@ class FakeDriver(FakeStreams):
         By function the calls, counted from 0, that fail, and with which status.
     taken : dict of int to int
         Bytes that are allocated on each device.
+    pooled : Counter
+        Bytes on each device that are free in its pool, and for nobody else.
     copied : Counter
         Bytes that were copied, by (source, target); -1 is the host.
     pageable : int
@@ -121,6 +123,7 @@ class FakeDriver(FakeStreams):
         self.calls: Counter[str] = Counter()
         self.failing: dict[str, tuple[list[int], Any]] = {}
         self.taken: dict[int, int] = dict.fromkeys(range(devices), 0)
+        self.pooled: Counter[int] = Counter()
         self.copied: Counter[tuple[int, int]] = Counter()
         self.pageable = 0
         self._lock = threading.RLock()
@@ -257,12 +260,28 @@ class FakeDriver(FakeStreams):
     def cuMemPoolSetAccess(self, pool: Any, descriptions: Sequence[Any], count: int) -> None:
         pass
 
+    def cuMemPoolTrimTo(self, pool: Any, kept: int) -> None:
+        device = int(pool) - 0x900
+        self.pooled[device] = min(self.pooled[device], kept)
+
+    def cuMemAlloc(self, nbytes: int) -> int:
+        device = self.current
+        if self.taken[device] + self.pooled[device] + nbytes > self.nbytes:
+            raise _Refused(self.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+        self.taken[device] += nbytes
+        return self._new_memory(nbytes, device)
+
+    def cuMemFree(self, address: int) -> None:
+        memory = self._memories[int(address)]
+        self.taken[memory.device] -= memory.buffer.nbytes
+
     def cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: int) -> Any:
         device = int(pool) - 0x900
         assert device == self.current
         if self.taken[device] + nbytes > self.nbytes:
             raise _Refused(self.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
         self.taken[device] += nbytes
+        self.pooled[device] = max(0, self.pooled[device] - nbytes)
         address = self._new_memory(nbytes, device)
         # what uses it elsewhere must follow the allocation
         self._act(stream, "allocation", [Access(address, address + nbytes, True)], lambda: None)
@@ -271,6 +290,7 @@ class FakeDriver(FakeStreams):
     def cuMemFreeAsync(self, address: int, stream: int) -> None:
         memory = self._memories[int(address)]
         self.taken[memory.device] -= memory.buffer.nbytes
+        self.pooled[memory.device] += memory.buffer.nbytes
         access = Access(memory.first, memory.end, True)
         self._act(stream, "release", [access], lambda: memory.buffer.fill(0xFF))
 

@@ -289,6 +289,8 @@ def test_a_room_goes_back_with_its_holder(driver, monkeypatch):
     out_of_memory = real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (out_of_memory, None))
     monkeypatch.setattr(real, "cuGetErrorString", lambda error: (0, b"out of memory"))
+    trimmed = []
+    monkeypatch.setattr(memory, "trim", trimmed.append)
     with pytest.raises(MemoryError, match="cuMemAlloc: out of memory"):
         memory.OwnedMemory(4096, 3)
-    assert freed == [4352]
+    assert freed == [4352] and trimmed == [3]

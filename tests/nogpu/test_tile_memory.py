@@ -9,7 +9,8 @@ from tiled_runs import problem
 
 import pyblasgpu
 from pyblasgpu.engine import cards, tile_memory
-from pyblasgpu.engine.run import memory_limit
+from pyblasgpu.engine.cards import held
+from pyblasgpu.engine.run import Controls, memory_limit, slot_bytes
 from pyblasgpu.gpu import memory, page_locked
 from pyblasgpu.gpu.context import current_context
 
@@ -92,3 +93,50 @@ def test_pinned_buffers_are_freed(fake_cards):
     pyblasgpu.release_memory()
     assert not any(pool.held for pool in pools)
     np.testing.assert_array_equal(pyblasgpu.gemm(a, a, devices=[0, 1]), a @ a)
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 28])
+def test_what_is_kept_counts_within_the_limit(fake_cards, monkeypatch, chunk):
+    """Kept chunks, whatever their size, and new ones together."""
+    monkeypatch.setattr(tile_memory, "CHUNK", chunk)
+    driver = fake_cards()
+    run(driver, (0,))
+    p = problem("gemm", size=2)
+    limit, most = 5 * slot_bytes(p.tasks, p.matrices()), []
+    controls = Controls(progress=lambda *_: most.append(driver.taken[0]))
+    p.run(driver, (0,), slots=5, controls=controls)
+    p.check()
+    assert max(most) == limit
+    assert holds_nothing(driver)
+
+
+def test_kept_chunks_that_hold_no_tile_are_given_back(fake_cards):
+    driver = fake_cards()
+    with held([0]) as (card,):
+        for nbytes in (100, 250, 100):
+            with tile_memory.tile_memory(card, nbytes, 3, 1000) as slots:
+                assert len(slots.first(3)) == 3
+                assert driver.taken[0] == sum(chunk.nbytes for chunk in card.chunks) <= 1000
+                assert all(chunk.nbytes >= nbytes for chunk in card.chunks)
+        with tile_memory.tile_memory(card, 400, 2, 900) as slots:
+            assert len(slots.first(2)) == 2 and driver.taken[0] <= 900
+    assert holds_nothing(driver)
+
+
+def test_released_memory_is_there_for_others(fake_cards):
+    driver = fake_cards()
+    run(driver)
+    pyblasgpu.release_memory()
+    assert not driver.taken[0] and not driver.pooled[0] and not driver.pooled[1]
+
+
+def test_memory_that_is_held_asks_for_what_is_kept(fake_cards):
+    driver = fake_cards()
+    run(driver)
+    driver.nbytes = driver.taken[0] + 50
+    room = memory.OwnedMemory(100, 0)
+    assert driver.taken[0] == 100
+    with pytest.raises(MemoryError, match="cuMemAlloc"):
+        memory.OwnedMemory(driver.nbytes, 0)
+    del room
+    assert holds_nothing(driver)
