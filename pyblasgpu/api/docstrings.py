@@ -143,7 +143,8 @@ out : array, shape (..., n, n), optional
     "stream_backend": """
 stream : int or stream object, optional
     Where to run, on the device of the arrays; by default the library's current stream. Host arrays
-    are computed on the device of the stream, by default on the one that is current.
+    are computed on the device of the stream, by default on the one that is current; there the call
+    follows what a given stream holds.
 backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
     For host arrays; `pyblasgpu.backend_status` tells what each does.
 """,

@@ -26,6 +26,7 @@ __all__ = [
     "FACTORS_STREAMED_FROM",
     "STREAMED_FROM",
     "engine_module",
+    "follow_stream",
     "matrix_of",
     "options_by_tiles",
     "run_by_tiles",
@@ -221,6 +222,7 @@ def run_by_tiles(
         }
         grid = tasks.grids[output]
         matrices[output] = matrix_of(call, output, grid, call.out, source, tiled.is_new_output)
+        follow_stream(call)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
     settled, prepare = [], None
     if tiled.is_new_output or (source is not None and source is not call.out):
@@ -234,6 +236,12 @@ def run_by_tiles(
         tasks, matrices, devices, owners, limit, stream, settled, controls, prepare=prepare
     )
     return info
+
+
+def follow_stream(call: Call) -> None:
+    """Wait for the caller's stream before threads read host matrices, which what is there may write."""
+    if call.library.host and call.stream:
+        import_module("..gpu.memory", __package__).synchronize(call.stream)
 
 
 def engine_module(module: str) -> Any:

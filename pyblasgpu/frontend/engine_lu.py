@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tasks import cut, getrf
-from .engine_call import engine_module, matrix_of, weights_of
+from .engine_call import engine_module, follow_stream, matrix_of, weights_of
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
 
@@ -36,6 +36,7 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
             "a": matrix_of(call, "a", tasks.grids["a"], call.out, source),
             "piv": matrix_of(call, "piv", tasks.grids["piv"], elements),
         }
+        follow_stream(call)
     owners = engine_module("placement").owners_of(tasks, weights_of(devices))
     info = engine.run_tasks(tasks, matrices, devices, owners, limit)
     pivots = elements.view(np.int32)[:, 0].copy()

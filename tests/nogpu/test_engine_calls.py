@@ -12,6 +12,7 @@ from pyblasgpu.engine import leaves, tile_size
 from pyblasgpu.frontend import engine_call, engine_lu
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
+from pyblasgpu.gpu.context import current_context
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
@@ -293,6 +294,20 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
         a[:, 19] = 0
         assert pyblasgpu.lapack.getrf(a)[2] == 20
     assert holds_nothing(driver)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_streamed_host_matrices_follow_the_stream(fake_cards, monkeypatch, blocking):
+    """Threads read them when what the caller's stream writes there is over."""
+    driver = fake_cards(eagerness=0)
+    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    monkeypatch.setattr("pyblasgpu.gpu.context.stream_device", lambda handle: 0)
+    a, b = drawn((20, 20)), drawn((20, 20), seed=1)
+    late, stream = np.full_like(a, np.nan), driver.add_stream(0)
+    with current_context(0):
+        driver.launch(stream, "writes late", [], lambda: np.copyto(late, a))
+    found = pyblasgpu.gemm(late, b, stream=stream, blocking=blocking)
+    np.testing.assert_array_equal(found if blocking else found.wait(60), a @ b)
 
 
 def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
