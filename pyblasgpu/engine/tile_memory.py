@@ -48,7 +48,7 @@ class TileMemory:
         """
         slots: list[int] = []
         while len(slots) < count and self._left:
-            slots += self._cut(self._unused.pop(0) if self._unused else self._allocate())
+            slots += self._next()
         return slots
 
     def more(self) -> list[int]:
@@ -56,7 +56,7 @@ class TileMemory:
         slots: list[int] = []
         while not slots and self._left:
             try:
-                slots = self._cut(self._unused.pop(0) if self._unused else self._allocate())
+                slots = self._next()
             except MemoryError:
                 self._left = 0
         return slots
@@ -78,8 +78,9 @@ class TileMemory:
             _follow_memory(card)
         return chunk
 
-    def _cut(self, chunk: Chunk) -> list[int]:
-        """The slots in a chunk."""
+    def _next(self) -> list[int]:
+        """The slots in the next chunk, one that the card has kept or a new one."""
+        chunk = self._unused.pop(0) if self._unused else self._allocate()
         count = min(chunk.nbytes // self._nbytes, self._left)
         self._left -= count
         return [chunk.address + index * self._nbytes for index in range(count)]

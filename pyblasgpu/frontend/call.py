@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from enum import Enum
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -28,7 +27,7 @@ from .arrays import (
     stored_dtype,
 )
 from .backend_status import ON_PROCESSOR, backend_status, is_auto
-from .call_cache import ON_DEVICE, CachedCall, find, keep
+from .call_cache import CONSTANT, ON_DEVICE, CachedCall, find, keep
 from .layouts import (
     Layout,
     MisalignedError,
@@ -45,9 +44,6 @@ from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import NUMBER, Vector, column, shape_of
 
 __all__ = ["Call", "copy", "on_device", "routine", "launch_list_of"]
-
-#: The types of flags that stay what they are; `type` is that of the flags' types.
-_CONSTANT = (str, int, Enum, np.generic, type, type(None))
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
@@ -379,7 +375,7 @@ class Call:
         if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
         for part in key:
-            if not isinstance(part, _CONSTANT):
+            if not isinstance(part, CONSTANT):
                 return None  # a flag that is an array may change
         owners = tuple([layout.owner for layout in layouts])
         passed = set(map(id, (*self.arrays, self.result)))

@@ -8,7 +8,10 @@ addresses are checked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..operands import SECTOR, Operand
 from .arrays import quick_library
@@ -16,6 +19,7 @@ from .layouts import Layout, are_clear, reach
 from .streams import stream_of
 
 __all__ = [
+    "CONSTANT",
     "MOST_CALLS",
     "MOST_VARIANTS",
     "ON_DEVICE",
@@ -27,6 +31,8 @@ __all__ = [
     "replay",
 ]
 
+#: Types of what a key may be made of: flags that stay what they are, and `type` of the flags' types.
+CONSTANT = (str, int, Enum, np.generic, type, type(None))
 #: What device arrays may be asked to run on.
 ON_DEVICE = (None, "auto", "cuda")
 

@@ -7,17 +7,14 @@ time, and share one allocation. A new output is a copy of the array that is pass
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ..operands import SECTOR
 from ..types import Dtype
 from .arrays import quick_library
-from .call_cache import CachedCall, find, keep
+from .call_cache import CONSTANT, CachedCall, find, keep
 from .device_integers import DeviceIntegers
 from .layouts import Layout, batches
 from .lazy_routines import launch_list_of
@@ -29,8 +26,6 @@ __all__ = ["ONE", "IntegersPlan", "call_key", "keep_factor", "new_integers", "pl
 
 #: The count of integers of `FactorCall.run_factor` that stands for one number a matrix, not an array of one.
 ONE = -1
-#: Of what a key may be made: what does not change.
-_CONSTANT = (str, int, Enum, np.generic, type, type(None))
 
 
 class IntegersPlan(NamedTuple):
@@ -98,7 +93,7 @@ def keep_factor(
     """
     library, out = quick_library(arrays[0]), layouts[-1]
     description = None if library is None else library.read(arrays)
-    if description is None or not all(isinstance(part, _CONSTANT) for part in key):
+    if description is None or not all(isinstance(part, CONSTANT) for part in key):
         return None
     read = (*layouts[len(plan.shapes) + len(given) : -1], source)
     if description[1] != [layout.pointer for layout in read]:
