@@ -79,9 +79,8 @@ class GetrfPanel:
         require(
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
-        require(
-            self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS
-        )  # the first block has all rows of U
+        # the first block has all rows of U
+        require(self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS)
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
         require(0 <= self.CLUSTER <= 16, "cluster", "0 <= CLUSTER <= 16", CLUSTER=self.CLUSTER)
 
