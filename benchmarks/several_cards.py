@@ -31,7 +31,7 @@ def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     rows, one, base = [], None, None
     few = min(problem.n, 16384)
     part = HostProblem(problem.routine, problem.letter, [x[:few, :few] for x in _arrays(problem)])
-    part.streamed(devices=[0])  # what a long call would pay once: it counts at once
+    part.streamed(devices=range(max(cards)))  # contexts and kernels of all cards
     for count in cards:
         took = seconds(partial(problem.streamed, devices=range(count)), 2)
         found = problem.sample()
