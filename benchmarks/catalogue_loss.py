@@ -249,6 +249,7 @@ class Side:
     """The process of a checkout."""
 
     def __init__(self, checkout: Path):
+        checkout = checkout.resolve()  # PYTHONPATH is read where the process starts
         path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": path}
         command = [sys.executable, str(Path(__file__).resolve()), "--serve"]
