@@ -260,5 +260,5 @@ def test_other_routines_in_the_mode(routine):
 def test_a_large_product():
     n = 8192
     a, b = (cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32) for seed in (1, 2))
-    found = multiply(a, b)
-    assert gemm_error(1, a.get(), b.get(), 0, None, found.get()) <= 0.5
+    found, rows = multiply(a, b), slice(0, n, 64)  # the host would take a minute for all
+    assert gemm_error(1, a[rows].get(), b.get(), 0, None, found[rows].get()) <= 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ...common.options import TRIANGLE
-from ...common.region import contains
+from ...common.region import contains, contains_tile
 from .config import GemmWgmma
 
 __all__ = ["epilogue"]
@@ -15,49 +15,86 @@ def _place(e):
     return e % 4 // 2 * 8, e // 4 * 8 + e % 2
 
 
-def _write_whole(config: GemmWgmma, reads_c: bool):
-    """``write(0, c, total, ldc, alpha, beta)``: C := alpha total + beta C of a thread's elements, which are
-    all meant, the first at `c`.
+def _fetch_whole(config: GemmWgmma):
+    """``fetch(0, old, c, ldc)``: a thread's elements of C, which are all meant, the first at `c`.
+
+    All are read before any is written: else each would wait for the one before.
     """
     place = device_function(_place)
 
     @device_function
-    def write(e, c, total, ldc, alpha, beta):
+    def fetch(e, old, c, ldc):
         row, col = place(e)
-        at = col * ldc + row
+        old[e] = c[col * ldc + row]
+
+    return unrolled(config.sums, fetch)
+
+
+def _write_whole(config: GemmWgmma, reads_c: bool):
+    """``write(0, c, total, old, ldc, alpha, beta)``: C := alpha total + beta old of a thread's elements,
+    which are all meant, the first at `c`.
+    """
+    place = device_function(_place)
+
+    @device_function
+    def write(e, c, total, old, ldc, alpha, beta):
+        row, col = place(e)
         value = alpha * total[e]
         if reads_c:
-            value += beta * c[at]
-        c[at] = value
+            value += beta * old[e]
+        c[col * ldc + row] = value
 
     return unrolled(config.sums, write)
 
 
+def _is_meant():
+    """``is_meant(row, col, rows, cols, shift, options)``: whether an element is within C and the region."""
+    in_region = contains()
+
+    @device_function
+    def is_meant(row, col, rows, cols, shift, options):
+        return (row < rows) & (col < cols) & in_region(row, col, shift, options)
+
+    return is_meant
+
+
+def _fetch_masked(config: GemmWgmma):
+    """``fetch(0, old, c, ldc, rows, cols, shift, options)``: of a thread's elements of C those that
+    `_write_masked` writes, zeros for others.
+    """
+    load, is_meant, place = ptx.load_global(1, False), _is_meant(), device_function(_place)
+
+    @device_function
+    def fetch(e, old, c, ldc, rows, cols, shift, options):
+        row, col = place(e)
+        load(old, e, c, col * ldc + row, is_meant(row, col, rows, cols, shift, options))
+
+    return unrolled(config.sums, fetch)
+
+
 def _write_masked(config: GemmWgmma):
-    """``write(0, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)``: the same of
-    elements that are `rows` and `cols` from the end and belong to the region, the first in row less column
-    `shift`.
+    """``write(0, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)``: C := alpha
+    total + beta old of elements that are `rows` and `cols` from the end and belong to the region, the first
+    in row less column `shift`.
 
     Of a complex C even rows hold real parts and odd ones imaginary parts; the lane with the other part brings
     it. With a real `alpha` and `beta` C may as well be real.
     """
-    load, store, in_region = ptx.load_global(1, False), ptx.store_global, contains()
+    store, is_meant = ptx.store_global, _is_meant()
     place, real, int32 = device_function(_place), ptx.types.float32, ptx.types.int32
     shuffle, ROW_LANES = ptx.shuffle, 4
 
     @device_function
     def write(e, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
         row, col = place(e)
-        at, ok = col * ldc + row, (row < rows) & (col < cols) & in_region(row, col, shift, options)
-        load(old, 0, c, at, ok & ((beta != real(0)) | (beta_i != real(0))))
-        value = alpha * total[e] + beta * old[0]
+        value = alpha * total[e] + beta * old[e]
         if (alpha_i != real(0)) | (beta_i != real(0)):
             lane = int32(cuda.threadIdx.x % 32)
             sign = real(1) if lane & ROW_LANES else real(-1)
             partner = int32(lane ^ ROW_LANES)
             value += sign * alpha_i * shuffle(total[e], partner)
-            value += sign * beta_i * shuffle(old[0], partner)
-        store(c, at, value, ok)
+            value += sign * beta_i * shuffle(old[e], partner)
+        store(c, col * ldc + row, value, is_meant(row, col, rows, cols, shift, options))
 
     return unrolled(config.sums, write)
 
@@ -65,21 +102,30 @@ def _write_masked(config: GemmWgmma):
 def epilogue(config: GemmWgmma):
     """``write(c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)``: C := alpha
     total + beta C, as `_write_masked` has it; without masks where all of a thread's elements are meant.
+    `old` has as many registers as `total`.
     """
     write, write_over = _write_whole(config, True), _write_whole(config, False)
+    fetch, fetch_masked, zero = _fetch_whole(config), _fetch_masked(config), ptx.fill(config.sums)
     write_masked, real, LAST_COL = _write_masked(config), ptx.types.float32, config.BLK_N - 7
+    is_within = contains_tile(9, config.BLK_N - 6, True)
 
     @device_function
     def write_tile(c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
         # the same for all lanes of a warp: they meet where C is complex
         is_complex = (alpha_i != real(0)) | (beta_i != real(0))
-        if (rows <= 8) | (cols <= LAST_COL) | (options & TRIANGLE != 0) | is_complex:
+        crosses = (options & TRIANGLE != 0) & (not is_within(shift, options))
+        if (rows <= 8) | (cols <= LAST_COL) | crosses | is_complex:
+            if (beta != real(0)) | (beta_i != real(0)):
+                fetch_masked(0, old, c, ldc, rows, cols, shift, options)
+            else:
+                zero(old, real(0))
             write_masked(
                 0, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i
             )  # fmt: skip
         elif beta != real(0):
-            write(0, c, total, ldc, alpha, beta)
+            fetch(0, old, c, ldc)
+            write(0, c, total, old, ldc, alpha, beta)
         else:
-            write_over(0, c, total, ldc, alpha, beta)
+            write_over(0, c, total, old, ldc, alpha, beta)
 
     return write_tile

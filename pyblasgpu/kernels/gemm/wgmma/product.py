@@ -387,7 +387,7 @@ def _build(config: GemmWgmma):
                     here = offset(c, matrix * stride_c + int64(col) * ldc + row)
                     rows, cols, shift = int32(m - row if own else 0), int32(n - col), row - col
                     write(
-                        here, total, columns, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i
+                        here, total, high, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i
                     )  # fmt: skip
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
