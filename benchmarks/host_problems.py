@@ -23,7 +23,18 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.testing import cublas
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-__all__ = ["ROUTINES", "HostProblem", "Pinned", "Xt", "flops", "moved", "rates", "seconds", "write"]
+__all__ = [
+    "ROUTINES",
+    "HostProblem",
+    "Pinned",
+    "Xt",
+    "flops",
+    "moved",
+    "page_locked",
+    "rates",
+    "seconds",
+    "write",
+]
 
 ROUTINES = ("gemm", "trsm", "syrk", "trmm", "symm")
 NO, LOWER = Trans.NO, Uplo.LOWER
@@ -54,10 +65,10 @@ def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any]
     return statistics.median(times[1:])
 
 
-def page_locked(nbytes: int) -> mmap.mmap:
+def page_locked(nbytes: int, advice: int = mmap.MADV_HUGEPAGE) -> mmap.mmap:
     """Page-locked memory whose pages are touched by many threads first: one thread takes a second a GB."""
     memory = mmap.mmap(-1, nbytes)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    memory.madvise(advice)
     pages = np.frombuffer(memory, np.uint8)
     step = -(-nbytes // 64)
     with ThreadPoolExecutor(32) as pool:

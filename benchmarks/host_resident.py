@@ -36,7 +36,6 @@ from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
-from pyblasgpu.gpu.transfers import Block, Stream, copy_up
 from pyblasgpu.types import DTYPES
 
 SIZES = (4096, 8192, 16384, 32768)
@@ -101,6 +100,18 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str,
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}
 
 
+def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The same with tiles of other shapes: those of ``routine:m,n,k`` that name the routine."""
+    for shape in shapes:
+        routine, _, orders = shape.partition(":")
+        if routine != problem.routine:
+            continue
+        tiles = tuple(map(int, orders.split(",")))
+        with patch.object(tile_size, "tile_orders", lambda *_, tiles=tiles: tiles):
+            row = {"routine": routine, "dtype": problem.letter, "n": problem.n, "tiles": orders}
+            yield {**row, "streamed": seconds(problem.streamed, 5)}
+
+
 def registering() -> dict[str, float]:
     """Seconds to lock the pages of a GiB that is in use, and to copy it by NumPy."""
     array = np.ones(GIB // 8)
@@ -116,54 +127,6 @@ def registering() -> dict[str, float]:
         "unregister": end - middle,
         "copy_one_thread": seconds(partial(np.copyto, target, array)),
     }
-
-
-def line_rates(array: np.ndarray) -> dict[str, float]:
-    """GB/s of copies of 32 MiB from page-locked memory, by bytes of a line and from one line to the next."""
-    found = {}
-    with current_context(0):
-        streams = [Stream(0) for _ in range(4)]
-        address = memory.allocate(32 << 20, 0, 0)
-        for pitch in (1 << 15, 1 << 16, (1 << 16) + 128, 1 << 17, (1 << 17) + 4096, 1 << 18):
-            for width in (1 << 13, 1 << 14, 1 << 15, 1 << 16):
-                lines = (32 << 20) // width
-                if width > pitch or lines * pitch > array.nbytes:
-                    continue
-                source = Block(array.ctypes.data, width, lines, pitch, -1)
-                target = Block(address, width, lines, width, 0)
-                for count in (1, 2, 4):
-
-                    def run(count: int = count, source: Block = source, target: Block = target) -> None:
-                        step = source.lines // count
-                        for index, stream in enumerate(streams[:count]):
-                            part = index * step, step
-                            copy_up(target.lines_from(*part), source.lines_from(*part), stream.handle)
-                        for stream in streams[:count]:
-                            memory.synchronize(stream.handle)
-
-                    found[f"{width} of {pitch}, {count} streams"] = (32 << 20) / seconds(run, 5) / 1e9
-                found[f"{width} of {pitch}, kernel"] = kernel_rate(source, address)
-        memory.release(address, 0)
-    return found
-
-
-def kernel_rate(source: Block, address: int) -> float:
-    """GB/s of a kernel that reads the lines where they lie in memory of the host."""
-    there, here = (
-        cupy.ndarray(
-            (source.lines, source.width // 8),
-            np.float64,
-            cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(at, 1 << 40, source, 0), 0),
-            strides=(pitch, 8),
-        )
-        for at, pitch in ((source.address, source.pitch), (address, source.width))
-    )
-
-    def run() -> None:
-        here[...] = there
-        cupy.cuda.runtime.deviceSynchronize()
-
-    return (32 << 20) / seconds(run, 5) / 1e9
 
 
 def factors(n: int) -> Iterator[dict[str, Any]]:
@@ -210,6 +173,7 @@ def main() -> None:
     parser.add_argument("--no-pageable", action="store_true")
     parser.add_argument("--no-variations", action="store_true")
     parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
+    parser.add_argument("--tiles", nargs="+", default=(), help="as gemm:4096,1024,4096 or trsm:4096,1024")
     parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
     given = parser.parse_args()
     tile_size.LINE = given.line
@@ -222,7 +186,6 @@ def main() -> None:
         "rates": rate,
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),
-        "line_rates": line_rates(pinned.matrices("s", max(given.sizes))[0].ravel(order="K")),
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
         "line": given.line,
@@ -247,6 +210,8 @@ def main() -> None:
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
                 add(case(problem, rate, xt, pageable=n <= 16384 and not given.no_pageable))
+                for row in tile_shapes(problem, given.tiles):
+                    add(row)
                 if routine in ("gemm", "trsm") and not given.no_variations:
                     for row in variations(problem, given.constants):
                         add(row)

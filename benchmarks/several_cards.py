@@ -19,6 +19,7 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, flops, seconds, write
+from pyblasgpu.engine import cards as cards_of_engine
 from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.transfers import can_access
 from pyblasgpu.types import DTYPES
@@ -112,12 +113,16 @@ def main() -> None:
     parser.add_argument("--where", nargs="+", default=("host", "card"), choices=("host", "card"))
     parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf", "getrf"),
                         choices=(*ROUTINES, "potrf", "getrf"))  # fmt: skip
+    parser.add_argument("--kept", type=int, help="GiB of tile memory that a card keeps between calls")
     given = parser.parse_args()
+    if given.kept is not None:
+        cards_of_engine.KEPT, cards_of_engine.KEPT_SHARE = given.kept * GIB, 1
     end = time.perf_counter() + given.seconds
     present = cupy.cuda.runtime.getDeviceCount()
     cards = [count for count in given.cards or (1, 2, 4, 8) if count <= present]
     about = {
         "cards": present,
+        "kept": cards_of_engine.KEPT,
         "peers": all(can_access(0, other) for other in range(present)),
     }
     print(about, flush=True)

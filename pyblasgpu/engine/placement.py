@@ -9,7 +9,6 @@ from typing import Any
 from ..tasks import flops
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
-from .order import PRODUCTS
 
 __all__ = ["card_grid", "deal", "importers", "owners_of"]
 
@@ -37,7 +36,7 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
         dealt = deal(grid.cols if by_cols else grid.rows, weights)
         return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]
     rows, cols = card_grid(len(weights))
-    row_work, col_work = _work(tasks) if tasks.routine in PRODUCTS else (grid.rows, grid.cols)
+    row_work, col_work = _work(tasks)
     by_row = deal(row_work, [sum(weights[r * cols : (r + 1) * cols]) for r in range(rows)])
     by_col = deal(col_work, [sum(weights[c::cols]) for c in range(cols)])
     return [by_row[_target(task).row] * cols + by_col[_target(task).col] for task in tasks.tasks]
@@ -93,11 +92,12 @@ def card_grid(count: int) -> tuple[int, int]:
 
 
 def deal(extents: Sequence[float], weights: Sequence[float]) -> list[int]:
-    """Deal blocks in turn, so that at each moment everyone has had what `weights` say."""
-    dealt: list[int] = []
+    """Deal blocks in turn, the largest first, so that at each moment everyone has had what `weights` say."""
+    dealt = [0] * len(extents)
     had = [0.0] * len(weights)
-    for extent in extents:
+    for block in sorted(range(len(extents)), key=lambda each: -extents[each]):
+        extent = extents[block]
         index = min(range(len(weights)), key=lambda each: ((had[each] + extent) / weights[each], each))
         had[index] += extent
-        dealt.append(index)
+        dealt[block] = index
     return dealt

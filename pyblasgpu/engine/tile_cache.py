@@ -2,12 +2,13 @@
 
 The list of tasks tells when each tile is needed again: the one whose next use lies farthest ahead gives way
 (Belady, 1966), what has no copy elsewhere last. A slot is written anew only after all that still reads it.
+A tile that no card needs again gives its slot back at once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
@@ -84,12 +85,12 @@ class TileCache:
     ):
         self.copies: dict[Tile, TileCopy] = {}
         self._uses, self._more = uses, more
-        self._free: list[tuple[int, dict[int, Mark]]] = []
+        self._free: deque[tuple[int, dict[int, Mark]]] = deque()
         self._add(slots)
 
     def _add(self, slots: Sequence[int]) -> None:
-        """Slots that nothing uses yet."""
-        self._free += [(address, {}) for address in reversed(slots)]
+        """Slots that nothing uses yet, which are taken first."""
+        self._free.extendleft((address, {}) for address in reversed(slots))
 
     def next_use(self, tile: Tile, number: int) -> float:
         """The first task from `number` on that needs a tile."""
@@ -105,18 +106,24 @@ class TileCache:
         return max(candidates, key=lambda copy: (not copy.is_dirty, self.next_use(copy.tile, number)))
 
     def find_free_slot(self) -> bool:
-        """Whether a slot is free, once more memory is asked for where none is."""
-        if not self._free:
+        """Whether a slot is free, once more memory is asked for where none is, or none that nothing uses."""
+        if not self._free or not all(mark.event.is_done() for mark in self._free[0][1].values()):
             self._add(self._more())
         return bool(self._free)
 
     def place(self, tile: Tile, layout: Any, device: int) -> TileCopy:
-        """A free slot for a tile; nothing is there yet."""
-        address, uses = self._free.pop()
+        """The slot that is free for the longest time for a tile; nothing is there yet."""
+        address, uses = self._free.popleft()
         copy = TileCopy(tile, layout.operand(address, device), layout.block(address, device), address)
         copy.uses = uses
         self.copies[tile] = copy
         return copy
+
+    def forget(self, tile: Tile) -> None:
+        """Give up a tile that no card needs again, unless it has no copy elsewhere."""
+        copy = self.copies.get(tile)
+        if copy is not None and copy.address is not None and not copy.pins and not copy.is_dirty:
+            self.drop(copy)
 
     def drop(self, copy: TileCopy) -> None:
         """Give up a copy; its slot is free, for whoever waits for what still uses it."""

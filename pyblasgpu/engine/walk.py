@@ -85,6 +85,7 @@ class Walk:
         self._next_request = 0
         self._unwritten: Counter[Tile] = Counter()  # writes that are requested and not enqueued
         self._in_flight: list[deque[Event]] = [deque() for _ in cards]
+        self._last_uses = _last_uses(self.tasks)
 
     # ------------------------------------------------------------------------------------------- the walk
 
@@ -324,6 +325,9 @@ class Walk:
                 self._finish(index, by_tile[tile])
         for copy in copies:
             copy.pins -= 1
+        for tile in self._last_uses.get(number, ()):
+            for cache in self.caches:
+                cache.forget(tile)
 
     def _written(self, index: int, copy: TileCopy, mark: Any) -> None:
         """Note that a task writes a tile: copies on other cards are old."""
@@ -359,3 +363,12 @@ class Walk:
             mark = copy.uses[card.peer] = record_mark(card.peer)
             home.uses, home.ready, home.version = {}, mark, copy.version
         copy.is_dirty, self.home_versions[tile] = False, copy.version
+
+
+def _last_uses(tasks: Sequence[Task]) -> dict[int, list[Tile]]:
+    """By task the tiles that no later one needs."""
+    last = {tile: number for number, task in enumerate(tasks) for tile in (*task.reads, *task.writes)}
+    found: dict[int, list[Tile]] = {}
+    for tile, number in last.items():
+        found.setdefault(number, []).append(tile)
+    return found

@@ -11,7 +11,7 @@ __all__ = ["CARD_FROM", "prefers_processor"]
 
 #: By dtype the order of square matrices from which on a card pays for those in host memory. A card takes all
 #: until `benchmarks.host_small` has timed both.
-CARD_FROM = {"s": 0, "d": 0, "c": 0, "z": 0}
+CARD_FROM = {"s": 176, "d": 160, "c": 0, "z": 0}
 
 
 def prefers_processor(call: Call, arrays: list[Any]) -> bool:

@@ -37,7 +37,7 @@ def test_a_repeated_call_allocates_nothing(fake_cards, monkeypatch, chunk):
 
 
 def test_a_call_takes_what_it_uses(fake_cards, monkeypatch):
-    """Not all that it might: a tile that is not needed again gives way only where there is no more memory."""
+    """Not all that it might."""
     monkeypatch.setattr(tile_memory, "CHUNK", 1)
     driver = fake_cards()
     run(driver, (0,), slots=4)
@@ -45,6 +45,21 @@ def test_a_call_takes_what_it_uses(fake_cards, monkeypatch):
     pyblasgpu.release_memory()
     run(driver, (0,))
     assert few < driver.taken[0]
+
+
+@pytest.mark.parametrize("kind", ["gemm", "trsm", "potrf"])
+def test_what_no_task_needs_again_makes_room(fake_cards, monkeypatch, kind):
+    """Once the card is done with it: then no more memory is taken."""
+    monkeypatch.setattr(tile_memory, "CHUNK", 1)
+    taken = []
+    for eagerness in (0, 1):
+        pyblasgpu.release_memory()
+        driver = fake_cards(eagerness=eagerness)
+        p = problem(kind, size=4)
+        p.run(driver, (0,), locked="abc")
+        p.check()
+        taken.append(driver.taken[0])
+    assert taken[1] < taken[0]
 
 
 def test_a_card_keeps_no_more_than_it_may(fake_cards, monkeypatch):
