@@ -1,28 +1,31 @@
 """Dask with a card for each worker, beside the engine of one process on the same cards.
 
     python -m benchmarks.dask_cards --out DIR [--cards 4] [--n 16384] [--chunk 4096] [--chunks numpy cupy]
+                                    [--processes]
 
 GEMM, the triangular solve with as many right-hand sides, and Cholesky, in double precision. A time is from
 the submission of the graph to the result in the workers' memory, its inputs there already; the engine's is
-from host memory to host memory. Workers talk by TCP.
+from host memory to host memory. Workers are threads of one process, which pass chunks on as they are, or
+with `--processes` processes that talk by TCP.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from distributed import Client, Nanny, Scheduler, SpecCluster, futures_of, wait
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, futures_of, wait
 
 import pyblasgpu.dask
 from benchmarks.dask_linalg import matrix
-from benchmarks.host_problems import flops, seconds, write
+from benchmarks.host_problems import Pinned, flops, write
+from benchmarks.several_cards import measured
 
 __all__ = ["by_dask", "by_engine", "main"]
 
@@ -33,19 +36,32 @@ ROUTINES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def cluster(cards: int) -> SpecCluster:
-    """A worker for each card, which sees no other."""
-    options = {"nthreads": 1, "memory_limit": 0}
-    workers = {
-        number: {"cls": Nanny, "options": {**options, "env": {"CUDA_VISIBLE_DEVICES": str(number)}}}
-        for number in range(cards)
-    }
-    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, "host": "127.0.0.1"}}
+def cluster(cards: int, processes: bool, threads: int = 2) -> SpecCluster:
+    """A worker for each card: a process that sees no other, or threads whose current card it is."""
+    options: dict[str, Any] = {"nthreads": 1 if processes else threads, "memory_limit": 0}
+    workers: dict[int, dict[str, Any]] = {}
+    for number in range(cards):
+        if processes:
+            own = {"env": {"CUDA_VISIBLE_DEVICES": str(number)}}
+        else:
+            pool = ThreadPoolExecutor(threads, f"card-{number}", _use, (number,))
+            own = {"executor": pool}
+        workers[number] = {"cls": Nanny if processes else Worker, "options": {**options, **own}}
+    where = {"host": "127.0.0.1"} if processes else {"protocol": "inproc"}
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, **where}}
     return SpecCluster(workers=workers, scheduler=scheduler)
 
 
+def _use(number: int) -> None:
+    """Make a card the current one of a thread."""
+    import_module("cupy").cuda.Device(number).use()
+
+
 def _on_card(chunk: Any) -> Any:
-    return import_module("cupy").asarray(chunk)
+    cupy = import_module("cupy")
+    array = cupy.asarray(chunk)
+    cupy.cuda.get_current_stream().synchronize()
+    return array
 
 
 def _tasks(dask_scheduler: Scheduler) -> int:
@@ -55,7 +71,7 @@ def _tasks(dask_scheduler: Scheduler) -> int:
 def by_dask(given: argparse.Namespace, library: str, repeats: int = 3) -> dict[str, list[float]]:
     """By routine the seconds of each call on a cluster, the first one included."""
     found: dict[str, list[float]] = {}
-    with cluster(given.cards) as workers, Client(workers) as client:
+    with cluster(given.cards, given.processes) as workers, Client(workers) as client:
         client.wait_for_workers(given.cards)
         inputs = [matrix(given.n, given.chunk) for _ in range(2)]
         if library == "cupy":
@@ -75,28 +91,21 @@ def by_dask(given: argparse.Namespace, library: str, repeats: int = 3) -> dict[s
                 del result
                 while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
                     time.sleep(0.05)
+        del inputs
+    cupy = import_module("cupy")
+    for number in range(given.cards):
+        with cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().free_all_blocks()
     return found
 
 
-def by_engine(routine: str, given: argparse.Namespace) -> float:
-    """Seconds of the same from page-locked memory, on the same cards."""
-    rng, n = np.random.default_rng(0), given.n
-    pinned = import_module("cupyx").empty_pinned
-    a, b, out = (pinned((n, n), order="F") for _ in range(3))
-    for array in (a, b):
-        array[...] = rng.uniform(-1 / n, 1 / n, n)
-    np.fill_diagonal(a, 2)
-
-    def run() -> None:
-        if routine == "gemm":
-            pyblasgpu.gemm(a, b, out=out, devices=range(given.cards))
-        elif routine == "trsm":
-            pyblasgpu.trsm(a, b, lower=True, out=out, devices=range(given.cards))
-        else:
-            with pyblasgpu.use_devices(range(given.cards)):
-                pyblasgpu.lapack.potrf(out, 1, clean=0, overwrite_a=1)
-
-    return seconds(run, 3, partial(np.copyto, out, a) if routine == "potrf" else lambda: None)
+def by_engine(given: argparse.Namespace) -> dict[str, float]:
+    """By routine the seconds of the same from page-locked memory, on the same cards."""
+    pinned = Pinned(3, given.n**2 * 8)
+    return {
+        routine: measured(routine, "d", given.n, pinned, [given.cards], ("host",))[0]["seconds"]
+        for routine in given.routines
+    }
 
 
 def main() -> None:
@@ -107,20 +116,21 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=4096)
     parser.add_argument("--chunks", nargs="+", default=("numpy", "cupy"), choices=("numpy", "cupy"))
     parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
+    parser.add_argument("--processes", action="store_true")
     given = parser.parse_args()
+    logging.getLogger("distributed").setLevel(logging.WARNING)
     rows = []
     # the workers first: this process takes memory of all cards
     for library in given.chunks:
         for routine, found in by_dask(given, library).items():
             rows.append({"routine": routine, "by": f"dask, {library}", "seconds": min(found), "each": found})
             print(rows[-1], flush=True)
-    for routine in given.routines:
-        took = by_engine(routine, given)
+    for routine, took in by_engine(given).items():
         rows.append({"routine": routine, "by": "engine", "seconds": took})
         print(rows[-1], flush=True)
     for row in rows:
         row["tflops"] = flops(row["routine"], given.n) / row["seconds"] / 1e12
-    about = {"n": given.n, "chunk": given.chunk, "cards": given.cards}
+    about = {"n": given.n, "chunk": given.chunk, "cards": given.cards, "processes": given.processes}
     write(given.out, "dask_cards", about, rows)
 
 

@@ -14,7 +14,7 @@ import pyblasgpu
 
 from ..tasks import TileLeaf
 
-__all__ = ["Accumulate", "LeafCall", "Zeros"]
+__all__ = ["Accumulate", "LeafCall", "Zeros", "on_current_card"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,9 @@ class Accumulate:
 
     They work on a copy: the scheduler may run a task again, and other tasks may read its inputs. A call of
     "getrf" is the last one, and makes a pair of chunk and pivots, these in host memory.
+
+    Chunks of other cards are copied to the current one, where the result lies. The call ends when it is
+    there, so that workers of one process may pass chunks on as they are.
     """
 
     calls: tuple[LeafCall, ...]
@@ -76,11 +79,21 @@ class Accumulate:
 
     def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
         chunk = start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
+        here = [on_current_card(operand) for operand in operands]
         pivots = None
         for call in self.calls:
-            reads = [operands[number][rows] for number, rows in call.reads]
+            reads = [here[number][rows] for number, rows in call.reads]
             pivots = _run(call, reads, chunk[call.rows])
+        if not isinstance(chunk, np.ndarray):
+            import_module("cupy").cuda.get_current_stream().synchronize()
         return chunk if pivots is None else (chunk, pivots)
+
+
+def on_current_card(array: Any) -> Any:
+    """A CuPy array of another card as a copy on the current one."""
+    if isinstance(array, np.ndarray) or array.device == import_module("cupy").cuda.Device():
+        return array
+    return array.copy()  # CuPy copies to the current card
 
 
 def _run(call: LeafCall, reads: list[Any], out: Any) -> Any:
