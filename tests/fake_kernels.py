@@ -10,6 +10,7 @@ from dataclasses import replace
 from numbers import Real
 from types import SimpleNamespace
 
+import fake_cholesky
 import fake_gemv
 import fake_lu
 import numpy as np
@@ -17,7 +18,7 @@ from fake_device import elements, without_contexts
 from region_mask import mask
 
 from pyblasgpu.dispatch import compile_ahead
-from pyblasgpu.gpu import launch, workspace
+from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.options import (
     CONJUGATE,
@@ -37,11 +38,13 @@ from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import (
     copies,
+    factor_steps,
     gemm,
     gemm_tensor,
     gemv,
     getrf,
     laswp,
+    potrf_panels,
     small_solve,
     symm,
     syr2k,
@@ -209,7 +212,7 @@ class FakeKernel:
         """Of the matrices `c` the kernel's part := value + beta c."""
         if region.hermitian:
             for matrix in (value, c):
-                diagonal = np.arange(c.shape[1])
+                diagonal = np.arange(min(c.shape[1:]))
                 matrix[:, diagonal, diagonal] = matrix[:, diagonal, diagonal].real
         np.copyto(c, value + beta * c if beta != 0 else value, where=mask(region, *c.shape[1:]))
 
@@ -302,6 +305,7 @@ class FakeKernel:
 
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column = fake_lu.getrf_column
+    potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
 
 
@@ -311,10 +315,12 @@ def install(monkeypatch) -> Kernels:
     without_contexts(monkeypatch)
     monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
+    monkeypatch.setattr(lanes, "beside", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
     modules = (
         copies,
+        factor_steps,
         gemm,
         gemm_tensor,
         gemv,
@@ -328,6 +334,7 @@ def install(monkeypatch) -> Kernels:
         trsv,
         getrf,
         laswp,
+        potrf_panels,
         small_solve,
     )
     for module in modules:

@@ -20,9 +20,9 @@ def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
     assert config.takes_batches(m) or batch == 1
     a = fake.view(pointers[0], m, n, *steps, batch, a_step)
-    pivots = _words(pointers[1], n, step, batch, p_step)
-    moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
-    info = _words(pointers[3], 1, 1, batch, i_step)
+    pivots = words(pointers[1], n, step, batch, p_step)
+    moves = words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
+    info = words(pointers[3], 1, 1, batch, i_step)
     for z in range(batch):
         a[z], piv, failed = _getrf(a[z])
         pivots[z, :n] = piv + first
@@ -36,8 +36,8 @@ def pivot_moves(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     count, base, step, p_step, m_step = numbers
     group, batch = fake.source.config.GROUP, grid[2]
     assert grid[:2] == (fake.source.config.grid(count), 1)
-    pivots = _words(pointers[0], count, step, batch, p_step)
-    moves = _words(pointers[1], 2 * group * grid[0], 1, batch, m_step).reshape(batch, grid[0], 2, group)
+    pivots = words(pointers[0], count, step, batch, p_step)
+    moves = words(pointers[1], 2 * group * grid[0], 1, batch, m_step).reshape(batch, grid[0], 2, group)
     for z, g in np.ndindex(batch, grid[0]):
         piv = pivots[z, g * group : (g + 1) * group] - base - g * group
         moves[z, g, :, : len(piv)] = _moves(piv, max(piv.max(), len(piv)) + 1)
@@ -48,7 +48,7 @@ def laswp(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     group, groups, last, n, skip, skipped, _, backwards, *steps, a_step, m_step = numbers
     batch, count = grid[2], group * (groups - 1) + last
     assert grid[:2] == (fake.source.config.grid(n, group), 1)
-    moves = _words(pointers[1], 2 * group * groups, 1, batch, m_step).reshape(batch, groups, 2, group)
+    moves = words(pointers[1], 2 * group * groups, 1, batch, m_step).reshape(batch, groups, 2, group)
     columns = [column for column in range(n + skipped) if not skip <= column < skip + skipped]
     for z in range(batch):
         for g in reversed(range(groups)) if backwards else range(groups):
@@ -69,8 +69,8 @@ def getrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     config = fake.source.config
     assert grid == (config.grid(m, batch), 1, 1) and lanes == config.lanes(m) and max(m, n) <= config.COLS
     a = fake.view(pointers[0], m, n, *steps, batch, a_step)
-    pivots = _words(pointers[1], min(m, n), step, batch, p_step)
-    info = _words(pointers[2], 1, 1, batch, i_step)
+    pivots = words(pointers[1], min(m, n), step, batch, p_step)
+    info = words(pointers[2], 1, 1, batch, i_step)
     for z in range(batch):
         a[z], pivots[z], info[z, 0] = _getrf(a[z])
 
@@ -81,7 +81,7 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     config = fake.source.config
     assert grid == (config.grid(n, batch) * groups, 1, 1) and lanes == config.lanes(n)
     mirrored = bool(options & MIRRORED)
-    pivots = np.zeros((batch, 0), int) if mirrored else _words(pointers[0], n, step, batch, p_step)
+    pivots = np.zeros((batch, 0), int) if mirrored else words(pointers[0], n, step, batch, p_step)
     lu = fake.view(pointers[1], n, n, *steps, batch, lu_step, bool(options & CONJUGATE))
     b = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
     for z in range(batch):
@@ -105,9 +105,9 @@ def getrf_column(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> Non
     assert grid == (fake.source.config.grid(m), 1, 1) and -1 <= j < min(m, n)
     if j + 1 == min(m, n):
         a = fake.view(pointers[0], m, n, a_rs, a_cs, 1, 0)[0]
-        info = _words(pointers[2], 1, 1, 1, 0)[0]
+        info = words(pointers[2], 1, 1, 1, 0)[0]
         a[...], piv, failed = _getrf(a)
-        _words(pointers[1], len(piv), step, 1, 0)[0] = piv + first
+        words(pointers[1], len(piv), step, 1, 0)[0] = piv + first
         if first == 0 or (failed and not info[0]):
             info[0] = failed + first if failed else 0
 
@@ -117,7 +117,7 @@ def restore(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     m, n, parts, from_rs, from_cs, to_rs, to_cs, i_step, from_step, to_step = numbers
     batch, config = grid[2], fake.source.config
     assert grid[:2] == (config.grid(m, n), 1)
-    bad = _words(pointers[0], 1, 1, batch, i_step)[:, 0] != 0
+    bad = words(pointers[0], 1, 1, batch, i_step)[:, 0] != 0
     for part in range(parts):
         shift = part * fake.dtype.real_size
         steps = [[step * parts for step in each] for each in ((from_rs, from_cs), (to_rs, to_cs))]
@@ -126,7 +126,7 @@ def restore(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
         a[bad] = before[bad]
 
 
-def _words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
+def words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
     """int32 in memory, shape (batch, count)."""
     return elements(Operand(pointer, count, 1, step, 1, INT32, False, batch, batch_step))[:, :, 0]
 

@@ -61,6 +61,10 @@ def override(name: str, value: Any) -> Iterator[None]:
     'trmm', 'trsm'    Order at which the recursion ends in leaves; 'symm' likewise.
     'potrf_algorithm' 'panels' or 'recursion'; the recursion where the first does not apply.
     'potrf'           Rows that the recursion of the Cholesky factor splits off at most.
+    'lookahead'       Columns of the blocks by which LU and Cholesky factors look ahead; 0: they do
+                      not.
+    'spare'           Multiprocessors that updates leave to the next block meanwhile; 0: none, but
+                      they give all back after each tile.
     ================= ============================================================================
 
     Examples

@@ -51,7 +51,7 @@ class Plan:
         self.name, self.stream, self.device = call.name, call.caller_stream, call.out.device
         scratch = max((step.launches.workspace_bytes for step in steps), default=0)
         holds = any(step.launches.uses_workspace for step in steps)
-        self.workspace = scratch or (workspace.FLAGS if holds else 0)
+        self.workspace = scratch or (workspace.ALL_FLAGS if holds else 0)
         self._library, self._kind = call.library, type(call.result)
         self._arrays, self._state = tuple(map(ref, arrays)), call.library.state(*arrays)
         self._facts, self._pointers = facts, pointers

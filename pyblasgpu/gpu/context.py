@@ -6,6 +6,7 @@ device's context makes it current for itself and restores what it found, none at
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..errors import BackendUnavailable
@@ -13,6 +14,7 @@ from . import backend
 from .driver import DeviceError, after_fork, check, load
 
 __all__ = [
+    "AMBIGUOUS_STREAMS",
     "LEGACY_STREAM",
     "THREAD_STREAM",
     "current_context",
@@ -25,6 +27,10 @@ __all__ = [
 
 # Handles that stand for default streams of the current context, as 0 does; created streams have their own.
 LEGACY_STREAM, THREAD_STREAM = 1, 2
+#: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
+AMBIGUOUS_STREAMS = {THREAD_STREAM}
+if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
+    AMBIGUOUS_STREAMS.add(0)
 
 _SIMULATED = backend.SIMULATED  # then there are none
 #: By device: the contexts that other libraries use too.

@@ -4,27 +4,34 @@ Allocating and freeing take the host longer than a launch, and a call that needs
 time of two.
 
 Before every workspace lie flags, by which the blocks of a launch tell each other how far they are. They are 0
-before a launch that uses them, and 0 again after it.
+before a launch that uses them, and 0 again after it. Launches that may run side by side have flags of their
+own, so there are as many as lanes of a launch list.
 """
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 from . import backend, launch, memory
-from .context import THREAD_STREAM, current_context
+from .context import AMBIGUOUS_STREAMS, current_context
 
-__all__ = ["FLAGS", "MAX_KEPT_BYTES", "OwnedWorkspace", "Workspace", "free_lists", "give", "take"]
+__all__ = [
+    "ALL_FLAGS",
+    "FLAGS",
+    "LANES",
+    "MAX_KEPT_BYTES",
+    "OwnedWorkspace",
+    "Workspace",
+    "free_lists",
+    "give",
+    "take",
+]
 
-FLAGS = 128 << 10  # bytes
+FLAGS = 128 << 10  # bytes of a lane
+LANES = 2
+ALL_FLAGS = LANES * FLAGS
 MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
-
-#: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
-_AMBIGUOUS = {THREAD_STREAM}
-if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
-    _AMBIGUOUS.add(0)
 
 #: What streams keep, by device and stream.
 free_lists: dict[tuple[int, int], list[Workspace]] = {}
@@ -52,11 +59,11 @@ class OwnedWorkspace(memory.OwnedMemory):
     """Workspace that is held as long as this object, for work on any stream, a call at a time."""
 
     def __init__(self, nbytes: int, device: int):
-        super().__init__(FLAGS + nbytes, device)
+        super().__init__(ALL_FLAGS + nbytes, device)
         with current_context(device):
-            memory.clear(self.address, FLAGS, 0)
+            memory.clear(self.address, ALL_FLAGS, 0)
             memory.synchronize(0)
-        self.address += FLAGS
+        self.address += ALL_FLAGS
 
 
 def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Workspace:
@@ -80,14 +87,14 @@ def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Workspac
 def _allocate(
     nbytes: int, device: int, stream: int, free_list: list[Workspace] | None, flags: bool
 ) -> Workspace:
-    address = memory.allocate(FLAGS + nbytes, device, stream)
+    address = memory.allocate(ALL_FLAGS + nbytes, device, stream)
     if flags:
-        memory.clear(address, FLAGS, stream)
-    return Workspace(address + FLAGS, nbytes, device, stream, free_list)
+        memory.clear(address, ALL_FLAGS, stream)
+    return Workspace(address + ALL_FLAGS, nbytes, device, stream, free_list)
 
 
 def _release(workspace: Workspace) -> None:
-    memory.release(workspace.address - FLAGS, workspace.stream)
+    memory.release(workspace.address - ALL_FLAGS, workspace.stream)
 
 
 def give(workspace: Workspace) -> None:
@@ -103,6 +110,7 @@ def _free_list(device: int, stream: int) -> list[Workspace] | None:
     access beyond its end is seen.
     """
     free_list = free_lists.get((device, stream))
-    if free_list is None and len(free_lists) < STREAMS and stream not in _AMBIGUOUS and not backend.SIMULATED:
+    is_told = stream not in AMBIGUOUS_STREAMS and not backend.SIMULATED
+    if free_list is None and len(free_lists) < STREAMS and is_told:
         free_list = free_lists[device, stream] = []
     return free_list

@@ -6,14 +6,18 @@ The recursion halves the columns (Toledo, 1997; LAPACK's getrf2) and ends in pan
     [A21 A22]
 
 A panel's interchanges are done in all other columns of the matrix at once, left and right of it, so that the
-levels above have none to do. Small matrices are one launch.
+levels above have none to do. Large matrices go by blocks of columns, each by the recursion: the next block is
+factored while the columns right of it are updated (`lookahead`). Small matrices are one launch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ..dispatch.choose import select
+from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
 from ..dispatch.overrides import get_override
 from ..gpu.device import current
 from ..kernels.factor import getrf_column, getrf_panel, getrf_small
@@ -24,6 +28,7 @@ from ..types import Diag, Side, Uplo
 from . import laswp, trsm
 from .gemm import emit_gemm
 from .launch_list import LaunchList, cached_launch_list
+from .lookahead import emit_lookahead
 from .triangular import split
 
 __all__ = ["emit", "launch_list"]
@@ -85,61 +90,113 @@ def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Op
     launches.emit_batch(getrf_small.source(config), blocks, (a, piv, info), integers, ())
 
 
+class _Factors(NamedTuple):
+    """What the steps share: the Config of the best panels, their columns, and the operands.
+
+    `moves` holds the interchanges of all panels, one after the other.
+    """
+
+    config: GetrfPanel
+    width: int
+    moves: Operand
+    piv: Operand
+    info: Operand
+    a: Operand
+
+    def moves_from(self, first: int) -> Operand:
+        """Those of the panels from a column on."""
+        rows = self.moves.rows // -(-self.piv.rows // self.width) * (first // self.width)
+        return self.moves.block(rows, 0, self.moves.rows - rows, 1)
+
+
+#: ``emit(first, cols)`` emits the factors of a panel, and its interchanges in columns beside it.
+_EmitPanel = Callable[[int, int], None]
+
+
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
     count, device = min(a.rows, a.cols), current(launches.device)
     serving = config.serving(a.rows, device)
-    if serving.applies(a.rows, device):
-        moves = laswp.moves_scratch(launches, 2 * serving.COLS, a.batch)
-        panel = partial(_emit_panel, launches, config, serving.COLS, moves, piv, info, a)
-    else:
-        panel = partial(_emit_panel_by_columns, launches, piv, info, a)
-    _emit_columns(launches, serving.COLS, panel, a, 0, count)
-    if count < a.cols:
-        _emit_right(launches, a, 0, count, a.cols)
+    width, window = serving.COLS, (0, a.cols)
+    if not serving.applies(a.rows, device):
+        _emit_columns(launches, width, partial(_emit_panel_by_columns, launches, piv, info, a), a, 0, count)
+        _emit_right(launches, a, (0, count), (count, a.cols))
+        return
+    moves = laswp.moves_scratch(launches, 2 * width * -(-count // width), a.batch)
+    factors = _Factors(config, width, moves, piv, info, a)
+    block = lookahead_width("getrf", count, a.batch)
+    if width <= block < count:
+        _emit_blocks(launches, factors, block // width * width)
+        return
+    _emit_columns(launches, width, partial(_emit_panel, launches, factors, window), a, 0, count)
+    _emit_right(launches, a, (0, count), (count, a.cols))
 
 
-def _emit_columns(launches: LaunchList, panel_cols: int, panel, a: Operand, first: int, last: int) -> None:
-    """Emit the factors of the columns `first` to `last`, from row `first` on."""
-    if last - first <= panel_cols:
+def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
+    """Emit the factors with lookahead, by blocks of so many columns."""
+    a, width = factors.a, factors.width
+    count = min(a.rows, a.cols)
+    bounds = [*range(0, count, block), count, a.cols]
+
+    def interchange(j: int, left: int, right: int) -> None:
+        first, pivots = bounds[j], bounds[j + 1] - bounds[j]
+        if left < right:
+            beside = a.block(first, left, a.rows - first, right - left)
+            laswp.interchange(launches, factors.moves_from(first), beside, width, pivots)
+
+    def factor(j: int) -> None:
+        window = bounds[j], bounds[j + 1]
+        panel = partial(_emit_panel, launches, factors, window)
+        _emit_columns(launches, width, panel, a, *window)
+
+    def update(j: int, first: int, end: int) -> None:
+        columns = bounds[first], bounds[end]
+        interchange(j, *columns)
+        _emit_right(launches, a, (bounds[j], bounds[j + 1]), columns)
+
+    def finish(j: int) -> None:
+        interchange(j, 0, bounds[j])
+
+    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, spare_multiprocessors())
+
+
+def _emit_columns(
+    launches: LaunchList, width: int, panel: _EmitPanel, a: Operand, first: int, last: int
+) -> None:
+    """Emit the factors of the columns `first` to `last`, from row `first` on, by panels of `width`."""
+    if last - first <= width:
         panel(first, last - first)
         return
-    middle = first + split(-(-(last - first) // panel_cols)) * panel_cols
-    _emit_columns(launches, panel_cols, panel, a, first, middle)
-    _emit_right(launches, a, first, middle, last)
-    _emit_columns(launches, panel_cols, panel, a, middle, last)
+    middle = first + split(-(-(last - first) // width)) * width
+    _emit_columns(launches, width, panel, a, first, middle)
+    _emit_right(launches, a, (first, middle), (middle, last))
+    _emit_columns(launches, width, panel, a, middle, last)
 
 
-def _emit_right(launches: LaunchList, a: Operand, first: int, middle: int, last: int) -> None:
-    """Emit what the columns `first` to `middle` do to those up to `last`."""
-    k, columns, below = middle - first, last - middle, a.rows - middle
-    right = a.block(first, middle, k, columns)
+def _emit_right(launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]) -> None:
+    """Emit what the columns `factored` do to others on their right, whose rows are interchanged."""
+    (first, middle), (begin, end) = factored, right
+    k, columns, below = middle - first, end - begin, a.rows - middle
+    if not columns:
+        return
+    beside = a.block(first, begin, k, columns)
     with launches.temporary():
-        trsm.emit(launches, a.block(first, first, k, k), right, Side.LEFT, Uplo.LOWER, Diag.UNIT)
+        trsm.emit(launches, a.block(first, first, k, k), beside, Side.LEFT, Uplo.LOWER, Diag.UNIT)
     if below:
-        left, rest = a.block(middle, first, below, k), a.block(middle, middle, below, columns)
-        emit_gemm(launches, -1.0, left, right, 1.0, rest)
+        left, rest = a.block(middle, first, below, k), a.block(middle, begin, below, columns)
+        emit_gemm(launches, -1.0, left, beside, 1.0, rest)
 
 
 def _emit_panel(
-    launches: LaunchList,
-    best: GetrfPanel,
-    width: int,
-    moves: Operand,
-    piv: Operand,
-    info: Operand,
-    a: Operand,
-    first: int,
-    cols: int,
+    launches: LaunchList, factors: _Factors, window: tuple[int, int], first: int, cols: int
 ) -> None:
-    """Emit the factors of a panel, and its interchanges in the columns beside it; panels have `width` columns
-    at most.
-    """
+    """Emit the factors of a panel, and its interchanges in the other columns of `window`."""
+    _, width, _, piv, info, a = factors
     rows, device = a.rows - first, current(launches.device)
-    config = best.serving(rows, device)
+    config = factors.config.serving(rows, device)
     if width != config.COLS:  # rows in memory are told by groups of all columns
-        config = best.serving(a.rows, device)
+        config = factors.config.serving(a.rows, device)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
-    blocks = config.grid(rows)
+    moves, blocks = factors.moves_from(first), config.grid(rows)
 
     def integers(panel: Operand, pivots: Operand, moves: Operand, info: Operand, _: Operand) -> tuple:
         step, stride_piv = laswp.words(pivots)
@@ -148,8 +205,9 @@ def _emit_panel(
 
     operands = panel, pivots, moves, info, launches.flags()
     launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
-    beside = a.block(first, 0, rows, a.cols)
-    laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first, cols))
+    left, right = window
+    beside = a.block(first, left, rows, right - left)
+    laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first - left, cols))
 
 
 def _emit_panel_by_columns(

@@ -3,6 +3,10 @@
 While launches are emitted, operands have *virtual* addresses, ``slot * 2**56 + distance``. Blocks and flips
 of them are computed as usual. A replay puts the true addresses in. So a repeated call is cheap, and a
 recursion of many launches as well.
+
+Launches have two *lanes*: the stream of the call, and one beside it for what is urgent. A launch may wait for
+one of the other lane. Each lane has scratch and flags of its own. Any order that keeps the lanes and the
+waits is right: where there is no second stream, all run on one, as listed.
 """
 
 from __future__ import annotations
@@ -13,18 +17,21 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..dispatch import choose, compile_ahead
-from ..gpu import context, launch, workspace
+from ..gpu import context, events, lanes, launch, workspace
 from ..gpu.compile import KernelSource
 from ..operands import SECTOR, Operand
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Launch", "LaunchList", "cached_launch_list"]
+__all__ = ["ALPHA", "BETA", "BESIDE", "CONJ_ALPHA", "CALL", "Launch", "LaunchList", "cached_launch_list"]
 
 _SLOT_STRIDE = 1 << 56
 _SLOT_CENTER = 1 << 55  # distances may be negative
-_WORKSPACE_SLOT = 4  # the slot behind those of four operands
+_WORKSPACE_SLOT = 4  # that of the first lane, behind those of four operands; then that of the other lane
 _ALIGN = 256
 _MAX_GRID_Z = 65535
+
+#: Lanes: the stream of the call, and the one beside it.
+CALL, BESIDE = 0, 1
 
 #: Scalars of the call; any other scalar of a launch is a number.
 ALPHA, BETA, CONJ_ALPHA = "alpha", "beta", "conj(alpha)"
@@ -39,6 +46,8 @@ class Launch(NamedTuple):
     integers: tuple[int, ...]
     scalars: tuple
     pdl: bool
+    lane: int = CALL
+    after: tuple[int, ...] = ()  # launches of the other lane, by number, that are over before it
 
 
 #: Enqueues the launches of a list: ``enqueue(bases, stream)``, with the operands of the slots at `bases`.
@@ -61,25 +70,34 @@ class LaunchList:
     dtype : Dtype
     device : int
     entries : list of Launch
-    workspace_bytes : int
-        Bytes of device memory a replay needs.
     workspace_limit : int or None
         Bytes that the workspace should not exceed, if there is a limit.
     uses_flags : bool
         Whether it needs the flags of a workspace.
+    lane : int
+        That of launches emitted now.
+    spare : int or None
+        Multiprocessors that persistent products emitted now leave to the other lane; 0: none, but they give
+        each back after a tile.
     choices : list of KernelChoice or Algorithm
         Which Configs were taken, and from where.
     """
 
     def __init__(self, dtype: Dtype, device: int):
-        self.dtype, self.device, self.workspace_bytes, self.uses_flags = dtype, device, 0, False
+        self.dtype, self.device, self.uses_flags = dtype, device, False
         self.workspace_limit: int | None = None
+        self.lane = CALL
+        self.spare: int | None = None
         self.choices: list = []
         self.entries: list[Launch] = []
         self._launches: list[Callable] | None = None
         self._last: _BoundList | None = None
-        self._used = 0  # of the workspace, by scratch that is not free again
-        self._alignment: dict[int, int] = {_WORKSPACE_SLOT: 0}
+        lane_count = workspace.LANES
+        self._used = [0] * lane_count  # of the workspace, by scratch that is not free again
+        self._most = [0] * lane_count
+        self._last_emitted: list[int | None] = [None] * lane_count
+        self._waits: list[tuple[int, ...]] = [()] * lane_count  # of the next launch
+        self._alignment: dict[int, int] = {_WORKSPACE_SLOT + lane: 0 for lane in range(lane_count)}
 
     def at_virtual_address(self, operand: Operand, slot: int) -> Operand:
         """`operand` with the virtual pointer of `slot`, aligned as it is."""
@@ -90,17 +108,22 @@ class LaunchList:
         """A column-major operand in the workspace; its columns begin at multiples of `unit` bytes, see also
         `temporary`.
         """
-        size = self.dtype.itemsize
+        size, lane = self.dtype.itemsize, self.lane
         lead = max(-(-rows * size // unit), 1) * unit // size
-        pointer = _WORKSPACE_SLOT * _SLOT_STRIDE + _SLOT_CENTER + self._used
-        self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
-        self.workspace_bytes = max(self.workspace_bytes, self._used)
+        pointer = (_WORKSPACE_SLOT + lane) * _SLOT_STRIDE + _SLOT_CENTER + self._used[lane]
+        self._used[lane] += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
+        self._most[lane] = max(self._most[lane], self._used[lane])
         return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of device memory a replay needs."""
+        return sum(self._most)
 
     @property
     def workspace_left(self) -> int | None:
         """Bytes that are left of the limit."""
-        return None if self.workspace_limit is None else max(self.workspace_limit - self._used, 0)
+        return None if self.workspace_limit is None else max(self.workspace_limit - sum(self._used), 0)
 
     @property
     def uses_workspace(self) -> bool:
@@ -108,9 +131,9 @@ class LaunchList:
         return self.workspace_bytes > 0 or self.uses_flags
 
     def flags(self) -> Operand:
-        """The flags of the workspace, one for each real of `dtype`."""
+        """The flags of the lane, one for each real of `dtype`."""
         self.uses_flags = True
-        pointer = _WORKSPACE_SLOT * _SLOT_STRIDE + _SLOT_CENTER - workspace.FLAGS
+        pointer = _WORKSPACE_SLOT * _SLOT_STRIDE + _SLOT_CENTER - (1 + self.lane) * workspace.FLAGS
         count = workspace.FLAGS // self.dtype.itemsize
         return Operand(pointer, count, 1, 1, count, self.dtype, False, 1, count, self.device)
 
@@ -120,9 +143,35 @@ class LaunchList:
 
         So a recursion needs the scratch of its largest step, not of all of them.
         """
-        used = self._used
+        lane, used = self.lane, self._used[self.lane]
         yield
-        self._used = used
+        self._used[lane] = used
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Launches that are emitted in the block are of the lane beside the call's.
+
+        They wait for nothing but what `wait_for` names.
+        """
+        before, self.lane = self.lane, BESIDE
+        yield
+        self.lane = before
+
+    @contextmanager
+    def sparing(self, spare: int) -> Iterator[None]:
+        """Persistent products that are emitted in the block leave room to the other lane, see `spare`."""
+        before, self.spare = self.spare, spare
+        yield
+        self.spare = before
+
+    def mark(self) -> int | None:
+        """The last launch of the lane at hand, for `wait_for` on the other one; None: there is none."""
+        return self._last_emitted[self.lane]
+
+    def wait_for(self, mark: int | None) -> None:
+        """Let the next launch of this lane wait for a launch of the other one, and all before that."""
+        if mark is not None:
+            self._waits[self.lane] += (mark,)
 
     def emit(
         self, source: KernelSource, blocks: int, operands: tuple, integers: Callable, scalars: tuple
@@ -153,19 +202,25 @@ class LaunchList:
         scalars: tuple,
     ) -> None:
         addresses = tuple(self.address_of(operand.pointer) for operand in operands)
-        pdl = self._allows_pdl(source, addresses)
-        self.entries.append(Launch(source, grid, addresses, integers, scalars, pdl))
+        lane, pdl = self.lane, self._allows_pdl(source, addresses)
+        after, self._waits[lane] = self._waits[lane], ()
+        self._last_emitted[lane] = len(self.entries)
+        self.entries.append(Launch(source, grid, addresses, integers, scalars, pdl, lane, after))
 
     def _allows_pdl(self, source: KernelSource, addresses: tuple[tuple[int, int], ...]) -> bool:
         """Whether a launch may be started before the one before it is over.
 
         What it reads before its wait must not be what that one writes: the first launch follows one of
-        somebody else, and the others write the target, which is the last operand, or scratch.
+        somebody else, and the others write the target, which is the last operand, or scratch. A launch that
+        follows one of the other lane waits for all of it.
         """
+        is_first = self._last_emitted[self.lane] is None
+        if self._waits[self.lane] or (is_first and self.lane == BESIDE):
+            return False
         if not source.reads_before_wait:
             return True
-        target = max(slot for slot in self._alignment if slot != _WORKSPACE_SLOT)
-        return bool(self.entries) and all(addresses[i][0] < target for i in source.reads_before_wait)
+        target = max(slot for slot in self._alignment if slot < _WORKSPACE_SLOT)
+        return not is_first and all(addresses[i][0] < target for i in source.reads_before_wait)
 
     def address_of(self, pointer: int) -> tuple[int, int]:
         """Slot and distance in bytes of a virtual address."""
@@ -193,8 +248,10 @@ class LaunchList:
 
     def bound_at(self, workspace: int, alpha: complex, beta: complex = 0.0) -> Enqueue:
         """As `bound`, with a workspace at an address (behind its flags), so that a run allocates nothing."""
-        enqueue = self._replayer(self._numbers(alpha, beta))
-        return self._on_device(lambda bases, stream: enqueue(_extended(bases, workspace), stream))
+        enqueue, first_bytes = self._replayer(self._numbers(alpha, beta)), self._most[CALL]
+        return self._on_device(
+            lambda bases, stream: enqueue(_extended(bases, workspace, first_bytes), stream)
+        )
 
     def _numbers(self, alpha: complex, beta: complex) -> list[tuple[float, ...]]:
         """What the scalars of a run are to each entry: its reals."""
@@ -229,6 +286,9 @@ class LaunchList:
             for enqueue, entry, numbers in zip(self._launches, self.entries, reals, strict=True)
         ]
 
+        if any(entry.lane for entry in self.entries):
+            return _on_two_lanes(bound, self.entries, self.device)
+
         def replay(bases, stream):
             for enqueue, grid, addresses, integers, numbers, pdl in bound:
                 pointers = [bases[slot] + distance for slot, distance in addresses]
@@ -251,19 +311,49 @@ class LaunchList:
         return replay_there
 
     def _with_workspace(self, enqueue: Enqueue) -> Enqueue:
+        first_bytes = self._most[CALL]
+
         def replay_with(bases, stream):
             taken = workspace.take(self.workspace_bytes, self.device, stream, self.uses_flags)
             try:
-                enqueue(_extended(bases, taken.address), stream)
+                enqueue(_extended(bases, taken.address, first_bytes), stream)
             finally:
                 workspace.give(taken)
 
         return replay_with
 
 
-def _extended(bases: Sequence[int], workspace: int) -> tuple[int, ...]:
-    """The bases of all slots."""
-    return (*bases, *(0,) * (_WORKSPACE_SLOT - len(bases)), workspace)
+def _extended(bases: Sequence[int], workspace: int, first_bytes: int) -> tuple[int, ...]:
+    """The bases of all slots; the first lane has so many bytes of the workspace."""
+    return (*bases, *(0,) * (_WORKSPACE_SLOT - len(bases)), workspace, workspace + first_bytes)
+
+
+def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int) -> Enqueue:
+    """What replays the launches on the call's stream and the one beside it, which it forks and joins."""
+    awaited = frozenset(number for entry in entries for number in entry.after)
+    order = [(entry.lane, entry.after) for entry in entries]
+
+    def replay(bases, stream):
+        second = lanes.beside(device, stream)
+        streams = stream, stream if second is None else second
+        events_of: dict[int, events.Event] = {}
+        if second is not None:
+            events.record(stream).hold_back(second)
+        try:
+            for number, (enqueue, grid, addresses, integers, numbers, pdl) in enumerate(bound):
+                lane, after = order[number]
+                pointers = [bases[slot] + distance for slot, distance in addresses]
+                if second is not None:
+                    for other in after:
+                        events_of[other].hold_back(streams[lane])
+                enqueue(grid, streams[lane], pointers, integers, numbers, pdl)
+                if second is not None and number in awaited:
+                    events_of[number] = events.record(streams[lane])
+        finally:
+            if second is not None:
+                events.record(second).hold_back(stream)
+
+    return replay
 
 
 cache: dict[tuple, LaunchList] = {}

@@ -71,7 +71,7 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
     if by_panels and potrf_panels.applies(launches, n):
-        potrf_panels.emit_columns(launches, info, a, before)
+        potrf_panels.emit(launches, info, a, before)
         return
     first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
     rest = n - first

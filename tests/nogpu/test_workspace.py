@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.gpu import launch, memory, workspace
 
-MOST, FLAGS = workspace.MAX_KEPT_BYTES, workspace.FLAGS
+MOST, FLAGS = workspace.MAX_KEPT_BYTES, workspace.ALL_FLAGS
 
 
 class Memory:

@@ -1,0 +1,124 @@
+"""Lookahead of LU and Cholesky factors: by blocks of how many columns, on one stream and on two.
+
+    python -m benchmarks.lookahead --out DIR [--routines getrf,potrf] [--letters ds] [--sizes 1024,...]
+                                   [--widths 0,128,256] [--spares 0,16] [--seconds 60]
+
+Width 0 is without lookahead. Each list of launches runs twice on fresh copies and its factors are compared:
+the bits must be the same, and the pivots those without lookahead. Times as in `lu`, side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cupy
+
+from pyblasgpu import lapack
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu import lanes
+
+from .lu import random, seconds
+
+
+def definite(letter: str, n: int) -> cupy.ndarray:
+    """A Hermitian positive definite matrix, dominated by its diagonal."""
+    a = random(letter, n, n)
+    return cupy.asfortranarray((a + a.conj().T) / 2 + n * cupy.eye(n, dtype=a.dtype))
+
+
+@contextmanager
+def streams(count: int) -> Iterator[None]:
+    """The lanes of a launch list on so many streams."""
+    two = lanes.beside
+    if count == 1:
+        lanes.beside = lambda device, stream: None
+    try:
+        yield
+    finally:
+        lanes.beside = two
+
+
+class Case:
+    """A routine on a matrix."""
+
+    def __init__(self, routine: str, letter: str, n: int, flush: cupy.ndarray):
+        self.facts = {"routine": routine, "dtype": letter, "n": n}
+        self.start = random(letter, n, n) if routine == "getrf" else definite(letter, n)
+        self.a, self.flush = cupy.empty_like(self.start), flush
+        self.call, self.is_lu = getattr(lapack, letter + routine), routine == "getrf"
+        self.repeats = 3 if n > 5000 else 9
+        self.expected: list[cupy.ndarray] | None = None
+
+    def prepare(self) -> None:
+        self.a[...] = self.start
+        self.flush.fill(0)
+
+    def run(self) -> Any:
+        if self.is_lu:
+            return self.call(self.a, overwrite_a=1)
+        return self.call(self.a, 1, 0, overwrite_a=1)
+
+    def factors(self) -> list[cupy.ndarray]:
+        """Pivots, if any, and factors of a fresh copy."""
+        self.prepare()
+        found = self.run()
+        return [*([cupy.asarray(found[1])] if self.is_lu else []), self.a.copy()]
+
+    def measure(self, width: int, spare: int, count: int) -> dict[str, Any]:
+        """Seconds, whether two runs agree, and how far the factors are from those without lookahead."""
+        with override("lookahead", width), override("spare", spare), streams(count):
+            first, second = self.factors(), self.factors()
+            same = all(bool((x == y).all()) for x, y in zip(first, second, strict=True))
+            taken = seconds(self.run, self.prepare, self.repeats)
+        self.expected = self.expected or first
+        pairs = list(zip(first, self.expected, strict=True))
+        pivots = all(bool((x == y).all()) for x, y in pairs[:-1])
+        distance = float(abs(pairs[-1][0] - pairs[-1][1]).max() / abs(pairs[-1][1]).max())
+        how = {"width": width, "spare": spare, "streams": count}
+        found = {"seconds": taken, "same_bits": same, "same_pivots": pivots, "distance": distance}
+        return {**self.facts, **how, **found}
+
+
+def measurements(options: argparse.Namespace, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    for n in map(int, options.sizes.split(",")):
+        for routine in options.routines.split(","):
+            for letter in options.letters:
+                case = Case(routine, letter, n, flush)
+                yield case.measure(0, 0, 1)
+                for width in map(int, options.widths.split(",")):
+                    for spare in map(int, options.spares.split(",")):
+                        yield case.measure(width, spare, 2)
+                yield case.measure(width, 0, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--routines", default="getrf,potrf")
+    parser.add_argument("--letters", default="ds")
+    parser.add_argument("--sizes", default="1024,2048,4096,8192,16384")
+    parser.add_argument("--widths", default="128,256")
+    parser.add_argument("--spares", default="0")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    for result in measurements(options, flush):
+        results.append(result)
+        print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
+        (options.out / "lookahead.json").write_text(
+            json.dumps({"device": device, "lookahead": results}, indent=1)
+        )
+        if time.monotonic() - begin > options.seconds:
+            break
+
+
+if __name__ == "__main__":
+    main()

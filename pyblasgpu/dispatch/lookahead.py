@@ -1,0 +1,31 @@
+"""From where on LU and Cholesky factors look ahead, by blocks of how many columns (`routines.lookahead`)."""
+
+from __future__ import annotations
+
+from . import overrides
+
+__all__ = ["lookahead_width", "spare_multiprocessors"]
+
+#: By routine: orders, and from each one on the columns of a block.
+WIDTHS = {
+    "getrf": ((1024, 128), (12288, 256)),
+    "potrf": ((1024, 128), (6144, 256)),
+}
+#: Multiprocessors that an update leaves to the next block; 0: none, but it gives all back after each tile.
+SPARE = 0
+
+
+def lookahead_width(routine: str, order: int, batch: int = 1) -> int:
+    """Columns of a block; 0: no lookahead, as of small matrices and of batches, which fill the device."""
+    if batch > 1:
+        return 0
+    asked: int | None = overrides.get_override("lookahead")
+    if asked is not None:
+        return asked
+    return max((width for least, width in WIDTHS[routine] if order >= least), default=0)
+
+
+def spare_multiprocessors() -> int:
+    """Those that updates leave to the other lane."""
+    asked: int | None = overrides.get_override("spare")
+    return SPARE if asked is None else asked

@@ -1,0 +1,43 @@
+"""The second stream of a launch list: beside each stream of callers another one, of higher priority.
+
+It follows the caller's stream by events alone, and is captured in a graph where that one is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from . import backend
+from .context import AMBIGUOUS_STREAMS
+from .driver import after_fork
+from .transfers import Stream
+
+__all__ = ["beside", "known_streams"]
+
+#: Streams that are kept; of more, those used last.
+MOST = 16
+
+#: By device, caller's stream and, where it is another one on each, thread.
+known_streams: OrderedDict[tuple[int, int, int], Stream] = OrderedDict()
+_lock = threading.Lock()
+after_fork(known_streams.clear)
+
+
+def beside(device: int, stream: int) -> int | None:
+    """Handle of the stream beside `stream`, of which the device serves launches first.
+
+    Two calls on one stream share it, as they share their stream. None in the simulator.
+    """
+    if backend.SIMULATED:
+        return None
+    key = device, stream, threading.get_ident() if stream in AMBIGUOUS_STREAMS else 0
+    with _lock:
+        found = known_streams.get(key)
+        if found is None:
+            found = known_streams[key] = Stream(device, urgent=True)
+            if len(known_streams) > MOST:
+                known_streams.popitem(last=False)
+        else:
+            known_streams.move_to_end(key)
+        return found.handle

@@ -1,0 +1,71 @@
+"""Lookahead: a block of columns is factored while the step before it still updates what is right of it.
+
+    lane beside the call's        the call's lane
+    factor block 0
+    update block 1, factor it     update the others by block 0
+    update block 2, factor it     update the others by block 1
+    ...
+
+A block is updated by all blocks before it, in their order, and then factored, as without lookahead. So what
+is computed does not depend on how the lanes run. The last block is factored on the call's lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .launch_list import LaunchList
+
+__all__ = ["emit_lookahead"]
+
+
+def emit_lookahead(
+    launches: LaunchList,
+    blocks: int,
+    factor: Callable[[int], None],
+    update: Callable[[int, int, int], None],
+    finish: Callable[[int], None],
+    spare: int,
+) -> None:
+    """Emit a factorization by blocks of columns.
+
+    Parameters
+    ----------
+    blocks : int
+        How many blocks of columns there are. One more, which may be empty, has the columns that have no
+        factors of their own.
+    factor : callable
+        ``factor(j)`` emits the factors of block j, which has been updated by all blocks before it.
+    update : callable
+        ``update(j, first, end)`` emits what block j does to the blocks from `first` on, before `end`.
+    finish : callable
+        ``finish(j)`` emits what block j does to the blocks before it.
+    spare : int
+        Multiprocessors that updates of many blocks leave to the other lane (`LaunchList.spare`).
+    """
+    updated, last = launches.mark(), blocks - 1
+    if last:
+        with launches.beside():
+            launches.wait_for(updated)
+            factor(0)
+            factored = launches.mark()
+    for j in range(last):
+        with launches.beside():
+            launches.wait_for(updated)
+            update(j, j + 1, j + 2)
+            ahead = launches.mark()
+        # a persistent update that leaves room for the next block begins after it
+        launches.wait_for(ahead if spare else factored)
+        with launches.sparing(spare):
+            update(j, j + 2, blocks + 1)
+        finish(j)
+        updated = launches.mark()
+        if j + 1 < last:
+            with launches.beside():
+                factor(j + 1)
+                factored = launches.mark()
+        else:
+            launches.wait_for(ahead)
+    factor(last)
+    update(last, blocks, blocks + 1)
+    finish(last)

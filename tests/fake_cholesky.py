@@ -1,0 +1,42 @@
+"""The kernels of Cholesky factors computed with NumPy, for the stand-ins of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fake_lu import words
+
+
+def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The factors of lower triangles of a batch."""
+    n, before, *steps, i_step, a_step = numbers
+    batch = grid[2]
+    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    info = words(pointers[0], 1, 1, batch, i_step)
+    a = fake.view(pointers[1], n, n, *steps, batch, a_step)
+    for z in range(batch):
+        _factor(a[z], n, info[z], before)
+
+
+def potrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The factor of a triangle, and the rows below it."""
+    n, below, before, *steps = numbers
+    config = fake.source.config
+    assert grid == (config.grid(below), 1, 1) and n <= config.ORDER and below
+    info = words(pointers[0], 1, 1, 1, 0)
+    a = fake.view(pointers[1], n + below, n, *steps, 1, 0)[0]
+    _factor(a, n, info[0], before)
+
+
+def _factor(a: np.ndarray, n: int, info: np.ndarray, before: int) -> None:
+    if before and info[0]:
+        return
+    try:
+        factor = np.linalg.cholesky(np.tril(a[:n]))
+    except np.linalg.LinAlgError:
+        info[0] = before + 1  # or later
+        return
+    info[0] = 0
+    a[:n][np.tri(n, dtype=bool)] = factor[np.tri(n, dtype=bool)]
+    a[n:] = np.linalg.solve(factor, a[n:].conj().T).conj().T

@@ -1,0 +1,192 @@
+"""Factors with lookahead: what they are, whatever the order of the two lanes, and on two streams."""
+
+from __future__ import annotations
+
+from copy import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+from fake_kernels import install, operand
+from launch_orders import at_random, extremes, in_order
+
+from pyblasgpu.dispatch.lookahead import lookahead_width
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu import events, lanes
+from pyblasgpu.routines import getrf, launch_list, potrf
+from pyblasgpu.routines.launch_list import BESIDE, CALL
+from pyblasgpu.types import DTYPES, Uplo
+
+BLOCK = 128  # columns
+D = DTYPES["d"]
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return install(monkeypatch)
+
+
+def random(letter: str, m: int, n: int) -> np.ndarray:
+    rng = np.random.default_rng(m + n)
+    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def definite(letter: str, n: int) -> np.ndarray:
+    a = random(letter, n, n)
+    return (a @ a.conj().T / n + 2 * np.eye(n)).astype(a.dtype)
+
+
+class Problem:
+    """One factorization of `matrix`, whose launches can be run in other orders."""
+
+    def __init__(self, routine, matrix: np.ndarray, order: str = "F"):
+        self.matrix, dtype = matrix, next(x for x in DTYPES.values() if x.name == matrix.dtype.name)
+        a, info = np.array(matrix, order=order), np.zeros((1, 1), matrix.dtype)
+        piv = np.zeros((min(a.shape), 1), a.dtype)
+        self.arrays = (piv, info, a) if routine is getrf else (info, a)
+        flags = {} if routine is getrf else {"uplo": Uplo.LOWER}
+        launch_list.cache.clear()
+        self.launches = routine.launch_list(*(operand(x, dtype) for x in self.arrays), **flags)
+
+    def run(self, edit=lambda entries: entries) -> tuple[np.ndarray, ...]:
+        """What the launches leave, in the order in which ``edit(entries)`` puts them."""
+        launches = copy(self.launches)
+        launches.entries = edit(launches.entries)
+        for each in self.arrays:
+            each[...] = 0
+        self.arrays[-1][...] = self.matrix
+        launches.run([each.ctypes.data for each in self.arrays], 1.0, stream=7)
+        return tuple(each.copy() for each in self.arrays)
+
+
+def same(found, expected) -> bool:
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", [(300, 300), (257, 500), (800, 200), (385, 384), (129, 129)])
+def test_lu_factors(kernels, letter, m, n):
+    a = random(letter, m, n)
+    expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
+    for order in "FC":
+        with override("lookahead", BLOCK):
+            piv, info, got = Problem(getrf, a, order).run()
+        assert info.view(np.int32)[0, 0] == 0
+        if letter in "dz":
+            np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
+            np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n", [257, 400])
+def test_cholesky_factors(kernels, letter, n):
+    a = definite(letter, n)
+    with override("lookahead", BLOCK):
+        info, got = Problem(potrf, a).run()
+    assert info.view(np.int32)[0, 0] == 0
+    expected = np.linalg.cholesky(a.astype(complex if letter in "cz" else float))
+    np.testing.assert_allclose(np.tril(got), expected, atol=1e-4 if letter in "sc" else 1e-12)
+    np.testing.assert_array_equal(np.triu(got, 1), np.triu(a, 1))
+
+
+PROBLEMS = [
+    lambda: Problem(getrf, random("d", 500, 500)),
+    lambda: Problem(getrf, random("d", 390, 420)),
+    lambda: Problem(getrf, random("d", 600, 300)),
+    lambda: Problem(potrf, definite("d", 500)),
+]
+
+
+@pytest.mark.parametrize("make", PROBLEMS)
+def test_any_order_of_the_lanes_gives_the_same_bits(kernels, make):
+    with override("lookahead", BLOCK):
+        problem = make()
+        expected = problem.run()
+        orders = {}
+        for choose in (*extremes(), *map(at_random, range(4))):
+            found = problem.run(lambda entries, choose=choose: in_order(entries, choose))
+            orders[tuple(name for name, *_ in kernels.launches)] = same(found, expected)
+            kernels.launches.clear()
+    assert len(orders) > 3 and all(orders.values())
+
+
+@pytest.mark.parametrize("make", PROBLEMS)
+def test_every_wait_is_needed(kernels, make):
+    """Planted: without any one of them some order of the lanes computes something else."""
+    with override("lookahead", BLOCK):
+        problem = make()
+        expected = problem.run()
+        waits = [number for number, entry in enumerate(problem.launches.entries) if entry.after]
+        assert len(waits) >= 4
+        for number in waits:
+
+            def without(entries, choose, number=number):
+                entries = [*entries]
+                entries[number] = entries[number]._replace(after=())
+                return in_order(entries, choose)
+
+            runs = (problem.run(lambda e, choose=c: without(e, choose)) for c in extremes())
+            assert not all(same(found, expected) for found in runs), number
+
+
+class Streams:
+    """Events and a second stream that are none, and what was asked of them."""
+
+    def __init__(self, monkeypatch, kernels):
+        self.log, self.kernels = [], kernels
+        monkeypatch.setattr(lanes, "beside", lambda device, stream: stream + 1)
+        monkeypatch.setattr(events, "record", self.record)
+
+    def record(self, stream):
+        at = len(self.kernels.launches)
+        self.log.append(("record", stream, at))
+        return SimpleNamespace(hold_back=lambda other: self.log.append(("wait", other, stream, at)))
+
+
+def test_lanes_are_two_streams_that_fork_and_join(kernels, monkeypatch):
+    streams = Streams(monkeypatch, kernels)
+    with override("lookahead", BLOCK):
+        problem = Problem(getrf, random("d", 500, 500))
+        entries = problem.launches.entries
+        problem.run()
+    assert [stream for *_, stream in kernels.launches] == [7 + entry.lane for entry in entries]
+    assert streams.log[:2] == [("record", 7, 0), ("wait", 8, 7, 0)]  # the fork
+    assert streams.log[-2:] == [("record", 8, len(entries)), ("wait", 7, 8, len(entries))]
+    waited = {(8 - other + 7, at) for kind, other, _, at in (x for x in streams.log if x[0] == "wait")}
+    assert waited >= {(7 + entries[each].lane, each + 1) for entry in entries for each in entry.after}
+
+
+def test_a_failing_launch_joins_the_streams(kernels, monkeypatch):
+    streams = Streams(monkeypatch, kernels)
+    monkeypatch.setattr("fake_kernels.FakeKernel.gemm_mma", lambda *_: 1 / 0)
+    with override("lookahead", BLOCK), pytest.raises(ZeroDivisionError):
+        Problem(getrf, random("d", 500, 500)).run()
+    assert streams.log[-1][:3] == ("wait", 7, 8)
+
+
+def test_scratch_and_flags_of_the_lanes_are_apart(kernels):
+    with override("lookahead", BLOCK):
+        launches = Problem(getrf, random("d", 500, 500)).launches
+    places = {lane: set() for lane in (CALL, BESIDE)}
+    for entry in launches.entries:
+        places[entry.lane] |= {address for address in entry.addresses if address[0] > 2}
+    moves = [each for each in places[BESIDE] if each[0] == 4 and each[1] >= 0]
+    assert moves, "made by panels, read by both"
+    assert not (places[CALL] & places[BESIDE]) - set(moves)
+
+
+def test_launches_after_those_of_the_other_lane_have_no_pdl(kernels):
+    with override("lookahead", BLOCK):
+        launches = Problem(potrf, definite("d", 500)).launches
+    assert any(entry.pdl for entry in launches.entries if entry.lane == BESIDE)
+    assert not any(entry.pdl for entry in launches.entries if entry.after)
+
+
+def test_where_it_begins():
+    for routine in ("getrf", "potrf"):
+        assert lookahead_width(routine, 512) == 0 and lookahead_width(routine, 8192) > 0
+        assert lookahead_width(routine, 8192, batch=2) == 0
+        with override("lookahead", 0):
+            assert lookahead_width(routine, 8192) == 0
