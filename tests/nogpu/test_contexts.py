@@ -116,7 +116,9 @@ def test_a_plan_ends_on_a_thread_without_a_context(restored):
 def all_is_given_back(driver) -> bool:
     """Whether what is held of the device's memory is what streams keep."""
     kept = {
-        room.address - workspace.ALL_FLAGS for free_list in workspace.free_lists.values() for room in free_list
+        room.address - workspace.ALL_FLAGS
+        for free_list in workspace.free_lists.values()
+        for room in free_list
     }
     return set(driver.held) == kept
 

@@ -65,14 +65,25 @@ def close(found, expected, dtype, condition=50) -> None:
 
 @pytest.mark.parametrize(
     "letter, order, low, algorithm",
-    [*((*case, "panels") for case in CASES), ("d", "F", 0, "recursion"), ("z", "C", 1, "recursion")],
+    [
+        *((*case, "panels") for case in CASES),
+        ("d", "F", 0, "recursion"),
+        ("z", "C", 1, "recursion"),
+        ("d", "C", 1, "lookahead"),
+        ("c", "F", 0, "lookahead"),
+    ],
 )
 def test_potrf(letter, order, low, algorithm):
     dtype = DTYPES[letter]
-    for n in (17, 37) if algorithm == "panels" else (37,):
+    for n in (17, 37) if algorithm == "panels" else (39,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)
         a, unharmed = fenced(oriented(hermitian(factor)[0], low), order)
-        with small_leaves(letter), override("potrf_algorithm", algorithm):
+        ahead = override("lookahead", 16 if algorithm == "lookahead" else 0)
+        with (
+            small_leaves(letter),
+            ahead,
+            override("potrf_algorithm", algorithm.replace("lookahead", "panels")),
+        ):
             c, info = lapack.potrf(a, lower=low, clean=n % 2, overwrite_a=1)
         assert info == 0 and unharmed()
         # that of the transpose is the transpose

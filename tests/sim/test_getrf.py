@@ -44,6 +44,13 @@ def test_shapes(m, n):
     check("d", m, n)
 
 
+@pytest.mark.parametrize("m, n", [(20, 20), (17, 26), (30, 13)])
+def test_lookahead(m, n):
+    """Blocks of two panels, the last one of less."""
+    with override("lookahead", 8):
+        check("d", m, n, order="FC"[m % 2])
+
+
 def test_the_config_that_serves():
     for m, n in ((7, 7), (30, 30), (50, 50)):
         a = random("d", m, n)

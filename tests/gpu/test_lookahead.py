@@ -1,0 +1,125 @@
+"""Factors with lookahead on a device: the bits of one stream on two, in graphs, on any stream, many times."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from pyblasgpu import lapack
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu import lanes
+from pyblasgpu.types import DTYPES
+
+cupy = pytest.importorskip("cupy")
+
+ROUTINES = ["getrf", "potrf"]
+BLOCK = 128
+
+
+def random(letter: str, m: int, n: int) -> np.ndarray:
+    rng = np.random.default_rng(m + n)
+    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def problem(routine: str, letter: str, n: int) -> cupy.ndarray:
+    a = random(letter, n, n)
+    if routine == "potrf":
+        a = (a + a.conj().T) / 2 + n * np.eye(n, dtype=a.dtype)
+    return cupy.asfortranarray(cupy.asarray(a))
+
+
+def factor(routine: str, letter: str, a: cupy.ndarray) -> list[cupy.ndarray]:
+    """The factors of a copy, and pivots."""
+    if routine == "getrf":
+        lu, piv, info = getattr(lapack, letter + routine)(a)
+        return [lu, cupy.asarray(piv), cupy.asarray(info)]
+    c, info = getattr(lapack, letter + routine)(a, lower=1)
+    return [c, cupy.asarray(info)]
+
+
+def on_one_stream(monkeypatch, routine: str, letter: str, a: cupy.ndarray) -> list[cupy.ndarray]:
+    with monkeypatch.context() as patch:
+        patch.setattr(lanes, "beside", lambda device, stream: None)
+        return factor(routine, letter, a)
+
+
+def check_same(found, expected) -> None:
+    for x, y in zip(found, expected, strict=True):
+        assert bool((x == y).all())
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n, spare", [(500, 0), (1100, 0), (1100, 16), (3000, 0)])
+def test_two_streams_compute_what_one_does(monkeypatch, routine, letter, n, spare):
+    a = problem(routine, letter, n)
+    with override("lookahead", BLOCK), override("spare", spare):
+        expected = on_one_stream(monkeypatch, routine, letter, a)
+        for _ in range(5):
+            check_same(factor(routine, letter, a), expected)
+    with override("lookahead", 0):
+        other = factor(routine, letter, a)
+    tolerance = 1e-3 if letter in "sc" else 1e-10
+    assert float(abs(other[0] - expected[0]).max() / abs(other[0]).max()) < tolerance
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+@pytest.mark.parametrize("kind", ["null", "non_blocking", "per_thread"])
+def test_callers_streams(monkeypatch, routine, kind):
+    """What comes on the stream after the call sees the factors; what was there before is read."""
+    a = problem(routine, "d", 1500)
+    stream = {"null": cupy.cuda.Stream.null, "per_thread": cupy.cuda.Stream.ptds}.get(kind)
+    with stream or cupy.cuda.Stream(non_blocking=True), override("lookahead", BLOCK):
+        expected = [x.copy() for x in on_one_stream(monkeypatch, routine, "d", a)]
+        for _ in range(5):
+            late = cupy.zeros_like(a)
+            late[...] = a
+            check_same([x.copy() for x in factor(routine, "d", late)], expected)
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_capture_in_a_graph(routine):
+    a, stream = problem(routine, "d", 1500), cupy.cuda.Stream(non_blocking=True)
+    work = cupy.empty_like(a)
+    with stream, override("lookahead", BLOCK):
+        expected = factor(routine, "d", a)[0]
+        flags = {"overwrite_a": 1} | ({"lower": 1} if routine == "potrf" else {})
+        call = getattr(lapack, "d" + routine)
+        work[...] = a
+        call(work, **flags)
+        stream.synchronize()
+        stream.begin_capture()
+        try:
+            kept = call(work, **flags)
+        finally:
+            graph = stream.end_capture()
+        for _ in range(3):
+            work[...] = a
+            graph.launch(stream)
+            check_same([work], [expected])
+        del kept
+
+
+def test_threads_on_streams_of_their_own():
+    a = problem("getrf", "d", 1500)
+    with override("lookahead", BLOCK):
+        expected = factor("getrf", "d", a)
+    failed = []
+
+    def work() -> None:
+        try:
+            with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True), override("lookahead", BLOCK):
+                for _ in range(5):
+                    check_same(factor("getrf", "d", a), expected)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
