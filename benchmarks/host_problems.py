@@ -28,6 +28,7 @@ __all__ = [
     "HostProblem",
     "Pinned",
     "Xt",
+    "copy_matrix",
     "flops",
     "moved",
     "page_locked",
@@ -76,6 +77,14 @@ def page_locked(nbytes: int, advice: int = mmap.MADV_HUGEPAGE) -> mmap.mmap:
     portable = 1
     cupy.cuda.runtime.hostRegister(pages.ctypes.data, nbytes, portable)
     return memory
+
+
+def copy_matrix(target: np.ndarray, source: np.ndarray) -> None:
+    """Copy a column-major matrix by many threads."""
+    step = -(-target.shape[1] // 64)
+    parts = [slice(first, first + step) for first in range(0, target.shape[1], step)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda part: np.copyto(target[:, part], source[:, part]), parts))
 
 
 class Pinned:

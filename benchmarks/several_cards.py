@@ -1,8 +1,10 @@
 """Level 3 on several cards of one host beside one card: matrices in page-locked memory and on the first card.
 
     python -m benchmarks.several_cards --out DIR [--seconds 100] [--sizes 16384 32768] [--cards 1 2]
+                                       [--vendor]
 
 Wall-clock medians; a row is written after each case. `speedup` is against one card of the same kind of call.
+`cublas` has upload, cuBLAS on one card, and download.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import cupy
 import numpy as np
 
 import pyblasgpu
-from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, flops, seconds, write
+from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, copy_matrix, flops, seconds, write
 from pyblasgpu.engine import cards as cards_of_engine
 from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.transfers import can_access
@@ -65,6 +67,15 @@ def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
+def by_vendor(problem: HostProblem) -> list[dict[str, Any]]:
+    """Seconds of upload, cuBLAS and download on one card, where it holds the matrices."""
+    if 3 * problem.a.nbytes > 0.9 * cupy.cuda.Device().mem_info[0]:
+        return []
+    took = seconds(problem.vendor(), 2)
+    cupy.get_default_memory_pool().free_all_blocks()
+    return [_row(problem, "cublas", 1, took, None, 0.0)]
+
+
 def _row(
     problem: HostProblem, where: str, count: int, took: float, one: float | None, difference: float
 ) -> dict[str, Any]:
@@ -85,7 +96,7 @@ def factors(
     for count in cards:
 
         def prepare() -> None:
-            np.copyto(problem.c, problem.b)
+            copy_matrix(problem.c, problem.b)
             np.fill_diagonal(problem.c, 2 * n)
 
         def run(count: int = count) -> None:
@@ -113,6 +124,7 @@ def main() -> None:
     parser.add_argument("--where", nargs="+", default=("host", "card"), choices=("host", "card"))
     parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf", "getrf"),
                         choices=(*ROUTINES, "potrf", "getrf"))  # fmt: skip
+    parser.add_argument("--vendor", action="store_true", help="beside cuBLAS on one card")
     parser.add_argument("--kept", type=int, help="GiB of tile memory that a card keeps between calls")
     given = parser.parse_args()
     if given.kept is not None:
@@ -138,9 +150,12 @@ def main() -> None:
             for routine in given.routines:
                 if time.perf_counter() > end:
                     return
-                for row in measured(routine, letter, n, pinned, cards, given.where):
-                    rows.append(row)
+                found = measured(routine, letter, n, pinned, cards, given.where)
+                if given.vendor and routine in ROUTINES:
+                    found += by_vendor(HostProblem(routine, letter, pinned.matrices(letter, n)))
+                for row in found:
                     print({k: round(x, 4) if isinstance(x, float) else x for k, x in row.items()}, flush=True)
+                rows += found
                 write(given.out, "several_cards", about, rows)
 
 
