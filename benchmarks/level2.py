@@ -196,6 +196,8 @@ def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterat
 
 #: Routine -> parameters of the candidates, by their names.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
+    "symv_small": (("WARPS", "SECTORS", "LOADS"), (
+        (8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4))),
     "gemv_n": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
         *((dim, 4, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
         *((dim, 2, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
@@ -223,13 +225,14 @@ LIKE = {"syr": "ger", "trmv": "gemv_n"}
 
 def configs(routine: str, letter: str) -> list[Any]:
     """The candidates for a routine that break no rule."""
-    names, values = CANDIDATES[LIKE.get(routine, routine)]
     fixed = {"transposed": True} if routine == "gemv_t" else {}
     found = []
-    for each in values:
-        with suppress(ValueError):
-            made = family_of(FAMILY_OF[routine]).config_class
-            found.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
+    for which in ("symv", "symv_small") if routine == "symv" else (LIKE.get(routine, routine),):
+        names, values = CANDIDATES[which]
+        made = family_of(FAMILY_OF.get(which, which)).config_class
+        for each in values:
+            with suppress(ValueError):
+                found.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
     return found
 
 
@@ -242,15 +245,15 @@ def kernels(routine: str, letter: str, sweep: bool) -> list[Any]:
         chosen = list(family.untuned(letter, layout))
     if sweep and routine in FAMILY_OF:
         chosen += configs(routine, letter)
-    return list(dict.fromkeys(source for config in chosen for source in family.plain_sources(config)))
+    each_config = (family_of(config.STEM).plain_sources(config) for config in chosen)
+    return list(dict.fromkeys(source for sources in each_config for source in sources))
 
 
 def measure(bench: Bench, case: Case, config: Any = None) -> dict[str, Any]:
     """One row."""
-    stem = FAMILY_OF[case.routine]
     row: dict[str, Any] = {**case._asdict(), "bytes": case.nbytes}
     try:
-        with override(stem, config) if config is not None else nullcontext():
+        with override(config.STEM, config) if config is not None else nullcontext():
             row["ours"] = bench.ours(case)
             row["config"] = repr(config) if config is not None else "default"
     except Exception as error:
@@ -269,7 +272,7 @@ def main() -> int:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     begin, device, rate = time.monotonic(), current(), copy_rate()
-    names = ["symv_sum", "copy_scaled", *options.routine]
+    names = ["symv_small", "symv_sum", "copy_scaled", *options.routine]
     wanted = [
         source
         for name, letter in product(names, options.dtype)

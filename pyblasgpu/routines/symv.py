@@ -1,22 +1,27 @@
-"""y := alpha A x + beta y, A symmetric or Hermitian, of which one triangle is read, once.
+"""y := alpha A x + beta y, A symmetric or Hermitian, of which one triangle is read.
 
-Kernel `symv` leaves partial sums in the workspace, n numbers for each row of its tiles; `symv_sum` adds them.
+Small matrices take one launch of `symv_small`. Else kernel `symv` reads the triangle once and leaves partial
+sums in the workspace, n numbers for each row of its tiles; `symv_sum` adds them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..dispatch import overrides
 from ..dispatch.choose import select
-from ..gpu.device import current
+from ..gpu.device import Device, current
 from ..kernels.level2 import symv as kernel
-from ..kernels.level2 import symv_sum
+from ..kernels.level2 import symv_small, symv_sum
+from ..kernels.level2.config import LOAD
 from ..operands import Operand
 from ..types import Uplo
 from .gemv import alignment, emit_beta
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
-__all__ = ["launch_list", "symv"]
+__all__ = ["MAX_SMALL_BYTES", "launch_list", "symv"]
+
+MAX_SMALL_BYTES = 8 << 20  # of the matrices that `symv_small` multiplies: they fit the L2 cache
 
 
 def symv(
@@ -48,16 +53,54 @@ def _emit(
     if not a.by_rows:  # the transposed matrix is the same one, or its conjugate
         a, uplo = (a.T.conjugate() if hermitian else a.T), uplo.flipped
     device, n = current(launches.device), a.rows
-    choice = select("symv", launches.dtype, "", (n, n, a.batch), device)
-    config, launches_of_sum = (
-        choice.config.with_alignment(alignment(a)),
-        select("symv_sum", launches.dtype, "", (n,), device),
-    )
-    launches.choices += [choice, launches_of_sum]
-    upper = uplo is Uplo.UPPER
-    bits = kernel.CONJ_A * a.conj + kernel.HERMITIAN * hermitian + kernel.UPPER * upper
-    tiles = config.tiles(n, a.batch, 8 * device.sm_count)
-    slots = config.strips(n) + 1
+    bits = kernel.CONJ_A * a.conj + kernel.HERMITIAN * hermitian + kernel.UPPER * (uplo is Uplo.UPPER)
+    factors = ALPHA, 0.0 if overwrite else BETA
+    choice = select("symv_small" if _is_small(a) else "symv", launches.dtype, "", (n, n, a.batch), device)
+    launches.choices.append(choice)
+    if isinstance(choice.config, symv_small.SymvSmall):
+        _emit_small(launches, choice.config, a, x, y, bits, factors)
+    else:
+        _emit_two(launches, choice.config.with_alignment(alignment(a)), a, x, y, bits, factors, device)
+
+
+def _is_small(a: Operand) -> bool:
+    """Whether one launch that reads most of A twice serves, and is faster than two that read it once."""
+    if alignment(a) < LOAD:
+        return False
+    stems = [stem for stem, _ in overrides.active() if stem in ("symv", "symv_small")]
+    return stems[0] == "symv_small" if stems else a.rows * a.cols * a.dtype.itemsize <= MAX_SMALL_BYTES
+
+
+def _emit_small(
+    launches: LaunchList,
+    config: symv_small.SymvSmall,
+    a: Operand,
+    x: Operand,
+    y: Operand,
+    bits: int,
+    factors: tuple[Any, Any],
+) -> None:
+    def integers(a: Operand, x: Operand, y: Operand) -> tuple[int, ...]:
+        strides = a.col_stride, x.row_stride, y.row_stride
+        return a.rows, bits, *strides, a.batch_stride, x.batch_stride, y.batch_stride
+
+    launches.emit(symv_small.source(config), config.grid(a.rows), (a, x, y), integers, factors)
+
+
+def _emit_two(
+    launches: LaunchList,
+    config: kernel.Symv,
+    a: Operand,
+    x: Operand,
+    y: Operand,
+    bits: int,
+    factors: tuple[Any, Any],
+    device: Device,
+) -> None:
+    n, choice = a.rows, select("symv_sum", launches.dtype, "", (a.rows,), device)
+    launches.choices.append(choice)
+    upper, add = int(bits & kernel.UPPER != 0), choice.config
+    tiles, slots = config.tiles(n, a.batch, 8 * device.sm_count), config.strips(n) + 1
 
     def integers(a: Operand, x: Operand, w: Operand) -> tuple[int, ...]:
         strides = a.row_stride, a.col_stride, x.row_stride, w.col_stride
@@ -65,10 +108,9 @@ def _emit(
 
     def integers_of_sum(w: Operand, y: Operand) -> tuple[int, ...]:
         strides = w.col_stride, y.row_stride, w.batch_stride, y.batch_stride
-        return n, config.BLK, tiles, slots, int(upper), *strides
+        return n, config.BLK, tiles, slots, upper, *strides
 
     with launches.temporary():
-        sums, factors = launches.scratch(n, slots, a.batch), (ALPHA, 0.0 if overwrite else BETA)
+        sums = launches.scratch(n, slots, a.batch)
         launches.emit(kernel.source(config), config.grid(n, tiles), (a, x, sums), integers, ())
-        add = launches_of_sum.config
         launches.emit(symv_sum.source(add), add.grid(n), (sums, y), integers_of_sum, factors)

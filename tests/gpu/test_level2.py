@@ -10,6 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.testing.reference import integers
@@ -26,7 +27,7 @@ def compiled(compile_once) -> None:
     """The kernels are compiled many at a time."""
 
     def find() -> Iterator:
-        for stem, letter in product(("gemv", "symv", "symv_sum", "ger"), DTYPES):
+        for stem, letter in product(("gemv", "symv", "symv_small", "symv_sum", "ger"), DTYPES):
             family = family_of(stem)
             for layout in family.layouts:
                 config = select(stem, DTYPES[letter], layout, (1000, 1000), current()).config
@@ -65,9 +66,10 @@ def test_gemv(letter, trans):
         assert out.unharmed()
 
 
+@pytest.mark.parametrize("stem", ["symv", "symv_small"])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_symv_and_hemv(letter, lower):
+def test_symv_and_hemv(letter, lower, stem):
     rng, dtype = np.random.default_rng(2), DTYPES[letter]
     for n, order, name, aligned in product(ORDERS, "FC", ("symv", "hemv"), (True, False)):
         a, x, y = (integers(rng, shape, dtype) for shape in ((n, n), n, n))
@@ -79,7 +81,8 @@ def test_symv_and_hemv(letter, lower):
         if hermitian:
             a.imag[np.diag_indices(n)] = NAN
         held, out = Placed(a, order, aligned).array, vector(y, 2)
-        getattr(pyblasgpu, name)(held, vector(x, -1), beta=2, lower=lower, out=out)
+        with override(stem, family_of(stem).fixed_config(letter)):
+            getattr(pyblasgpu, name)(held, vector(x, -1), beta=2, lower=lower, out=out)
         same(out.get(), (full @ x + 2 * y).astype(dtype.name), f"{name} {n} {order} {aligned}")
 
 

@@ -11,7 +11,7 @@ from pyblasgpu.kernels.registry import family_of
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 
-@pytest.mark.parametrize("stem", ["gemv", "symv", "symv_sum", "ger"])
+@pytest.mark.parametrize("stem", ["gemv", "symv", "symv_small", "symv_sum", "ger"])
 @pytest.mark.parametrize("letter", "sz")
 def test_everything_stays_in_registers(letter, stem):
     family = family_of(stem)

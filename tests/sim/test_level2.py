@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import product
 
 import numpy as np
@@ -13,6 +13,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.level2.gemv import Gemv
 from pyblasgpu.kernels.level2.ger import Ger
 from pyblasgpu.kernels.level2.symv import Symv
+from pyblasgpu.kernels.level2.symv_small import SymvSmall
 from pyblasgpu.kernels.level2.symv_sum import SymvSum
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
@@ -75,9 +76,10 @@ def test_gemv(letter, trans):
         assert result is out and np.array_equal(out, expected) and unharmed()
 
 
+@pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("letter", "sz")
-def test_symv_and_hemv(letter, lower):
+def test_symv_and_hemv(letter, lower, small):
     rng, dtype = np.random.default_rng(2), DTYPES[letter]
     for order, n, name in product("FC", (40,), ("symv", "hemv")):
         a, x, y = (integers(rng, shape, dtype) for shape in ((n, n), n, n))
@@ -86,9 +88,11 @@ def test_symv_and_hemv(letter, lower):
         a = triangle_of(a, lower)
         if hermitian:
             a.imag[np.diag_indices(n)] = NAN
-        result = getattr(pyblasgpu, name)(
-            np.asarray(a, order=order), vector(x, 2), beta=2, lower=lower, out=vector(y, -1)
-        )
+        kernel = override("symv_small", SymvSmall(letter, WARPS=2, LOADS=2)) if small else nullcontext()
+        with kernel:
+            result = getattr(pyblasgpu, name)(
+                np.asarray(a, order=order), vector(x, 2), beta=2, lower=lower, out=vector(y, -1)
+            )
         assert np.array_equal(result, expected)
 
 

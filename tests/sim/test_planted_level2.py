@@ -8,7 +8,7 @@ from pyblasgpu.kernels.level2 import gemv as plain_gemv
 from pyblasgpu.kernels.level2 import ger as plain_ger
 from pyblasgpu.kernels.level2 import symv as plain_symv
 
-from . import test_gemv, test_ger, test_symv
+from . import test_gemv, test_ger, test_symv, test_symv_small
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -31,6 +31,16 @@ def symv(letter="d", n=66, bits=0, **options) -> Check:
         test_symv.check(letter, n, bits, kernels=module, **options)
 
     return Check("symv", run)
+
+
+@one_each
+def small(letter="d", n=68, bits=0, **options) -> Check:
+    """A product by `symv_small`."""
+
+    def run(module):
+        test_symv_small.check(letter, n, bits, kernels=module, **options)
+
+    return Check("symv_small", run)
 
 
 @one_each
@@ -121,6 +131,26 @@ DEFECTS = [
     ("level2.symv", "begin <= p and p < begin + tiles", "True", symv(n=130)),
     ("level2.symv", "cuda.syncthreads()\n        keep(0", "keep(0", symv()),
     ("level2.symv", "int64(p + 1) * ldw", "int64(p) * ldw", symv()),
+    ("level2.symv_small", "& (k + u * DIM_R < end))", ")", small()),
+    ("level2.symv_small", "u * DIM_R * inc * PARTS + part, k + u * DIM_R < end", "u * DIM_R * inc * PARTS + part, True", small(bits=plain_symv.UPPER)),
+    ("level2.symv_small", "(o < left) & (k + u * STEP < end)", "k + u * STEP < end", small("s", 36, plain_symv.UPPER)),
+    ("level2.symv_small", "(o < left) & (k + u * STEP < end)", "o < left", small()),
+    ("level2.symv_small", "part, k + more < end)", "part, True)", small()),
+    ("level2.symv_small", "u // BLK * VEC + v", "v", small("d", 200, LOADS=8)),
+    ("level2.symv_small", "sign * a[", "a[", small("z", 20, plain_symv.HERMITIAN)),
+    ("level2.symv_small", "(o < left) & (k < left)\n", "True\n", small("s", 36)),
+    ("level2.symv_small", "(min(o, k), max(o, k)) if upper else", "", small(bits=plain_symv.UPPER)),
+    ("level2.symv_small", "o <= k if upper else o >= k", "o >= k", small("c", 20, plain_symv.HERMITIAN | plain_symv.UPPER)),
+    ("level2.symv_small", "(o == k) & hermitian", "False", small("z", 20, plain_symv.HERMITIAN)),
+    ("level2.symv_small", "select(to == o // VEC, ", "select(to >= 0, ", small()),
+    ("level2.symv_small", "mask // 2", "mask // 4", small()),
+    ("level2.symv_small", "-sign if hermitian else sign", "sign", small("z", 20, plain_symv.HERMITIAN)),
+    ("level2.symv_small", "(behind, n) if upper else (int32(0), o0)", "(int32(0), o0)", small(bits=plain_symv.UPPER)),
+    ("level2.symv_small", "batch * stride_x * PARTS", "0", small(batch=2)),
+    ("level2.symv_small", "(o0 + t) * int64(incy)", "o0 + t", small(inc=(1, 2))),
+    ("level2.symv_small", "t % 32, t // 32)\n        cuda.syncthreads()", "t % 32, t // 32)", small()),
+    ("level2.symv_small", "row_k + ROW_STEP", "row_k", small("d", 150)),
+    ("level2.symv_small", "offset(cols, COL_STEP * PARTS)", "offset(cols, COL_STEP // 2)", small("d", 200)),
     ("level2.symv_sum", "slots - 2 - tile", "tile", symv_sum(bits=plain_symv.UPPER, n=130, tiles=2)),
     ("level2.symv_sum", "q + 1 - of_rows", "q - of_rows", symv_sum()),
     ("level2.symv_sum", "min(end, of_rows)", "end", symv_sum()),

@@ -15,6 +15,22 @@ from .test_gemv import laid, stepped
 NAN = float("nan")
 
 
+def symmetric(a: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices that the triangles of `a` stand for, by the flags; `a` with NaN in what is not read."""
+    n, hermitian = a.shape[-1], bool(bits & symv.HERMITIAN)
+    kept = np.tri(n, dtype=bool)
+    kept = kept.T if bits & symv.UPPER else kept
+    half, diagonal = np.where(kept & ~np.eye(n, dtype=bool), a, 0), a * np.eye(n)
+    full = (
+        half
+        + (half.conj() if hermitian else half).swapaxes(1, 2)
+        + (diagonal.real if hermitian else diagonal)
+    )
+    if hermitian:
+        a.imag[:, *np.diag_indices(n)] = NAN
+    return full.conj() if bits & symv.CONJ_A else full, np.where(kept, a, NAN).astype(a.dtype)
+
+
 def check(
     letter="d", n=140, bits=0, tiles=1, incx=1, incy=1, batch=1, beta=-1, vectors=True, kernels=symv,
     sums=symv_sum, **changes,
@@ -24,20 +40,10 @@ def check(
     small = kernels.Symv(letter, **{"WARPS": 2, "THR_M": 4 if letter == "s" else 2, "THR_N": 4, **changes})
     small = small if vectors else small.with_alignment(1)
     a, x, y = (integers(rng, (batch, *shape), dtype) for shape in ((n, n), (n,), (n,)))
-    kept = np.tri(n, dtype=bool)
-    kept = kept.T if bits & symv.UPPER else kept
-    half, diagonal = np.where(kept & ~np.eye(n, dtype=bool), a, 0), a * np.eye(n)
-    hermitian = bool(bits & symv.HERMITIAN)
-    full = (
-        half
-        + (half.conj() if hermitian else half).swapaxes(1, 2)
-        + (diagonal.real if hermitian else diagonal)
-    )
-    if hermitian:
-        a.imag[:, *np.diag_indices(n)] = NAN
-    a = laid(np.where(kept, a, NAN).astype(dtype.name), "n", 1, small)
+    full, a = symmetric(a, bits)
+    a = laid(a, "n", 1, small)
     alpha = 2 - 1j if dtype.is_complex else 2
-    expected = alpha * np.einsum("zij,zj->zi", full.conj() if bits & symv.CONJ_A else full, x) + beta * y
+    expected = alpha * np.einsum("zij,zj->zi", full, x) + beta * y
     if beta == 0:
         y = np.full_like(y, NAN)
     x, y = stepped(x, incx), stepped(y, incy)

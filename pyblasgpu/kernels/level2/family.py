@@ -12,6 +12,7 @@ __all__ = ["FAMILIES"]
 # an element of complex128 takes four registers, a float32 one
 _NARROW = {"WARPS": 4, "THR_M": 2, "THR_N": 8}
 _SYMV = {"s": {"THR_N": 8}, "d": _NARROW, "c": _NARROW, "z": {"THR_M": 2}}
+_SYMV_SMALL = {"z": {"LOADS": 4}}
 
 
 def _gemv_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:
@@ -42,6 +43,7 @@ FAMILIES = (
         cost=_gemv_cost,
     ),
     Family("symv", ".level2.symv", "Symv", "symv", best_defaults=_SYMV),
+    Family("symv_small", ".level2.symv_small", "SymvSmall", "symv", best_defaults=_SYMV_SMALL),
     Family("symv_sum", ".level2.symv_sum", "SymvSum", "symv"),
     Family(
         "ger",
