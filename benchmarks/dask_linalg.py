@@ -1,6 +1,6 @@
 """Cholesky factors and triangular solves on a LocalCluster: pyblasgpu.dask beside dask.array.linalg.
 
-``python -m benchmarks.dask_linalg [--n 20000] [--chunk 2000] [--workers 2] [--repeats 1] [--out FOLDER]``
+``python -m benchmarks.dask_linalg [--n 20000] [--chunk 2000] [--columns C] [--workers 2] [--repeats 1]``
 
 A time is from the submission of the graph to the result in the workers' memory, its matrices made by tasks of
 the same graph; the shortest of the repeats. Memory is the most that the worker processes held together, less
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = {
         "n": options.n,
         "chunk": options.chunk,
+        "columns": options.columns or options.n,
         "workers": options.workers,
         "cores": os.cpu_count(),
         "results": rows,
@@ -90,6 +91,7 @@ def measure(run: Callable[[Any, Any], Any], options: Any) -> dict[str, float]:
             Client(cluster) as client,
         ):
             a, b = (matrix(options.n, options.chunk) for _ in range(2))
+            b = b[:, : options.columns or options.n]
             pids = list(client.run(_ready).values())
             with _Watched(pids) as memory:
                 start, busy = time.perf_counter(), memory.processor_seconds()
@@ -151,6 +153,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dask_linalg", description=__doc__)
     parser.add_argument("--n", type=int, default=20000)
     parser.add_argument("--chunk", type=int, default=2000)
+    parser.add_argument("--columns", type=int, help="right-hand sides; by default n")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--routines", nargs="+", choices=list(ROUTINES), default=list(ROUTINES))

@@ -17,6 +17,10 @@ PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: calls with shorter ones
 #: were slower, though a copy alone hardly is.
 LINE = 32 << 10
+#: Where the longest side has no more bytes than `FINE_UP_TO`, transfers take as long as products. Then
+#: dimensions along which no matrix has its lines are cut into `FINE_PARTS`: less is transferred before the
+#: first task and after the last one, in lines as long as before.
+FINE_UP_TO, FINE_PARTS, FINEST = 64 << 10, 8, 512
 #: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256
 UNIT = 64
@@ -27,7 +31,12 @@ EACH = 2
 
 
 def tile_orders(
-    routine: str, extents: Sequence[int], itemsize: int, limit: int, cards: int
+    routine: str,
+    extents: Sequence[int],
+    itemsize: int,
+    limit: int,
+    cards: int,
+    has_lines: Sequence[bool] = (),
 ) -> tuple[int, ...]:
     """Rows or columns of the tiles of a call, for each of its extents.
 
@@ -41,6 +50,8 @@ def tile_orders(
     limit : int
         Bytes that tiles may take on a card.
     cards : int
+    has_lines : sequence of bool
+        By extent whether a host matrix has its lines along it; empty of matrices on a card.
     """
     longest, is_syrk = max(extents), routine == "syrk"
     order = _wanted(routine, longest, itemsize, cards)
@@ -50,8 +61,18 @@ def tile_orders(
     inner = max(order, min(2 * order, WANTED))
     orders = (order, inner) if is_syrk else (order,) * len(extents)
     # as large as the matrix or half of it, rather than a sliver beside a tile
-    parts = 2 if longest >= WANTED else 1
-    return tuple(min(each, max(-(-longest // (parts * UNIT)) * UNIT, UNIT)) for each in orders)
+    orders = tuple(min(each, _part(longest, 2 if longest >= WANTED else 1)) for each in orders)
+    if not has_lines or cards > 1 or longest * itemsize > FINE_UP_TO:
+        return orders
+    fine = max(FINEST, _part(longest, FINE_PARTS))
+    return tuple(
+        order if is_lined else min(order, fine) for order, is_lined in zip(orders, has_lines, strict=True)
+    )
+
+
+def _part(longest: int, parts: int) -> int:
+    """One of `parts` parts of a side, a multiple of `UNIT`."""
+    return max(-(-longest // (parts * UNIT)) * UNIT, UNIT)
 
 
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:

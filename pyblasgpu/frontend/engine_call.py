@@ -20,7 +20,7 @@ from .handle import Handle, Report, watched
 from .layouts import Layout
 from .small_host import prefers_processor
 from .streams import contexts
-from .tiled_routines import TiledRoutine, task_list, untouched
+from .tiled_routines import TiledRoutine, has_lines, task_list, untouched
 
 __all__ = [
     "FACTORS_STREAMED_FROM",
@@ -209,8 +209,9 @@ def run_by_tiles(
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
     output, itemsize = tiled.names[-1], call.dtype.itemsize
+    lined = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
     orders = engine_module("tile_size").tile_orders(
-        tiled.routine, tiled.extents, itemsize, limit, len(devices)
+        tiled.routine, tiled.extents, itemsize, limit, len(devices), lined
     )
     tasks = task_list(tiled, orders, scalars)
     holds_output = prod(tasks.grids[output].shape) * itemsize < HELD_OUTPUT * limit * len(devices)

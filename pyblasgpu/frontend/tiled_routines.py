@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
 from ..tasks.task_list import finished
 from ..types import Side, Trans, Uplo
 
-__all__ = ["TiledRoutine", "task_list", "untouched"]
+__all__ = ["TiledRoutine", "has_lines", "task_list", "untouched"]
 
 
 class TiledRoutine(NamedTuple):
@@ -74,6 +76,29 @@ def _with_zeros(tasks: TaskList) -> TaskList:
         return task._replace(leaf=task.leaf._replace(flags=(*task.leaf.flags, (name, True))))
 
     return TaskList(tasks.routine, tasks.grids, tuple(map(changed, tasks.tasks)))
+
+
+def has_lines(tiled: TiledRoutine, arrays: Sequence[np.ndarray]) -> tuple[bool, ...]:
+    """By extent whether a matrix has its lines along it; `arrays` are those of `tiled.names`."""
+    found: set[int] = set()
+    for (rows, cols), array in zip(_extents_of(tiled), arrays, strict=True):
+        row_stride, col_stride = map(abs, array.strides)
+        found.add(cols if col_stride <= row_stride else rows)
+    return tuple(index in found for index in range(len(tiled.extents)))
+
+
+def _extents_of(tiled: TiledRoutine) -> list[tuple[int, int]]:
+    """By matrix which of the extents are its rows and its columns."""
+    flags, routine = tiled.flags, tiled.routine
+    given: tuple[tuple[tuple[int, int], Trans], ...]
+    if routine == "gemm":
+        given = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
+    elif routine == "syrk":
+        given = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
+    else:
+        order = int(flags.get("side", tiled.side) is Side.RIGHT)
+        given = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
+    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in given]
 
 
 def untouched(tasks: TaskList, output: str) -> list[Tile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from tiled_runs import KINDS, problem
 
@@ -12,8 +13,9 @@ from pyblasgpu.engine.order import by_blocks
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
+from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines
 from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trsm
-from pyblasgpu.types import DTYPES, Side, Uplo
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 GIB = 1 << 30
 
@@ -81,6 +83,43 @@ def test_the_inner_dimension_of_syrk_is_cut_less_finely():
     assert tile_orders("syrk", (4096, 4096), 8, 64 * GIB, 1) == (1024, 2048)
     assert tile_orders("syrk", (16384, 100), 8, 64 * GIB, 1) == (4096, 4096)
     assert tile_orders("syrk", (1000, 500), 8, 64 * GIB, 1) == (1024, 1024)
+
+
+def test_dimensions_without_lines_are_cut_finely():
+    lined = (True, False, True)
+    assert tile_orders("gemm", (8192,) * 3, 8, 64 * GIB, 1, lined) == (4096, 1024, 4096)
+    assert tile_orders("gemm", (4096,) * 3, 8, 64 * GIB, 1, lined) == (2048, 512, 2048)
+    assert tile_orders("gemm", (8192,) * 3, 8, 1 << 20, 1, lined) == (256, 256, 256)
+    # where products take longer than transfers, or columns are dealt anyway
+    assert tile_orders("gemm", (16384,) * 3, 8, 64 * GIB, 1, lined) == (4096,) * 3
+    assert tile_orders("gemm", (8192,) * 3, 8, 64 * GIB, 2, lined) == (2048,) * 3
+
+
+def empty_matrix(order: str) -> np.ndarray:
+    return np.zeros((5, 7), order=order)
+
+
+@pytest.mark.parametrize(
+    ("routine", "flags", "orders", "expected"),
+    [
+        ("gemm", {"trans_a": Trans.NO, "trans_b": Trans.NO}, "FFF", (True, False, True)),
+        ("gemm", {"trans_a": Trans.NO, "trans_b": Trans.NO}, "CCC", (False, True, True)),
+        ("gemm", {"trans_a": Trans.TRANS, "trans_b": Trans.NO}, "FFF", (True, False, True)),
+        ("gemm", {"trans_a": Trans.NO, "trans_b": Trans.CONJ}, "FFF", (True, True, False)),
+        ("gemm", {"trans_a": Trans.NO, "trans_b": Trans.NO}, "CFF", (True, False, True)),
+        ("syrk", {"trans": Trans.NO}, "FF", (True, False)),
+        ("syrk", {"trans": Trans.TRANS}, "FC", (True, True)),
+        ("symm", {"side": Side.RIGHT}, "FCC", (False, True)),
+        ("symm", {"side": Side.LEFT}, "FFC", (True, True)),
+        ("trsm", {"side": Side.LEFT}, "CF", (True, False)),
+        ("trmm", {"side": Side.RIGHT}, "CC", (False, True)),
+        ("potrf", {}, "F", (True,)),
+        ("potrs", {}, "FF", (True, False)),
+    ],
+)
+def test_which_dimensions_have_lines(routine, flags, orders, expected):
+    tiled = TiledRoutine(routine, tuple("abc")[: len(orders)], (9,) * len(expected), flags)
+    assert has_lines(tiled, [empty_matrix(order) for order in orders]) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
