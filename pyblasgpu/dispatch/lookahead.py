@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from ..types import TENSOR, Dtype
 from . import overrides
+from .math_mode import method_of
 
 __all__ = ["lookahead_width", "spare_multiprocessors"]
 
 #: By routine: orders, and from each one on the columns of a block.
 WIDTHS = {
     "getrf": ((1024, 128), (12288, 256)),
-    "potrf": ((1024, 128), (6144, 256)),
+    "potrf": ((1024, 128), (6144, 256), (12288, 512)),
 }
 #: Multiprocessors that an update leaves to the next block; 0: none, but it gives all back after each tile.
 SPARE = 0
 
 
-def lookahead_width(routine: str, order: int, batch: int = 1) -> int:
-    """Columns of a block; 0: no lookahead, as of small matrices and of batches, which fill the device."""
+def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> int:
+    """Columns of a block; 0: no lookahead, as of small matrices and of batches, which fill the device, nor
+    where products are made on tensor cores, which take more columns.
+    """
     if batch > 1:
         return 0
     asked: int | None = overrides.get_override("lookahead")
     if asked is not None:
         return asked
+    if method_of(None, dtype) == TENSOR:
+        return 0
     return max((width for least, width in WIDTHS[routine] if order >= least), default=0)
 
 

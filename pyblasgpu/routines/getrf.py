@@ -123,7 +123,7 @@ def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Oper
         return
     moves = laswp.moves_scratch(launches, 2 * width * -(-count // width), a.batch)
     factors = _Factors(config, width, moves, piv, info, a)
-    block = lookahead_width("getrf", count, a.batch)
+    block = lookahead_width("getrf", a.dtype, count, a.batch)
     if width <= block < count:
         _emit_blocks(launches, factors, block // width * width)
         return

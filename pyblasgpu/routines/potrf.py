@@ -1,8 +1,9 @@
 """The Cholesky factor of a Hermitian positive definite A in place: L L^H = A, or U^H U = A.
 
 A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
-matrix may go by panels (`potrf_panels`). The recursion splits off as many rows as a power of two, at most
-`PANEL`, and ends in leaves of one launch:
+matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
+while the columns right of it are updated (`lookahead`). The recursion splits off as many rows as a power of
+two, at most `PANEL`, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
@@ -12,6 +13,7 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
+from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
 from ..dispatch.overrides import get_override
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
@@ -19,7 +21,8 @@ from ..types import Diag, Region, Side, Uplo
 from . import potrf_panels, trsm
 from .factor_steps import emit_potrf_leaf, emit_readable, emit_zeros_beyond, leaf_config, with_alpha
 from .gemm import emit_gemm
-from .launch_list import LaunchList, cached_launch_list
+from .launch_list import CALL, LaunchList, cached_launch_list
+from .lookahead import emit_lookahead
 from .triangular import split
 
 __all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
@@ -70,16 +73,47 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
         emit_potrf_leaf(launches, config.serving(n), info, a, before)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
+    block = lookahead_width("potrf", a.dtype, n, a.batch) if by_panels and launches.lane == CALL else 0
+    if 0 < block < n:
+        _emit_blocks(launches, info, a, before, block)
+        return
     if by_panels and potrf_panels.applies(launches, n):
-        potrf_panels.emit(launches, info, a, before)
+        potrf_panels.emit_columns(launches, info, a, before)
         return
     first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
     rest = n - first
     a11, a21 = a.block(0, 0, first, first), a.block(first, 0, rest, first)
     a22 = a.block(first, first, rest, rest)
     emit_lower(launches, info, a11, before)
-    right = a11.T.conjugate()
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, right, a21, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+    _emit_rows_below(launches, a11, a21)
     region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
     emit_gemm(launches, -1.0, a21, a21.T.conjugate(), 1.0, a22, region)
     emit_lower(launches, info, a22, before + first)
+
+
+def _emit_rows_below(launches: LaunchList, a11: Operand, a21: Operand) -> None:
+    """Emit A21 := A21 L11^-H."""
+    right = a11.T.conjugate()
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, right, a21, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+
+
+def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, block: int) -> None:
+    """Emit the factor with lookahead, by blocks of so many columns."""
+    n = a.rows
+    bounds = [*range(0, n, block), n, n]
+
+    def factor(j: int) -> None:
+        first, columns, rows = bounds[j], bounds[j + 1] - bounds[j], n - bounds[j]
+        if potrf_panels.applies(launches, rows):
+            potrf_panels.emit_columns(launches, info, a.block(first, first, rows, columns), before + first)
+            return
+        a11 = a.block(first, first, columns, columns)
+        emit_lower(launches, info, a11, before + first)
+        if rows > columns:
+            below = a.block(first + columns, first, rows - columns, columns)
+            _emit_rows_below(launches, a11, below)
+
+    def update(j: int, first: int, end: int) -> None:
+        potrf_panels.emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
+
+    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, spare_multiprocessors())

@@ -8,12 +8,10 @@ The columns are halved until a panel is left. It is factored and the rows below 
     [A31 A32]      factor [A22; A32]
 
 It is for matrices whose rows fill the device once: of more, blocks would factor the panel again and again.
-Large ones go by blocks of columns: the next one is factored while the columns right of it are updated.
 """
 
 from __future__ import annotations
 
-from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
 from ..gpu.device import current
 from ..kernels.factor import potrf_leaf, potrf_panel
 from ..operands import Operand
@@ -21,38 +19,18 @@ from ..types import Region, Uplo
 from .factor_steps import emit_potrf_leaf, leaf_config
 from .gemm import emit_gemm
 from .launch_list import LaunchList
-from .lookahead import emit_lookahead
 from .triangular import split
 
-__all__ = ["applies", "emit"]
+__all__ = ["applies", "emit_columns", "emit_update"]
 
 
-def applies(launches: LaunchList, n: int) -> bool:
-    """Whether the rows of a matrix have a block each at the same time."""
-    config = leaf_config(launches, potrf_panel.STEM, n)
-    return config.grid(n) <= current(launches.device).sm_count
+def applies(launches: LaunchList, rows: int) -> bool:
+    """Whether the rows of a panel have a block each at the same time."""
+    config = leaf_config(launches, potrf_panel.STEM, rows)
+    return config.grid(rows) <= current(launches.device).sm_count
 
 
-def emit(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
-    """Emit the factor of a lower triangle; `before` rows of the whole matrix come earlier."""
-    width = leaf_config(launches, potrf_panel.STEM, a.cols).ORDER
-    block = lookahead_width("potrf", a.cols) // width * width
-    if not width <= block < a.cols:
-        _emit_columns(launches, info, a, before)
-        return
-    bounds = [*range(0, a.cols, block), a.cols, a.cols]
-
-    def factor(j: int) -> None:
-        first, end = bounds[j], bounds[j + 1]
-        _emit_columns(launches, info, a.block(first, first, a.rows - first, end - first), before + first)
-
-    def update(j: int, first: int, end: int) -> None:
-        _emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
-
-    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, spare_multiprocessors())
-
-
-def _emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
+def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
     """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
     `before` rows of the whole matrix come earlier.
     """
@@ -62,12 +40,12 @@ def _emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) 
         _emit_panel(launches, config, info, a, before)
         return
     first = max(split(cols), config.ORDER)
-    _emit_columns(launches, info, a.block(0, 0, rows, first), before)
-    _emit_update(launches, a, (0, first), (first, cols))
-    _emit_columns(launches, info, a.block(first, first, rows - first, cols - first), before + first)
+    emit_columns(launches, info, a.block(0, 0, rows, first), before)
+    emit_update(launches, a, (0, first), (first, cols))
+    emit_columns(launches, info, a.block(first, first, rows - first, cols - first), before + first)
 
 
-def _emit_update(launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]) -> None:
+def emit_update(launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]) -> None:
     """Emit what the columns `factored` do to others on their right: a triangle, and the rows below it."""
     (first, middle), (begin, end) = factored, right
     k, columns, rows = middle - first, end - begin, a.rows - begin

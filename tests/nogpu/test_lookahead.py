@@ -12,9 +12,10 @@ from fake_kernels import install, operand
 from launch_orders import at_random, extremes, in_order
 
 from pyblasgpu.dispatch.lookahead import lookahead_width
+from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import events, lanes
-from pyblasgpu.routines import getrf, launch_list, potrf
+from pyblasgpu.routines import getrf, launch_list, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -186,7 +187,21 @@ def test_launches_after_those_of_the_other_lane_have_no_pdl(kernels):
 
 def test_where_it_begins():
     for routine in ("getrf", "potrf"):
-        assert lookahead_width(routine, 512) == 0 and lookahead_width(routine, 8192) > 0
-        assert lookahead_width(routine, 8192, batch=2) == 0
+        assert lookahead_width(routine, D, 512) == 0 and lookahead_width(routine, D, 8192) > 0
+        assert lookahead_width(routine, D, 8192, batch=2) == 0
         with override("lookahead", 0):
-            assert lookahead_width(routine, 8192) == 0
+            assert lookahead_width(routine, D, 8192) == 0
+        with set_math_mode("tensor"):
+            assert lookahead_width(routine, D, 8192) > 0 and not lookahead_width(routine, DTYPES["s"], 8192)
+
+
+def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):
+    """They are factored by themselves, and the rows below solved."""
+    a = definite("d", 600)
+    monkeypatch.setattr(potrf_panels, "applies", lambda launches, rows: rows <= 300)
+    with override("lookahead", BLOCK):
+        problem = Problem(potrf, a)
+        expected = problem.run()
+        np.testing.assert_allclose(np.tril(expected[1]), np.linalg.cholesky(a), atol=1e-12)
+        for choose in extremes():
+            assert same(problem.run(lambda entries, choose=choose: in_order(entries, choose)), expected)
