@@ -136,7 +136,7 @@ def microseconds(call: Call, sets: list[tuple[Any, Any]], delay: Any) -> tuple[f
     return median(times[1:]), median(host[2:])
 
 
-def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def rows(letters: str, names: list[str], sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """A row of results for each operation, dtype and size."""
     delay = cupy.empty(DELAY, "u1")
     for letter in letters:
@@ -145,7 +145,7 @@ def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
         for n in sizes:
             sets = data.sets(n)
             driver, _ = microseconds(copied, sets, delay)
-            for name in MOVED:
+            for name in names:
                 ours_us, ours_host = microseconds(ours(name, data.results), sets, delay)
                 cublas_us, cublas_host = microseconds(theirs(name, data.results), sets, delay)
                 row: dict[str, Any] = {
@@ -168,32 +168,32 @@ def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
 
 
 def configs(letter: str) -> Iterator[tuple[str, Any]]:
-    """Other Configs, with the operation with which each is timed."""
+    """Other Configs, with the operation by which each is timed."""
     for name, dim, unroll in product(("swap", "axpy"), (128, 256, 512), (1, 2)):
         yield name, Map(dtype=letter, DIM=dim, UNROLL=unroll)
-    for name, unroll, alone, blocks in product(("nrm2", "dot"), (2, 4), (1, 2, 4), (528, 1056)):
+    for name, unroll, alone, blocks in product(REDUCTIONS, (4, 8), (2, 4), (528, 1056)):
         yield name, Reduce(dtype=letter, UNROLL=unroll, ALONE=alone, BLOCKS=blocks)
 
 
-def rows_of_configs(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def rows_of_configs(letters: str, names: list[str], sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """A row for each Config and size."""
     delay = cupy.empty(DELAY, "u1")
     for letter in letters:
         data = Data(DTYPES[letter], max(sizes))
-        for (name, config), n in product(configs(letter), sizes):
+        for (name, config), n in product((c for c in configs(letter) if c[0] in names), sizes):
             with override(config.STEM, config):
                 ours_us, _ = microseconds(ours(name, data.results), data.sets(n), delay)
             yield {"operation": name, "config": repr(config), "n": n, "ours_us": ours_us}
         del data
 
 
-def sources(letters: str, variants: bool) -> list[Any]:
+def sources(letters: str, names: list[str], variants: bool) -> list[Any]:
     """The kernels that will run."""
     families = FIXED["level1_map"], FIXED["level1_reduce"]
     if not variants:
         found = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
         return list(dict.fromkeys(each for family, config in found for each in family.plain_sources(config)))
-    listed = (each for letter in letters for each in configs(letter))
+    listed = (each for letter in letters for each in configs(letter) if each[0] in names)
     kernels = dict.fromkeys(FIXED[config.STEM].source(config, name) for name, config in listed)
     return list(kernels)
 
@@ -211,15 +211,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtypes", default="sdcz")
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--operations", nargs="*", default=list(MOVED), choices=MOVED)
     parser.add_argument("--configs", action="store_true")
     parser.add_argument("--out", type=Path, help="a folder")
     chosen = parser.parse_args(arguments)
     require_device()
-    compile_ahead(sources(chosen.dtypes, chosen.configs), 0)
+    compile_ahead(sources(chosen.dtypes, chosen.operations, chosen.configs), 0)
     measure = rows_of_configs if chosen.configs else rows
     results = []
     with cupy.cuda.Stream(non_blocking=True) if not chosen.configs else nullcontext():
-        for row in measure(chosen.dtypes, tuple(chosen.sizes)):
+        for row in measure(chosen.dtypes, chosen.operations, tuple(chosen.sizes)):
             results.append(row)
             shown = (f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values())
             print(" ".join(shown), flush=True)

@@ -142,7 +142,9 @@ DEFECTS = [
     # the largest
     ("level1.operations", "is_larger | (is_equal & is_before)", "is_larger", first_of(80, 384)),
     ("level1.operations", "(high == acc[1]) & (low < acc[2])", "(high == acc[1]) & (low > acc[2])", largest(1.0)),
-    ("level1.operations", "takes = (size > acc[0]) |", "takes = (size >= acc[0]) |", first_of(80, 464)),
+    ("level1.operations", "takes = (size > acc[0]) |", "takes = (size >= acc[0]) |", first_of(80, 81)),
+    ("level1.operations", "size_of(e, xs) <= acc[0], int32(0), int32(1)", "size_of(e, xs) > acc[0], int32(1), int32(0)", largest(*[1.0] * 577, np.nan)),
+    ("level1.operations", "larger[0] |= select", "larger[0] = select", largest(*[1.0] * 513, 2.0, *[1.0] * 86)),
     ("level1.operations", "| ((size != size) & (acc[0] == acc[0]))", "", largest(*[1.0] * 77, np.nan)),
     ("level1.operations", "(size != size) & (acc[0] == acc[0])", "size != size", largest(*[1.0] * 127, np.nan)),
     ("level1.operations", "(size > acc[0]) | (is_nan & (not was_nan))\n        is_before", "(size > acc[0])\n        is_before", largest(*[1.0] * 77, np.nan)),

@@ -208,21 +208,43 @@ def _nrm2(facts: Dtype) -> dict:
 
 def _iamax(facts: Dtype) -> dict:
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
-    int64, select, store_int64, LOW = ptx.types.int64, ptx.select, ptx.store_int64, (1 << LOW_BITS) - 1
-    REALS_PER_INDEX = 8 // facts.real_size
+    int32, int64, select, store_int64 = ptx.types.int32, ptx.types.int64, ptx.select, ptx.store_int64
+    REALS_PER_INDEX, LOW = 8 // facts.real_size, (1 << LOW_BITS) - 1
 
     @device_function
     def start(acc, where):
         acc[0], acc[1], acc[2], where[0] = real(-1), real(0), real(0), int64(0)
 
     @device_function
-    def accumulate(e, acc, where, xs, ys, index, conj):
+    def size_of(e, xs):
         size = abs(xs[e * PARTS])
         if PARTS == 2:
             size += abs(xs[2 * e + 1])
+        return size
+
+    @device_function
+    def accumulate(e, acc, where, xs, ys, index, conj):
+        size = size_of(e, xs)
         takes = (size > acc[0]) | ((size != size) & (acc[0] == acc[0]))
         acc[0] = select(takes, size, acc[0])
         where[0] = select(takes, int64(index), where[0])
+
+    @device_function
+    def compare(e, acc, xs, larger):
+        larger[0] |= select(size_of(e, xs) <= acc[0], int32(0), int32(1))  # or NaN
+
+    def accumulate_all(count: int, take_all):
+        compare_all = unrolled(count, compare)
+
+        @device_function
+        def accumulate_tile(acc, where, xs, ys, first, t, left, conj):
+            larger = cuda.local.array(1, int32)
+            larger[0] = 0
+            compare_all(0, acc, xs, larger)
+            if larger[0] != 0:  # which is seldom, but at the beginning
+                take_all(0, acc, where, xs, ys, first, t, left, conj)
+
+        return accumulate_tile
 
     @device_function
     def settle(acc, where):
@@ -244,4 +266,7 @@ def _iamax(facts: Dtype) -> dict:
         index = (int64(acc[1]) << LOW_BITS) | int64(acc[2])
         store_int64(out, at * REALS_PER_INDEX, select(acc[0] < real(0), int64(-1), index))
 
-    return {"start": start, "accumulate": accumulate, "settle": settle, "merge": merge, "finish": finish}
+    return {
+        "start": start, "accumulate": accumulate, "accumulate_all": accumulate_all, "settle": settle,
+        "merge": merge, "finish": finish,
+    }  # fmt: skip
