@@ -6,8 +6,9 @@
     update block 2, factor it     update the others by block 1
     ...
 
-A block is updated by all blocks before it, in their order, and then factored, as without lookahead. So what
-is computed does not depend on how the lanes run. The last block is factored on the call's lane.
+A block is updated by all blocks before it, in their order, and then factored. So what is computed does not
+depend on how the lanes run. The others are updated once the next block is: then its panel is started first,
+and finds multiprocessors. The last block is factored on the call's lane.
 """
 
 from __future__ import annotations
@@ -48,24 +49,18 @@ def emit_lookahead(
         with launches.beside():
             launches.wait_for(updated)
             factor(0)
-            factored = launches.mark()
     for j in range(last):
         with launches.beside():
             launches.wait_for(updated)
             update(j, j + 1, j + 2)
             ahead = launches.mark()
-        # a persistent update that leaves room for the next block begins after it
-        launches.wait_for(ahead if spare else factored)
+            if j + 1 < last:
+                factor(j + 1)
+        launches.wait_for(ahead)
         with launches.sparing(spare):
             update(j, j + 2, blocks + 1)
         finish(j)
         updated = launches.mark()
-        if j + 1 < last:
-            with launches.beside():
-                factor(j + 1)
-                factored = launches.mark()
-        else:
-            launches.wait_for(ahead)
     factor(last)
     update(last, blocks, blocks + 1)
     finish(last)
