@@ -9,6 +9,7 @@ import numpy as np
 
 from pyblasgpu.engine.matrices import HostMatrix
 from pyblasgpu.engine.placement import owners_of
+from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import Controls, run_tasks, slot_bytes
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.context import current_context
@@ -67,10 +68,11 @@ class Problem:
         owners = owners_of(self.tasks, weights or [1] * len(devices), self.side)
         if scatter is not None:
             owners = list(np.random.default_rng(scatter).integers(0, len(devices), len(owners)))
-        limit = slots * slot_bytes(self.tasks, matrices)
+        plan = Plan(self.tasks, owners)
+        limit = slots * slot_bytes(plan.tiles, matrices)
         enqueue = enqueue or enqueue_on(driver)
         options = {} if controls is None else {"controls": controls}
-        return run_tasks(self.tasks, matrices, devices, owners, limit, enqueue=enqueue, **options)
+        return run_tasks(plan, matrices, devices, limit, enqueue=enqueue, **options)
 
     def check(self) -> None:
         np.testing.assert_array_equal(self.arrays[self.output], self.expected)

@@ -58,16 +58,15 @@ class Infos:
 
 
 @contextmanager
-def infos_on(card: Card, tasks: TaskList, numbers: list[int], dtype: Dtype) -> Iterator[Infos]:
-    """Memory on a card for the infos of its leaves, of tasks among `numbers`."""
-    factors = [number for number in numbers if has_info(tasks.tasks[number])]
-    if not factors:
+def infos_on(card: Card, numbers: list[int], dtype: Dtype) -> Iterator[Infos]:
+    """Memory on a card for the infos of the leaves of the tasks `numbers`."""
+    if not numbers:
         yield Infos(card, 0, [], None)
         return
     with current_context(card.device):
-        address = memory.allocate(len(factors) * _BYTES, card.device, card.compute)
+        address = memory.allocate(len(numbers) * _BYTES, card.device, card.compute)
     try:
-        yield Infos(card, address, factors, dtype)
+        yield Infos(card, address, numbers, dtype)
     finally:
         with current_context(card.device):
             memory.release(address, card.compute)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import NamedTuple
 
 from ..errors import PyblasgpuError, TileReport
@@ -18,7 +19,8 @@ from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
 from .matrices import HostMatrix, Matrix
 from .placement import importers
-from .tile_cache import TileCache, uses_by_card
+from .plan import Plan
+from .tile_cache import TileCache
 from .tile_memory import tile_memory
 from .walk import Walk
 
@@ -56,10 +58,9 @@ def _free_bytes(device: int) -> int:
 
 
 def run_tasks(
-    tasks: TaskList,
+    plan: Plan,
     matrices: Mapping[str, Matrix],
     devices: Sequence[int],
-    owners: Sequence[int],
     limit: int,
     stream: CallerStream | None = None,
     settled: Sequence[Tile] = (),
@@ -71,12 +72,11 @@ def run_tasks(
 
     Parameters
     ----------
-    tasks : TaskList
+    plan : Plan
     matrices : mapping of str to Matrix
         Those that live on a card live on one of `devices`.
     devices : sequence of int
-    owners : sequence of int
-        By task, the index of its device in `devices`.
+        The cards of the plan.
     limit : int
         Bytes that tiles may take on each card.
     stream : CallerStream, optional
@@ -106,28 +106,30 @@ def run_tasks(
         # one is always current on this thread, whichever: pinned memory and events ask for no more
         stack.enter_context(current_context(devices[0]))
         cards = stack.enter_context(held(devices))
-        uses = uses_by_card(tasks.tasks, owners)
-        nbytes = slot_bytes(tasks, matrices)
+        nbytes = slot_bytes(plan.tiles, matrices)
         caches, infos = [], []
         for index, card in enumerate(cards):
-            count = sum(matrices[tile.matrix].device != card.device for tile in uses[index])
-            most, fewest = _slot_counts(tasks, nbytes, count, limit)
+            uses = plan.uses.get(index, {})
+            count = sum(matrices[tile.matrix].device != card.device for tile in uses)
+            most, fewest = _slot_counts(plan, nbytes, count, limit)
             slots = stack.enter_context(tile_memory(card, nbytes, most, limit))
-            caches.append(TileCache(slots.first(fewest), uses[index], slots.more))
-            numbers = [number for number, owner in enumerate(owners) if owner == index]
+            caches.append(TileCache(slots.first(fewest), uses, slots.more))
             dtype = next(iter(matrices.values())).dtype
-            infos.append(stack.enter_context(infos_on(card, tasks, numbers, dtype)))
+            infos.append(stack.enter_context(infos_on(card, plan.infos.get(index, []), dtype)))
         if prepare is not None:
             prepare()
         _follow(cards, stream)
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
-        brought_by = importers(tasks.tasks, uses, lambda tile: _host_bytes(matrices[tile.matrix], tile))
-        walk = Walk(tasks, matrices, owners, cards, caches, traffic, run_leaf, operands, brought_by)
-        _walked(walk, tasks, settled, controls, is_prepared=prepare is not None)
+        brought_by = {}
+        if len(cards) > 1:
+            nbytes_of = partial(_host_bytes, matrices)
+            brought_by = importers(plan.tasks.tasks, plan.uses, nbytes_of)
+        walk = Walk(plan, matrices, cards, caches, traffic, run_leaf, operands, brought_by)
+        _walked(walk, plan.tasks, settled, controls, is_prepared=prepare is not None)
         _lead(cards, stream)
-        return _first_info(infos, tasks)
+        return _first_info(infos, plan.tasks)
 
 
 def _walked(
@@ -152,24 +154,24 @@ def _walked(
     _drain(walk)
 
 
-def slot_bytes(tasks: TaskList, matrices: Mapping[str, Matrix]) -> int:
+def slot_bytes(tiles: Iterable[Tile], matrices: Mapping[str, Matrix]) -> int:
     """Bytes of the largest tile."""
-    tiles = {tile for task in tasks.tasks for tile in (*task.reads, *task.writes)}
     return max(matrices[tile.matrix].layout(tile).nbytes for tile in tiles)
 
 
-def _host_bytes(matrix: Matrix, tile: Tile) -> int:
+def _host_bytes(matrices: Mapping[str, Matrix], tile: Tile) -> int:
     """Bytes of a tile of host memory; 0 of one on a card."""
+    matrix = matrices[tile.matrix]
     return matrix.layout(tile).nbytes if isinstance(matrix, HostMatrix) else 0
 
 
-def _slot_counts(tasks: TaskList, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
+def _slot_counts(plan: Plan, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
     """How many tiles a card may hold, and how many it must."""
-    fewest = min(max(len({*task.reads, *task.writes}) for task in tasks.tasks), needed)
+    fewest = min(plan.most_tiles, needed)
     count = min(needed, limit // nbytes)
     if count < fewest:
         raise ValueError(
-            f"{tasks.routine}: {limit} bytes of device memory are too few; "
+            f"{plan.tasks.routine}: {limit} bytes of device memory are too few; "
             f"a task needs {fewest} tiles of {nbytes} bytes"
         )
     return count, fewest

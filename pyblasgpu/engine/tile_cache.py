@@ -140,6 +140,6 @@ def uses_by_card(tasks: Iterable[Task], owners: Sequence[int]) -> dict[int, dict
     """The numbers of the tasks that need each tile, by card."""
     found: dict[int, dict[Tile, list[int]]] = defaultdict(lambda: defaultdict(list))
     for number, task in enumerate(tasks):
-        for tile in dict.fromkeys((*task.reads, *task.writes)):
+        for tile in dict.fromkeys(task.tiles):
             found[owners[number]][tile].append(number)
     return found

@@ -16,12 +16,13 @@ from ..gpu.context import current_context
 from ..gpu.events import Event
 from ..gpu.transfers import copy_peer
 from ..operands import Operand
-from ..tasks.task_list import Task, TaskList, Tile
+from ..tasks.task_list import Task, Tile
 from .cards import Card, Mark, record_mark, wait_for
 from .host_traffic import HostTraffic
 from .infos import has_info
 from .leaves import EnqueueLeaf, overwrites
 from .matrices import DeviceMatrix, HostMatrix, Matrix
+from .plan import Plan
 from .tile_cache import TileCache, TileCopy
 
 __all__ = ["AHEAD", "IN_FLIGHT", "Walk"]
@@ -37,10 +38,8 @@ class Walk:
 
     Parameters
     ----------
-    tasks : TaskList
+    plan : Plan
     matrices : mapping of str to Matrix
-    owners : sequence of int
-        By task, which of `cards` runs it.
     cards : sequence of Card
     caches : sequence of TileCache
         One a card.
@@ -63,9 +62,8 @@ class Walk:
 
     def __init__(
         self,
-        tasks: TaskList,
+        plan: Plan,
         matrices: Mapping[str, Matrix],
-        owners: Sequence[int],
         cards: Sequence[Card],
         caches: Sequence[TileCache],
         traffic: HostTraffic,
@@ -73,8 +71,8 @@ class Walk:
         infos: Sequence[Callable[[int], Operand]] = (),
         importers: Mapping[Tile, int] | None = None,
     ):
-        self.routine, self.tasks = tasks.routine, tasks.tasks
-        self.matrices, self.owners = matrices, owners
+        self.routine, self.tasks = plan.tasks.routine, plan.tasks.tasks
+        self.matrices, self.owners, self.last_uses = matrices, plan.owners, plan.last_uses
         self.cards, self.caches, self.traffic = cards, caches, traffic
         self.enqueue, self.infos, self.importers = enqueue, infos, importers or {}
         self.versions: Counter[Tile] = Counter()
@@ -85,7 +83,6 @@ class Walk:
         self._next_request = 0
         self._unwritten: Counter[Tile] = Counter()  # writes that are requested and not enqueued
         self._in_flight: list[deque[Event]] = [deque() for _ in cards]
-        self._last_uses = _last_uses(self.tasks)
 
     # ------------------------------------------------------------------------------------------- the walk
 
@@ -124,7 +121,7 @@ class Walk:
         """Reserve and pin the tiles of a task, and begin to fetch them; False where that must wait."""
         task, index = self.tasks[number], self.owners[number]
         pinned: list[TileCopy] = []
-        for tile in dict.fromkeys((*task.reads, *task.writes)):
+        for tile in dict.fromkeys(task.tiles):
             copy = self._reserve(index, tile, number)
             if copy is None:
                 self._unpin(pinned)
@@ -325,7 +322,7 @@ class Walk:
                 self._finish(index, by_tile[tile])
         for copy in copies:
             copy.pins -= 1
-        for tile in self._last_uses.get(number, ()):
+        for tile in self.last_uses.get(number, ()):
             for cache in self.caches:
                 cache.forget(tile)
 
@@ -363,12 +360,3 @@ class Walk:
             mark = copy.uses[card.peer] = record_mark(card.peer)
             home.uses, home.ready, home.version = {}, mark, copy.version
         copy.is_dirty, self.home_versions[tile] = False, copy.version
-
-
-def _last_uses(tasks: Sequence[Task]) -> dict[int, list[Tile]]:
-    """By task the tiles that no later one needs."""
-    last = {tile: number for number, task in enumerate(tasks) for tile in (*task.reads, *task.writes)}
-    found: dict[int, list[Tile]] = {}
-    for tile, number in last.items():
-        found.setdefault(number, []).append(tile)
-    return found

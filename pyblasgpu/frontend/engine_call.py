@@ -20,7 +20,7 @@ from .handle import Handle, Report, watched
 from .layouts import Layout
 from .small_host import prefers_processor
 from .streams import contexts
-from .tiled_routines import TiledRoutine, has_lines, task_list, untouched
+from .tiled_routines import TiledRoutine, has_lines, untouched
 
 __all__ = [
     "FACTORS_STREAMED_FROM",
@@ -204,7 +204,7 @@ def run_by_tiles(
     report: Report = lambda done, total: None,
 ) -> int:
     """Run a routine by tiles on the arrays of a call; the info of a Cholesky factor, else 0."""
-    engine, placement = engine_module("run"), engine_module("placement")
+    engine = engine_module("run")
     assert call.device is not None
     devices = asked.devices or (call.device,)
     limit = engine.memory_limit(devices, asked.max_device_memory)
@@ -213,29 +213,26 @@ def run_by_tiles(
     orders = engine_module("tile_size").tile_orders(
         tiled.routine, tiled.extents, itemsize, limit, len(devices), lined
     )
-    tasks = task_list(tiled, orders, scalars)
-    holds_output = prod(tasks.grids[output].shape) * itemsize < HELD_OUTPUT * limit * len(devices)
-    tasks = engine_module("order").by_blocks(tasks, placement.card_grid(len(devices)), holds_output)
+    holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
+    plan_of = import_module(".tiled_plan", __package__).plan_of
+    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
+    grids = plan.tasks.grids
     with import_module("..gpu.context", __package__).current_context(call.device):
         matrices = {
-            name: matrix_of(call, name, tasks.grids[name], array)
+            name: matrix_of(call, name, grids[name], array)
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
         }
-        grid = tasks.grids[output]
-        matrices[output] = matrix_of(call, output, grid, call.out, source, tiled.is_new_output)
+        matrices[output] = matrix_of(call, output, grids[output], call.out, source, tiled.is_new_output)
         follow_stream(call)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
     settled, prepare = [], None
     if tiled.is_new_output or (source is not None and source is not call.out):
         if call.library.host:
-            settled = untouched(tasks, output)
+            settled = untouched(plan.tasks, output)
         else:
             prepare = partial(_prepare_device_output, call, source)
-    owners = placement.owners_of(tasks, weights_of(devices), tiled.side)
     controls = engine.Controls(is_cancelled, report)
-    info: int = engine.run_tasks(
-        tasks, matrices, devices, owners, limit, stream, settled, controls, prepare=prepare
-    )
+    info: int = engine.run_tasks(plan, matrices, devices, limit, stream, settled, controls, prepare=prepare)
     return info
 
 

@@ -38,7 +38,8 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
         }
         follow_stream(call)
     owners = engine_module("placement").owners_of(tasks, weights_of(devices))
-    info = engine.run_tasks(tasks, matrices, devices, owners, limit)
+    plan = engine_module("plan").Plan(tasks, owners)
+    info = engine.run_tasks(plan, matrices, devices, limit)
     pivots = elements.view(np.int32)[:, 0].copy()
     pivots += np.arange(count, dtype=np.int32) // block * block  # a panel counts from its first row
     return call.delivered(), pivots, info

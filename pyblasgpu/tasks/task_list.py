@@ -96,6 +96,11 @@ class Task(NamedTuple):
     writes: tuple[Tile, ...]
     finishes: tuple[Tile, ...]
 
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """All operands."""
+        return (*self.reads, *self.writes)
+
 
 @dataclass(frozen=True)
 class Grid:

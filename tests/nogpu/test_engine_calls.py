@@ -9,7 +9,7 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.dispatch.math_mode import method_of
 from pyblasgpu.engine import leaves, tile_size
-from pyblasgpu.frontend import engine_call, engine_lu
+from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.gpu.context import current_context
@@ -322,3 +322,17 @@ def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
     pyblasgpu.gemm(a, b, method="3m")
     pyblasgpu.gemm(a[:19], b)
     assert len(whole) == 2
+
+
+def test_a_repeated_call_makes_no_new_plan(fake_cards):
+    """Unless flags, scalars, tiles or cards are others; results stay those of the call."""
+    fake_cards()
+    a, b = drawn((20, 20)), drawn((20, 20), seed=1)
+    tiled_plan.made.cache_clear()
+    for scale in (1, 2, 1):
+        for trans in "NT":
+            for devices in ([0, 1], [2]):
+                options = {"devices": devices, "max_device_memory": 5000}
+                found = pyblasgpu.gemm(a, b, alpha=scale, trans_a=trans, **options)
+                np.testing.assert_array_equal(found, scale * ((a if trans == "N" else a.T) @ b))
+    assert tiled_plan.made.cache_info().misses == 8

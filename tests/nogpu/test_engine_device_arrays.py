@@ -15,6 +15,7 @@ import pyblasgpu
 from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
+from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import CallerStream, run_tasks
 from pyblasgpu.frontend.call import Call
 from pyblasgpu.gpu.context import current_context
@@ -44,9 +45,8 @@ def test_results(fake_cards, kind, seed):
     if seed == 2:
         owners = list(np.random.default_rng(seed).integers(0, 3, len(owners)))
     stream = driver.add_stream(0)
-    run_tasks(
-        p.tasks, matrices, devices, owners, 1 << 20, CallerStream(0, stream), enqueue=enqueue_on(driver)
-    )
+    plan = Plan(p.tasks, owners)
+    run_tasks(plan, matrices, devices, 1 << 20, CallerStream(0, stream), enqueue=enqueue_on(driver))
     with current_context(0):
         driver.cuStreamSynchronize(stream)
     output = matrices[p.output]

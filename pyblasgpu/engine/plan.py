@@ -1,0 +1,49 @@
+"""A list of tasks dealt to cards, and what follows from both alone: repeated calls need not find it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tasks.task_list import TaskList, Tile
+from .infos import has_info
+from .tile_cache import uses_by_card
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Which card runs which task.
+
+    Parameters
+    ----------
+    tasks : TaskList
+    owners : sequence of int
+        By task, the index of its card.
+
+    Attributes
+    ----------
+    uses : dict of int to dict
+        By card the numbers of the tasks that need each tile.
+    last_uses : dict of int to list of Tile
+        By task the tiles that no later one needs.
+    tiles : frozenset of Tile
+        All that tasks name.
+    most_tiles : int
+        Those of the task that needs most.
+    infos : dict of int to list of int
+        By card the numbers of its tasks that leave an info.
+    """
+
+    def __init__(self, tasks: TaskList, owners: Sequence[int]):
+        self.tasks, self.owners = tasks, tuple(owners)
+        self.uses = uses_by_card(tasks.tasks, owners)
+        last = {tile: number for number, task in enumerate(tasks.tasks) for tile in task.tiles}
+        self.tiles = frozenset(last)
+        self.last_uses: dict[int, list[Tile]] = {}
+        for tile, number in last.items():
+            self.last_uses.setdefault(number, []).append(tile)
+        self.most_tiles = max(len(set(task.tiles)) for task in tasks.tasks)
+        self.infos: dict[int, list[int]] = {}
+        for number, (task, owner) in enumerate(zip(tasks.tasks, owners, strict=True)):
+            if has_info(task):
+                self.infos.setdefault(owner, []).append(number)
