@@ -290,7 +290,9 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
         raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
     if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    return str(method) if method == THREE_M else tensor_method(method, dtype, routine)
+    if method == THREE_M or dtype.letter == "d":
+        return str(method)
+    return tensor_method(method, dtype, routine)
 
 
 def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:

@@ -17,6 +17,7 @@ from ..database import families_of
 from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..dispatch.decisions import Algorithm
+from ..dispatch.int8 import Int8Product, int8_product
 from ..dispatch.math_mode import method_of
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.raster import raster_of
@@ -31,6 +32,7 @@ from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import TENSOR, THREE_M, Region
 from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
+from .gemm_int8 import emit_int8
 from .gemm_tensor import emit_tensor
 from .gemv import emit_gemv
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
@@ -96,7 +98,7 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: s
     stream : int
         Handle of the stream.
     method : str, optional
-        `THREE_M`, of complex products, or `TENSOR`, of those in single precision.
+        `THREE_M`, of complex products, or `TENSOR`, of all but complex128.
     """
     launches = launch_list(alpha, a, b, beta, c, method)
     if launches is not None:
@@ -203,14 +205,20 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
 
 def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
     """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
-    extents, device = product.extents, current(launches.device)
-    how = tensor_product(launches.dtype, layout, extents, device, copied, product.region)
+    extents, device, region = product.extents, current(launches.device), product.region
+    is_double = launches.dtype.real_size == 8
+    how = (int8_product if is_double else tensor_product)(
+        launches.dtype, layout, extents, device, copied, region
+    )
     if isinstance(how, Algorithm):
         launches.choices.append(how)
         return False
     launches.choices.append(how.choice)
     scaled = product.alpha, product.a, product.b, product.beta, product.c
-    emit_tensor(launches, how, *scaled, product.region)
+    if isinstance(how, Int8Product):
+        emit_int8(launches, how, *scaled)
+    else:
+        emit_tensor(launches, how, *scaled, region)
     return True
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "load_volatile",
     "made_once",
     "nbytes",
+    "register_kind",
     "statement",
     "types",
 ]
@@ -102,6 +103,11 @@ def load_volatile(builder, address, size, width=1):
     text = f"ld.shared{vector}.{PTX_TYPE[size]} {target}, [${width}];"
     value = asm(builder, result, [where], text, ",".join([f"={LETTER[size]}"] * width + ["r"]))
     return [builder.extract_value(value, lane) for lane in range(width)] if width > 1 else [value]
+
+
+def register_kind(element) -> tuple[str, str]:
+    """PTX type, and constraint of inline assembly, of a real or an int32."""
+    return ("b32", "r") if element == types.int32 else (PTX_TYPE[nbytes(element)], LETTER[nbytes(element)])
 
 
 def nbytes(real) -> int:

@@ -6,7 +6,20 @@ from llvmlite import ir
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
-from .emit import I32, LETTER, PTX_TYPE, REALS, VOID, asm, at, element_address, made_once, nbytes, types
+from .emit import (
+    I32,
+    LETTER,
+    PTX_TYPE,
+    REALS,
+    VOID,
+    asm,
+    at,
+    element_address,
+    made_once,
+    nbytes,
+    register_kind,
+    types,
+)
 
 __all__ = [
     "is_aligned",
@@ -111,7 +124,7 @@ def store_shared(width: int):
 
 @made_once
 def load_global(width: int, read_only: bool):
-    """``load(local, i, pointer, j, ok)``: `width` reals at once where `ok`, zeros elsewhere.
+    """``load(local, i, pointer, j, ok)``: `width` reals, or int32, at once where `ok`, zeros elsewhere.
 
     `read_only` takes the read-only data path (the texture switch of the Fermi papers); the memory must
     then not be written during the kernel.
@@ -120,24 +133,22 @@ def load_global(width: int, read_only: bool):
     @intrinsic
     def load(_, local, i, pointer, j, ok):
         real = local.dtype
-        size = nbytes(real)
 
         def codegen(context, builder, signature, arguments):
             target, i, source, j, ok = arguments
             element = context.get_data_type(real)
-            kind = PTX_TYPE[size]
+            kind, letter = register_kind(real)
             regs = [f"${lane}" for lane in range(width)]
             names = regs[0] if width == 1 else "{" + ",".join(regs) + "}"
             vector = "" if width == 1 else f".v{width}"
-            zeros = " ".join(
-                f"mov.{kind} {reg}, {'0f00000000' if size == 4 else '0d0000000000000000'};" for reg in regs
-            )
+            zero = {"f32": "0f00000000", "f64": "0d0000000000000000"}.get(kind, "0")
+            zeros = " ".join(f"mov.{kind} {reg}, {zero};" for reg in regs)
             path = ".nc" if read_only else ""
             text = (
                 f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; {zeros} "
                 f"@p ld.global{path}{vector}.{kind} {names}, [${width}]; }}"
             )
-            constraints = ",".join([f"=&{LETTER[size]}"] * width + ["l", "r"])
+            constraints = ",".join([f"=&{letter}"] * width + ["l", "r"])
             result = element if width == 1 else ir.LiteralStructType([element] * width)
             address = at(builder, source, j)
             flag = builder.zext(ok, I32)
@@ -198,7 +209,7 @@ def store_global_vector(width: int):
 
     @intrinsic
     def store(_, pointer, i, local, j, ok):
-        size = nbytes(pointer.dtype)
+        kind, letter = register_kind(pointer.dtype)
 
         def codegen(context, builder, signature, arguments):
             target, i, source, j, ok = arguments
@@ -210,9 +221,9 @@ def store_global_vector(width: int):
             vector, values = ("", names) if width == 1 else (f".v{width}", f"{{{names}}}")
             text = (
                 f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; "
-                f"@p st.global{vector}.{PTX_TYPE[size]} [$0], {values}; }}"
+                f"@p st.global{vector}.{kind} [$0], {values}; }}"
             )
-            constraints = ",".join(["l", *[LETTER[size]] * width, "r", "~{memory}"])
+            constraints = ",".join(["l", *[letter] * width, "r", "~{memory}"])
             asm(builder, VOID, [at(builder, target, i), *parts, builder.zext(ok, I32)], text, constraints)
             return context.get_dummy_value()
 

@@ -45,6 +45,7 @@ from .memory import (
 )
 from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update
+from .residue import byte_as_double, double_exponent, double_power_of_two, low_bytes, multiply_high
 from .synchronization import (
     atomic_add,
     grid_dependency_wait,
@@ -129,6 +130,11 @@ __all__ = [
     "half_pair",
     "exponent",
     "power_of_two",
+    "byte_as_double",
+    "double_exponent",
+    "double_power_of_two",
+    "low_bytes",
+    "multiply_high",
     "NO_LABEL",
     "fill",
     "axpy_column",

@@ -1,4 +1,4 @@
-"""Products by a warpgroup, four warps, on Hopper's tensor cores: wgmma of FP16 pairs into float32.
+"""Products by a warpgroup, four warps, on Hopper's tensor cores: wgmma of FP16 or INT8.
 
 A group of instructions runs while the threads go on. Its accumulators hold nothing until
 `warpgroup_results`, and the shared memory that it reads may be overwritten only after a wait.
@@ -64,12 +64,13 @@ def set_max_registers(count: int, more: bool):
 
 
 @made_once
-def warpgroup_mma(n: int, first: bool):
+def warpgroup_mma(n: int, first: bool, integers: bool = False):
     """``multiply(acc, a, b)``: acc += A B by wgmma, m64 `n` k16; with `first` acc = A B.
 
     `a` and `b` are shared addresses of 16 k of 64 rows of A and of `n` columns of B. A row (column) has 128
     bytes, eight of them begin at a multiple of 1024; chunks of 16 bytes are swizzled: chunk c of row r lies
-    at c ^ (r % 8).
+    at c ^ (r % 8). Of `integers` there are 32 k in the same bytes: signed ones of a byte, summed in int32,
+    which wraps around.
 
     Notes
     -----
@@ -86,9 +87,12 @@ def warpgroup_mma(n: int, first: bool):
             descriptors = [_descriptor(builder, address) for address in arguments[1:]]
             results = ",".join(f"${i}" for i in range(count))
             a_at = count + len(values)
+            shape, others = (
+                (f"m64n{n}k32.s32.s8.s8", "") if integers else (f"m64n{n}k16.f32.f16.f16", ", 1, 1, 0, 0")
+            )
             text = (
-                f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16 {{{results}}}, "
-                f"${a_at}, ${a_at + 1}, {0 if first else 1}, 1, 1, 0, 0;"
+                f"wgmma.mma_async.sync.aligned.{shape} {{{results}}}, "
+                f"${a_at}, ${a_at + 1}, {0 if first else 1}{others};"
             )
             tied = [str(i) for i in range(len(values))]
             _write(builder, slot, count, [*values, *descriptors], text, [*tied, "l", "l"])
@@ -119,10 +123,12 @@ def warpgroup_results(count: int):
 
 
 def _write(builder, slot, count, operands, text, constraints):
-    """An instruction whose results are the first `count` reals of the first argument."""
-    real = ir.FloatType()
-    result = ir.LiteralStructType([real] * count)
-    value = asm(builder, result, operands, text, ",".join(["=f"] * count + constraints), convergent=True)
+    """An instruction whose results are the first `count` reals, or int32, of the first argument."""
+    element = slot(0, 0).type.pointee
+    result = ir.LiteralStructType([element] * count)
+    letter = "r" if element == I32 else "f"
+    outputs = [f"={letter}"] * count
+    value = asm(builder, result, operands, text, ",".join(outputs + constraints), convergent=True)
     for i in range(count):
         builder.store(builder.extract_value(value, i), slot(0, i))
 

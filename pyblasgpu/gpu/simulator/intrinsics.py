@@ -32,6 +32,7 @@ from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update, warp_mma
+from .residue import byte_as_double, double_exponent, double_power_of_two, low_bytes, multiply_high
 from .schedule import reseed
 from .synchronization import (
     atomic_add,
@@ -116,6 +117,11 @@ __all__ = [
     "half_pair",
     "exponent",
     "power_of_two",
+    "byte_as_double",
+    "double_exponent",
+    "double_power_of_two",
+    "low_bytes",
+    "multiply_high",
     "NO_LABEL",
     "fill",
     "axpy_column",

@@ -1,7 +1,7 @@
 """The intrinsics of `warpgroup_mma` in Python: products that are there once they are waited for.
 
 Sums are rounded as in the worst model of tensor cores: each addend is cut to 24 bits of the largest one, and
-so is their sum.
+so is their sum. Those of integers are exact, and wrap around.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = [
 
 WARPS = 4  # of a warpgroup
 ROW = 128  # bytes of a swizzled row
-DEPTH = 16  # k of an instruction
+#: What is read of sums, FP16's and integers', that are not waited for.
+NOBODY_KNOWS = np.float32(np.nan), np.int32(-1)
+DEPTH = 32  # bytes of a row that an instruction multiplies
 
 
 @dataclass
@@ -111,8 +113,8 @@ def warpgroup_results(count: int):
     return results
 
 
-def warpgroup_mma(n: int, first: bool):
-    """``multiply(acc, a, b)``: acc += A B, m64 `n` k16; with `first` acc = A B."""
+def warpgroup_mma(n: int, first: bool, integers: bool = False):
+    """``multiply(acc, a, b)``: acc += A B, m64 `n` k16, of `integers` k32; with `first` acc = A B."""
     if n % 8 or not 8 <= n <= 256:
         raise SimulatorError(f"wgmma of {n} columns")
 
@@ -124,30 +126,34 @@ def warpgroup_mma(n: int, first: bool):
         lanes, accs, a, b = [list(part) for part in zip(*brought, strict=True)]
         if len({*a}) > 1 or len({*b}) > 1:
             raise SimulatorError("the lanes of a warp multiply what lies at different addresses")
-        _multiply(lanes, accs, a[0], b[0], n, first)
+        _multiply(lanes, accs, a[0], b[0], n, first, integers)
 
     return multiply
 
 
-def _multiply(lanes: list[Thread], accs: list[Pointer], a: int, b: int, n: int, first: bool) -> None:
+def _multiply(
+    lanes: list[Thread], accs: list[Pointer], a: int, b: int, n: int, first: bool, integers: bool
+) -> None:
     warp, number = _warp(lanes[0]), lanes[0].index // WARP
     if not warp.fenced:
         raise SimulatorError("a product after accumulators were touched, without warpgroup_fence")
     _agree(lanes[0], warp, (a, b))
     key = id(accs[0].array)
     if first:
-        before = np.zeros((16, n), np.float32)
+        before = np.zeros((16, n), np.int32 if integers else np.float32)
     elif key in warp.sums:
         before = warp.sums[key]
     else:
         before = _of_warp([acc.read(0, n // 2) for acc in accs])
     proxy, at = lanes[0].block.proxy, len(warp.history)
-    left = _rows(proxy.read_by_products(lanes, number, at, *_extent(a, 64)), a)[number % WARPS * 16 :][:16]
-    right = _rows(proxy.read_by_products(lanes, number, at, *_extent(b, n)), b)
-    warp.sums[key] = truncated_sum(before, left, right)
+    element = np.int8 if integers else np.float16
+    left = _rows(proxy.read_by_products(lanes, number, at, *_extent(a, 64)), a, element)
+    right = _rows(proxy.read_by_products(lanes, number, at, *_extent(b, n)), b, element)
+    left = left[number % WARPS * 16 :][:16]
+    warp.sums[key] = (_wrapped_sum if integers else truncated_sum)(before, left, right)
     warp.open += 1
     for acc in accs:
-        acc.write(0, np.float32(np.nan), n // 2)
+        acc.write(0, NOBODY_KNOWS[integers], n // 2)
 
 
 def _agree(lane: Thread, warp: _Warp, addresses: tuple[int, int]) -> None:
@@ -163,17 +169,22 @@ def _agree(lane: Thread, warp: _Warp, addresses: tuple[int, int]) -> None:
 def _extent(address: int, rows: int) -> tuple[int, int]:
     """Where the swizzled rows of an operand begin, and their bytes."""
     start = address // ROW * ROW
-    if start % 1024 or address % (2 * DEPTH):
+    if start % 1024 or address % DEPTH:
         raise SimulatorError(f"misaligned: an operand of wgmma at shared address {address:#x}")
     return start, rows * ROW
 
 
-def _rows(memory: np.ndarray, address: int) -> np.ndarray:
-    """16 k of each row, as float64."""
+def _rows(memory: np.ndarray, address: int, element: type) -> np.ndarray:
+    """What an instruction multiplies of each row, as float64."""
     rows = memory.reshape(-1, ROW // 16, 16)
     chunks = address % ROW // 16 + np.arange(2)
     which = np.arange(len(rows))[:, None]
-    return rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(np.float16).astype(np.float64)
+    return rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(element).astype(np.float64)
+
+
+def _wrapped_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``before + left @ right.T`` as int32."""
+    return (before.astype(np.int64) + (left @ right.T).astype(np.int64)).astype(np.int32)
 
 
 def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:

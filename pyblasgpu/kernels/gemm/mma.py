@@ -24,7 +24,7 @@ from .form import Form
 from .product import Product
 from .source import kernel_source, plain_kernels
 
-__all__ = ["STEM", "GemmMma", "plain_sources", "source"]
+__all__ = ["STEM", "GemmMma", "plain_sources", "product_of", "source"]
 
 STEM = "gemm_mma"
 
@@ -157,13 +157,13 @@ def source(
     """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, form, conj, triangle, solved, _product)
+    return kernel_source(config, form, conj, triangle, solved, product_of)
 
 
 plain_sources = partial(plain_kernels, source)
 
 
-def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
+def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     parts, stripe_a, stripe_b = config.dtype_facts.reals_per_element, config.stripe_a, config.stripe_b
     (ROWS, DEPTH), WARP_M, WARP_N = config.elements_per_mma, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M

@@ -1,0 +1,223 @@
+"""``combine_residues``: C := alpha c + beta C, c the integers that residues of ``gemm_int8`` tell, times the
+scales of their rows and columns.
+
+A block takes a part of a tile: one vector of residues of each thread. Tiles with a flag are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import ClassVar, Self
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.compile import KernelSource
+from ....types import DTYPES, Dtype
+from .config import VECTOR, GemmInt8
+from .image import INVERSE
+from .moduli import MODULI, weights
+from .product import is_flagged
+
+__all__ = ["STEM", "CombineResidues", "source"]
+
+STEM = "combine_residues"
+PARAMETERS = "wppwp ii q rrrr".replace(" ", "")
+MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
+COLUMNS = VECTOR // 2  # of C, of which a vector holds two rows
+
+
+@dataclass(frozen=True)
+class CombineResidues:
+    """Config of one `combine_residues` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        'd'.
+    moduli : int
+        Moduli, of which there are residues.
+    BLK_M, BLK_N, PANEL : int
+        As `gemm_int8` has them.
+    """
+
+    dtype: str = "d"
+    moduli: int = 13
+    BLK_M: int = 128
+    BLK_N: int = 256
+    PANEL: int = 128
+
+    STEM: ClassVar[str] = STEM
+    shared_bytes: ClassVar[int] = 0
+
+    def __post_init__(self):
+        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
+        require(
+            1 <= self.moduli <= len(MODULI),
+            "moduli",
+            f"1 <= moduli <= {len(MODULI)}",
+            moduli=self.moduli,
+        )
+        require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
+        require(
+            self.BLK_N % 32 == 0 and 32 <= self.BLK_N <= 256,
+            "vectors",
+            "BLK_N % 32 == 0 and 32 <= BLK_N <= 256",
+            BLK_N=self.BLK_N,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return 2 * self.BLK_M
+
+    @property
+    def flags_of_tile(self) -> int:
+        return self.threads // 32
+
+    @property
+    def vectors(self) -> int:
+        return self.BLK_N // (2 * VECTOR)
+
+    def serving(self, config: GemmInt8) -> Self:
+        """The same Config after a product."""
+        return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
+
+    def grid(self, m: int, n: int) -> int:
+        return -(-m // self.BLK_M) * -(-n // self.BLK_N) * self.vectors
+
+
+def source(config: CombineResidues) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the residues, to what `row_scales` has found of A and of B, to the flags of
+    tiles, and to C; int32 m, n; int64 leading stride of C (elements); alpha and beta (real, imaginary part).
+    Grid: x ``config.grid(m, n)``.
+    """
+    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
+
+
+def _adder(high: float, low: float):
+    """``add(word, firsts, seconds)``: w r to the sums, in two parts, of a vector of residues r."""
+    real, int32, fma, as_double = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.byte_as_double
+
+    @device_function
+    def add_one(e, words, firsts, seconds):
+        r = as_double(words[e // 4], int32(e % 4))
+        firsts[e] = fma(r, real(high), firsts[e])
+        seconds[e] = fma(r, real(low), seconds[e])
+
+    return unrolled(VECTOR, add_one)
+
+
+def _combiner(config: CombineResidues):
+    """``combine(residues, words, firsts, seconds, step)``: the integers of a vector of each thread, to
+    `firsts`; residues of a modulus are `step` words after those of the one before.
+    """
+    real, fma, load_four = ptx.types.float64, ptx.fma, ptx.load_global(4, False)
+    of = weights(config.moduli)
+    INVERSE_P, HIGH, LOW, zero = of.inverse, of.product_high, of.product_low, ptx.fill(VECTOR)
+
+    def of_modulus(number, add):
+        @device_function
+        def add_modulus(residues, words, firsts, seconds, step):
+            load_four(words, 0, residues, number * step, True)
+            add(0, words, firsts, seconds)
+
+        return add_modulus
+
+    adders = [_adder(high, low) for high, low in zip(of.high, of.low, strict=True)]
+    add_all = in_order([of_modulus(i, add) for i, add in enumerate(adders)])
+
+    @device_function
+    def reduce(e, firsts, seconds):
+        """To the nearest to zero of what differs by P. Sums of first parts, and what is left, are exact."""
+        times = fma(firsts[e], real(INVERSE_P), real(MAGIC)) - real(MAGIC)
+        firsts[e] = fma(times, real(-HIGH), firsts[e]) + fma(times, real(-LOW), seconds[e])
+
+    reduce_all = unrolled(VECTOR, reduce)
+
+    @device_function
+    def combine(residues, words, firsts, seconds, step):
+        zero(firsts, real(0))
+        zero(seconds, real(0))
+        add_all(residues, words, firsts, seconds, step)
+        reduce_all(0, firsts, seconds)
+
+    return combine
+
+
+def _writer():
+    """``write(0, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta)``: C of a vector, whose
+    first element is at `c`, and `rows` and `cols` from the end.
+    """
+    real, load, store = ptx.types.float64, ptx.load_global(1, False), ptx.store_global
+
+    @device_function
+    def element(e, c, found, old, ldc, rows, cols, scale, scale_of_col, alpha, beta):
+        row, col = e % 4 // 2 * 8, e // 4 * 8 + e % 2
+        at, ok = col * ldc + row, (row < rows) & (col < cols)
+        load(old, 0, c, at, ok & (beta != real(0)))
+        store(c, at, alpha * (found[e] * scale * scale_of_col) + beta * old[0], ok)
+
+    @device_function
+    def column(j, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta):
+        e, col = j // 2 * 4 + j % 2, j // 2 * 8 + j % 2
+        load(old, 0, of_b, col, col < cols)
+        scale_of_col = old[0]
+        element(e, c, found, old, ldc, rows, cols, scale, scale_of_col, alpha, beta)
+        element(e + 2, c, found, old, ldc, rows, cols, scale_8, scale_of_col, alpha, beta)
+
+    return unrolled(COLUMNS, column)
+
+
+def _build(config: CombineResidues):
+    real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
+    BLK_M, BLK_N, PANEL, VECTORS = config.BLK_M, config.BLK_N, config.PANEL, config.vectors
+    THREADS, WORDS, offset = config.threads, config.BLK_M * config.BLK_N // 4, ptx.offset
+    flagged, combine, write = is_flagged(config), _combiner(config), _writer()
+    grid_dependency_wait = ptx.grid_dependency_wait
+
+    @device_function
+    def rows_of(extent):
+        return int64(quotient(int32(extent + (PANEL - 1)), PANEL)) * PANEL
+
+    def combine_residues(residues, of_a, of_b, flags, c, m, n, ldc, alpha, alpha_i, beta, beta_i):
+        # (1) the part of a tile
+        t, block = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
+        tile = quotient(block, VECTORS)
+        vector, across = int32(block - tile * VECTORS), quotient(int32(n + (BLK_N - 1)), BLK_N)
+        down = quotient(tile, across)
+        row = int32(down * BLK_M + t // 32 * 16 + t % 32 // 4)
+        col = int32((tile - down * across) * BLK_N + vector * (4 * COLUMNS) + t % 4 * 2)
+        firsts, seconds = cuda.local.array(VECTOR, real), cuda.local.array(VECTOR, real)
+        words, old = cuda.local.array(4, int32), cuda.local.array(1, real)
+        grid_dependency_wait()
+
+        # (2) its integers, and C
+        if not flagged(flags, tile, t % 32):
+            step = int64(quotient(int32(cuda.gridDim.x), VECTORS)) * WORDS
+            mine = offset(residues, int64(tile) * WORDS + (vector * THREADS + t) * 4)
+            combine(mine, words, firsts, seconds, step)
+            scales_a, scales_b = offset(of_a, INVERSE * rows_of(m)), offset(of_b, INVERSE * rows_of(n) + col)
+            scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
+            here = offset(c, int64(col) * ldc + row)
+            write(
+                0,
+                here,
+                firsts,
+                old,
+                ldc,
+                int32(m - row),
+                int32(n - col),
+                scales_b,
+                scale,
+                scale_8,
+                alpha,
+                beta,
+            )
+
+    return combine_residues

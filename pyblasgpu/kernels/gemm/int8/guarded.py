@@ -1,0 +1,130 @@
+"""``gemm_int8_guarded``: the tiles that ``gemm_int8`` leaves, by ``gemm_mma``.
+
+It is launched after every product, on the operands as they lie, and asks the same flags: a block of a tile
+without one returns at once. So the host decides nothing, and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product as pairs
+from typing import Any, ClassVar, Self
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.compile import KernelSource
+from ...common.tile_scheduler import tile_origins
+from ..mainloop import build as build_ordinary
+from ..mma import GemmMma, product_of
+from .product import is_flagged
+
+__all__ = ["STEM", "GemmInt8Guarded", "plain_sources", "source"]
+
+STEM = "gemm_int8_guarded"
+PARAMETERS = "wppp iiii qqq rrrr".replace(" ", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmInt8Guarded(GemmMma):
+    """Config of one `gemm_int8_guarded` kernel: that of a `GemmMma`, and the tiles of the flags.
+
+    Attributes
+    ----------
+    FLAG_M, FLAG_N : int
+        Tile of `gemm_int8`; tiles divide it.
+    """
+
+    trans_a: bool = False
+    trans_b: bool = False
+    BLK_M: int = 128
+    BLK_N: int = 128
+    BLK_K: int = 16
+    DIM_XA: int = 64
+    DIM_YA: int = 4
+    DIM_XB: int = 8
+    DIM_YB: int = 32
+    VEC_A: int = 2
+    VEC_B: int = 2
+    PAD_A: int = 4
+    PAD_B: int = 4
+    WARP_M: int = 64
+    WARP_N: int = 32
+    MMA_K: int = 4
+    stages: int = 4
+    prefetch: bool = True
+    FLAG_M: int = 128
+    FLAG_N: int = 256
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            not (self.persistent or self.packed) and self.dtype == "d",
+            "ordinary",
+            "dtype d, not (persistent or packed)",
+            dtype=self.dtype,
+            persistent=self.persistent,
+            packed=self.packed,
+        )
+        require(
+            self.FLAG_M % self.BLK_M == 0 and self.FLAG_N % self.BLK_N == 0,
+            "flags",
+            "FLAG_M % BLK_M == 0 and FLAG_N % BLK_N == 0",
+            FLAG_M=self.FLAG_M,
+            FLAG_N=self.FLAG_N,
+            BLK_M=self.BLK_M,
+            BLK_N=self.BLK_N,
+        )
+
+    @property
+    def flags_of_tile(self) -> int:
+        return self.FLAG_M // 16
+
+    def serving(self, trans_a: bool, trans_b: bool) -> Self:
+        """The same Config for operands that lie so."""
+        loads: dict[str, Any] = {}
+        for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
+            across = min((self.BLK_K if by_k else blk) // self.VEC_A, self.threads)
+            loads |= {f"DIM_X{name}": across, f"DIM_Y{name}": self.threads // across}
+        return replace(self, trans_a=trans_a, trans_b=trans_b, **loads)
+
+
+def source(config: GemmInt8Guarded) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the flags and to A, B, C; int32 m, n, k, options; int64 leading strides of
+    A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``.
+    """
+    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=config.min_blocks)
+
+
+def plain_sources(config: GemmInt8Guarded) -> Iterator[KernelSource]:
+    """All kernels of a Config, with operands that lie either way."""
+    return (source(config.serving(*trans)) for trans in pairs((False, True), (False, True)))
+
+
+def _build(config: GemmInt8Guarded):
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+    BLK_M, BLK_N, FLAG_M, FLAG_N = config.BLK_M, config.BLK_N, config.FLAG_M, config.FLAG_N
+    place, flagged = tile_origins(BLK_M, BLK_N), is_flagged(config)
+    multiply = device_function(build_ordinary(config, product_of(config, False, False), False, waits=False))
+    grid_dependency_wait = ptx.grid_dependency_wait
+
+    def gemm_int8_guarded(
+        flags, a, b, c, m, n, k, options, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
+        row, col = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        across = quotient(int32(n + (FLAG_N - 1)), FLAG_N)
+        tile = int32(quotient(row, FLAG_M) * across + quotient(col, FLAG_N))
+        grid_dependency_wait()
+        if flagged(flags, tile, int32(cuda.threadIdx.x % 32)):
+            none = int64(0)
+            multiply(
+                a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
+            )  # fmt: skip
+
+    return gemm_int8_guarded

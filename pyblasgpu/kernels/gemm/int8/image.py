@@ -1,0 +1,48 @@
+"""Where residues of operands, of the product and what is known of rows lie in the workspace.
+
+An operand is `extent` rows of A, or columns of B, by k. BLK rows are a *panel*, `STAGE_K` k of it a *stage*.
+A row of it has 128 bytes, whose chunks of 16 are swizzled as wgmma reads them. Of each modulus there is an
+image, panel after panel, stage after stage, and after them one of *digits*: the seven leading bits of each
+element, by the size of its row. With them a lower bound of ``|A| |B|`` is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DIGIT", "FACTS", "INVERSE", "SCALE", "SIZE", "STAGE_K", "STAGE_WORDS_OF_ROW", "UNIT", "Image"]
+
+STAGE_K = 128
+STAGE_WORDS_OF_ROW = STAGE_K // 4
+
+#: What `row_scales` finds of each row, an array each: 2^s, by which it becomes integers x; 2^-s; what x is
+#: multiplied by before it is cut to a digit; its share of the error; digits of a unit of x.
+SCALE, INVERSE, DIGIT, SIZE, UNIT = range(5)
+FACTS = 5
+
+
+@dataclass(frozen=True)
+class Image:
+    """Sizes of what is kept of an operand."""
+
+    blk: int
+    extent: int
+    k: int
+
+    @property
+    def panels(self) -> int:
+        return -(-self.extent // self.blk)
+
+    @property
+    def stages(self) -> int:
+        return -(-self.k // STAGE_K)
+
+    @property
+    def rows(self) -> int:
+        """Rows of whole panels: the length of each array of facts."""
+        return self.panels * self.blk
+
+    @property
+    def words(self) -> int:
+        """Words of 4 bytes of one modulus."""
+        return self.rows * self.stages * STAGE_WORDS_OF_ROW

@@ -1,0 +1,249 @@
+"""``pack_residues``: an operand as integers, their residues modulo each of the moduli, and their digits, in
+the images that ``gemm_int8`` reads.
+
+A block takes some rows of a stage of a panel. It reads each element once, and writes 16 bytes of each image a
+thread, one for each of its k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.compile import KernelSource
+from ....types import DTYPES, Dtype
+from ...common.options import BY_ROWS
+from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image
+from .moduli import MODULI
+
+__all__ = ["STEM", "PackResidues", "source"]
+
+STEM = "pack_residues"
+PARAMETERS = "ppw iii qq".replace(" ", "")
+CHUNK = 16  # k, and bytes of an image, of a thread
+CHUNKS = STAGE_K // CHUNK
+#: Elements of a chunk and of a row in shared memory, against bank conflicts.
+CHUNK_LEAD, ROW_LEAD = CHUNK + 1, CHUNKS * (CHUNK + 1) + 1
+MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
+
+
+@dataclass(frozen=True)
+class PackResidues:
+    """Config of one `pack_residues` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        'd'.
+    moduli : int
+        Of how many moduli there are residues.
+    BLK : int
+        Rows of a panel.
+    rows : int
+        Rows of a block.
+    """
+
+    dtype: str = "d"
+    moduli: int = 13
+    BLK: int = 128
+    rows: int = 32
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
+        require(
+            1 <= self.moduli <= len(MODULI),
+            "moduli",
+            f"1 <= moduli <= {len(MODULI)}",
+            moduli=self.moduli,
+        )
+        require(
+            self.rows % 8 == 0 and 0 < self.rows <= 128 and self.BLK % self.rows == 0,
+            "whole_units",
+            "rows % 8 == 0 and 0 < rows <= 128 and BLK % rows == 0",
+            rows=self.rows,
+            BLK=self.BLK,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.rows * CHUNKS
+
+    @property
+    def shared_bytes(self) -> int:
+        """The elements of a block."""
+        return 8 * self.rows * ROW_LEAD
+
+    def image(self, extent: int, k: int) -> Image:
+        """The image of an operand of these extents."""
+        return Image(self.BLK, extent, k)
+
+    def grid(self, image: Image) -> int:
+        return image.panels * image.stages * (self.BLK // self.rows)
+
+
+def source(config: PackResidues) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the operand, to what `row_scales` has found, and to the images, at a
+    multiple of 16 bytes; int32 extent, k, options (`BY_ROWS`: neighbours along the extent are neighbours in
+    memory); int64 strides along the extent and along k (elements). Grid: x ``config.grid(image)``.
+    """
+    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
+
+
+def _stager(config: PackResidues):
+    """``stage(shared, values, s, rows, depth, row_step, k_step, options, t)``: the elements of a block to
+    shared memory, zeros beyond the `rows` and the `depth` that are left.
+    """
+    int32, ROWS, THREADS = ptx.types.int32, config.rows, config.threads
+    load_one = ptx.load_global(1, False)
+
+    @device_function
+    def place(i, t, options):
+        """Neighbours in memory go to neighbouring lanes."""
+        at = int32(i * THREADS + t)
+        if options & BY_ROWS:
+            return int32(at % ROWS), int32(at // ROWS)
+        return int32(at // STAGE_K), int32(at % STAGE_K)
+
+    @device_function
+    def load(i, values, s, rows, depth, row_step, k_step, options, t):
+        row, kk = place(i, t, options)
+        load_one(values, i, s, row * row_step + kk * k_step, (row < rows) & (kk < depth))
+
+    @device_function
+    def keep(i, shared, values, options, t):
+        row, kk = place(i, t, options)
+        shared[row * ROW_LEAD + kk // CHUNK * CHUNK_LEAD + kk % CHUNK] = values[i]
+
+    load_all, keep_all = unrolled(CHUNK, load), unrolled(CHUNK, keep)
+
+    @device_function
+    def stage(shared, values, s, rows, depth, row_step, k_step, options, t):
+        load_all(0, values, s, rows, depth, row_step, k_step, options, t)
+        keep_all(0, shared, values, options, t)
+
+    return stage
+
+
+def _residues(p: int):
+    """``write(d, at, x, shifted, words)``: residues modulo `p` of a chunk, whose integers are `x`, and with
+    MAGIC `shifted`.
+    """
+    real, fma, low_bytes, store = ptx.types.float64, ptx.fma, ptx.low_bytes, ptx.store_global_vector(4)
+    INVERSE, PLAIN = 1.0 / p, p == 256
+
+    @device_function
+    def residue(x, shifted):
+        """In its lowest byte."""
+        if PLAIN:
+            return shifted
+        whole = fma(x, real(INVERSE), real(MAGIC)) - real(MAGIC)
+        return fma(whole, real(-p), shifted)
+
+    @device_function
+    def four(j, x, shifted, words):
+        i = 4 * j
+        words[j] = low_bytes(
+            residue(x[i], shifted[i]),
+            residue(x[i + 1], shifted[i + 1]),
+            residue(x[i + 2], shifted[i + 2]),
+            residue(x[i + 3], shifted[i + 3]),
+        )
+
+    all_fours = unrolled(CHUNK // 4, four)
+
+    @device_function
+    def write(d, at, x, shifted, words, digit):
+        all_fours(0, x, shifted, words)
+        store(d, at, words, 0, True)
+
+    return write
+
+
+def _digits():
+    """``write(d, at, x, shifted, words, digit)``: the digits of a chunk, those of sizes, rounded down."""
+    real, fma, low_bytes, store = ptx.types.float64, ptx.fma, ptx.low_bytes, ptx.store_global_vector(4)
+
+    @device_function
+    def digit_of(x, digit):
+        """In its lowest byte."""
+        return fma(abs(x), digit, real(-0.5)) + real(MAGIC)
+
+    @device_function
+    def four(j, x, words, digit):
+        i = 4 * j
+        words[j] = low_bytes(
+            digit_of(x[i], digit),
+            digit_of(x[i + 1], digit),
+            digit_of(x[i + 2], digit),
+            digit_of(x[i + 3], digit),
+        )
+
+    all_fours = unrolled(CHUNK // 4, four)
+
+    @device_function
+    def write(d, at, x, shifted, words, digit):
+        all_fours(0, x, words, digit)
+        store(d, at, words, 0, True)
+
+    return write
+
+
+def _build(config: PackResidues):
+    real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
+    BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
+    shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
+    stage_elements, fma = _stager(config), ptx.fma
+    writers = [*map(_residues, MODULI[: config.moduli]), _digits()]
+
+    def of_plane(number, write):
+        @device_function
+        def write_plane(d, plane_words, x, shifted, words, digit):
+            write(d, number * plane_words, x, shifted, words, digit)
+
+        return write_plane
+
+    write_all = in_order([of_plane(i, write) for i, write in enumerate(writers)])
+
+    @device_function
+    def to_integer(i, shared, at, x, shifted, scale):
+        shifted[i] = fma(shared[at + i], scale, real(MAGIC))
+        x[i] = shifted[i] - real(MAGIC)
+
+    to_integers = unrolled(CHUNK, to_integer)
+
+    def pack_residues(s, facts, d, extent, k, options, row_step, k_step):
+        # (1) the rows of a stage of a panel
+        t, unit = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        x, shifted = cuda.local.array(CHUNK, real), cuda.local.array(CHUNK, real)
+        words = cuda.local.array(4, int32)
+        part, block = int32(unit % UNITS), quotient(unit, UNITS)
+        stages = int32((k + (STAGE_K - 1)) // STAGE_K)
+        panel = quotient(block, stages)
+        row0, k0 = int32(panel * BLK + part * ROWS), int32((block - panel * stages) * STAGE_K)
+        rows_of_all = int64(quotient(int32(extent + (BLK - 1)), BLK)) * BLK
+        grid_dependency_wait()
+        s = offset(s, row0 * row_step + k0 * k_step)
+        stage_elements(shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
+        cuda.syncthreads()
+
+        # (2) a chunk of a row: its integers, and their residues
+        row, chunk = int32(t // 32 * 4 + t % 4), int32(t % 32 // 4)
+        own = offset(facts, int64(row0 + row))
+        to_integers(0, shared, row * ROW_LEAD + chunk * CHUNK_LEAD, x, shifted, own[SCALE * rows_of_all])
+        d = offset(d, (int64(block) * BLK + part * ROWS + row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
+        plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
+        write_all(d, plane_words, x, shifted, words, own[DIGIT * rows_of_all])
+
+    return pack_residues

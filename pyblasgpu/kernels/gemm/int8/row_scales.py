@@ -1,0 +1,213 @@
+"""``row_scales``: of each row of A, or column of B, the power of two that makes integers of it, and its
+share of the product's error.
+
+A block takes ROWS rows, all of k: sums of sizes and of squares, and the largest. The order of a sum depends
+on nothing but how the operand lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.compile import KernelSource
+from ....types import DTYPES, Dtype
+from ...common.options import BY_ROWS
+from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
+from .moduli import LARGEST, MODULI, largest_square
+
+__all__ = ["STEM", "RowScales", "source"]
+
+STEM = "row_scales"
+PARAMETERS = "pp iii qq".replace(" ", "")
+ROWS = 32
+PARTS = 32  # at most, whose sums of a row are added up
+LEAD = ROWS + 1  # against bank conflicts
+AHEAD = 8  # loads of a thread under way
+MOST_EXPONENT = 400  # of a row's largest element, either way: with others scales might leave float64
+ROUNDED_UP = 1 + 2.0**-20  # for sums' roundings
+DIGIT_BITS = 7
+CUT = 1 - 2.0**-10  # what is cut to a digit is below 2^7 then, and below what it was before it was rounded
+CRT_ERROR = 2.0**24  # of `combine_residues`, in units of the integers; half of it for each operand
+
+
+@dataclass(frozen=True)
+class RowScales:
+    """Config of one `row_scales` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        'd'.
+    moduli : int
+        Moduli, whose product bounds the norms of rows.
+    threads : int
+        Of a block.
+    """
+
+    dtype: str = "d"
+    moduli: int = 13
+    threads: int = 512
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
+        require(
+            1 <= self.moduli <= len(MODULI),
+            "moduli",
+            f"1 <= moduli <= {len(MODULI)}",
+            moduli=self.moduli,
+        )
+        require(
+            self.threads % ROWS == 0 and 0 < self.threads <= ROWS * PARTS,
+            "whole_warps",
+            f"threads % {ROWS} == 0 and 0 < threads <= {ROWS * PARTS}",
+            threads=self.threads,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Three sums of each part of a row."""
+        return 8 * 3 * PARTS * LEAD
+
+    def grid(self, rows: int) -> int:
+        """Blocks for so many rows, those of whole panels."""
+        return -(-rows // ROWS)
+
+
+def source(config: RowScales) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the operand and to what is found, `image.FACTS` arrays of as many rows as
+    the grid has; int32 extent, k, options (`BY_ROWS`: neighbours along the extent are neighbours in memory);
+    int64 strides along the extent and along k (elements). Grid: x ``config.grid(rows)``.
+    """
+    return KernelSource.of(config, PARAMETERS, partial(_build, config))
+
+
+def _accumulator():
+    """``accumulate(sums, values, s, first, step, k, k_step)``: sums, of sizes and of squares, and the largest
+    of the elements of a row from k `first` on, `step` apart.
+    """
+    int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.types.float64
+    load_one, fma = ptx.load_global(1, False), ptx.fma
+
+    @device_function
+    def load(j, values, s, kk, step, k, k_step):
+        at = int32(kk + j * step)
+        load_one(values, j, s, int64(at) * k_step, at < k)
+
+    @device_function
+    def add(j, values, sums):
+        size = abs(values[j])
+        sums[0] += size
+        sums[1] = fma(size, size, sums[1])
+        sums[2] = size if size > sums[2] else sums[2]
+
+    load_all, add_all = unrolled(AHEAD, load), unrolled(AHEAD, add)
+
+    @device_function
+    def accumulate(sums, values, s, first, step, k, k_step):
+        sums[0], sums[1], sums[2] = real(0), real(0), real(0)
+        kk = first
+        while kk < k:
+            load_all(0, values, s, kk, step, k, k_step)
+            add_all(0, values, sums)
+            kk = int32(kk + AHEAD * step)
+
+    return accumulate
+
+
+def _judge(config: RowScales):
+    """``judge(d, rows, size, square, largest, k)``: the facts of a row, the first to `d`, and each `rows`
+    after the one before.
+    """
+    real, int32 = ptx.types.float64, ptx.types.int32
+    exponent, power = ptx.double_exponent, ptx.double_power_of_two
+    SQUARE = largest_square(config.moduli)
+    SQUARE_EXPONENT, INFINITE = int(SQUARE).bit_length() - 1, float("inf")
+
+    @device_function
+    def shift_of(square, e):
+        """The largest shift with which neither the row's norm nor an element is too large."""
+        by_norm = int32((SQUARE_EXPONENT - exponent(square)) >> 1)
+        if square * power(int32(2 * by_norm)) > real(SQUARE):
+            by_norm = int32(by_norm - 1)
+        return int32(min(by_norm, LARGEST - 1 - e))
+
+    @device_function
+    def judge(d, rows, size, square, largest, k):
+        e = exponent(largest)
+        scale, inverse, digit, unit, share = real(0), real(1), real(0), real(1), real(INFINITE)
+        if largest == real(0):
+            unit, share = real(0), size  # which may be NaN
+        elif (e >= -MOST_EXPONENT) & (e <= MOST_EXPONENT):
+            s = shift_of(square * real(ROUNDED_UP), e)
+            scale, inverse = power(s), power(int32(-s))
+            unit = power(int32(DIGIT_BITS - 1 - e - s))
+            digit = unit * real(CUT)
+            rounded = real(k) * real(0.125) + real(CRT_ERROR / 2)
+            share = (size * scale * real(0.5) + rounded) * (unit * real(ROUNDED_UP))
+        d[SCALE * rows], d[INVERSE * rows], d[DIGIT * rows] = scale, inverse, digit
+        d[SIZE * rows], d[UNIT * rows] = share, unit
+
+    return judge
+
+
+def _build(config: RowScales):
+    real, int32, int64 = ptx.types.float64, ptx.types.int32, ptx.types.int64
+    WARPS, offset = config.threads // 32, ptx.offset
+    shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
+    accumulate, judge = _accumulator(), _judge(config)
+
+    @device_function
+    def keep(found, sums, part, row):
+        for which in range(3):
+            found[(which * PARTS + part) * LEAD + row] = sums[which]
+
+    @device_function
+    def add_up(found, parts, row):
+        size, square, largest = real(0), real(0), real(0)
+        for part in range(parts):
+            size += found[part * LEAD + row]
+            square += found[(PARTS + part) * LEAD + row]
+            own = found[(2 * PARTS + part) * LEAD + row]
+            largest = own if own > largest else largest
+        return size, square, largest
+
+    def row_scales(s, d, extent, k, options, row_step, k_step):
+        t, row0 = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x * ROWS)
+        found = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        sums, values = cuda.local.array(3, real), cuda.local.array(AHEAD, real)
+        warp, lane = int32(t // 32), int32(t % 32)
+        grid_dependency_wait()
+        # (1) parts of rows, so that neighbours in memory go to neighbouring lanes; none beyond the extent
+        if options & BY_ROWS:
+            mine = offset(s, int64(row0 + lane) * row_step)
+            accumulate(sums, values, mine, warp, WARPS, k if row0 + lane < extent else 0, k_step)
+            keep(found, sums, warp, lane)
+        else:
+            row = warp
+            while row < ROWS:
+                mine = offset(s, int64(row0 + row) * row_step)
+                accumulate(sums, values, mine, lane, 32, k if row0 + row < extent else 0, k_step)
+                keep(found, sums, lane, row)
+                row = int32(row + WARPS)
+        cuda.syncthreads()
+
+        # (2) what they tell
+        if t < ROWS:
+            parts = WARPS if options & BY_ROWS else 32
+            size, square, largest = add_up(found, parts, t)
+            rows = int64(cuda.gridDim.x * ROWS)
+            judge(offset(d, int64(row0 + t)), rows, size, square, largest, k)
+
+    return row_scales
