@@ -63,13 +63,14 @@ def test_other_methods_and_dtypes_are_refused(routine):
     call = getattr(pyblasgpu, routine)
     with pytest.raises(ValueError, match=rf"^{routine}: method='fast' is n"):
         call(*inputs, out=out, method="fast")
-    double = [x.astype(float) for x in inputs]
+    letter, other = ("z", complex) if routine == "gemm" else ("d", float)
+    double = [x.astype(other) for x in inputs]
     with pytest.raises(
-        ValueError, match=f"^{routine}: method='tensor' is for float32 .*arrays, these are fl"
+        ValueError, match=f"^{routine}: method='tensor' is for float32.* arrays, these are (fl|com)"
     ):
         call(*double, method="tensor")
-    with pytest.raises(ValueError, match=f"^d{routine}: method='tensor' is for float32 "):
-        getattr(blas, f"d{routine}")(1, *double, method="tensor")
+    with pytest.raises(ValueError, match=f"^{letter}{routine}: method='tensor' is for float32"):
+        getattr(blas, f"{letter}{routine}")(1, *double, method="tensor")
     assert (out == 7).all()
 
 

@@ -24,7 +24,8 @@ __all__ = ["STEM", "CombineResidues", "source"]
 STEM = "combine_residues"
 PARAMETERS = "wppwp ii q rrrr".replace(" ", "")
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
-COLUMNS = VECTOR // 2  # of C, of which a vector holds two rows
+HALF = VECTOR // 2  # residues of a vector that a thread holds at a time: two rows of some columns
+COLUMNS = HALF // 2  # of C of them
 
 
 @dataclass(frozen=True)
@@ -100,59 +101,62 @@ def source(config: CombineResidues) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
 
 
-def _adder(high: float, low: float):
-    """``add(word, firsts, seconds)``: w r to the sums, in two parts, of a vector of residues r."""
+def _adder(weight: tuple[float, ...]):
+    """``add(0, words, firsts, seconds, thirds)``: the parts of w r, of half a vector of r, to sums."""
     real, int32, fma, as_double = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.byte_as_double
+    FIRST, SECOND, THIRD = weight
 
     @device_function
-    def add_one(e, words, firsts, seconds):
+    def add_one(e, words, firsts, seconds, thirds):
         r = as_double(words[e // 4], int32(e % 4))
-        firsts[e] = fma(r, real(high), firsts[e])
-        seconds[e] = fma(r, real(low), seconds[e])
+        firsts[e] = fma(r, real(FIRST), firsts[e])
+        seconds[e] = fma(r, real(SECOND), seconds[e])
+        thirds[e] = fma(r, real(THIRD), thirds[e])
 
-    return unrolled(VECTOR, add_one)
+    return unrolled(HALF, add_one)
 
 
 def _combiner(config: CombineResidues):
-    """``combine(residues, words, firsts, seconds, step)``: the integers of a vector of each thread, to
-    `firsts`; residues of a modulus are `step` words after those of the one before.
+    """``combine(residues, words, firsts, seconds, thirds, step)``: the integers of half a vector of a thread,
+    to `firsts`; residues of a modulus are `step` words after those of the one before.
     """
-    real, fma, load_four = ptx.types.float64, ptx.fma, ptx.load_global(4, False)
+    real, fma, load_two, zero = ptx.types.float64, ptx.fma, ptx.load_global(2, False), ptx.fill(HALF)
     of = weights(config.moduli)
-    INVERSE_P, HIGH, LOW, zero = of.inverse, of.product_high, of.product_low, ptx.fill(VECTOR)
+    INVERSE_P, (FIRST, SECOND, THIRD) = of.inverse, of.product
 
     def of_modulus(number, add):
         @device_function
-        def add_modulus(residues, words, firsts, seconds, step):
-            load_four(words, 0, residues, number * step, True)
-            add(0, words, firsts, seconds)
+        def add_modulus(residues, words, firsts, seconds, thirds, step):
+            load_two(words, 0, residues, number * step, True)
+            add(0, words, firsts, seconds, thirds)
 
         return add_modulus
 
-    adders = [_adder(high, low) for high, low in zip(of.high, of.low, strict=True)]
-    add_all = in_order([of_modulus(i, add) for i, add in enumerate(adders)])
+    add_all = in_order([of_modulus(i, _adder(weight)) for i, weight in enumerate(of.parts)])
 
     @device_function
-    def reduce(e, firsts, seconds):
-        """To the nearest to zero of what differs by P. Sums of first parts, and what is left, are exact."""
+    def reduce(e, firsts, seconds, thirds):
+        """To the nearest to zero of what differs by P: each part of it is exact."""
         times = fma(firsts[e], real(INVERSE_P), real(MAGIC)) - real(MAGIC)
-        firsts[e] = fma(times, real(-HIGH), firsts[e]) + fma(times, real(-LOW), seconds[e])
+        upper = fma(times, real(-FIRST), firsts[e]) + fma(times, real(-SECOND), seconds[e])
+        firsts[e] = upper + fma(times, real(-THIRD), thirds[e])
 
-    reduce_all = unrolled(VECTOR, reduce)
+    reduce_all = unrolled(HALF, reduce)
 
     @device_function
-    def combine(residues, words, firsts, seconds, step):
+    def combine(residues, words, firsts, seconds, thirds, step):
         zero(firsts, real(0))
         zero(seconds, real(0))
-        add_all(residues, words, firsts, seconds, step)
-        reduce_all(0, firsts, seconds)
+        zero(thirds, real(0))
+        add_all(residues, words, firsts, seconds, thirds, step)
+        reduce_all(0, firsts, seconds, thirds)
 
     return combine
 
 
 def _writer():
-    """``write(0, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta)``: C of a vector, whose
-    first element is at `c`, and `rows` and `cols` from the end.
+    """``write(0, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta)``: C of half a
+    vector, whose first element is at `c`, and `rows` and `cols` from the end.
     """
     real, load, store = ptx.types.float64, ptx.load_global(1, False), ptx.store_global
 
@@ -192,32 +196,23 @@ def _build(config: CombineResidues):
         vector, across = int32(block - tile * VECTORS), quotient(int32(n + (BLK_N - 1)), BLK_N)
         down = quotient(tile, across)
         row = int32(down * BLK_M + t // 32 * 16 + t % 32 // 4)
-        col = int32((tile - down * across) * BLK_N + vector * (4 * COLUMNS) + t % 4 * 2)
-        firsts, seconds = cuda.local.array(VECTOR, real), cuda.local.array(VECTOR, real)
-        words, old = cuda.local.array(4, int32), cuda.local.array(1, real)
+        col = int32((tile - down * across) * BLK_N + vector * (4 * 2 * COLUMNS) + t % 4 * 2)
+        firsts, seconds = cuda.local.array(HALF, real), cuda.local.array(HALF, real)
+        thirds, old = cuda.local.array(HALF, real), cuda.local.array(1, real)
+        words = cuda.local.array(2, int32)
         grid_dependency_wait()
 
         # (2) its integers, and C
         if not flagged(flags, tile, t % 32):
             step = int64(quotient(int32(cuda.gridDim.x), VECTORS)) * WORDS
             mine = offset(residues, int64(tile) * WORDS + (vector * THREADS + t) * 4)
-            combine(mine, words, firsts, seconds, step)
-            scales_a, scales_b = offset(of_a, INVERSE * rows_of(m)), offset(of_b, INVERSE * rows_of(n) + col)
+            scales_a, scales_b = offset(of_a, INVERSE * rows_of(m)), offset(of_b, INVERSE * rows_of(n))
             scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
-            here = offset(c, int64(col) * ldc + row)
-            write(
-                0,
-                here,
-                firsts,
-                old,
-                ldc,
-                int32(m - row),
-                int32(n - col),
-                scales_b,
-                scale,
-                scale_8,
-                alpha,
-                beta,
-            )
+            for _ in range(2):
+                combine(mine, words, firsts, seconds, thirds, step)
+                here, scales = offset(c, int64(col) * ldc + row), offset(scales_b, int64(col))
+                rows, cols = int32(m - row), int32(n - col)
+                write(0, here, firsts, old, ldc, rows, cols, scales, scale, scale_8, alpha, beta)
+                mine, col = offset(mine, 2), int32(col + 4 * COLUMNS)
 
     return combine_residues

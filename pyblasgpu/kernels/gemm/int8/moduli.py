@@ -11,7 +11,7 @@ from functools import cache
 from math import floor, ldexp, prod
 from typing import NamedTuple
 
-__all__ = ["LARGEST", "MODULI", "TABLE", "TABLE_SIZE", "Weights", "largest_square", "weights"]
+__all__ = ["LARGEST", "MODULI", "PARTS", "TABLE", "TABLE_SIZE", "Weights", "largest_square", "weights"]
 
 #: The largest numbers up to 256 of which no two have a common factor.
 MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193)
@@ -25,26 +25,27 @@ TABLE = tuple(
 
 #: Elements are integers of at most so many bits.
 LARGEST = 51
+#: Float64 that hold a weight.
+PARTS = 3
 SLACK = 1 - 2.0**-12  # for roundings of norms, and of elements to integers
 
 
 class Weights(NamedTuple):
-    """w_l and P in two parts: of the high ones sums and multiples, as they occur, are exact in float64.
+    """w_l and P in `PARTS` parts, the highest first: of each part sums and multiples, as they occur, are
+    exact in float64.
 
     Attributes
     ----------
-    high, low : tuple of float
+    parts : tuple of tuple of float
         Of each w_l.
-    product_high, product_low : float
+    product : tuple of float
         Of P.
     inverse : float
         1 / P.
     """
 
-    high: tuple[float, ...]
-    low: tuple[float, ...]
-    product_high: float
-    product_low: float
+    parts: tuple[tuple[float, ...], ...]
+    product: tuple[float, ...]
     inverse: float
 
 
@@ -53,19 +54,21 @@ def weights(count: int) -> Weights:
     """Those of the first `count` moduli."""
     moduli = MODULI[:count]
     product = prod(moduli)
-    grid = (256 * count * product).bit_length() - 53  # sums of r_l w_l are below 2^53 units of 2^grid
     exact = [product // p * pow(product // p, -1, p) for p in moduli]
-    parts = [_parts(w, max(grid, 0)) for w in (*exact, product)]
-    *high, product_high = (first for first, _ in parts)
-    *low, product_low = (second for _, second in parts)
-    return Weights(tuple(high), tuple(low), product_high, product_low, 1 / product)
+    most = (256 * count - 1).bit_length()  # bits of a sum of residues
+    grids = [max(product.bit_length() + most - 53 * (i + 1) + most * i, 0) for i in range(PARTS - 1)]
+    *parts, of_product = (_parts(w, grids) for w in (*exact, product))
+    return Weights(tuple(parts), of_product, 1 / product)
 
 
-def _parts(value: int, grid: int) -> tuple[float, float]:
-    """A multiple of 2^grid that is nearest, and what is left."""
-    unit = 1 << grid
-    high = (value + unit // 2) // unit * unit
-    return ldexp(float(high // unit), grid), float(value - high)
+def _parts(value: int, grids: list[int]) -> tuple[float, ...]:
+    """Multiples of 2^grid that are nearest to what is left, and the rest."""
+    parts = []
+    for grid in grids:
+        units = (value + (1 << grid >> 1)) >> grid
+        parts.append(ldexp(float(units), grid))
+        value -= units << grid
+    return (*parts, float(value))
 
 
 def largest_square(count: int) -> float:

@@ -31,7 +31,6 @@ MOST_EXPONENT = 400  # of a row's largest element, either way: with others scale
 ROUNDED_UP = 1 + 2.0**-20  # for sums' roundings
 DIGIT_BITS = 7
 CUT = 1 - 2.0**-10  # what is cut to a digit is below 2^7 then, and below what it was before it was rounded
-CRT_ERROR = 2.0**24  # of `combine_residues`, in units of the integers; half of it for each operand
 
 
 @dataclass(frozen=True)
@@ -154,8 +153,7 @@ def _judge(config: RowScales):
             scale, inverse = power(s), power(int32(-s))
             unit = power(int32(DIGIT_BITS - 1 - e - s))
             digit = unit * real(CUT)
-            rounded = real(k) * real(0.125) + real(CRT_ERROR / 2)
-            share = (size * scale * real(0.5) + rounded) * (unit * real(ROUNDED_UP))
+            share = (size * scale * real(0.5) + real(k) * real(0.125)) * (unit * real(ROUNDED_UP))
         d[SCALE * rows], d[INVERSE * rows], d[DIGIT * rows] = scale, inverse, digit
         d[SIZE * rows], d[UNIT * rows] = share, unit
 

@@ -1,0 +1,198 @@
+"""DGEMM on INT8 tensor cores beside cuBLAS's DGEMM and our own by FMAs: times with packing, and errors.
+
+    python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,parts,errors,...]
+
+Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
+each case. `parts` times each launch of a call by itself, `configs` other Configs in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import cupy
+import numpy as np
+
+from pyblasgpu.bench import machine
+from pyblasgpu.dispatch import int8 as dispatch
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu import launch
+from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.gemm.int8.config import GemmInt8
+from pyblasgpu.testing.cublas import load
+
+from .gemm_tensor import PASSES, Operands, by_fma, forget, seconds_of, tensor
+
+ORDERS = (8192, 4096, 2048, 1024, 16384, 1536, 3072)
+CONFIGS: tuple[dict[str, int], ...] = ({"moduli": 13}, {"moduli": 14}, {"moduli": 15})
+SAMPLED = 4, 1024  # rows and columns whose exact values are computed
+
+
+def normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
+    made = cupy.random.RandomState(seed).standard_normal((cols, rows), dtype=np.float64)
+    return made.T  # column-major
+
+
+def dgemm() -> Iterator[dict[str, Any]]:
+    """Seconds of all three, TFLOP/s and ratios, by number of moduli."""
+    vendor = load()
+    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
+    for n in ORDERS:
+        operands, work = Operands(n, n, n, normal), 2 * n**3 / 1e12
+        theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
+        fma = operands.seconds(by_fma)
+        case: dict[str, Any] = {"n": n, "cublas_tflops": work / theirs, "fma_tflops": work / fma}
+        for fields in CONFIGS[:2]:
+            with configured(**fields):
+                ours = operands.seconds(tensor)
+            case |= {f"seconds_{fields['moduli']}": ours, f"tflops_{fields['moduli']}": work / ours}
+            case |= {f"ratio_{fields['moduli']}": theirs / ours}
+        yield case
+
+
+def parts() -> Iterator[dict[str, Any]]:
+    """Seconds of each launch of a call, in their order, with events between them."""
+    for n in (8192, 4096, 2048, 16384):
+        yield {"n": n, "parts": launches(Operands(n, n, n, normal))}
+
+
+def launches(operands: Operands) -> list[tuple[str, float]]:
+    spent: list[list[tuple[str, Any, Any]]] = []
+    original = launch.LoadedKernel.launch
+
+    def timed(self, *arguments, **options):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        original(self, *arguments, **options)
+        stop.record()
+        spent[-1].append((self.source.name, start, stop))
+
+    forget()
+    launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
+    try:
+        for _ in range(PASSES):
+            spent.append([])
+            tensor(*operands.sets[0])
+    finally:
+        launch.LoadedKernel.launch = original  # type: ignore[method-assign]
+        forget()
+    cupy.cuda.Device().synchronize()
+    found = []
+    for same in zip(*spent, strict=True):
+        times = [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for _, start, stop in same]
+        found.append((same[0][0], median(times)))
+    return found
+
+
+def configs() -> Iterator[dict[str, Any]]:
+    """Seconds of a call with other Configs, a pass of each in turn."""
+    for n in (4096, 8192):
+        operands = Operands(n, n, n, normal)
+        times: list[list[float]] = [[] for _ in CONFIGS]
+        for _ in range(PASSES):
+            for fields, mine in zip(CONFIGS, times, strict=True):
+                with configured(**fields):
+                    tensor(*operands.sets[0])
+                    mine.append(operands.seconds_of_pass(tensor))
+        for fields, mine in zip(CONFIGS, times, strict=True):
+            yield {"n": n, **fields, "seconds": median(mine), "tflops": 2 * n**3 / 1e12 / median(mine)}
+
+
+@contextmanager
+def configured(**fields: int) -> Iterator[None]:
+    """With this Config, also below the crossover."""
+    forget()
+    try:
+        with override("gemm_int8", GemmInt8(**fields)):
+            yield
+    finally:
+        forget()
+
+
+def hard(n: int) -> Iterator[tuple[str, cupy.ndarray, cupy.ndarray]]:
+    """Kinds of data, with their operands."""
+    a, b, rng = normal(n, n, 1), normal(n, n, 2), cupy.random.RandomState(3)
+    yield "normal", a, b
+    yield "uniform", rng.random_sample((n, n)), rng.random_sample((n, n))
+    for spread in (0.5, 1, 2, 4):
+        yield f"lognormal_{spread}", (rng.random_sample((n, n)) - 0.5) * cupy.exp(spread * a), b
+    grade = cupy.float64(2) ** rng.randint(-12, 13, n)
+    yield "graded_12", a * grade, b / grade[:, None]
+    yield "rows_of_any_size", a * (grade**8)[:, None], b
+    one = a.copy()
+    one[n // 3, n // 2] = 1e15
+    yield "one_large", one, b
+    yield "triangular", cupy.tril(a), cupy.triu(b)
+
+
+def errors() -> Iterator[dict[str, Any]]:
+    """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
+    vendor = load()
+    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
+    for n in (2048, 8192):
+        for kind, a, b in hard(n):
+            a, b = cupy.asfortranarray(a), cupy.asfortranarray(b)
+            c = cupy.empty((n, n), np.float64, order="F")
+            vendor.gemm(1.0, a, b, 0.0, c)
+            exact, sizes = sampled(a, b)
+            case: dict[str, Any] = {"n": n, "data": kind, "cublas_units": units(c, exact, sizes)}
+            for fields in CONFIGS:
+                with configured(**fields):
+                    tensor(a, b, c)
+                    found = units(c, exact, sizes)
+                    case[f"units_{fields['moduli']}"] = found
+                    case[f"over_bound_{fields['moduli']}"] = found / (n + 2)
+                    if fields == CONFIGS[0]:
+                        case["seconds"] = median([seconds_of(tensor, a, b, c) for _ in range(3)])
+            yield case
+
+
+def picked(n: int) -> tuple[Any, Any]:
+    rows, cols = SAMPLED
+    return np.linspace(0, n - 1, rows).astype(int), np.arange(0, n, max(n // cols, 1))
+
+
+def sampled(a: cupy.ndarray, b: cupy.ndarray) -> tuple[Any, Any]:
+    """Elements of A B and of |A| |B| in extended precision."""
+    rows, cols = picked(a.shape[0])
+    left, right = a[rows].get().astype(np.longdouble), b[:, cols].get().astype(np.longdouble)
+    return left @ right, abs(left) @ abs(right)
+
+
+def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
+    """The largest error over u |A| |B|."""
+    rows, cols = picked(c.shape[0])
+    return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
+
+
+KINDS = {"dgemm": dgemm, "parts": parts, "errors": errors, "configs": configs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = machine.describe(current(), load())
+    begin = time.monotonic()
+    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
+    for kind in options.kinds.split(","):
+        for case in KINDS[kind]():
+            found.setdefault(kind, []).append(case)
+            (options.out / "gemm_int8.json").write_text(json.dumps(found, indent=1) + "\n")
+            print(kind, case, flush=True)
+            if time.monotonic() - begin > options.seconds:
+                return
+
+
+if __name__ == "__main__":
+    main()
