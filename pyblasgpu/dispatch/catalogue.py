@@ -19,7 +19,7 @@ from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
 from ..types import DTYPES
 from . import leaf, matrix_vector
-from .serving import PACKED, PACKED_3M, TRIANGLES, Kind, kinds, serving, variant_of
+from .serving import TRIANGLES, Kind, kinds, serving, variant_of
 from .trsm_fused import serving_trsm
 
 __all__ = ["kernels", "source_of"]
@@ -47,7 +47,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
             yield from _leaves(routine, dtype, device)
         yield from _matrix_vector(dtype, device)
     for stem, family in FIXED.items():
-        if family.runs_on(device) and stem != "pack":  # which goes by what is packed
+        if family.runs_on(device) and stem != "pack":  # which is asked for by name
             for dtype in family.dtypes:
                 yield from _fixed(stem, family.fixed_config(dtype), device)
 
@@ -56,14 +56,11 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
 
 
 def _products(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]:
-    """Of all kinds; with what packs their operands."""
+    """Of all kinds."""
     stems = families_of("gemm", dtype)
     for kind in kinds(dtype, layout):
         for config in serving(kind, stems, dtype, layout, device):
-            variant = variant_of(kind, config, device)
-            yield from _of_kind(kind, variant)
-            if kind.use in (PACKED, PACKED_3M):
-                yield from _packing(variant)
+            yield from _of_kind(kind, variant_of(kind, config, device))
 
 
 def _of_kind(kind: Kind, config: Any) -> Iterator[KernelSource]:
@@ -72,13 +69,10 @@ def _of_kind(kind: Kind, config: Any) -> Iterator[KernelSource]:
     if kind.use in TRIANGLES:
         yield source(config, conj=kind.conj, triangle=TRIANGLES[kind.use])
     else:
-        yield source(config, Form.TRIANGLE if kind.triangular else Form.ALL, kind.conj)
-
-
-def _packing(config: Any) -> Iterator[KernelSource]:
-    family = family_of("pack")
-    for packing in config.packings:
-        yield from family.plain_sources(family.fixed_config(config.dtype).serving(packing))
+        form = Form.TRIANGLE if kind.triangular else Form.ALL
+        yield source(config, form, kind.conj)
+        if config.needs_alignment:
+            yield source(config.scalar_variant, form, kind.conj)
 
 
 # -------------------------------------------------------------------------------------------- triangles

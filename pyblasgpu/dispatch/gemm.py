@@ -4,8 +4,8 @@ A product takes, of the Configs that won a size class in any family that serves 
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
 the Config it is decided into how many slices its k is split (`split_k`), and whether its operands are copied
-or packed first (`operand_copies`). Where three real products may make a complex one, the variant of that
-kind is taken.
+first (`operand_copies`), or packed where that is asked for. Where three real products may make a complex one,
+the variant of that kind is taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from .operand_copies import (
     OperandLayouts,
     copied_bytes,
     copying,
-    fits,
     other_layouts,
     packed_bytes,
     packing,
@@ -65,9 +64,9 @@ class Candidate(NamedTuple):
 
 def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
     """The fastest candidate by measurement and model: of the tuned Configs of all classes, of numbers of
-    slices, and of operands as they lie, copied or packed.
+    slices, and of operands as they lie or copied; of packed ones where these are asked for.
     """
-    best = _fastest(_packed_candidates(problem, inf, device)) if problem.packed else None
+    best = _fastest(_packed_candidates(problem, device)) if problem.packed else None
     if best is None:
         best = _fastest(_candidates(problem, inf, device))
         if best is None:
@@ -87,12 +86,6 @@ def _better(problem: GemmProblem, seconds: float, device: Device) -> Candidate |
     `seconds` without.
     """
     best, others = None, seconds / MIN_SPEEDUP
-    limit = seconds if any(problem.copied) else others
-    anyway = copying(problem.extents, problem.copied, problem.dtype, device)
-    if copying(problem.extents, (True, True), problem.dtype, device) - anyway < limit:  # the least it takes
-        packed = _fastest(_packed_candidates(problem, limit + anyway, device))
-        if packed and packed.seconds - anyway < limit:
-            best = packed._replace(seconds=packed.seconds - anyway)
     for other in other_layouts(problem.layouts):
         limit = seconds if other.copied == problem.copied else others
         limit = min(limit, best.seconds) if best else limit
@@ -155,29 +148,17 @@ def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> flo
     return cycles_here(sector_misaligned=sector_misaligned) / cycles_here()
 
 
-def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> Iterator[Candidate]:
-    """Candidates with packed operands, k not split: of what was measured, unless packing is asked for. Those
-    that cannot be within the `limit` of seconds, or the fastest, may be missing.
-    """
+def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
+    """Candidates with packed operands, k not split."""
     extents, region, splits = problem.extents, problem.region, problem.splits
-    copied, packed = problem.copied, problem.packed
     slices = splits is not None and splits > 1
-    if packed is False or (slices and not packed):
-        return
     aligned, splits = (ALIGNED, ALIGNED), None if slices else splits
     repacked = problem._replace(layout=LAYOUT_OF_PACKED, aligned=aligned, splits=splits)
-    if not packed and not is_tuned(repacked, device):
-        return
     candidates = table(repacked, device, packed=True)
-    for bound, at, cycle, uncertainty in candidates.likeliest(repacked._replace(splits=splits and 1)):
-        if bound > limit:
-            return
+    for _, at, cycle, uncertainty in candidates.likeliest(repacked._replace(splits=splits and 1)):
         row = candidates.rows[at]
         variant = row.variant
-        if not (packed or fits(variant, extents, copied, problem.room)):
-            continue
         left = None if problem.room is None else problem.room - packed_bytes(variant, extents)
         time = next(split_times(row.config, cycle, extents, device, splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
-        limit = min(limit, seconds)
-        yield Candidate(seconds, time.splits, variant, row.known, copied)
+        yield Candidate(seconds, time.splits, variant, row.known, problem.copied)

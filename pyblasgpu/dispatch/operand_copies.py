@@ -1,10 +1,9 @@
-"""Whether operands of a product are copied or packed before it, and the time that this takes.
+"""Whether operands of a product are copied before it, and the time that copies and packing take.
 
 A copy of one operand, transposed or to columns that begin with a sector of memory, may be worth a faster
-kernel. A product of packed operands (`kernels.copy.packing`) transposes, conjugates and masks nothing,
-however they lie: it should run as one of layout 'nt' does, whose stripes come as they lie. Against that
-stands the copying, which reads and writes an operand once. One with neither rows nor columns contiguous is
-copied anyway.
+kernel. Against that stands the copying, which reads and writes an operand once. One with neither rows nor
+columns contiguous is copied anyway. Packed operands (`kernels.copy.packing`) are asked for by name: their
+product runs as one of layout 'nt' does, whose stripes come as they lie.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from .split_k import CYCLE
 __all__ = [
     "ALIGNED",
     "MIN_SPEEDUP",
-    "MOST_PACKED",
+    "MOST_COPIED",
     "OperandLayouts",
     "copied_bytes",
     "copying",
-    "fits",
     "with_layout",
     "other_layouts",
     "packed_bytes",
@@ -37,7 +35,7 @@ __all__ = [
 
 ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 
-MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
+MOST_COPIED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
 MIN_SPEEDUP = 1 / 0.95  # that copies must promise, unless one is made anyway
 #: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
 COPIED_RATE = {4: 0.75, 8: 0.85, 16: 0.85}
@@ -94,15 +92,9 @@ def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dty
     return prod(batch) * (m * copied[0] + n * copied[1]) * k * dtype.itemsize
 
 
-def fits(config: Any, extents: tuple[int, ...], copied: tuple[bool, bool], room: int | None = None) -> bool:
-    """Whether packed A and B are not too large for the workspace, of which there may be `room` bytes."""
-    size, anyway = packed_bytes(config, extents), copied_bytes(extents, copied, config.dtype_facts)
-    return within(size - anyway, None if room is None else room - anyway)
-
-
 def within(size: int, room: int | None) -> bool:
     """Whether so many bytes may be taken for copies that need not be, of the `room` for them."""
-    return size <= (MOST_PACKED if room is None else min(room, MOST_PACKED))
+    return size <= (MOST_COPIED if room is None else min(room, MOST_COPIED))
 
 
 def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, device: Device) -> float:

@@ -286,6 +286,9 @@ def _emit_product(
 ) -> None:
     """The product with A and B that lie as `config` has it; `stream_k`: tiles may be split."""
     a, b = product.a, product.b
+    if config.needs_alignment:
+        of_a, of_b = (each // launches.dtype.itemsize for each in alignments(config.layout, a, b))
+        config = config.for_alignment(of_a, of_b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
     _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)

@@ -40,6 +40,7 @@ PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
+MOST_OF_CLUSTER = 16  # blocks
 MANY = 132  # multiprocessors of a Hopper device that was seen to run clusters of 16
 MOST_ROWS = 25  # a power of two, beyond what is served
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
@@ -82,7 +83,8 @@ class GetrfPanel:
         # the first block has all rows of U
         require(self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS)
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
-        require(0 <= self.CLUSTER <= 16, "cluster", "0 <= CLUSTER <= 16", CLUSTER=self.CLUSTER)
+        require(0 <= self.CLUSTER <= MOST_OF_CLUSTER, "cluster", f"0 <= CLUSTER <= {MOST_OF_CLUSTER}",
+                CLUSTER=self.CLUSTER)  # fmt: skip
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -151,13 +153,16 @@ class GetrfPanel:
         """What the device can run of it."""
         if device.cc < (9, 0):
             return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
-        most = 16 if device.cc == (9, 0) and device.sm_count >= MANY else 8  # which all devices have
+        most = (
+            MOST_OF_CLUSTER if device.cc == (9, 0) and device.sm_count >= MANY else 8
+        )  # which all devices have
         return replace(self, CLUSTER=min(self.CLUSTER, most))
 
     def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
         config = self
         while config.CLUSTER and config.ROWS <= TALL:
-            if config.grid(rows) <= config.CLUSTER and config.shared_bytes <= device.shared_per_block:
+            needed = config.of_kernel.shared_bytes
+            if config.grid(rows) <= config.CLUSTER and needed <= device.shared_per_block:
                 return config
             config = replace(config, ROWS=2 * config.ROWS)
         if self.CLUSTER:
@@ -189,6 +194,13 @@ class GetrfPanel:
         return min(blocks, most // each)
 
     @property
+    def of_kernel(self) -> GetrfPanel:
+        """The Config of the kernel: it has room for the largest cluster, so that one serves clusters of all
+        sizes.
+        """
+        return replace(self, CLUSTER=MOST_OF_CLUSTER) if self.CLUSTER > 1 else self
+
+    @property
     def row_words(self) -> int:
         """32-bit registers of a row."""
         return self.row_reals * self.dtype_facts.real_size // 4
@@ -215,6 +227,7 @@ def source(config: GetrfPanel) -> KernelSource:
         (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several
         blocks that are no cluster.
     """
+    config = config.of_kernel
     cluster = WHOLE_ROWS if config.CLUSTER > 1 else 1
     return KernelSource.of(
         config, PARAMETERS, lambda: _build(config), cooperative=not config.CLUSTER, cluster=cluster

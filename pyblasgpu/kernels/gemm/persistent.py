@@ -299,7 +299,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
     walk = _walk(config, product, triangular)
     is_aligned, compute = walk.is_aligned, walk.compute
     if not config.has_few_registers:
-        compute = by_constant(compute, walk.ONE_WAY)
+        compute = by_constant(compute, walk.ONE_WAY or config.needs_alignment)
 
     def gemm(
         a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,

@@ -33,6 +33,7 @@ __all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
 REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
+MOST_NARROW = 16  # rows of a triangle whose blocks have 32 columns at any number of them
 VECTOR = 16  # bytes of a load from shared memory
 
 
@@ -78,7 +79,8 @@ class TrsmSmall:
         columns.
         """
         found = next(each for each in ORDERS if order <= each)
-        return replace(self, ORDER=found, BLK_N=max(found, 32 if columns <= 32 else 64))
+        wide = columns > 32 and found > MOST_NARROW
+        return replace(self, ORDER=found, BLK_N=max(found, 64 if wide else 32))
 
     @property
     def most_rows(self) -> int:
