@@ -60,10 +60,10 @@ def explain(
     list of (str, str, str)
         Kernel family, Config, and origin: override, a file, or computed. A product whose inner extent is
         split is followed by "splits of k" and their number. Kernels of level 1, level 2 and LAPACK are
-        followed by "grid of" their name: blocks along x, y and z of the largest launch. For 'trsm', 'trmm',
-        'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that
-        ends in fused triangles of that order), 'trsm_small', 'trmm_fused', 'trmm_fused_1024', 'recursion',
-        'symmetrize' or 'two_products'.
+        followed by "grid of" their name: blocks along x, y and z of the largest launch; then by "workspace"
+        and its bytes. For 'trsm', 'trmm', 'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused',
+        'trsm_fused_1024' (a recursion that ends in fused triangles of that order), 'trsm_small',
+        'trmm_fused', 'trmm_fused_1024', 'recursion', 'symmetrize' or 'two_products'.
 
     Raises
     ------
@@ -103,6 +103,8 @@ def _kernels(lists: list[LaunchList], told: set[str]) -> Iterator[tuple[str, str
     for name, found in grids.items():
         count = f"largest of {len(found)} launches" if len(found) > 1 else "one launch"
         yield f"grid of {name}", " x ".join(map(str, max(found, key=prod))), count
+    needed = max((launches.workspace_bytes for launches in lists), default=0)
+    yield "workspace", f"{needed} bytes", "beside arguments and results"
 
 
 def sources_of(

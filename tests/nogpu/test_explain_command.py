@@ -52,6 +52,17 @@ def test_vectors_and_factors_are_explained_with_their_grids(routine):
         assert {source.name for source in sources} == kernels and sources
 
 
+def test_the_workspace_of_a_factor_is_told():
+    """Cholesky's panels need none; an inverse is kept beside the triangle until `info` is known."""
+    needed = {}
+    for name in ("potrf", "trtri"):
+        ((value, _),) = (
+            rest for what, *rest in explain(name, "d", 1000, device="h200") if what == "workspace"
+        )
+        needed[name] = int(value.removesuffix(" bytes"))
+    assert needed["potrf"] == 0 and needed["trtri"] >= 8 * 1000**2
+
+
 def test_what_is_not_square_is_refused():
     with pytest.raises(ValueError, match="explain: the matrix of potrf is square, not 3 by 4"):
         explain("potrf", "d", 3, 4, device="h200")
@@ -60,7 +71,8 @@ def test_what_is_not_square_is_refused():
 
 def test_a_vector_goes_by_its_length(capsys):
     assert cli.main(["explain", "sgemv", "1024x512", "--device", "h200", "--json"]) == 0
-    first, second = json.loads(capsys.readouterr().out)
+    first, second, third = json.loads(capsys.readouterr().out)
+    assert third["what"] == "workspace" and int(third["value"].split()[0]) >= 0
     assert first["what"] == "gemv" and second["what"] == "grid of gemv" and " x 1 x 1" in second["value"]
     assert cli.main(["explain", "znrm2", "1000000", "--device", "h200"]) == 0
     assert "level1_reduce" in capsys.readouterr().out
