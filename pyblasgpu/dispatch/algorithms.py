@@ -27,6 +27,7 @@ __all__ = [
     "MIN_TRSV_ORDER",
     "SYMMETRIZE",
     "TRMM_FUSED",
+    "TRMM_TENSOR",
     "TRSV",
     "TWO_PRODUCTS",
     "completes_all",
@@ -34,11 +35,12 @@ __all__ = [
     "override_of",
     "syr2k_algorithm",
     "trmm_algorithm",
+    "trmm_recursion",
     "trsm_algorithm",
 ]
 
 IN_MODE = "products on tensor cores"
-TRSV, TRMM_FUSED = "trsv", "trmm_fused"
+TRSV, TRMM_FUSED, TRMM_TENSOR = "trsv", "trmm_fused", "trmm_tensor"
 SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
 
 LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
@@ -189,10 +191,15 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if asked is not None:
         return Algorithm(asked, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
-        return Algorithm(f"{TRMM_FUSED}_{TENSOR_STOP}", IN_MODE)
+        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(), IN_MODE)
     is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
     is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)
+
+
+def trmm_recursion() -> str:
+    """The algorithm of TRMM whose products are made on tensor cores, and its diagonal blocks by FMAs."""
+    return f"{TRMM_FUSED}_{TENSOR_STOP}"
 
 
 def syr2k_algorithm(fits: bool) -> Algorithm:

@@ -55,8 +55,9 @@ def override(name: str, value: Any) -> Iterator[None]:
     'trsm_algorithm'  'trsv' (one to four right-hand sides), 'trsm_fused', 'trsm_fused_1024' (a
                       recursion that ends in fused triangles of that order), 'trsm_small' or
                       'recursion', to the leaves; the recursion where it does not apply.
-    'trmm_algorithm'  'trmm_fused', 'trmm_fused_1024' (a recursion that ends in fused triangles of
-                      that order) or 'recursion'; the recursion where the others do not apply.
+    'trmm_algorithm'  'trmm_fused', 'trmm_tensor' (one product on tensor cores), 'trmm_fused_1024' (a
+                      recursion that ends in fused triangles of that order) or 'recursion'; the
+                      recursion where the others do not apply.
     'syr2k_algorithm' 'symmetrize' or 'two_products', of HER2K too.
     'trmm', 'trsm'    Order at which the recursion ends in leaves; 'symm' likewise.
     'potrf_algorithm' 'panels' or 'recursion'; the recursion where the first does not apply.

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 from ..dispatch.raster import raster_of
 from ..dispatch.tensor import TensorProduct
 from ..gpu.device import current
-from ..kernels.common.options import options_of
+from ..kernels.common.options import STRICT, options_of, options_of_factor
 from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.gemm.wgmma.image import Image
 from ..kernels.registry import family_of
 from ..operands import Operand
-from ..types import DTYPES, Region
+from ..types import DTYPES, Region, Triangle
 from .launch_list import LaunchList
 
-__all__ = ["emit_tensor"]
+__all__ = ["Target", "emit_guarded", "emit_halves", "emit_product", "emit_tensor"]
 
 WORD = DTYPES["s"]  # as large as what the parts of an image are counted in
 
@@ -47,13 +47,32 @@ class Halves(NamedTuple):
         return flags if flags.batch == batch else flags._replace(batch=batch, batch_stride=0)
 
 
-class Scaled(NamedTuple):
-    """alpha A B + beta C of `region` of C."""
+class Target(NamedTuple):
+    """alpha A B + beta C of `region` of C; with a `triangle` one of the factors is one, without its diagonal
+    if it is `strict`.
+    """
 
     alpha: Any
     beta: Any
     c: Operand
-    region: Region
+    region: Region = Region.ALL
+    triangle: Triangle | None = None
+    strict: bool = False
+
+    def options(self, launches: LaunchList, conj: bool = False, raster: int = 0) -> int:
+        """Those of a launch: the order of tiles, what is meant of C and of factors, conjugated sums."""
+        asked = raster_of(launches.dtype, current(launches.device))
+        of_c = options_of(self.region, conj, raster=asked or raster)
+        return of_c | options_of_factor(self.triangle, self.strict)
+
+    def options_of_source(self, source: Operand, is_left: bool) -> int:
+        """Those by which a factor is packed, extent by k."""
+        region = Region.ALL
+        if self.triangle is not None and self.triangle.on_left == is_left:
+            uplo = self.triangle.uplo if is_left else self.triangle.uplo.flipped
+            strict = STRICT * self.strict
+            return options_of(Region.of(uplo), by_rows=source.by_rows) | strict
+        return options_of(region, by_rows=source.by_rows, conj=source.conj)
 
 
 def emit_tensor(
@@ -72,14 +91,14 @@ def emit_tensor(
     """
     # as in a rank-k update; of complex operands the first is packed otherwise than the second
     is_one = not a.dtype.is_complex and (a.pointer, a.layout) == (b.pointer, b.T.layout)
-    left, right = _emit_halves(launches, how, a, None if is_one else b.T)
-    target = Scaled(alpha, beta, c, region)
-    _emit_product(launches, how, left, right, target)
-    _emit_guarded(launches, how, (a, left), (b, right), target)
+    target = Target(alpha, beta, c, region)
+    left, right = emit_halves(launches, how, a, None if is_one else b.T, target)
+    emit_product(launches, how, left, right, target)
+    emit_guarded(launches, how, (a, left), (b, right), target)
 
 
-def _emit_halves(
-    launches: LaunchList, how: TensorProduct, a: Operand, b: Operand | None
+def emit_halves(
+    launches: LaunchList, how: TensorProduct, a: Operand, b: Operand | None, target: Target
 ) -> tuple[Halves, Halves]:
     """Emit the split of A and of B transposed, extent by k, into one image; without B it is A.
 
@@ -95,7 +114,9 @@ def _emit_halves(
     made = [launches.scratch(-(-units * count // reals), 1, 1, unit=4) for count in words]
     left, right = sources
     powers = _emit_powers(launches, how, left, right) if b else None
-    options = [options_of(by_rows=x.by_rows, conj=x.conj) for x in sources]
+    options = [
+        target.options_of_source(x, is_left) for x, is_left in zip(sources, (True, False), strict=True)
+    ]
     units_a = begins[1] or units
     integers = (
         *(*extents, k, *options, units_a, powers.rows // 2 if powers else 0),
@@ -138,14 +159,14 @@ def _halves(image: Image, source: Operand, begin: int, made: list[Operand], word
     return Halves(image, *parts)
 
 
-def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves, target: Scaled) -> None:
+def emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves, target: Target) -> None:
     """Emit the product of all tiles that pairs serve; its blocks walk over the whole batch."""
-    config, (alpha, beta, c, region) = how.choice.config, target
+    config, alpha, beta, c, region = how.choice.config, target.alpha, target.beta, target.c, target.region
     reals = launches.dtype.reals_per_element
     rows, lead, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
     tiles = config.grid(rows, c.cols, region) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
-    options = _options(launches, region, raster=RASTER)
+    options = target.options(launches, raster=RASTER)
 
     def integers(*of_one: Operand) -> tuple[int, ...]:
         return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, lead, step
@@ -155,33 +176,28 @@ def _emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves
     launches.emit(family_of(config.STEM).source(config), blocks, of_one, integers, (alpha, beta))
 
 
-def _emit_guarded(
+def emit_guarded(
     launches: LaunchList,
     how: TensorProduct,
     left: tuple[Operand, Halves],
     right: tuple[Operand, Halves],
-    target: Scaled,
+    target: Target,
 ) -> None:
     """Emit the product of the tiles that are left."""
-    config, (alpha, beta, c, region) = how.guarded, target
+    config, alpha, beta, c, region = how.guarded, target.alpha, target.beta, target.c, target.region
     (a, of_a), (b, of_b) = left, right
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
-    options = _options(launches, region, conj_sums)
+    options = target.options(launches, conj_sums)
 
     def integers(flags_a: Operand, flags_b: Operand, a: Operand, b: Operand, c: Operand) -> tuple[int, ...]:
         flag_steps = flags_a.batch_stride, flags_b.batch_stride
         leads = lead_a, lead_b, c.col_stride
         batches = a.batch_stride, b.batch_stride, c.batch_stride
-        return c.rows, c.cols, a.cols, options, of_a.image.flags_of_panel, *flag_steps, *leads, *batches
+        flags = of_a.image.flags_of_panel, of_a.image.flags_of_grain
+        return c.rows, c.cols, a.cols, options, *flags, *flag_steps, *leads, *batches
 
     operands = of_a.all_flags(c.batch), of_b.all_flags(c.batch), a, b, c
     kernel = family_of(config.STEM).source(config, Form.of(region), conj)
     launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))
-
-
-def _options(launches: LaunchList, region: Region, conj: bool = False, raster: int = 0) -> int:
-    """The order of tiles, the triangle of C that is meant, and conjugated sums, as options of a launch."""
-    asked = raster_of(launches.dtype, current(launches.device))
-    return options_of(region, conj, raster=asked or raster)

@@ -1,6 +1,7 @@
 """B := alpha T B, or B := alpha B T, in place.
 
-All is one launch of `trmm_fused`, or a recursion ends in triangles of which each is one, or in leaves.
+All is one launch of `trmm_fused`, or one product on tensor cores, or a recursion ends in triangles of which
+each is one launch, or in leaves.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from ..database import RECURSION, max_fused_order
-from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
+from ..dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
 from ..dispatch.decisions import Algorithm
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import trmm_by_levels, trmm_fused
+from . import trmm_by_levels, trmm_fused, trmm_tensor
 from .copies import emit_scale
 from .launch_list import ALPHA, LaunchList, cached_launch_list
 from .triangular import (
@@ -84,6 +85,13 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
     """Emit the whole call."""
     rhs, device = b.rows * b.cols // t.rows, current(launches.device)
     algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device)
+    if algorithm.name == TRMM_TENSOR:
+        product = trmm_tensor.plan(launches, t, b, side, uplo)
+        if product:
+            launches.choices.append(algorithm)
+            trmm_tensor.emit(launches, product, diag)
+            return
+        algorithm = replace(algorithm, name=trmm_recursion())
     fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
     if fused:
         launches.choices.append(algorithm)

@@ -39,6 +39,8 @@ SHARED = (
     "gemm.trsm_fused",
     "gemm.wgmma.operand_reader",
     "gemm.wgmma.epilogue",
+    "gemm.wgmma.tiles",
+    "gemm.wgmma.triangular_factor",
     "gemm.source",
     "trsm.config",
     "trsm.load_triangle",

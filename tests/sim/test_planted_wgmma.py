@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from . import test_gemm_wgmma
+from pyblasgpu.types import Triangle
+
+from . import test_gemm_wgmma, test_trmm_tensor
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -67,7 +69,8 @@ FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
-POWERS = "gemm.wgmma.equilibrate"
+FACTOR = "gemm.wgmma.triangular_factor"
+POWERS, TILES = "gemm.wgmma.equilibrate", "gemm.wgmma.tiles"
 SAMPLED = Check("equilibrate", lambda module: test_gemm_wgmma.check_equilibrated(kernels=module))
 EQUILIBRATED = Check("pack_halves", lambda module: test_gemm_wgmma.check_equilibrated(packs=module))
 COMPLEX_SCALARS = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_complex_scalars(module))
@@ -75,6 +78,11 @@ HELD = Check("pack_halves", lambda module: test_gemm_wgmma.check_held(65535 / 2*
 READER, COMPLEX = "gemm.wgmma.operand_reader", complex_packed(False, True)
 BY_ROWS, GAP, UNITS = packed(by_rows=True, gap=3), packed(gap=2), packed(k=260, blk_k=256)
 ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
+
+BY_LOWER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle(kernels=module))
+BY_UPPER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle(Triangle.UPPER_LEFT, module))
+PACKED_LOWER = Check("pack_halves", lambda module: test_trmm_tensor.check_by_triangle(packs=module))
+GUARDED_LOWER = Check("gemm_guarded", lambda module: test_trmm_tensor.check_by_triangle(guards=module))
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -101,14 +109,14 @@ DEFECTS = [
     (PRODUCT, "scale if v < 2 else scale_8", "scale", multiplied()),
     (PRODUCT, "columns[v % 2]", "columns[0]", multiplied()),
     (PRODUCT, "zero(total, real(0))", "pass", multiplied()),
-    (PRODUCT, "matrix * step_b", "matrix * step_a", multiplied(batch=2, shared_b=True, k=64)),
+    (TILES, "matrix * step_b", "matrix * step_a", multiplied(batch=2, shared_b=True, k=64)),
     # tiles, edges, scalars
     (EPILOGUE, "(row < rows) & (col < cols)", "row < rows", multiplied()),
     (EPILOGUE, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
     (EPILOGUE, "elif beta != real(0):", "elif True:", multiplied(m=80, n=24, k=64)),
     (EPILOGUE, "value += beta * old[e]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
-    (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
-    (PRODUCT, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    (TILES, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
+    (TILES, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
     (EPILOGUE, "if (beta != real(0)) | (beta_i != real(0)):", "if True:", multiplied(k=64)),
     (EPILOGUE, "sign * alpha_i *", "alpha_i *", COMPLEX_SCALARS),
     (EPILOGUE, "sign * beta_i *", "beta_i *", COMPLEX_SCALARS),
@@ -121,8 +129,8 @@ DEFECTS = [
     (EPILOGUE, " & in_region(row, col, shift, options)", "", TRIANGLE),
     (EPILOGUE, " | crosses", "", TRIANGLE),
     (EPILOGUE, "contains_tile(9, config.BLK_N - 6, True)", "contains_tile(1, 1, True)", TRIANGLE),
-    (PRODUCT, "if options & TRIANGLE:", "if False:", TRIANGLE),
-    (PRODUCT, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
+    (TILES, "if options & TRIANGLE:", "if False:", TRIANGLE),
+    (TILES, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
     (PRODUCT, "row - col\n", "col - row\n", TRIANGLE),
     # blocks of a cluster
     (PRODUCT, "EVERYONE = 2**CLUSTER - 1", "EVERYONE = 1", CLUSTER),
@@ -131,9 +139,18 @@ DEFECTS = [
     (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
-    (PRODUCT, "quotient(int32(min(row, m - 1)), PANEL)", "quotient(int32(row), PANEL)", LOWER),
+    (TILES, "quotient(int32(min(row, m - 1)), PANEL)", "quotient(int32(row), PANEL)", LOWER),
     (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
-    (PRODUCT, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
+    (TILES, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
+    # products by a triangle
+    (TILES, "min((grain + 1) * PER_GRAIN, blocks)", "min(grain * PER_GRAIN + 1, blocks)", BY_LOWER),
+    (TILES, "grain * PER_GRAIN if options & FROM_DIAGONAL else 0", "0", BY_UPPER),
+    (TILES, "min(blocks, tiles - begin)", "blocks", BY_LOWER),
+    (READER, "diagonal + 1 - strict", "diagonal - strict", PACKED_LOWER),
+    (READER, "shift - strict < BLK_K - 1", "shift < 0", PACKED_LOWER),
+    (FACTOR, "along + 1 - strict", "along - strict", GUARDED_LOWER),
+    (FACTOR, "int32(0), along, along, last", "int32(0), last, along, last", GUARDED_LOWER),
+    (GUARD, "                cuda.syncthreads()", "                pass", GUARDED_LOWER),
     # splitting and packing
     (PACK, "cuda.syncthreads()\n        settle", "settle", BY_ROWS),
     (PACK, "cuda.syncthreads()\n\n        # (3)", "# (3)", BY_ROWS),

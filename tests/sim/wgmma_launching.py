@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.common.options import options_of, options_of_factor
 from pyblasgpu.kernels.gemm.wgmma import equilibrate, guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.image import LO_SHIFT, STAGE_K, Image
 from pyblasgpu.types import Region
@@ -49,8 +49,20 @@ def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
     return found
 
 
-def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs=(False, False), powers=None):
-    """Batches of two operands, extent by k, packed by one launch into one image; complex ones as real."""
+def pack(
+    a,
+    b,
+    least=LEAST,
+    kernels=pack_halves,
+    blk_k=BLK_K,
+    panel=PANEL,
+    conjs=(False, False),
+    powers=None,
+    region=Region.ALL,
+):
+    """Batches of two operands, extent by k, packed by one launch into one image; complex ones as real, of
+    the first one a `region`.
+    """
     letter, reals = ("c", 2) if np.iscomplexobj(a) else ("s", 1)
     config = kernels.PackHalves(dtype=letter, BLK=panel, BLK_K=blk_k, threads=panel)
     extents, k = (reals * a.shape[1], b.shape[1]), reals * a.shape[2]
@@ -65,6 +77,7 @@ def pack(a, b, least=LEAST, kernels=pack_halves, blk_k=BLK_K, panel=PANEL, conjs
         options_of(by_rows=abs(step[0]) < abs(step[1]), conj=conj)
         for step, conj in zip(steps, conjs, strict=True)
     ]
+    options[0] |= options_of(region)
     integers = *extents, k, *options, units[0], 0 if powers is None else a.shape[2], *steps[0], *steps[1]
     arrays = a, b, scales if powers is None else powers, halves, scales, flags
     run(kernels.source(config), sum(units), arrays, integers, (least,))
@@ -88,8 +101,9 @@ def multiply(
     cluster=1,
     ordered=False,
     region=Region.ALL,
+    triangle=None,
 ):
-    """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous."""
+    """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous, A a `triangle`."""
     config = kernels.GemmWgmma(
         BLK_M=a.image.blk, BLK_N=BLK_N, BLK_K=a.image.blk_k, PANEL=a.image.blk,
         stages=stages, cluster=cluster, ordered=ordered,
@@ -97,12 +111,15 @@ def multiply(
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
     tiles = config.grid(m, n, region) * batch
-    integers = m, n, a.image.k, options_of(region), tiles, *steps, strides(c)[1], strides(c)[0]
+    options = options_of(region) | options_of_factor(triangle)
+    integers = m, n, a.image.k, options, tiles, *steps, strides(c)[1], strides(c)[0]
     arrays = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     run(kernels.source(config), blocks * cluster, arrays, integers, (alpha, beta))
 
 
-def multiply_flagged(flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded, trans=(False, False)):
+def multiply_flagged(
+    flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded, trans=(False, False), triangle=None
+):
     """The tiles of which a flag is set, by `gemm_guarded`; A and B of shape (batch, k, m) and (batch, n, k),
     with `trans` (batch, m, k) and (batch, k, n).
     """
@@ -114,5 +131,16 @@ def multiply_flagged(flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded
     leads = tuple(strides(x)[1] for x in (a, b, c))
     steps = tuple(strides(x)[0] for x in (a, b, c))
     panels = tuple(x.shape[1] for x in flags)
-    integers = m, n, k, 0, flags[0].shape[1] // -(-m // PANEL), *panels, *leads, *steps
+    count = flags[0].shape[1] // -(-m // PANEL)
+    integers = (
+        m,
+        n,
+        k,
+        options_of_factor(triangle),
+        count,
+        Image(PANEL, BLK_K, m, k).flags_of_grain,
+        *panels,
+        *leads,
+        *steps,
+    )
     run(kernels.source(config), config.grid(m, n), (*flags, a, b, c), integers, (alpha, beta), batch)

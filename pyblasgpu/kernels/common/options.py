@@ -5,24 +5,30 @@ What is told so needs no kernel of its own.
 
 from __future__ import annotations
 
-from ...types import Region
+from ...types import Region, Triangle, Uplo
 
 __all__ = [
     "BY_ROWS",
     "CONJUGATE",
+    "FROM_DIAGONAL",
     "HERMITIAN",
     "MIRRORED",
+    "OF_COLUMNS",
     "RASTER_BIT",
     "SLICES_BIT",
     "STRICT",
+    "TO_DIAGONAL",
     "TRIANGLE",
     "UNIT",
     "UPPER",
     "ZERO",
     "options_of",
+    "options_of_factor",
 ]
 
 TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
+#: Of a product by a triangle: k of a tile begin at the diagonal, end there; the triangle is the right factor.
+FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
 #: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
 #: From this bit on stand the slices of `split_k_reduce`.
@@ -69,3 +75,12 @@ def options_of(
         | BY_ROWS * by_rows
         | raster << RASTER_BIT
     )
+
+
+def options_of_factor(triangle: Triangle | None, strict: bool = False) -> int:
+    """The bits for products by a triangle, or by none; `strict`: without its diagonal."""
+    if triangle is None:
+        return 0
+    to_diagonal = (triangle.uplo is Uplo.LOWER) == triangle.on_left
+    range_of_k = TO_DIAGONAL if to_diagonal else FROM_DIAGONAL
+    return range_of_k | OF_COLUMNS * (not triangle.on_left) | STRICT * strict

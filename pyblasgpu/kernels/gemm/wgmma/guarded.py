@@ -19,11 +19,12 @@ from ...common.tile_scheduler import tile_origins
 from ..form import Form
 from ..mainloop import build as build_ordinary
 from ..simt import GemmSimt, product_of
+from .triangular_factor import diagonal_adder, flags_of_triangle, k_of_triangle
 
 __all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
 
 STEM = "gemm_guarded"
-PARAMETERS = "wwppp iiii i qq qqq qqq rrrr".replace(" ", "")
+PARAMETERS = "wwppp iiii ii qq qqq qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +101,10 @@ class GemmGuarded(GemmSimt):
 def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle; with `conj` A is conjugated.
 
-    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and flags of a
-    panel; int64 flags from one matrix of A, B to the next; leading strides and batch strides of A, B, C
-    (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
+    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options (rasterization,
+    triangle of C, or of which factor is a triangle), flags of a panel, and of `GRAIN` k of it; int64 flags
+    from one matrix of A, B to the next; leading strides and batch strides of A, B, C (elements); alpha and
+    beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
     build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
     return KernelSource.of(config, PARAMETERS, build, flags=flags, min_blocks=config.min_blocks)
@@ -120,34 +122,47 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
     THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
+    TRANS_A, TRANS_B, PARTS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
     heart = product_of(config, conj, False)
     multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
+    TRIANGULAR_FACTORS = not (triangular or config.dtype_facts.is_complex)
+    flags_of, k_of, add_diagonal = flags_of_triangle(), k_of_triangle(config), diagonal_adder(config)
 
     @device_function
-    def is_flagged(flags_a, flags_b, row, col, count):
-        of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * count)
-        of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * count)
+    def is_flagged(flags_a, flags_b, row, col, first, asked, count):
+        of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * count + first)
+        of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * count + first)
         found, i = int32(0), int32(cuda.threadIdx.x)
-        while i < count:
+        while i < asked:
             found = int32(found | of_a[i] | of_b[i])
             i = int32(i + THREADS)
         return cuda.syncthreads_or(found)
 
     def gemm_guarded(
-        flags_a, flags_b, a, b, c, m, n, k, options, count, stride_fa, stride_fb, lda, ldb, ldc,
+        flags_a, flags_b, a, b, c, m, n, k, options, count, per_grain, stride_fa, stride_fb, lda, ldb, ldc,
         stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
         batch = int64(cuda.blockIdx.z)
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
+        first, asked = int32(0), int32(count)
+        if TRIANGULAR_FACTORS:
+            first, asked = flags_of(row0, col0, options, count, per_grain)
         grid_dependency_wait()
         # a triangle's squares of tiles may reach beyond the last row
-        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), count):
+        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), first, asked, count):
+            begin, depth, along, last = int32(0), int32(k), int32(0), int32(0)
+            if TRIANGULAR_FACTORS:
+                begin, depth, along, last = k_of(row0, col0, k, options)
             multiply(
-                a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c,
-                alpha, alpha_i, beta, beta_i,
+                offset(a, begin * (1 if TRANS_A else lda) * PARTS),
+                offset(b, begin * (ldb if TRANS_B else 1) * PARTS), c, m, n, depth, options, lda, ldb, ldc,
+                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
+            if TRIANGULAR_FACTORS and along < last:
+                cuda.syncthreads()
+                add_diagonal(a, b, c, m, n, row0, col0, along, last, options, lda, ldb, ldc, alpha)
 
     return gemm_guarded

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BLOCKS_K",
+    "GRAIN",
     "LARGEST_HALF",
     "LARGEST_SHIFTED",
     "LO_SHIFT",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 UNIT = 8192  # elements of a block, at most, that a block of threads packs
+#: Rows and k of the squares by which the diagonal of a triangle is told: tiles of one have the same k.
+GRAIN = 256
 STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
 LO_SHIFT = 11  # bits by which lo is shifted up: as many as hi has
 #: Exponent of the largest element of a row of a block, once it is shifted; one less where it would be beyond
@@ -66,6 +69,11 @@ class Image:
     @property
     def flags_of_panel(self) -> int:
         return self.blocks * (self.blk // unit_rows(self.blk, self.blk_k))
+
+    @property
+    def flags_of_grain(self) -> int:
+        """Flags of `GRAIN` k of a panel."""
+        return GRAIN // self.blk_k * (self.blk // unit_rows(self.blk, self.blk_k))
 
     @property
     def flags(self) -> int:

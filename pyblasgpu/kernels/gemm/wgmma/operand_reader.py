@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....gpu.backend import device_function, ptx, unrolled
-from ...common.options import BY_ROWS, CONJUGATE
+from ...common.options import BY_ROWS, CONJUGATE, STRICT, TRIANGLE, UPPER
 
 if TYPE_CHECKING:
     from .pack_halves import PackHalves
@@ -36,9 +36,11 @@ def places(config: PackHalves):
 
 
 def reader(config: PackHalves):
-    """``read(values, s, t, rows, depth, row_step, k_step, options, expanded)``: all chunks of a thread, zeros
-    beyond the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and nothing is cut.
-    Steps are those of elements; an `expanded` operand has two rows for one of S.
+    """``read(values, s, t, rows, depth, shift, row_step, k_step, options, expanded)``: all chunks of a
+    thread, zeros beyond the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and
+    nothing is cut. Steps are those of elements; an `expanded` operand has two rows for one of S.
+
+    Of a real triangle zeros stand for what is not in it; `shift` is the unit's first row less its first k.
     """
     place, CHUNKS = places(config), config.chunks // config.threads
     load_four, offset, is_wide = ptx.load_global(4, False), ptx.offset, ptx.is_aligned(4)
@@ -62,15 +64,56 @@ def reader(config: PackHalves):
         orient(i, values, row, options, expanded)
 
     narrow, wide = unrolled(CHUNKS, read_narrow), unrolled(CHUNKS, read_wide)
+    read_masked, is_crossed, REAL = _masked_reader(config), _is_crossed(config), REALS == 1
 
     @device_function
-    def read(values, s, t, rows, depth, row_step, k_step, options, expanded):
-        if (k_step == 1) & (depth >= BLK_K) & is_wide(s) & is_wide(offset(s, row_step * REALS)):
+    def read(values, s, t, rows, depth, shift, row_step, k_step, options, expanded):
+        if REAL and is_crossed(shift, options):
+            read_masked(0, values, s, t, rows, depth, shift, row_step, k_step, options)
+        elif (k_step == 1) & (depth >= BLK_K) & is_wide(s) & is_wide(offset(s, row_step * REALS)):
             wide(0, values, s, t, rows, depth, row_step, k_step, options, expanded)
         else:
             narrow(0, values, s, t, rows, depth, row_step, k_step, options, expanded)
 
     return read
+
+
+def _is_crossed(config: PackHalves):
+    """``is_crossed(shift, options)``: whether anything of a unit is not in the triangle that is meant."""
+    ROWS, BLK_K = config.rows, config.BLK_K
+
+    @device_function
+    def is_crossed(shift, options):
+        strict = 1 if options & STRICT else 0
+        outside = shift + (ROWS - 1) + strict > 0 if options & UPPER else shift - strict < BLK_K - 1
+        return (options & TRIANGLE != 0) & outside
+
+    return is_crossed
+
+
+def _masked_reader(config: PackHalves):
+    """``read(0, values, s, t, rows, depth, shift, row_step, k_step, options)``: all chunks of a thread, of a
+    unit that the diagonal of a triangle crosses.
+    """
+    place, CHUNKS, load_one = places(config), config.chunks // config.threads, ptx.load_global(1, False)
+    int32, offset = ptx.types.int32, ptx.offset
+
+    @device_function
+    def read_one(e, i, values, s, first, last, kk, k_step):
+        load_one(values, i * CHUNK + e, s, (kk + e) * k_step, (first <= kk + e) & (kk + e < last))
+
+    read_chunk = unrolled(CHUNK, read_one)
+
+    @device_function
+    def read(i, values, s, t, rows, depth, shift, row_step, k_step, options):
+        row, chunk = place(i, t, options)
+        strict, diagonal = int32(1 if options & STRICT else 0), int32(row + shift)
+        first = int32(diagonal + strict if options & UPPER else 0)
+        last = int32(depth if options & UPPER else min(depth, diagonal + 1 - strict))
+        last = int32(last if row < rows else 0)
+        read_chunk(0, i, values, offset(s, row * row_step), first, last, int32(chunk * CHUNK), k_step)
+
+    return unrolled(CHUNKS, read)
 
 
 def _chunk_reader(config: PackHalves):

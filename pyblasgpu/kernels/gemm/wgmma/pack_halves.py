@@ -18,8 +18,10 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
+from ...common.options import TRIANGLE, UPPER
 from .image import (
     BLOCKS_K,
+    GRAIN,
     LARGEST_HALF,
     LARGEST_SHIFTED,
     LO_SHIFT,
@@ -120,10 +122,10 @@ def source(config: PackHalves) -> KernelSource:
 
     Its parameters are pointers to A, B, the powers of `equilibrate`, image, scales, flags, the image at a
     multiple of 16 bytes; int32 extents of A and B, k (those of the real operands), options of A and B
-    (`BY_ROWS`: neighbours along the extent are neighbours in memory; `CONJUGATE`), units of all matrices of
-    A, and how many powers there are for A, which may be none; int64 strides of A along the extent, along k,
-    to the next matrix, and those of B (elements); `image.least_element` (real, imaginary part). Grid: x the
-    units of all matrices.
+    (`BY_ROWS`: neighbours along the extent are neighbours in memory; `CONJUGATE`; of a real one the triangle
+    that is meant, whose rows are the extent), units of all matrices of A, and how many powers there are for
+    A, which may be none; int64 strides of A along the extent, along k, to the next matrix, and those of B
+    (elements); `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
     """
     resident = max(RESIDENT // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
@@ -252,6 +254,19 @@ def _copier(config: PackHalves):
     return unrolled(config.rows * config.BLK_K // (4 * THREADS), copy_out)
 
 
+def _reading_test():
+    """``is_read(row, k, options)``: whether products by a triangle read the unit that begins there."""
+    quotient = ptx.quotient
+
+    @device_function
+    def is_read(row, k, options):
+        of_rows, of_k = quotient(row, GRAIN), quotient(k, GRAIN)
+        within = of_k >= of_rows if options & UPPER else of_k <= of_rows
+        return within | (options & TRIANGLE == 0)
+
+    return is_read
+
+
 def _build(config: PackHalves):
     real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
     BLK, BLK_K, ROWS = config.BLK, config.BLK_K, config.rows
@@ -261,6 +276,7 @@ def _build(config: PackHalves):
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     grid_dependency_wait, copy_all = ptx.grid_dependency_wait, _copier(config)
     read, write, (note, settle) = reader(config), _writer(config), _measurer(config)
+    is_read = _reading_test()
 
     @device_function
     def bring_powers(powers, powers_of_k, depth, t):
@@ -272,7 +288,8 @@ def _build(config: PackHalves):
 
     @device_function
     def pack_unit(
-        s, powers_of_k, d, scales, flags, rows, depth, options, row_step, k_step, expanded, count, least
+        s, powers_of_k, d, scales, flags, rows, depth, shift, options, row_step, k_step, expanded, count,
+        least,
     ):  # fmt: skip
         t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
@@ -282,7 +299,7 @@ def _build(config: PackHalves):
 
         # (2) read it, and find the largest element of each row
         bring_powers(powers, powers_of_k, depth if count > 0 else 0, t)
-        read(values, s, t, rows, depth, row_step, k_step, options, expanded)
+        read(values, s, t, rows, depth, shift, row_step, k_step, options, expanded)
         cuda.syncthreads()
         note(0, maxima, powers, own, vector, values, t, options)
         cuda.syncthreads()
@@ -320,6 +337,10 @@ def _build(config: PackHalves):
         s = offset(s, (int64(matrix) * batch + (row0 >> expanded) * rs + k0 // REALS * ks) * REALS)
         rows, depth = int32(min(extent - row0, ROWS)), int32(min(k - k0, BLK_K))
         powers = offset(powers, k0 // REALS + (0 if is_a else count))
-        pack_unit(s, powers, d, scales, flags, rows, depth, options, rs, ks, expanded, count, least)
+        if is_read(int32(row0), int32(k0), options):
+            shift = int32(row0 - k0)
+            pack_unit(
+                s, powers, d, scales, flags, rows, depth, shift, options, rs, ks, expanded, count, least
+            )
 
     return pack_halves

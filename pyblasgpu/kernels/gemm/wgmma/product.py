@@ -16,12 +16,10 @@ from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
-from ...common.options import TRIANGLE
-from ...common.region import intersects
-from ...common.tile_scheduler import tile_coords
 from .config import ROW, GemmWgmma
 from .epilogue import epilogue
-from .image import LO_SHIFT, STAGE_K, unit_rows
+from .image import LO_SHIFT, STAGE_K
+from .tiles import judge, tile_finder
 
 __all__ = ["GemmWgmma", "plain_sources", "source"]
 
@@ -34,8 +32,9 @@ def source(config: GemmWgmma) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
-    n, k, options (rasterization, triangle of C) and tiles of the batch; int64 panels from one matrix of A, B
-    to the next, leading stride and batch stride of C (elements); alpha and beta (real, imaginary part).
+    n, k, options (rasterization, triangle of C, or of which factor is a triangle) and tiles of the batch;
+    int64 panels from one matrix of A, B to the next, leading stride and batch stride of C (elements); alpha
+    and beta (real, imaginary part).
     Grid: x as many as the device holds.
     """
     build = partial(_build, config)
@@ -45,24 +44,6 @@ def source(config: GemmWgmma) -> KernelSource:
 def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
     """All kernels of a Config: of its variants."""
     return (source(variant) for variant in config.variants)
-
-
-def is_servable():
-    """``servable(flags_a, first_a, flags_b, first_b, count, lane)``: whether no flag is set of two panels'
-    `count` units; for a warp.
-    """
-    first_lane, int32, offset = ptx.first_lane, ptx.types.int32, ptx.offset
-
-    @device_function
-    def servable(flags_a, first_a, flags_b, first_b, count, lane):
-        of_a, of_b = offset(flags_a, first_a), offset(flags_b, first_b)
-        found, i = int32(0), int32(lane)
-        while i < count:
-            found |= of_a[i] | of_b[i]
-            i = int32(i + 32)
-        return first_lane(found != 0) < 0
-
-    return servable
 
 
 def _producer(config: GemmWgmma):
@@ -249,66 +230,19 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
-def _locator(config: GemmWgmma):
-    """``locate(tile, m, n, options)``: row, column and matrix where a cluster's tiles begin, of all of C or
-    of the triangle that the options tell.
-    """
-    of_all = tile_coords(config.cluster * config.BLK_M, config.BLK_N)
-    of_triangle = tile_coords(config.cluster * config.BLK_M, config.BLK_N, True)
-
-    @device_function
-    def locate(tile, m, n, options):
-        if options & TRIANGLE:
-            return of_triangle(tile, m, n, options)
-        return of_all(tile, m, n, options)
-
-    return locate
-
-
 def _build(config: GemmWgmma):
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
-    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    BLK_K, STAGES = config.BLK_K, config.stages
     WORKERS, SUMS, BARRIERS, PANEL = 128 * config.warpgroups, config.sums, config.barriers, config.PANEL
     PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
-    UNITS = PANEL // unit_rows(PANEL, BLK_K)
     WORDS, TURNS, ORDERED, opaque = PANEL * BLK_K, config.turns, config.ordered, ptx.opaque
-    bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
-    write = epilogue(config)
-    CLUSTER, cluster_rank, cluster_sync = config.cluster, ptx.cluster_rank, ptx.cluster_sync
-    align, offset, locate = ptx.align_shared(1024), ptx.offset, _locator(config)
-    is_met = intersects(CLUSTER * BLK_M, BLK_N)
+    bring, multiply_tile, write = _producer(config), _consumer(config), epilogue(config)
+    CLUSTER, cluster_sync = config.cluster, ptx.cluster_sync
+    align, offset, tile_of, verdict = ptx.align_shared(1024), ptx.offset, tile_finder(config), judge(config)
     init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-
-    @device_function
-    def panel_of(row, m):
-        """The panel of A with a row; below the last one that."""
-        return quotient(int32(min(row, m - 1)), PANEL)
-
-    @device_function
-    def tile_of(tile, m, n, options, blocks, step_a, step_b):
-        """Whether any of C is meant, where this block's tile begins, and the first blocks of its A, of the
-        other block's, and of B.
-        """
-        row, col0, matrix = locate(tile, m, n, options)
-        met = is_met(row - col0, options) & (row < m) & (col0 < n)
-        col0 = int32(min(col0, n - 1))  # a tile that is not met has no panel of its own
-        mine, other = (cluster_rank() * BLK_M, (1 - cluster_rank()) * BLK_M) if CLUSTER > 1 else (0, 0)
-        first_a = (matrix * step_a + panel_of(row + mine, m)) * blocks
-        other_a = (matrix * step_a + panel_of(row + other, m)) * blocks
-        first_b = (matrix * step_b + quotient(col0, PANEL)) * blocks
-        return met, int32(row + mine), col0, matrix, first_a, other_a, first_b
-
-    @device_function
-    def verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, lane):
-        """Whether the cluster multiplies its tiles, and whether pairs serve this block's."""
-        units, b = blocks * UNITS, first_b * UNITS
-        own = servable(flags_a, first_a * UNITS, flags_b, b, units, lane)
-        if CLUSTER > 1:
-            return own | servable(flags_a, other_a * UNITS, flags_b, b, units, lane), own
-        return own, own
 
     @device_function
     def make_barriers(shared, t):
@@ -327,20 +261,22 @@ def _build(config: GemmWgmma):
 
     @device_function
     def produce(
-        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b, shared, t,
+        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b,
+        shared, t,
     ):  # fmt: skip
         i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         while tile < tiles:
             # opaque: what is made of them outside of the loop would take registers all along
             of = opaque(m), opaque(n), opaque(options)
-            met, row0, col0, _, first_a, other_a, first_b = tile_of(tile, *of, blocks, step_a, step_b)
+            met, row0, col0, _, firsts, count = tile_of(tile, tiles, *of, blocks, step_a, step_b)
             tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
-            go, _ = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
+            go, _ = verdict(flags_a, flags_b, firsts, count, t % 32)
+            first_a, _, first_b = firsts
             if met and go and t == WORKERS:
                 row, col = row0 % PANEL, col0 % PANEL
                 pa, pb = offset(a, first_a * WORDS + row * 32), offset(b, first_b * WORDS + col * 32)
                 sa, sb = offset(scales_a, first_a * PANEL + row), offset(scales_b, first_b * PANEL + col)
-                last = int32(i + blocks * PER_BLOCK)
+                last = int32(i + count * PER_BLOCK)
                 while i < last:
                     bring(i, pa, pb, sa, sb, shared)
                     i = opaque(int32(i + PER_BLOCK))  # a loop that is unrolled needs more registers
@@ -348,8 +284,8 @@ def _build(config: GemmWgmma):
                     sa, sb = offset(sa, PANEL), offset(sb, PANEL)
 
     def gemm_wgmma(
-        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c,
-        alpha, alpha_i, beta, beta_i,
+        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc,
+        stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the mbarriers: of a stage that is full, that is empty
         t, blocks = int32(cuda.threadIdx.x), int32((k + (BLK_K - 1)) // BLK_K)
@@ -374,13 +310,13 @@ def _build(config: GemmWgmma):
             cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
             i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
             while tile < tiles:
-                met, row0, col0, matrix, first_a, other_a, first_b = tile_of(
-                    tile, m, n, options, blocks, step_a, step_b
+                met, row0, col0, matrix, firsts, count = tile_of(
+                    tile, tiles, m, n, options, blocks, step_a, step_b
                 )
                 tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
-                go, own = verdict(flags_a, flags_b, first_a, other_a, first_b, blocks, t % 32)
+                go, own = verdict(flags_a, flags_b, firsts, count, t % 32)
                 if met and go:
-                    i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)
+                    i = multiply_tile(i, count, total, high, cross, columns, memory, shared, t)
                     # opaque: what is made of it would take registers all along
                     u = opaque(t)
                     row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)

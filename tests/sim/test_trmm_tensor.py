@@ -1,0 +1,86 @@
+"""TRMM as one product on tensor cores, end to end on the simulator, with toy tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.dispatch import algorithms
+from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
+from pyblasgpu.types import Region, Triangle, Uplo
+
+from .test_gemm_tensor import backend, families, fresh, normal, small_kernels  # noqa: F401
+from .wgmma_launching import multiply, multiply_flagged, pack
+
+#: More than a square of `GRAIN`, and a part of the next.
+N, RHS = 300, 9
+KERNELS = {"pack_halves", "gemm_wgmma", "gemm_guarded", "copy_scaled"}
+#: A triangle on the left and on the right of column-major matrices; k end at the diagonal or begin there.
+CASES = [("L", True, "F", False), ("L", False, "F", True), ("R", True, "F", False), ("L", True, "C", True)]
+
+
+@pytest.fixture(autouse=True)
+def small_triangles(monkeypatch):
+    least = algorithms.TensorRange(N, RHS, 0)
+    monkeypatch.setattr(algorithms, "TENSOR_RANGE", {("trmm", "s"): least})
+
+
+def triangle_of(lower: bool, unit: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """T with NaN where it is not read, and what it means."""
+    t = normal(N, N)
+    meant = (np.tril if lower else np.triu)(t, -unit if lower else unit).astype(float)
+    given = np.where(meant != 0, t, np.float32(np.nan))
+    return given, meant + (np.eye(N) if unit else 0)
+
+
+def check(side: str, lower: bool, order: str, unit: bool, spoil, alpha=-1.5) -> None:
+    """The result is within FP32's bound where it is finite, and not finite where FMAs make it so."""
+    given, meant = triangle_of(lower, unit)
+    b = normal(N, RHS, seed=2) if side == "L" else normal(RHS, N, seed=2)
+    spoil(meant, b)
+    given = np.where(np.isnan(given), given, meant.astype(np.float32))
+    out = np.array(b, order=order)
+    with small_kernels():
+        flags = {"side": side, "lower": lower, "unit_diag": unit}
+        pyblasgpu.trmm(given, out, **flags, out=out, alpha=alpha, method="tensor")
+    assert families() == KERNELS
+    spoilt = ~np.isfinite(b)
+    depends = (meant != 0) @ spoilt if side == "L" else spoilt @ (meant != 0)
+    assert (np.isfinite(out) == (depends == 0)).all()
+    wide = np.where(spoilt, 0, b.astype(float))
+    left, right = (meant, wide) if side == "L" else (wide, meant)
+    bound = (N + 2) * 2.0**-24 * abs(alpha) * (abs(left) @ abs(right))
+    assert (abs(out - alpha * (left @ right)) <= bound)[depends == 0].all()
+
+
+@pytest.mark.parametrize(("side", "lower", "order", "unit"), CASES)
+def test_triangles(side, lower, order, unit):
+    """Some tiles of pairs, some that they cannot hold: Inf reaches what depends on it, and nothing else."""
+
+    def spoil(t, b):
+        along = 280 if lower == (side == "L") else 5  # of the one square, and not of the other
+        b[(along, 5) if side == "L" else (5, along)] = np.inf
+        t[(along, along - 1) if lower else (along - 1, along)] *= 2.0**-60
+
+    check(side, lower, order, unit, spoil)
+
+
+def check_by_triangle(
+    triangle=Triangle.LOWER_LEFT, kernels=product, packs=pack_halves, guards=guarded
+) -> None:
+    """All tiles by pairs, and all by FMAs, are those of the triangle alone."""
+    lower, n = triangle.uplo is Uplo.LOWER, 8
+    given, meant = triangle_of(lower)
+    b = normal(n, N, seed=2)
+    exact = meant @ b.T.astype(float)
+    bound = (N + 2) * 2.0**-24 * (abs(meant) @ abs(b.T))
+    c = np.full((1, n, N), np.nan, np.float32)
+    left, right = pack(given[None], b[None], kernels=packs, region=Region.of(triangle.uplo))
+    multiply(left, right, c, blocks=3, kernels=kernels, triangle=triangle)
+    assert (abs(c[0].T - exact) <= bound).all()
+    c[...] = np.nan
+    flags = np.ones_like(left.flags), np.ones_like(right.flags)
+    columns = np.ascontiguousarray(given.T)[None]
+    multiply_flagged(flags, columns, b[None], c, kernels=guards, triangle=triangle)
+    assert (abs(c[0].T - exact) <= bound).all()
