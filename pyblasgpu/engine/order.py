@@ -1,4 +1,4 @@
-"""The order of the tasks of products: much to compute for each tile that comes, output that goes home early.
+"""The order of tasks: much to compute for each tile that comes, output that goes home early.
 
 At the beginning every tile is new: one row of tiles of C after the other would wait for each tile of B,
 which one product needs. So all tiles of C get the first half of their products first, step by step along k.
@@ -7,6 +7,9 @@ is finished before the next one begins, and goes home meanwhile.
 
 Where a card cannot hold its part of C, blocks of g by g tiles of C come one after the other instead. A block
 whose tiles of A and B are new is computed step by step: 2 g tiles give g^2 products.
+
+TRMM begins with the row of the triangle that reads all of B. So some columns of B are computed first, row by
+row while the triangle comes, and then those that are left, column by column.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ from dataclasses import replace
 from itertools import chain
 
 from ..tasks.task_list import Task, TaskList, Tile
+from ..types import Side
 
-__all__ = ["BLOCK", "PRODUCTS", "by_blocks"]
+__all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b"]
 
 #: Rows and columns of a block, in tiles of each card, where a card does not hold its part of C.
 BLOCK = 3
+#: Of the columns of B, what TRMM computes first.
+FIRST_COLUMNS = 1 / 4
 #: Routines whose output tiles do not depend on one another.
 PRODUCTS = ("gemm", "syrk", "herk", "symm", "hemm")
 
@@ -62,3 +68,27 @@ def _along_k(lists: Sequence[Sequence[Task]]) -> Iterator[Task]:
     """The first task of each list, the second ones, and so on."""
     depth = max(map(len, lists))
     return (each[step] for step in range(depth) for each in lists if step < len(each))
+
+
+def by_columns_of_b(tasks: TaskList, cards: int, side: Side | None) -> TaskList:
+    """TRMM's tasks by groups of columns of B, from the right by rows; other routines as they are.
+
+    Parameters
+    ----------
+    tasks : TaskList
+    cards : int
+        To which these columns are dealt in turn.
+    side : Side, optional
+        Of the triangle.
+    """
+    if tasks.routine != "trmm":
+        return tasks
+    grid = tasks.grids["b"]
+    count = len(grid.rows if side is Side.RIGHT else grid.cols)
+    first = max(int(FIRST_COLUMNS * count) // cards, 1) * cards
+
+    def group(task: Task) -> int:
+        tile = task.writes[0]
+        return max((tile.row if side is Side.RIGHT else tile.col) - first + cards, 0) // cards
+
+    return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=group)))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from ..engine.order import by_blocks
+from ..engine.order import by_blocks, by_columns_of_b
 from ..engine.placement import card_grid, owners_of
 from ..engine.plan import Plan
 from .tiled_routines import TiledRoutine, task_list
@@ -61,4 +61,5 @@ def made(
     tiled = TiledRoutine(*fields)
     tasks = task_list(tiled._replace(flags=dict(tiled.flags)), orders, scalars)
     tasks = by_blocks(tasks, card_grid(len(weights)), holds_output)
+    tasks = by_columns_of_b(tasks, len(weights), tiled.side)
     return Plan(tasks, owners_of(tasks, weights, tiled.side))

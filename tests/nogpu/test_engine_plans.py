@@ -9,12 +9,12 @@ import pytest
 from tiled_runs import KINDS, problem
 
 from pyblasgpu.engine.matrices import TileLayout
-from pyblasgpu.engine.order import by_blocks
+from pyblasgpu.engine.order import by_blocks, by_columns_of_b
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines
-from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trsm
+from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 GIB = 1 << 30
@@ -133,6 +133,25 @@ def test_another_order_is_of_the_same_tasks(kind, cards, holds_output):
     place = {id(task): number for number, task in enumerate(ordered.tasks)}
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
         assert all(place[id(tasks.tasks[need])] < place[id(task)] for need in needs)
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("cards", [1, 2, 3])
+def test_trmm_goes_by_columns(side, cards):
+    """Tasks of a column stay in order; a column of each card follows the first ones."""
+    tasks = trmm(cut(64, 8), cut(64, 8), side, Uplo.LOWER)
+    ordered = by_columns_of_b(tasks, cards, side)
+    line = {Side.LEFT: "col", Side.RIGHT: "row"}[side]
+
+    def of(tasks, index):
+        return [task for task in tasks.tasks if getattr(task.writes[0], line) == index]
+
+    assert all(of(tasks, index) == of(ordered, index) for index in range(8))
+    lines = [getattr(task.writes[0], line) for task in ordered.tasks]
+    first = {1: 2, 2: 2, 3: 3}[cards]
+    assert set(lines[: first * len(lines) // 8]) == set(range(first)) and lines[-1] == 7
+    assert len(ordered.tasks) == len(tasks.tasks)
+    assert by_columns_of_b(gemm((8,), (8,), (8,)), cards, None).tasks == gemm((8,), (8,), (8,)).tasks
 
 
 def test_few_tiles_give_much_to_compute():

@@ -1,0 +1,232 @@
+"""What calls by tiles take at the measured rates of leaves and links: fill and drain included. Needs no card.
+
+    python -m benchmarks.engine_model [--routines gemm trsm syrk potrf] [--sizes 8192 16384] [--cards 1 2 4]
+                                      [--letter d] [--tiles 4096,1024,4096] [--on-card]
+
+Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies
+up and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
+and requests tiles ahead, as the walk does. Rates of leaves are those of `benchmarks.reach`, links have one
+rate whatever goes the other way. `compute` is the work of the busiest card, `links` that of the busiest link.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.table import Table
+
+from benchmarks.reach import Rates
+from pyblasgpu.engine.placement import importers
+from pyblasgpu.engine.plan import Plan
+from pyblasgpu.engine.tile_size import tile_orders
+from pyblasgpu.engine.walk import AHEAD, IN_FLIGHT
+from pyblasgpu.frontend.tiled_plan import plan_of
+from pyblasgpu.frontend.tiled_routines import TiledRoutine
+from pyblasgpu.tasks import Tile, flops
+from pyblasgpu.terminal import console
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+__all__ = ["Links", "Timeline", "plan_for", "routine"]
+
+#: The leaf whose rate serves for another one.
+LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
+
+
+@dataclass(frozen=True)
+class Links:
+    """Bytes a second of the host's link and of that between cards, and seconds of the host.
+
+    Attributes
+    ----------
+    host, peer : float
+    start : float
+        From the call to the first copy.
+    task : float
+        To enqueue a task.
+    """
+
+    host: float = 52e9
+    peer: float = 300e9
+    start: float = 0.4e-3
+    task: float = 60e-6
+
+
+@dataclass
+class Timeline:
+    """A plan that runs.
+
+    Attributes
+    ----------
+    up, down, peer, compute : dict of int to float
+        By card when the stream is idle.
+    busy, linked : dict of int to float
+        By card seconds of kernels, and of the busier direction of its link.
+    """
+
+    plan: Plan
+    rates: Rates
+    links: Links
+    itemsize: int
+    on_card: bool = False
+    up: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    down: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    peer: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    compute: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    busy: Counter[int] = field(default_factory=Counter)  # type: ignore[assignment]
+    moved: Counter[tuple[int, bool]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._there: dict[tuple[Tile, int], float] = {}  # when the newest version is on a card
+        self._versions: Counter[Tile] = Counter()
+        self._by = importers(self.plan.tasks.tasks, self.plan.uses, self.nbytes)
+
+    def nbytes(self, tile: Tile) -> int:
+        rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
+        return rows * cols * self.itemsize
+
+    def run(self) -> float:
+        """Seconds until the last tile is home."""
+        tasks = self.plan.tasks.tasks
+        now, requested = self.links.start, 0
+        unwritten: Counter[Tile] = Counter()
+        ends: dict[int, list[float]] = defaultdict(list)
+        for number, task in enumerate(tasks):
+            card = self.plan.owners[number]
+            now += self.links.task
+            for other in range(requested, min(number + AHEAD, len(tasks))):
+                for tile in dict.fromkeys(tasks[other].tiles):
+                    ignores = tile in tasks[other].writes and tasks[other].leaf.ignores_output
+                    if not unwritten[tile] and not ignores:
+                        self._fetch(tile, self.plan.owners[other], now)
+                unwritten.update(tasks[other].writes)
+                requested = other + 1
+            if len(ends[card]) >= IN_FLIGHT:
+                now = max(now, ends[card][-IN_FLIGHT])
+            ends[card].append(self._issue(number, now))
+            unwritten.subtract(task.writes)
+        streams = (self.down, self.compute, self.peer)
+        return max(end for stream in streams for end in stream.values())
+
+    def _issue(self, number: int, now: float) -> float:
+        """Run a task's leaf, and bring home what it finishes; when the leaf ends."""
+        task, card = self.plan.tasks.tasks[number], self.plan.owners[number]
+        begin = max(self.compute[card], now)
+        for tile in dict.fromkeys(task.tiles):
+            if not (tile in task.writes and task.leaf.ignores_output):
+                self._fetch(tile, card, now)
+                begin = max(begin, self._there[tile, card])
+        leaf = LIKE.get(task.leaf.routine, task.leaf.routine)
+        took = self.rates.seconds(leaf, flops(self.plan.tasks, task))
+        self.busy[card] += took  # type: ignore[assignment]
+        end = self.compute[card] = begin + took
+        for tile in task.writes:
+            self._versions[tile] += 1
+            for other in self.plan.uses:
+                self._there.pop((tile, other), None)
+            self._there[tile, card] = end
+        for tile in task.finishes:
+            self._go_home(tile, card, end)
+        return end
+
+    def _go_home(self, tile: Tile, card: int, now: float) -> None:
+        if not self.on_card:
+            self.down[card] = max(self.down[card], now) + self.nbytes(tile) / self.links.host
+            self.moved[card, False] += self.nbytes(tile)
+        elif card:
+            self.peer[card] = max(self.peer[card], now) + self.nbytes(tile) / self.links.peer
+
+    def _fetch(self, tile: Tile, card: int, now: float) -> None:
+        """Bring the newest version of a tile to a card, from the host or another card."""
+        if (tile, card) in self._there:
+            return
+        holders = [other for other in self.plan.uses if (tile, other) in self._there]
+        if not holders:
+            holders = [self._import(tile, card, now)]
+        if card not in holders:
+            there = min(self._there[tile, other] for other in holders)
+            self.peer[card] = max(self.peer[card], there, now) + self.nbytes(tile) / self.links.peer
+            self._there[tile, card] = self.peer[card]
+
+    def _import(self, tile: Tile, card: int, now: float) -> int:
+        """Bring a tile from where it lives; the card that has it then."""
+        if self.on_card:
+            self._there[tile, 0] = 0.0
+            return 0
+        by = card if self._versions[tile] else self._by[tile]
+        self.up[by] = max(self.up[by], now) + self.nbytes(tile) / self.links.host
+        self.moved[by, True] += self.nbytes(tile)
+        self._there[tile, by] = self.up[by]
+        return by
+
+
+def routine(name: str, n: int) -> TiledRoutine:
+    """A routine on matrices of order n."""
+    flags = {
+        "gemm": {"trans_a": Trans.NO, "trans_b": Trans.NO},
+        "syrk": {"uplo": Uplo.LOWER, "trans": Trans.NO},
+        "potrf": {"uplo": Uplo.LOWER},
+    }.get(name, {"side": Side.LEFT, "uplo": Uplo.LOWER, "trans": Trans.NO, "diag": Diag.NON_UNIT})
+    names = {"gemm": ("a", "b", "c"), "syrk": ("a", "c"), "potrf": ("a",)}.get(name, ("a", "b"))
+    extents = (n,) * {"gemm": 3, "potrf": 1}.get(name, 2)
+    return TiledRoutine(name, names, extents, flags, side=flags.get("side"))  # type: ignore[arg-type]
+
+
+def plan_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Plan:
+    """The plan of a call, with tiles as the engine cuts them or of these orders."""
+    tiled, itemsize = routine(name, n), DTYPES[letter].itemsize
+    free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
+    orders = tiles or tile_orders(name, tiled.extents, itemsize, 100 << 30, cards, free)
+    scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
+    return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table; returns the exit code."""
+    given = _parse(arguments)
+    rates, itemsize = Rates.of(given.device, given.letter), DTYPES[given.letter].itemsize
+    links = Links(given.link * 1e9, given.peer * 1e9, given.start * 1e-6, given.host * 1e-6)
+    table = Table(title=f"{given.letter}, milliseconds, {'on a card' if given.on_card else 'from the host'}")
+    for head in ("routine", "n", "cards", "tiles", "tasks", "compute", "links", "call", "times one card"):
+        table.add_column(head, justify="right")
+    for name in given.routines:
+        for n in given.sizes:
+            one = 0.0
+            for cards in given.cards:
+                plan = plan_for(name, n, given.letter, cards, given.tiles)
+                line = Timeline(plan, rates, links, itemsize, given.on_card)
+                took = line.run()
+                one = one or took
+                linked = max(line.moved.values(), default=0) / links.host
+                cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in plan.tasks.grids.values())
+                numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, took)]
+                counts = [str(each) for each in (n, cards)]
+                table.add_row(name, *counts, cuts, str(len(plan.owners)), *numbers, f"{one / took:.2f}")
+    console(110).print(table)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    known = ("gemm", "trsm", "trmm", "syrk", "potrf")
+    parser.add_argument("--routines", nargs="+", default=known, choices=known)
+    parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192, 16384, 32768))
+    parser.add_argument("--cards", type=int, nargs="+", default=(1, 2, 4))
+    parser.add_argument("--letter", default="d", choices=tuple("sd"))
+    parser.add_argument("--tiles", type=lambda text: tuple(map(int, text.split(","))), default=())
+    parser.add_argument("--on-card", action="store_true", help="matrices on the first card")
+    parser.add_argument("--device", default="nvidia-h200")
+    parser.add_argument("--link", type=float, default=Links.host / 1e9, help="GB/s to the host")
+    parser.add_argument("--peer", type=float, default=Links.peer / 1e9, help="GB/s between cards")
+    parser.add_argument(
+        "--start", type=float, default=Links.start * 1e6, help="microseconds to the first copy"
+    )
+    parser.add_argument("--host", type=float, default=Links.task * 1e6, help="microseconds to enqueue a task")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

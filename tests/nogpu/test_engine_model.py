@@ -1,0 +1,48 @@
+"""The model of calls by tiles: times between what the work takes and all of it one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.engine_model import Links, Timeline, main, plan_for
+from benchmarks.reach import Rates
+
+RATES, LINKS = Rates.of("nvidia-h200"), Links()
+
+
+def timeline(name, n, cards=1, links=LINKS, **options) -> Timeline:
+    return Timeline(plan_for(name, n, "d", cards), RATES, links, 8, **options)
+
+
+@pytest.mark.parametrize("name", ["gemm", "trsm", "trmm", "syrk", "potrf"])
+@pytest.mark.parametrize("cards", [1, 2, 4])
+def test_a_call_takes_what_its_parts_take(name, cards):
+    line = timeline(name, 8192, cards)
+    took = line.run()
+    links = sum(line.moved.values()) / LINKS.host
+    assert max(line.busy.values()) < took < LINKS.start + sum(line.busy.values()) + links + 0.1
+    fast = timeline(name, 8192, cards, replace(LINKS, host=1e15, peer=1e15, start=0, task=0))
+    shorter = fast.run()
+    assert max(fast.busy.values()) <= shorter < took
+
+
+def test_each_byte_moves_once():
+    n = 8192
+    line = timeline("gemm", n, 2)
+    line.run()
+    up, down = (sum(x for (_, goes_up), x in line.moved.items() if goes_up is way) for way in (True, False))
+    assert up == 2 * n * n * 8 and down == n * n * 8
+    assert line.moved[0, True] == line.moved[1, True]
+    assert not timeline("gemm", n, 2, on_card=True).moved
+
+
+def test_a_slow_host_sets_the_pace():
+    slow = timeline("trsm", 8192, links=replace(LINKS, task=0.01))
+    assert slow.run() >= 0.01 * len(slow.plan.owners)
+
+
+def test_the_table(capsys):
+    assert main(["--routines", "gemm", "--sizes", "4096", "--cards", "1", "--tiles", "1024,1024,2048"]) == 0
+    assert "1024x2048" in capsys.readouterr().out
