@@ -25,6 +25,7 @@ from benchmarks.host_problems import (
     HostProblem,
     Pinned,
     Xt,
+    copy_matrix,
     flops,
     moved,
     rates,
@@ -129,23 +130,22 @@ def registering() -> dict[str, float]:
     }
 
 
-def factors(n: int) -> Iterator[dict[str, Any]]:
-    """Cholesky and LU factors of pageable memory, by tiles and whole."""
+def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Cholesky and LU factors of page-locked memory and of other memory, by tiles and whole."""
     rng = np.random.default_rng(0)
     given = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
     np.fill_diagonal(given, 2 * n)
-    array = np.empty_like(given)
     calls = {
-        "potrf": lambda: pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1),
-        "getrf": lambda: pyblasgpu.lapack.getrf(array, overwrite_a=1),
+        "potrf": lambda a: pyblasgpu.lapack.potrf(a, 1, clean=0, overwrite_a=1),
+        "getrf": lambda a: pyblasgpu.lapack.getrf(a, overwrite_a=1),
     }
-    for routine, run in calls.items():
+    for routine, call in calls.items():
         row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
-        for name, value in (("streamed_pageable", 0), ("whole_pageable", None)):
-            with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
-                np.copyto(array, given)
-                run()  # kernels are compiled
-                row[name] = seconds(run, 3, partial(np.copyto, array, given))
+        for ending, array in (("", locked), ("_pageable", np.empty_like(given))):
+            for name, value in (("streamed", 0), ("whole", None)):
+                with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
+                    copied = partial(copy_matrix, array, given)
+                    row[name + ending] = seconds(partial(call, array), 3, copied)
         yield row
 
 
@@ -200,7 +200,7 @@ def main() -> None:
         write(given.out, "host_resident", about, rows)
 
     for n in given.factors:
-        for row in factors(n):
+        for row in factors(n, pinned.matrices("d", n)[0]):
             add(row)
     for n in given.sizes:
         for letter in given.letters:
