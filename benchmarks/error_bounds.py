@@ -1,0 +1,224 @@
+"""Errors over their bounds, of levels 1 and 2 and LAPACK: the worst case of each routine.
+
+``python -m benchmarks.error_bounds --out DIR [--backend cpu]``. The bounds are those of docs/numerics.md; the
+exact results come from arithmetic in twice the precision, or from extended precision, on the host. Data are
+normal, uniform in [0, 1), and normal with rows and columns that differ by eight orders of magnitude. Level 3
+tells its errors in `pyblasgpu bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu import lapack, linalg
+from pyblasgpu.bench import machine
+from pyblasgpu.gpu.device import current
+from pyblasgpu.terminal import guarded
+from pyblasgpu.types import DTYPES, Dtype
+
+try:
+    import cupy
+except ImportError:  # the CPU backend does without
+    cupy = None
+
+SIZES = {
+    "s": (5, 33, 64, 257, 1000),
+    "c": (5, 33, 64, 257, 500),
+    "d": (5, 33, 64, 129),
+    "z": (5, 33, 64, 129),
+}
+KINDS = ("normal", "uniform", "graded")
+WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
+
+#: Name, error entry by entry, and what the bound multiplies by u.
+Case = tuple[str, Any, Any]
+
+
+class Data:
+    """Random data of a kind, and where calls run.
+
+    Parameters
+    ----------
+    dtype : Dtype
+    n : int
+    kind : str
+        One of `KINDS`.
+    on_device : bool
+        Whether arrays are CuPy's.
+    """
+
+    def __init__(self, dtype: Dtype, n: int, kind: str, on_device: bool):
+        self.dtype, self.n, self.kind, self.on_device = dtype, n, kind, on_device
+        self.rng = np.random.default_rng([n, KINDS.index(kind)])
+        self.wide = WIDE[dtype.letter]
+        self.scales = 10.0 ** self.rng.permutation(np.linspace(-4, 4, n)) if kind == "graded" else np.ones(n)
+
+    def reals(self, *shape: int) -> Any:
+        uniform = self.kind == "uniform"
+        return self.rng.random(shape) if uniform else self.rng.standard_normal(shape)
+
+    def make(self, *shape: int) -> Any:
+        """Random numbers, graded along each dimension of length n."""
+        values = self.reals(*shape)
+        if self.dtype.is_complex:
+            values = values + 1j * self.reals(*shape)
+        for axis, length in enumerate(shape):
+            if length == self.n:
+                values = values * np.expand_dims(self.scales, [i for i in range(len(shape)) if i != axis])
+        return np.asfortranarray(values.astype(self.dtype.name))
+
+    def definite(self) -> Any:
+        plain = Data(self.dtype, self.n, "uniform" if self.kind == "uniform" else "normal", False)
+        made = plain.make(self.n, self.n).astype(plain.wide)
+        a = made @ made.conj().T / self.n + np.eye(self.n)
+        return np.asfortranarray((a * self.scales[:, None] * self.scales).astype(self.dtype.name))
+
+    def triangle(self) -> Any:
+        """Lower, of moderate condition but for the grading."""
+        a = np.tril(self.make(self.n, self.n), -1) / self.n**0.5
+        a[np.diag_indices(self.n)] = (1 + self.rng.random(self.n)) * self.scales**2
+        return np.asfortranarray(a.astype(self.dtype.name))
+
+    def run(self, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+        """The result, in host memory and the wide type; of several, all of them."""
+        put = cupy.asarray if self.on_device else np.asarray
+        moved = [put(x) if isinstance(x, np.ndarray) else x for x in arrays]
+        found = function(*moved, **options)
+        return tuple(map(self.back, found)) if isinstance(found, tuple) else self.back(found)
+
+    def back(self, x: Any) -> Any:
+        x = np.asarray(x.get() if hasattr(x, "get") else x)
+        return x.astype(self.wide) if x.dtype.kind in "fc" else x
+
+
+def level1(data: Data) -> Iterator[Case]:
+    n, wide = data.n, data.wide
+    x, y = data.make(n), data.make(n)
+    u, v = x.astype(wide), y.astype(wide)
+    product = abs(u) @ abs(v)
+    yield "axpy", data.run(pyblasgpu.axpy, x, y, alpha=0.75) - (wide(0.75) * u + v), 1.5 * abs(u) + 2 * abs(v)
+    yield "dot", data.run(pyblasgpu.dot, x, y) - u @ v, (n + 2) * product
+    parts = 2 if data.dtype.is_complex else 1
+    size = (abs(u.real) + abs(u.imag)).sum()
+    norm = np.sqrt((abs(u) ** 2).sum())
+    yield "asum", data.run(pyblasgpu.asum, x) - size, parts * n * size
+    yield "nrm2", data.run(pyblasgpu.nrm2, x) - norm, (parts * n / 2 + 3) * norm
+
+
+def level2(data: Data) -> Iterator[Case]:
+    n, wide = data.n, data.wide
+    a, x, y = data.make(n, n), data.make(n), data.make(n)
+    b, u, v = (each.astype(wide) for each in (a, x, y))
+    yield "gemv", data.run(pyblasgpu.gemv, a, x) - b @ u, (n + 2) * abs(b) @ abs(u)
+    yield "gemv", data.run(pyblasgpu.gemv, a, x, trans="T") - b.T @ u, (n + 2) * abs(b.T) @ abs(u)
+    low, strict = np.tril(b), np.tril(b, -1)
+    full = low + strict.T
+    yield "symv", data.run(pyblasgpu.symv, a, x, lower=True) - full @ u, (n + 2) * abs(full) @ abs(u)
+    yield "trmv", data.run(pyblasgpu.trmv, a, x, lower=True) - low @ u, (n + 2) * abs(low) @ abs(u)
+    t = data.triangle()
+    solved, wide_t = data.run(pyblasgpu.trsv, t, x, lower=True), t.astype(wide)
+    yield "trsv", wide_t @ solved - u, n * abs(wide_t) @ abs(solved)
+    outer = np.outer(u, v)
+    yield "ger", data.run(pyblasgpu.ger, x, y) - outer, 3 * abs(outer)
+    square = np.outer(u, u)
+    yield "syr", np.tril(data.run(pyblasgpu.syr, x, lower=True) - square), 3 * abs(square)
+    both = outer + outer.T
+    sizes = abs(outer) + abs(outer.T)
+    yield "syr2", np.tril(data.run(pyblasgpu.syr2, x, y, lower=True) - both), 4 * sizes
+
+
+def factors(data: Data) -> Iterator[Case]:
+    n, wide, letter = data.n, data.wide, data.dtype.letter
+    a, b = data.definite(), data.make(n, 3)
+    definite, right = a.astype(wide), b.astype(wide)
+    c, _ = data.run(getattr(lapack, letter + "potrf"), a, lower=1)
+    size = abs(c) @ abs(c).T
+    yield "potrf", np.tril(c @ c.conj().T - definite), (n + 4) * size
+    rounded = np.asfortranarray(c.astype(data.dtype.name))
+    x, _ = data.run(getattr(lapack, letter + "potrs"), rounded, b, lower=1)
+    yield "potrs", c @ (c.conj().T @ x) - right, 2 * n * size @ abs(x)
+    x = data.run(linalg.solve, a, b, assume_a="pos", lower=True)
+    yield "solve, 'pos'", definite @ x - right, (3 * n + 4) * size @ abs(x)
+    t = data.triangle()
+    low = t.astype(wide)
+    inverse, _ = data.run(getattr(lapack, letter + "trtri"), t, lower=1)
+    inverse = np.tril(inverse)
+    size = abs(inverse) @ abs(low)
+    yield "trtri", inverse @ low - np.eye(n), 4 * (n + 1) * size @ size
+    product, _ = data.run(getattr(lapack, letter + "lauum"), t, lower=1)
+    yield "lauum", np.tril(product - low.conj().T @ low), (n + 2) * abs(low).T @ abs(low)
+
+
+def lu(data: Data) -> Iterator[Case]:
+    n, wide, letter = data.n, data.wide, data.dtype.letter
+    a, b = data.make(n, n), data.make(n, 3)
+    general, right = a.astype(wide), b.astype(wide)
+    packed, piv, _ = data.run(getattr(lapack, letter + "getrf"), a)
+    lower, upper = np.tril(packed, -1) + np.eye(n), np.triu(packed)
+    order = np.arange(n)
+    for i, other in enumerate(piv):
+        order[[i, other]] = order[[other, i]]
+    back = np.argsort(order)
+    size = (abs(lower) @ abs(upper))[back]
+    yield "getrf", (lower @ upper)[back] - general, n * size
+    factored = np.asfortranarray(packed.astype(data.dtype.name))
+    put = cupy.asarray(piv) if data.on_device else piv
+    x, _ = data.run(lambda f, r: getattr(lapack, letter + "getrs")(f, put, r), factored, b)
+    yield "getrs", general @ x - right, (3 * n + 1) * size @ abs(x)
+    x = data.run(linalg.solve, a, b, assume_a="gen")
+    yield "solve, 'gen'", general @ x - right, 3 * n * size @ abs(x)
+
+
+def ratio(dtype: Dtype, name: str, error: Any, bound: Any) -> float:
+    """The largest error over its bound; an error where the bound is 0 is infinite."""
+    factor = 8**0.5 if dtype.is_complex and name not in ("asum", "nrm2") else 1
+    size = np.asarray(bound * dtype.unit_roundoff * factor, float)
+    found = np.divide(np.asarray(abs(error), float), size, out=np.zeros_like(size), where=size > 0)
+    return float(np.where((size == 0) & (abs(error) > 0), np.inf, found).max())
+
+
+def measured(on_device: bool, letters: str) -> Iterator[dict[str, Any]]:
+    """A row for each routine, dtype, order and kind."""
+    for letter in letters:
+        dtype = DTYPES[letter]
+        for n in SIZES[letter]:
+            for kind in KINDS:
+                data = Data(dtype, n, kind, on_device)
+                for part in (level1, level2, factors, lu):
+                    for name, error, bound in part(data):
+                        over = ratio(dtype, name, error, bound)
+                        yield {"routine": name, "dtype": letter, "n": n, "data": kind, "over": over}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--letters", default="sdcz")
+    parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
+    options = parser.parse_args(arguments)
+    rows = list(measured(options.backend == "cuda", options.letters))
+    worst: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["over"] >= worst.setdefault(row["routine"], row)["over"]:
+            worst[row["routine"]] = row
+    for row in worst.values():
+        print(f"{row['routine']:14}{row['over']:8.3f}  {row['dtype']}, n = {row['n']}, {row['data']}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    device = current().name if options.backend == "cuda" else "none"
+    made = {"device": device, "date": date.today().isoformat(), "commit": machine.commit()}
+    text = json.dumps({**made, "worst": list(worst.values()), "cases": len(rows)}, indent=1)
+    (options.out / "error_bounds.json").write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["benchmarks.error_bounds"], lambda: main(sys.argv[1:])))
