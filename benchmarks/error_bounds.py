@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
@@ -30,12 +32,7 @@ try:
 except ImportError:  # the CPU backend does without
     cupy = None
 
-SIZES = {
-    "s": (5, 33, 64, 257, 1000),
-    "c": (5, 33, 64, 257, 500),
-    "d": (5, 33, 64, 129),
-    "z": (5, 33, 64, 129),
-}
+SIZES = {"s": (5, 64, 257, 1000), "c": (5, 64, 257), "d": (5, 64, 129), "z": (5, 64, 129)}
 KINDS = ("normal", "uniform", "graded")
 WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
 
@@ -205,6 +202,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--letters", default="sdcz")
     parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
     options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", LinAlgWarning)  # graded matrices are ill-conditioned
     rows = list(measured(options.backend == "cuda", options.letters))
     worst: dict[str, dict[str, Any]] = {}
     for row in rows:
