@@ -91,27 +91,54 @@ def factors(
 ) -> list[dict[str, Any]]:
     """Cholesky or LU factors in host memory."""
     problem = HostProblem(routine, letter, arrays)
-    problem.fill()
     rows, one = [], None
     for count in cards:
 
         def prepare() -> None:
             copy_matrix(problem.c, problem.b)
-            np.fill_diagonal(problem.c, 2 * n)
 
         def run(count: int = count) -> None:
-            streamed = patch.object(engine_call, "FACTORS_STREAMED_FROM", 0)
-            with streamed, pyblasgpu.use_devices(range(count)):
-                if routine == "potrf":
-                    info = pyblasgpu.lapack.potrf(problem.c, 1, clean=0, overwrite_a=1)[1]
-                else:
-                    info = pyblasgpu.lapack.getrf(problem.c, overwrite_a=1)[2]
-            assert info == 0
+            with patch.object(engine_call, "FACTORS_STREAMED_FROM", 0):
+                _factor(routine, problem.c, count)
 
         took = seconds(run, 2, prepare)
         one = one or took
         rows.append(_row(problem, "host", count, took, one, 0.0))
     return rows
+
+
+def factors_on_a_card(
+    routine: str, letter: str, n: int, arrays: list[np.ndarray], cards: list[int]
+) -> list[dict[str, Any]]:
+    """Cholesky or LU factors of a matrix on the first card."""
+    problem = HostProblem(routine, letter, arrays)
+    given = cupy.asarray(problem.b, order="F")
+    target = cupy.empty_like(given)
+    rows, one = [], None
+    for count in cards:
+
+        def prepare() -> None:
+            target[...] = given
+            cupy.cuda.runtime.deviceSynchronize()
+
+        def run(count: int = count) -> None:
+            _factor(routine, target, count)
+            cupy.cuda.runtime.deviceSynchronize()
+
+        took = seconds(run, 2, prepare)
+        one = one or took
+        rows.append(_row(problem, "card", count, took, one, 0.0))
+    return rows
+
+
+def _factor(routine: str, array: Any, count: int) -> None:
+    """Factor a matrix in place by so many cards."""
+    with pyblasgpu.use_devices(range(count)):
+        if routine == "potrf":
+            info = pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1)[1]
+        else:
+            info = pyblasgpu.lapack.getrf(array, overwrite_a=1)[2]
+    assert int(info) == 0
 
 
 def main() -> None:
@@ -164,12 +191,19 @@ def measured(
 ) -> list[dict[str, Any]]:
     """All rows of a case."""
     arrays = pinned.matrices(letter, n)
-    if routine in ("potrf", "getrf"):
-        return factors(routine, letter, n, arrays, cards)
     problem = HostProblem(routine, letter, arrays)
     problem.fill()
+    is_small = 3 * n * n * DTYPES[letter].itemsize < 60 * GIB
+    if routine in ("potrf", "getrf"):
+        np.fill_diagonal(problem.b, 2 * n)
+        case = routine, letter, n, arrays, cards
+        rows = factors(*case) if "host" in where else []
+        if "card" in where and is_small:
+            rows += factors_on_a_card(*case)
+            cupy.get_default_memory_pool().free_all_blocks()
+        return rows
     rows = on_host(problem, cards) if "host" in where else []
-    if "card" in where and 3 * n * n * DTYPES[letter].itemsize < 60 * GIB:
+    if "card" in where and is_small:
         rows += on_a_card(problem, cards)
         cupy.get_default_memory_pool().free_all_blocks()
     return rows

@@ -75,10 +75,12 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         factors, piv, info = repeated
         return factors, piv, info
     call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
-    options = options_by_tiles(call, ()) if call.library.host else None
-    if options is not None:
-        return factor_by_columns(call, options, source)
     counts = min(a.shape[-2:]), ONE
+    options = options_by_tiles(call, ())
+    if options is not None:
+        factors, *values = factor_by_columns(call, options, source)
+        piv, info = call.integers_of(values, counts)
+        return factors, piv, info
     factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts, key=key)
     return factors, piv, info
 

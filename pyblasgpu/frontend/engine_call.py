@@ -29,6 +29,7 @@ __all__ = [
     "follow_stream",
     "matrix_of",
     "options_by_tiles",
+    "prepare_device_output",
     "run_by_tiles",
     "run_call",
     "weights_of",
@@ -158,11 +159,14 @@ def _must(nbytes: int, device: int) -> bool:
 
 
 def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
-    """The options with which a routine of LAPACK on host matrices is made of tiles; None: it is whole."""
-    asked = ambient_options() or EngineOptions()
+    """The options with which a routine of LAPACK is made of tiles; None: it is whole."""
+    asked, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
+    if not call.library.host:
+        serves = len(asked.devices) > 1 and not _problem(call, list(asked.devices), arrays)
+        return asked if serves and _is_tiled(call, asked, arrays, None) else None
     if call.device is not None and asked.devices:
         call.device = asked.devices[0]
-    return asked if _is_tiled(call, asked, [*inputs, call.out], FACTORS_STREAMED_FROM) else None
+    return asked if _is_tiled(call, asked, arrays, FACTORS_STREAMED_FROM) else None
 
 
 def _run_whole(
@@ -230,7 +234,9 @@ def run_by_tiles(
         if call.library.host:
             settled = untouched(plan.tasks, output)
         else:
-            prepare = partial(_prepare_device_output, call, source)
+            rest = untouched(plan.tasks, output) if tiled.is_new_output and source is not None else []
+            cleared = [matrices[output].home_block(tile) for tile in rest]
+            prepare = partial(prepare_device_output, call, source, cleared)
     controls = engine.Controls(is_cancelled, report)
     info: int = engine.run_tasks(plan, matrices, devices, limit, stream, settled, controls, prepare=prepare)
     return info
@@ -255,14 +261,25 @@ def weights_of(devices: Sequence[int]) -> list[float]:
     return [float(current(device).sm_count) for device in devices]
 
 
-def _prepare_device_output(call: Call, source: Any) -> None:
-    """Enqueue what the output holds at first, on the caller's stream: `source`, or zeros."""
+def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) -> None:
+    """Enqueue what the output holds at first, on the caller's stream: `source`, or zeros.
+
+    Parameters
+    ----------
+    call : Call
+    source : Layout or None
+    cleared : sequence of Block
+        Parts of the output that are zeros, too.
+    """
+    memory = import_module("..gpu.memory", __package__)
     with import_module("..gpu.context", __package__).current_context(call.device):
-        if source is not None and source is not call.out:
-            copy(source, call.out, call.stream)
-        else:
+        if source is None:
             low, high = call.out.span()
-            import_module("..gpu.memory", __package__).clear(low, high - low, call.stream)
+            memory.clear(low, high - low, call.stream)
+        elif source is not call.out:
+            copy(source, call.out, call.stream)
+        for block in cleared:
+            import_module("..gpu.transfers", __package__).clear_block(block, call.stream)
 
 
 def matrix_of(

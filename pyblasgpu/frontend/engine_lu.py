@@ -1,14 +1,15 @@
-"""LU factors of host matrices by block columns, on one card or several."""
+"""LU factors by block columns: of host matrices on one card or several, of device arrays on several."""
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..tasks import cut, getrf
-from .engine_call import engine_module, follow_stream, matrix_of, weights_of
+from .engine_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
 
@@ -20,7 +21,10 @@ HELD = 6
 
 
 def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
-    """Run GETRF on the output of a call, which holds `source` at first; the factors, pivots and info."""
+    """Run GETRF on the output of a call, which holds `source` at first; the factors, pivots and info.
+
+    Pivots and info are in host memory.
+    """
     engine = engine_module("run")
     assert call.device is not None
     devices = asked.devices or (call.device,)
@@ -39,7 +43,11 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
         follow_stream(call)
     owners = engine_module("placement").owners_of(tasks, weights_of(devices))
     plan = engine_module("plan").Plan(tasks, owners)
-    info = engine.run_tasks(plan, matrices, devices, limit)
+    stream = prepare = None
+    if not call.library.host:
+        stream = engine.CallerStream(call.device, call.stream)
+        prepare = partial(prepare_device_output, call, source)
+    info = engine.run_tasks(plan, matrices, devices, limit, stream, prepare=prepare)
     pivots = elements.view(np.int32)[:, 0].copy()
     pivots += np.arange(count, dtype=np.int32) // block * block  # a panel counts from its first row
     return call.delivered(), pivots, info

@@ -14,6 +14,7 @@ from ..types import INT32
 from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
 from .engine_call import options_by_tiles, run_by_tiles
+from .engine_options import EngineOptions
 from .factor_replay import ONE, keep_factor, new_integers, plan_integers
 from .layouts import Layout
 from .lazy_routines import enqueue
@@ -61,8 +62,8 @@ class FactorCall(Call):
             Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
             between the integers that are computed and the inputs.
         tiled : callable, optional
-            Gives the routine by tiles, which run where a host matrix does not fit into the card; None where
-            nothing is to be computed.
+            Gives the routine by tiles, which run where a host matrix does not fit into the card, and on
+            several cards; None where nothing is to be computed.
         key : tuple, optional
             Under which `replay_factor` may find the call.
 
@@ -71,21 +72,46 @@ class FactorCall(Call):
         tuple
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
+        arrays = [array for array, _ in inputs]
+        options = None if tiled is None else options_by_tiles(self, arrays)
+        if tiled is not None and options is not None:
+            info = self._run_by_tiles(options, tiled(), arrays, source)
+            return self.delivered(), *self.integers_of([info] * len(counts), counts)
         if self.library.host:
-            arrays = [array for array, _ in inputs]
-            options = None if tiled is None else options_by_tiles(self, arrays)
-            if tiled is not None and options is not None:
-                routine, info = tiled(), 0
-                if routine is not None:
-                    info = run_by_tiles(self, options, routine, arrays, (), source)
-                elif source is not self.out:
-                    np.copyto(self.out, source)
-                return self.delivered(), *([info] * len(counts))
             found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:
             integers = self._run_on_arrays(prepare, inputs, source, counts, given, key)
         return self.delivered(), *integers
+
+    def _run_by_tiles(
+        self, options: EngineOptions, tiled: TiledRoutine | None, arrays: list[Any], source: Any
+    ) -> int:
+        """Run a routine by tiles, or none; its info."""
+        if tiled is not None:
+            return run_by_tiles(self, options, tiled, arrays, (), source)
+        if source is not self.out:
+            (np.copyto if self.library.host else self._copy_layout)(self.out, source)
+        return 0
+
+    def _copy_layout(self, target: Layout, source: Layout) -> None:
+        copy(source, target, self.stream)
+
+    def integers_of(self, values: list[Any], counts: tuple[int, ...]) -> list[Any]:
+        """Integers that are known: of device arrays in the memory of their device."""
+        if self.library.host:
+            return values
+        device, stream = self.out.device, self.stream
+        plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
+        layouts = new_integers(self.library, plan, self.dtype, device, stream)
+        memory = import_module("..gpu.memory", __package__)
+        with import_module("..gpu.context", __package__).current_context(device):
+            for layout, numbers in zip(layouts, values, strict=True):
+                elements = np.zeros(prod(layout.shape), self.dtype.name)
+                elements.view(np.int32)[:: self.dtype.itemsize // 4] = numbers
+                memory.to_device(layout.pointer, elements, stream)
+        self.library.hold([layout.owner for layout in layouts if layout.owner is not None], stream)
+        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
 
     def _run_on_arrays(
         self,

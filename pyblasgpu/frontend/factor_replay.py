@@ -16,6 +16,7 @@ from ..types import Dtype
 from .arrays import quick_library
 from .call_cache import CONSTANT, CachedCall, find, keep
 from .device_integers import DeviceIntegers
+from .engine_options import ambient_options
 from .layouts import Layout, batches
 from .lazy_routines import launch_list_of
 
@@ -124,9 +125,11 @@ def replay_factor(
 ) -> tuple[Any, ...] | None:
     """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
 
-    None where there is none, or where integers that are `given` were not left by a routine; then nothing was
-    done.
+    None where there is none, where several cards may serve, or where integers that are `given` were not left
+    by a routine; then nothing was done.
     """
+    if ambient_options() is not None:
+        return None
     library = quick_library(arrays[0])
     description = None if library is None or not isinstance(overwrite, int) else library.read(arrays)
     if library is None or description is None:

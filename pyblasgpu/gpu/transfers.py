@@ -17,6 +17,7 @@ __all__ = [
     "MemoryBytes",
     "Stream",
     "can_access",
+    "clear_block",
     "copy_down",
     "copy_peer",
     "copy_up",
@@ -126,6 +127,12 @@ def copy_peer(target: Block, source: Block, stream: int) -> None:
     copy.srcHeight = copy.dstHeight = source.lines
     copy.WidthInBytes, copy.Height, copy.Depth = source.width, source.lines, 1
     check(driver.cuMemcpy3DPeerAsync(copy, stream), "cuMemcpy3DPeerAsync")
+
+
+def clear_block(block: Block, stream: int) -> None:
+    """Set what is in the memory of a device to 0."""
+    where = block.address, block.pitch, 0, block.width, block.lines
+    check(load().cuMemsetD2D8Async(*where, stream), "cuMemsetD2D8Async")
 
 
 def _context(device: int) -> Any:

@@ -29,7 +29,8 @@ _WITHOUT_VALUE = frozenset(
     cuStreamWaitEvent cuStreamSynchronize cuMemFree cuMemFreeAsync cuMemFreeHost cuMemHostRegister
     cuMemHostUnregister cuMemPoolSetAttribute cuMemPoolSetAccess cuMemPoolTrimTo cuCtxEnablePeerAccess
     cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpy2DAsync cuMemcpyPeerAsync cuMemcpy3DPeerAsync cuMemsetD8Async
-    """.split()  # noqa: SIM905 - twenty words are read more easily than twenty strings
+    cuMemsetD2D8Async
+    """.split()  # noqa: SIM905 - words are read more easily than strings
 )
 
 
@@ -357,6 +358,17 @@ class FakeDriver(FakeStreams):
     def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: int) -> None:
         access = Access(int(address), int(address) + nbytes, True)
         self._act(stream, "fill", [access], lambda: ctypes.memset(int(address), value, nbytes))
+
+    def cuMemsetD2D8Async(
+        self, address: int, pitch: int, value: int, width: int, lines: int, stream: int
+    ) -> None:
+        firsts = [int(address) + line * pitch for line in range(lines)]
+
+        def fill() -> None:
+            for first in firsts:
+                ctypes.memset(first, value, width)
+
+        self._act(stream, "fill", [Access(first, first + width, True) for first in firsts], fill)
 
     def _copy(
         self,

@@ -92,6 +92,29 @@ def test_lu_factors():
             assert many[2] == one[2] == 0
 
 
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_factors_of_arrays_on_a_card(order, overwrite):
+    n = 1500
+    root = np.random.default_rng(7).normal(size=(n, n))
+    spd = root @ root.T + n * np.eye(n)
+    a, general = (cupy.asarray(x, order=order) for x in (spd, root))
+    with pyblasgpu.use_devices("all"):
+        factor, info = lapack.potrf(a, 1, overwrite_a=overwrite)
+        x = lapack.potrs(factor, cupy.eye(n), 1)[0]
+        lu, piv, singular = lapack.getrf(general, overwrite_a=overwrite)
+    assert int(info) == 0 == int(singular)
+    assert factor_error(spd, factor.get(), DTYPES["d"]) <= 4
+    np.testing.assert_allclose(spd @ x.get(), np.eye(n), atol=1e-8)
+    found = np.tril(lu.get(), -1) + np.eye(n), np.triu(lu.get())
+    rows = np.arange(n)
+    for row, other in enumerate(np.asarray(piv)):
+        rows[[row, other]] = rows[[other, row]]
+    np.testing.assert_allclose(found[0] @ found[1], root[rows], atol=1e-9)
+    if not overwrite:
+        np.testing.assert_array_equal(a.get(), spd)
+
+
 def test_peers_are_told():
     assert {can_access(0, other) for other in range(CARDS)} <= {True, False}
     assert run.memory_limit(range(CARDS), None) > 1 << 30

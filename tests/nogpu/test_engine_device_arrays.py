@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import fake_device
 import numpy as np
 import pytest
+import scipy.linalg
 from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
@@ -17,7 +18,9 @@ from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import CallerStream, run_tasks
+from pyblasgpu.frontend import engine_lu
 from pyblasgpu.frontend.call import Call
+from pyblasgpu.frontend.device_integers import DeviceIntegers
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
@@ -72,6 +75,7 @@ def cupy_on(fake_cards, monkeypatch):
         operand = Operand(address, *array.shape, *steps, pyblasgpu.types.DTYPES["d"], device=1)
         return fake_device.Array(elements(operand), 1)
 
+    monkeypatch.setattr(cupy, "empty", lambda shape, dtype: put(np.empty(shape, dtype)))
     return driver, put
 
 
@@ -88,6 +92,49 @@ def test_calls(cupy_on):
     pyblasgpu.trmm(put(a), x, lower=True, out=x, devices=[1, 0, 3])
     np.testing.assert_array_equal(x.host, np.tril(a) @ b)
     assert driver.copied[1, 0] and driver.copied[0, 1] and driver.copied[3, 1]
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("clean", [0, 1])
+@pytest.mark.parametrize("devices", [[0, 1], [3, 1, 0]], ids=str)
+def test_cholesky_factors(cupy_on, order, clean, devices):
+    driver, put = cupy_on
+    root = np.random.default_rng(4).normal(size=(27, 27))
+    spd = np.asarray(root @ root.T + 27 * np.eye(27), order=order)
+    a, b = put(spd.copy(order)), put(np.asarray(root, order=order).copy(order))
+    with pyblasgpu.use_devices(devices):
+        factor, info = pyblasgpu.lapack.potrf(a, 1, clean=clean, overwrite_a=1)
+        solved = pyblasgpu.lapack.potrs(factor, b, 1, overwrite_b=1)[1]
+    assert isinstance(info, DeviceIntegers) and int(info) == 0 == int(solved)
+    expected = scipy.linalg.lapack.dpotrf(spd, 1, clean=clean)[0]
+    np.testing.assert_allclose(a.host, expected, atol=1e-12)
+    np.testing.assert_allclose(spd @ b.host, root, atol=1e-10)
+    assert driver.copied[1, 0] and driver.copied[0, 1]
+
+
+def test_a_matrix_that_is_not_definite(cupy_on):
+    _, put = cupy_on
+    spd = 2 * np.eye(27)
+    spd[20, 20] = -1
+    with pyblasgpu.use_devices([0, 1]):
+        info = pyblasgpu.lapack.potrf(put(spd), 1, overwrite_a=1)[1]
+    assert int(info) == 21
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [(27, 27), (30, 20), (20, 30)])
+def test_lu_factors(cupy_on, monkeypatch, order, shape):
+    driver, put = cupy_on
+    monkeypatch.setattr(engine_lu, "COLUMNS", 8)
+    monkeypatch.setattr(engine_lu, "FEWEST", 4)
+    given = np.asarray(np.random.default_rng(5).normal(size=shape), order=order)
+    a = put(given.copy(order))
+    with pyblasgpu.use_devices([0, 1]):
+        _, piv, info = pyblasgpu.lapack.getrf(a, overwrite_a=1)
+    expected, pivots, _ = scipy.linalg.lapack.dgetrf(given)
+    assert int(info) == 0 and driver.copied[1, 0]
+    np.testing.assert_array_equal(np.asarray(piv), pivots)
+    np.testing.assert_allclose(a.host, expected, atol=1e-12)
 
 
 def test_what_is_refused(cupy_on):
