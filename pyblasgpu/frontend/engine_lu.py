@@ -12,6 +12,7 @@ from ..tasks import cut, getrf
 from .engine_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
+from .handle import watched
 
 __all__ = ["factor_by_columns"]
 
@@ -47,7 +48,9 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
     if not call.library.host:
         stream = engine.CallerStream(call.device, call.stream)
         prepare = partial(prepare_device_output, call, source)
-    info = engine.run_tasks(plan, matrices, devices, limit, stream, prepare=prepare)
+    with watched(call.name, asked.progress) as report:
+        controls = engine.Controls(progress=report)
+        info = engine.run_tasks(plan, matrices, devices, limit, stream, (), controls, prepare=prepare)
     pivots = elements.view(np.int32)[:, 0].copy()
     pivots += np.arange(count, dtype=np.int32) // block * block  # a panel counts from its first row
     return call.delivered(), pivots, info

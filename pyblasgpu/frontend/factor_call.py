@@ -16,6 +16,7 @@ from .device_integers import DeviceIntegers
 from .engine_call import options_by_tiles, run_by_tiles
 from .engine_options import EngineOptions
 from .factor_replay import ONE, keep_factor, new_integers, plan_integers
+from .handle import watched
 from .layouts import Layout
 from .lazy_routines import enqueue
 from .staging import run_staged
@@ -89,7 +90,8 @@ class FactorCall(Call):
     ) -> int:
         """Run a routine by tiles, or none; its info."""
         if tiled is not None:
-            return run_by_tiles(self, options, tiled, arrays, (), source)
+            with watched(self.name, options.progress) as report:
+                return run_by_tiles(self, options, tiled, arrays, (), source, report=report)
         if source is not self.out:
             (np.copyto if self.library.host else self._copy_layout)(self.out, source)
         return 0

@@ -231,6 +231,16 @@ def test_a_bar_on_a_terminal(fake_cards, small_tiles, capsys, monkeypatch):
     assert not capsys.readouterr().err  # it is over before
 
 
+@pytest.mark.parametrize("routine", ["potrf", "getrf"])
+def test_a_bar_of_a_factor_on_a_terminal(fake_cards, small_tiles, capsys, monkeypatch, routine):
+    fake_cards()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 0)
+    with pyblasgpu.use_devices([0, 1]):
+        getattr(pyblasgpu.lapack, routine)(np.eye(40))
+    assert routine in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stderr", [None, io.StringIO()])
 def test_no_terminal(fake_cards, small_tiles, monkeypatch, stderr):
     """A daemon has none, and what was closed cannot be asked."""
