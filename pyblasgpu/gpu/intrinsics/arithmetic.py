@@ -47,13 +47,12 @@ def divide(_, x, y):
 def inverse_root_approximation(_, x):
     """``1 / sqrt(x)`` to some 20 bits: one instruction.
 
-    Of float64 the lower half of `x` is not looked at, and subnormal numbers count as zero.
+    Subnormal numbers count as zero. Of float64 the lower half of `x` is not looked at.
     """
 
     def codegen(context, builder, signature, arguments):
         size = nbytes(x)
-        flush = ".ftz" if size == 8 else ""
-        text = f"rsqrt.approx{flush}.{PTX_TYPE[size]} $0, $1;"
+        text = f"rsqrt.approx.ftz.{PTX_TYPE[size]} $0, $1;"
         result, letter = context.get_data_type(x), LETTER[size]
         return asm(builder, result, arguments, text, f"={letter},{letter}", effect=False)
 

@@ -351,8 +351,8 @@ def divide(x, y):
 
 
 def inverse_root_approximation(x):
-    """``1 / sqrt(x)``, with the error that the instruction may have; a subnormal float64 counts as zero."""
-    if x.dtype == np.float64 and abs(x) < np.finfo(np.float64).tiny:
+    """``1 / sqrt(x)``, with the error that the instruction may have; a subnormal number counts as zero."""
+    if abs(x) < np.finfo(x.dtype).tiny:
         x = x * 0
     return (1 / np.sqrt(x) * (1 + 2.0**-22)).astype(x.dtype)
 

@@ -173,6 +173,8 @@ def trailing_update(config):
         ptx.fill(TILE),
         ptx.REALS[facts.real],
     )
+    VECTORS, WIDTH, store = GROUP // VEC, VEC * PARTS, ptx.store_shared(VEC * PARTS)
+    row_of = _row_of_tile()
 
     @device_function
     def product_step(kk, acc, x, y, left, right):
@@ -183,22 +185,22 @@ def trailing_update(config):
     steps = unrolled(GROUP, product_step)
 
     @device_function
-    def subtract(j, target, acc):
+    def subtract(j, target, acc, column):
+        load(column, 0, target, j * LEAD * PARTS)
         for i in range(SPAN):
-            target[j * LEAD * PARTS + i] -= acc[j * SPAN + i]
+            column[i] -= acc[j * SPAN + i]
+        for v in range(VECTORS):
+            store(target, j * LEAD * PARTS + v * WIDTH, column, v * WIDTH)
 
     subtract_all = unrolled(GROUP, subtract)
 
     @device_function
     def place(number, triangle, first):
-        i, j = 0, number
         if TILES_BELOW > 0 and number >= triangle:
             number -= triangle
             return ORDER + number % TILES_BELOW * GROUP, first + number // TILES_BELOW * GROUP
-        while j > i:
-            i += 1
-            j -= i
-        return first + i * GROUP, first + j * GROUP
+        i = row_of(number)
+        return first + i * GROUP, first + (number - i * (i + 1) // 2) * GROUP
 
     @device_function
     def update(l, acc, x, y, t, first, rows):
@@ -211,6 +213,20 @@ def trailing_update(config):
             zero(acc, real(0))
             for k in range(0, BLK, GROUP):
                 steps(k, acc, x, y, left, right)
-            subtract_all(0, offset(l, (row + col * LEAD) * PARTS), acc)
+            subtract_all(0, offset(l, (row + col * LEAD) * PARTS), acc, x)
 
     return update
+
+
+def _row_of_tile():
+    """``row(number)``: that of a tile of a triangle that is numbered by rows: the largest i for which
+    i (i + 1) / 2 is no more.
+    """
+    int32, real, square_root = ptx.types.int32, ptx.REALS["float32"], ptx.square_root
+
+    @device_function
+    def row(number):
+        # exact: where a row begins it is the root of a square
+        return int32((square_root(real(8 * int32(number) + 1)) - real(1)) * real(0.5))
+
+    return row

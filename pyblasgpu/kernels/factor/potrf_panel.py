@@ -155,7 +155,7 @@ def _build(config: PotrfPanel):
     tell, wait = _flags(config)
 
     def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs):
-        # (1) the rows of this block, unless an earlier pivot was bad
+        # (1) the rows of this block
         t, first_row = cuda.threadIdx.x, int64(cuda.blockIdx.x) * ROWS
         mine, left = offset(a, (n + first_row) * a_rs * PARTS), m - first_row
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -171,12 +171,13 @@ def _build(config: PotrfPanel):
         is_below = t >= ORDER and t < ORDER + ROWS
         is_last = cuda.blockIdx.x == cuda.gridDim.x - 1
         grid_dependency_wait()
-        if before > 0 and load_acquire(info, 0) != 0:
-            return
 
-        # (2) them and the triangle to shared memory, with ones on the diagonal beyond n
+        # (2) them and the triangle to shared memory, with ones on the diagonal beyond n; no more after a
+        # bad pivot, which is looked for last, lest copies wait for it
         read(below, mine, a_rs, a_cs, t, left, n, 0, 0)
         load(l, a, a_rs, a_cs, t, n, 0)
+        if before > 0 and load_acquire(info, 0) != 0:
+            return
         if n <= t and t < ORDER:
             l[t * (LEAD + 1) * PARTS] = real(1)
         cuda.syncthreads()
