@@ -50,7 +50,7 @@ DEFECTS = [
     # barriers
     ("factor.triangle_copy", "wait()\n        cuda.syncthreads()", "wait()", potrf()),
     ("factor.triangle_copy", "commit()\n        wait()", "commit()", potrf()),
-    ("factor.cholesky_panel", "pivots, i, bad, before)\n                cuda.syncthreads()\n                if i >= 0:\n                    eliminate", "pivots, i, bad, before)\n                if i >= 0:\n                    eliminate", potrf(**LARGE)),
+    ("factor.cholesky_panel", "pivots, i, bad, before)\n                cuda.syncthreads()\n                if i >= 0:\n                    update_rest", "pivots, i, bad, before)\n                if i >= 0:\n                    update_rest", potrf(**LARGE)),
     ("factor.cholesky_panel", "eliminate(row, tile, other, panel, pivots, i, bad, before)\n                cuda.syncthreads()", "eliminate(row, tile, other, panel, pivots, i, bad, before)", potrf(**LARGE)),
     ("factor.potrf_leaf", "rows - first - BLK)\n            cuda.syncthreads()", "rows - first - BLK)", potrf(**LARGE)),
     ("factor.trtri_leaf", "safe, t)\n        cuda.syncthreads()", "safe, t)", trtri()),

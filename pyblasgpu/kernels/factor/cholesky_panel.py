@@ -74,7 +74,8 @@ def conjugator(config):
 
 
 def _group_steps(config, g: int):
-    """What is done to the four columns `g` of a panel: ``give``, ``eliminate`` and ``update``, all of
+    """What is done to the four columns `g` of a panel: ``give`` and ``eliminate``, then ``update_next`` and
+    ``update_rest`` for the four columns after them and for all others. All of
     ``(row, tile, other, panel, pivots, i, bad, before)``, with row `i` of the panel.
     """
     PARTS, LEAD, VEC = config.dtype_facts.reals_per_element, config.lead, config.vector
@@ -124,17 +125,29 @@ def _group_steps(config, g: int):
     def nothing(row, tile, other, panel, pivots, i, bad, before):
         pass
 
-    columns = range(FIRST + GROUP, config.BLK, VEC)
-    return give, eliminate, in_order([column_update(k) for k in columns] or [nothing])
+    def update(first, end):
+        return in_order([column_update(k) for k in range(first, min(end, config.BLK), VEC)] or [nothing])
+
+    middle = FIRST + 2 * GROUP
+    return give, eliminate, update(FIRST + GROUP, middle), update(middle, config.BLK)
 
 
 def panel_factor(config):
     """``factor(row, tile, other, panel, pivots, i, bad, before, left)``: a panel, of which `left` columns are
     of the matrix, by threads of row `i` of it; rows above it have i < 0, threads without one as well.
+
+    The next four columns are updated first. The others are when the pivots of these have been given, so that
+    warps have something to do while others wait for roots.
     """
+    steps = [_group_steps(config, g) for g in range(config.BLK // GROUP)]
+
+    @device_function
+    def nothing(row, tile, other, panel, pivots, i, bad, before):
+        pass
 
     def group(g):
-        give, eliminate, update = _group_steps(config, g)
+        give, eliminate, update_next, _ = steps[g]
+        update_rest = steps[g - 1][3] if g else nothing
 
         @device_function
         def step(row, tile, other, panel, pivots, i, bad, before, left):
@@ -142,10 +155,11 @@ def panel_factor(config):
                 give(row, tile, other, panel, pivots, i, bad, before)
                 cuda.syncthreads()
                 if i >= 0:
+                    update_rest(row, tile, other, panel, pivots, i, bad, before)
                     eliminate(row, tile, other, panel, pivots, i, bad, before)
                 cuda.syncthreads()
                 if i >= 0:
-                    update(row, tile, other, panel, pivots, i, bad, before)
+                    update_next(row, tile, other, panel, pivots, i, bad, before)
 
         return step
 

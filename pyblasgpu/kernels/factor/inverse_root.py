@@ -19,6 +19,7 @@ TINY, SHIFT = {4: 100, 8: 900}, {4: 32, 8: 64}
 def inverse_root(facts: Dtype):
     """``root(d)``: 1 / sqrt(d); inf of 0, NaN of what is negative."""
     real, fma, approximate = ptx.REALS[facts.real], ptx.fma, ptx.inverse_root_approximation
+    select = ptx.select
     LEAST, UP = 2.0 ** -TINY[facts.real_size], 2.0 ** SHIFT[facts.real_size]
 
     @device_function
@@ -35,4 +36,9 @@ def inverse_root(facts: Dtype):
             r = refined(d * real(UP) * real(UP)) * real(UP)
         return r
 
-    return root
+    @device_function
+    def root_of_either(d):
+        return select(d < real(LEAST), refined(d * real(UP) * real(UP)) * real(UP), refined(d))
+
+    # float32 computes both sooner than it branches
+    return root_of_either if facts.real_size == 4 else root
