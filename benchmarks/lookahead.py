@@ -1,7 +1,7 @@
 """Lookahead of LU and Cholesky factors: by blocks of how many columns, on one stream and on two.
 
     python -m benchmarks.lookahead --out DIR [--routines getrf,potrf] [--letters ds] [--sizes 1024,...]
-                                   [--widths 0,128,256] [--spares 0,16] [--seconds 60]
+                                   [--widths 128,256] [--spares 0,16] [--mode tensor] [--seconds 60]
 
 Width 0 is without lookahead. Each list of launches runs twice on fresh copies and its factors are compared:
 the bits must be the same, and the pivots those without lookahead. Times as in `lu`, side by side.
@@ -20,6 +20,7 @@ from typing import Any
 import cupy
 
 from pyblasgpu import lapack
+from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import lanes
 
@@ -106,18 +107,20 @@ def main() -> None:
     parser.add_argument("--sizes", default="1024,2048,4096,8192,16384")
     parser.add_argument("--widths", default="128,256")
     parser.add_argument("--spares", default="0")
+    parser.add_argument("--mode", choices=["tensor"])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    for result in measurements(options, flush):
-        results.append(result)
-        print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
-        (options.out / "lookahead.json").write_text(
-            json.dumps({"device": device, "lookahead": results}, indent=1)
-        )
-        if time.monotonic() - begin > options.seconds:
-            break
+    with set_math_mode(options.mode):
+        for result in measurements(options, flush):
+            results.append(result)
+            print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
+            (options.out / "lookahead.json").write_text(
+                json.dumps({"device": device, "lookahead": results}, indent=1)
+            )
+            if time.monotonic() - begin > options.seconds:
+                break
 
 
 if __name__ == "__main__":
