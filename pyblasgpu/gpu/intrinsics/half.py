@@ -7,25 +7,16 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, asm, types
 
-__all__ = ["exponent", "half_pair", "power_of_two", "round_to_half"]
+__all__ = ["exponent", "half_pair", "lower_half", "power_of_two", "upper_half"]
 
 F32 = ir.FloatType()
 
 
 @intrinsic
-def round_to_half(_, x):
-    """`x` rounded to FP16, as a float32: beyond 65504 it is infinite, below 2^-24 it may be zero."""
-
-    def codegen(context, builder, signature, arguments):
-        text = "{ .reg .b16 h; cvt.rn.f16.f32 h, $1; cvt.f32.f16 $0, h; }"
-        return asm(builder, F32, list(arguments), text, "=f,f", effect=False)
-
-    return types.float32(types.float32), codegen
-
-
-@intrinsic
 def half_pair(_, x, y):
-    """A word of two FP16 numbers, `x` in its lower half, `y` in its upper one, as the bits of a float32."""
+    """A word of two FP16 numbers, `x` rounded in its lower half, `y` in its upper one, as the bits of a
+    float32: beyond 65504 they are infinite, below 2^-24 they may be zero.
+    """
 
     def codegen(context, builder, signature, arguments):
         low, high = arguments
@@ -33,6 +24,28 @@ def half_pair(_, x, y):
         return builder.bitcast(word, F32)
 
     return types.float32(types.float32, types.float32), codegen
+
+
+def _half_of(upper: bool):
+    chosen = "h" if upper else "l"
+
+    def codegen(context, builder, signature, arguments):
+        text = f"{{ .reg .b16 l, h; mov.b32 {{l, h}}, $1; cvt.f32.f16 $0, {chosen}; }}"
+        return asm(builder, F32, [builder.bitcast(arguments[0], I32)], text, "=f,r", effect=False)
+
+    return codegen
+
+
+@intrinsic
+def lower_half(_, pair):
+    """The first number of a `half_pair`, as a float32."""
+    return types.float32(types.float32), _half_of(False)
+
+
+@intrinsic
+def upper_half(_, pair):
+    """The second number of a `half_pair`, as a float32."""
+    return types.float32(types.float32), _half_of(True)
 
 
 @intrinsic

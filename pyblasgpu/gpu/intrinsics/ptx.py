@@ -29,7 +29,7 @@ from .bulk_copy import (
 )
 from .device_functions import called, inlined
 from .emit import REALS, types
-from .half import exponent, half_pair, power_of_two, round_to_half
+from .half import exponent, half_pair, lower_half, power_of_two, upper_half
 from .memory import (
     is_aligned,
     load_global,
@@ -126,8 +126,9 @@ __all__ = [
     "warpgroup_mma",
     "warpgroup_results",
     "set_max_registers",
-    "round_to_half",
     "half_pair",
+    "lower_half",
+    "upper_half",
     "exponent",
     "power_of_two",
     "byte_as_double",

@@ -6,17 +6,22 @@ import numpy as np
 
 from .memory import SimulatorError
 
-__all__ = ["exponent", "half_pair", "power_of_two", "round_to_half"]
-
-
-def round_to_half(x):
-    """`x` rounded to FP16, as a float32."""
-    return np.float32(np.float16(_single(x)))
+__all__ = ["exponent", "half_pair", "lower_half", "power_of_two", "upper_half"]
 
 
 def half_pair(x, y):
     """A word of two FP16 numbers, `x` in its lower half, as the bits of a float32."""
     return np.array([_single(x), _single(y)]).astype(np.float16).view(np.float32)[0]
+
+
+def lower_half(pair):
+    """The first number of a `half_pair`, as a float32."""
+    return np.float32(np.asarray(pair, np.float32).reshape(1).view(np.float16)[0])
+
+
+def upper_half(pair):
+    """The second number of a `half_pair`, as a float32."""
+    return np.float32(np.asarray(pair, np.float32).reshape(1).view(np.float16)[1])
 
 
 def exponent(x) -> int:

@@ -27,7 +27,7 @@ from .bulk_copy import (
     shared_address,
     store_async,
 )
-from .half import exponent, half_pair, power_of_two, round_to_half
+from .half import exponent, half_pair, lower_half, power_of_two, upper_half
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 from .messages import send_real, try_receive_real
@@ -113,8 +113,9 @@ __all__ = [
     "warpgroup_mma",
     "warpgroup_results",
     "set_max_registers",
-    "round_to_half",
     "half_pair",
+    "lower_half",
+    "upper_half",
     "exponent",
     "power_of_two",
     "byte_as_double",

@@ -25,12 +25,15 @@ def places(config: PackHalves):
     neighbouring lanes.
     """
     int32, ROWS, THREADS, ACROSS = ptx.types.int32, config.rows, config.threads, config.BLK_K // CHUNK
+    quotient = ptx.quotient
 
     @device_function
     def place(i, t, options):
         if options & BY_ROWS:
-            return int32(t % ROWS), int32(t // ROWS + i * (THREADS // ROWS))
-        return int32(t // ACROSS + i * (THREADS // ACROSS)), int32(t % ACROSS)
+            chunk = quotient(t, ROWS)
+            return int32(t - chunk * ROWS), int32(chunk + i * (THREADS // ROWS))
+        row = quotient(t, ACROSS)
+        return int32(row + i * (THREADS // ACROSS)), int32(t - row * ACROSS)
 
     return place
 

@@ -137,20 +137,23 @@ def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
 
 
 def _splitter():
-    """``split(x, power, scale, least)``: hi, lo of the product, and whether they hold an element, which may
-    be zero.
+    """``shift(x, power, scale, least)``: the product, and whether a pair holds an element of it, which may be
+    zero; ``split(x, y)``: the pairs' hi and lo, of two elements each.
     """
-    real, round_to_half = ptx.types.float32, ptx.round_to_half
+    real, half_pair, lower_half, upper_half = ptx.types.float32, ptx.half_pair, ptx.lower_half, ptx.upper_half
     LO = 1 << LO_SHIFT
 
     @device_function
-    def split(x, power, scale, least):
+    def shift(x, power, scale, least):
         shifted = x * power * scale
-        hi = round_to_half(shifted)
-        lo = round_to_half((shifted - hi) * real(LO))
-        return hi, lo, (abs(shifted) >= least) | (x == real(0))
+        return shifted, (abs(shifted) >= least) | (x == real(0))
 
-    return split
+    @device_function
+    def split(x, y):
+        hi = half_pair(x, y)
+        return hi, half_pair((x - lower_half(hi)) * real(LO), (y - upper_half(hi)) * real(LO))
+
+    return shift, split
 
 
 def _power_loader():
@@ -169,16 +172,16 @@ def _writer(config: PackHalves):
     """``write(0, image, factors, powers, own, values, halves, bad, t, options, least)``: all chunks of a
     thread, split and swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
     """
-    place, split, half_pair, offset = places(config), _splitter(), ptx.half_pair, ptx.offset
+    place, (shift, split), offset, quotient = places(config), _splitter(), ptx.offset, ptx.quotient
     CHUNKS, ROWS, STAGE_CHUNKS = config.chunks // config.threads, config.rows, STAGE_K // CHUNK
     store, load_powers = ptx.store_shared(4), _power_loader()
 
     @device_function
     def split_two(p, i, values, halves, bad, powers, scale, least):
         at = i * CHUNK + 2 * p
-        hi, lo, kept = split(values[at], powers[2 * p], scale, least)
-        hi_next, lo_next, kept_next = split(values[at + 1], powers[2 * p + 1], scale, least)
-        halves[p], halves[p + 4] = half_pair(hi, hi_next), half_pair(lo, lo_next)
+        x, kept = shift(values[at], powers[2 * p], scale, least)
+        y, kept_next = shift(values[at + 1], powers[2 * p + 1], scale, least)
+        halves[p], halves[p + 4] = split(x, y)
         bad[0] |= 0 if kept & kept_next else 1
 
     split_chunk = unrolled(CHUNK // 2, split_two)
@@ -188,8 +191,8 @@ def _writer(config: PackHalves):
         row, chunk = place(i, t, options)
         load_powers(own, powers, chunk)
         split_chunk(0, i, values, halves, bad, own, factors[row], least)
-        stage, within = chunk // STAGE_CHUNKS, chunk % STAGE_CHUNKS
-        line, turn = offset(image, (stage * ROWS + row) * 32), row % 8
+        stage, turn = quotient(chunk, STAGE_CHUNKS), row & 7
+        line, within = offset(image, (stage * ROWS + row) * 32), chunk - stage * STAGE_CHUNKS
         store(line, (within ^ turn) * 4, halves, 0)
         store(line, ((within + STAGE_CHUNKS) ^ turn) * 4, halves, 4)
 
@@ -244,12 +247,13 @@ def _copier(config: PackHalves):
     """``copy_all(0, d, image, vector, t)``: the image of a unit from shared memory to that of its block."""
     THREADS, PART, BETWEEN = config.threads, config.rows * 32, (config.BLK - config.rows) * 32
     load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)
+    int32, quotient = ptx.types.int32, ptx.quotient
 
     @device_function
     def copy_out(i, d, image, vector, t):
-        at = (i * THREADS + t) * 4
+        at = int32((i * THREADS + t) * 4)
         load_four(vector, 0, image, at)
-        store_four(d, at + at // PART * BETWEEN, vector, 0, True)
+        store_four(d, at + quotient(at, PART) * BETWEEN, vector, 0, True)
 
     return unrolled(config.rows * config.BLK_K // (4 * THREADS), copy_out)
 
