@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.linalg.blas
 
 import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.terminal import guarded
+from pyblasgpu.tuning.thresholds import calls
 
 SIZES = (1024, 2048, 512, 4096)
 SECONDS = 0.4  # of one call with SciPy, after which larger ones are left out
@@ -50,19 +50,11 @@ def kernel_matrix(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def single_calls(n: int) -> Iterator[tuple[str, Call]]:
     """Calls of scipy.linalg with matrices of order n; names are looked up when they run."""
-    rng = np.random.default_rng(n)
-    a, general, right = definite(n), rng.standard_normal((n, n)), rng.standard_normal((n, n))
-    factor, columns = np.asfortranarray(np.linalg.cholesky(a)), np.asfortranarray(right)
-    vector, few = right[:, 0].copy(), np.asfortranarray(right[:, : n // 8])
-    linalg, blas = scipy.linalg, scipy.linalg.blas
-    yield "dgemm", lambda: blas.dgemm(1.0, factor, columns)
-    yield "dtrsm", lambda: blas.dtrsm(1.0, factor, columns, lower=1)
-    yield "cholesky", lambda: linalg.cholesky(a, lower=True, check_finite=False)
-    yield "cho_solve n/8", lambda: linalg.cho_solve((factor, True), few, check_finite=False)
+    yield from calls(n)
+    a, linalg = definite(n), scipy.linalg
+    factor, vector = np.asfortranarray(np.linalg.cholesky(a)), np.random.default_rng(n).standard_normal(n)
     yield "cho_solve 1", lambda: linalg.cho_solve((factor, True), vector, check_finite=False)
     yield "solve pos", lambda: linalg.solve(a, vector, assume_a="pos", check_finite=False)
-    yield "solve gen", lambda: linalg.solve(general, vector, assume_a="gen", check_finite=False)
-    yield "inv", lambda: linalg.inv(general, check_finite=False)
 
 
 def gaussian_process(n: int) -> Call:

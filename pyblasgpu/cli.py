@@ -147,6 +147,11 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="only count what each rule removes; needs no GPU"
     )
     parser.add_argument("--compile", action="store_true", help="in a dry run, let the compiler prune too")
+    parser.add_argument(
+        "--scipy",
+        action="store_true",
+        help="only find from which size on patch_scipy sends calls to the device",
+    )
     for name, kind, what in (
         ("threads", parse_whole, "resident threads of a multiprocessor"),
         ("blocks", parse_whole, "resident blocks of a multiprocessor"),

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from pyblasgpu.scipy_patch.switch import ScipyPatch
-from pyblasgpu.scipy_patch.targets import THRESHOLDS
+from pyblasgpu.scipy_patch.thresholds import THRESHOLDS
 
 FILES = ("test_basic", "test_decomp_cholesky", "test_decomp_lu", "test_blas", "test_fblas", "test_lapack")
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import backend_status
+from ..gpu.device import current
 from .rebinding import rebind
 from .routed import ACTIVE, Getter, Routed
-from .targets import THRESHOLDS, numpys, scipys
+from .targets import numpys, scipys
+from .thresholds import THRESHOLDS, tuned
 
 __all__ = ["ScipyPatch", "patch_scipy", "unpatch_scipy"]
 
@@ -99,8 +101,9 @@ def patch_scipy(
     ----------
     thresholds : number or mapping of str to number, optional
         From which size on a call goes to the GPU: for all routines, or by name where the default shall not
-        hold. The size is the order of a square problem with as many operations; of a solve with k right-hand
-        sides the cube root of n n k.
+        hold. By default what ``pyblasgpu tune --scipy`` has found here, else values of an H200. The size is
+        the order of a square problem with as many operations; of a solve with k right-hand sides the cube
+        root of n n k.
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
         'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.
@@ -146,7 +149,7 @@ def patch_scipy(
     Counter({'cholesky': 1})
     """
     chosen = backend_status(backend).backend
-    patch = ScipyPatch(chosen, _thresholds(thresholds), numpy)
+    patch = ScipyPatch(chosen, _thresholds(thresholds, chosen), numpy)
     if chosen == "cpu" and backend != "cpu":
         return patch  # SciPy runs there anyway
     patch.apply()
@@ -165,15 +168,18 @@ def unpatch_scipy() -> None:
         _bind()
 
 
-def _thresholds(given: float | Mapping[str, float] | None) -> dict[str, float]:
-    if isinstance(given, Mapping):
+def _thresholds(given: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
+    if isinstance(given, (int, float)):
+        return dict.fromkeys(THRESHOLDS, float(given))
+    here = tuned(current().name) if backend == "cuda" else {}
+    if given is not None:
         unknown = sorted(set(given) - set(THRESHOLDS))
         if unknown:
             raise ValueError(
                 f"patch_scipy: thresholds names {', '.join(unknown)}; known: {', '.join(THRESHOLDS)}"
             )
-        return {**THRESHOLDS, **given}
-    return dict(THRESHOLDS) if given is None else dict.fromkeys(THRESHOLDS, float(given))
+        here |= given
+    return {**THRESHOLDS, **here}
 
 
 def _bind() -> None:

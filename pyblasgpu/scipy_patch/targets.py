@@ -1,8 +1,4 @@
-"""What `patch_scipy` replaces: SciPy's and NumPy's functions, and from which size on.
-
-The size of a call is the order of the square problem with as many operations: the cube root of m n k for a
-product, n for a factorization.
-"""
+"""What `patch_scipy` replaces: SciPy's and NumPy's functions, and the size of a call (`thresholds`)."""
 
 from __future__ import annotations
 
@@ -16,44 +12,7 @@ from numpy.linalg import LinAlgError
 
 from ..types import DTYPES
 
-__all__ = ["THRESHOLDS", "Target", "numpys", "scipys"]
-
-#: Sizes from which on a call goes to the GPU, by the routine's name without the letter of its type: where it
-#: is faster by a third or more on an H200 with a host of 16 cores, copies included. `benchmarks.programs`
-#: times the main ones; the others have those of their kind.
-THRESHOLDS: dict[str, float] = {
-    "gemm": 512,
-    "symm": 512,
-    "hemm": 512,
-    "syrk": 512,
-    "herk": 512,
-    "syr2k": 512,
-    "her2k": 512,
-    "trmm": 512,
-    "trsm": 384,
-    "potrf": 512,
-    "potrs": 320,
-    "potri": 512,
-    "posv": 384,
-    "trtri": 512,
-    "trtrs": 384,
-    "lauum": 512,
-    "getrf": 512,
-    "getrs": 320,
-    "getri": 512,
-    "gesv": 384,
-    "cholesky": 512,
-    "cho_factor": 512,
-    "cho_solve": 320,
-    "solve_triangular": 384,
-    "solve": 384,
-    "inv": 320,
-    "det": 512,
-    "slogdet": 512,
-    "lu_factor": 512,
-    "lu_solve": 320,
-    "lu": 768,
-}
+__all__ = ["Target", "numpys", "scipys"]
 
 _TYPECODES = {np.dtype(dtype.name).char: letter for letter, dtype in DTYPES.items()}
 
