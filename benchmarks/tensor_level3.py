@@ -38,8 +38,8 @@ SIZES = (8192, 4096, 2048, 16384)
 SAMPLE = 256  # rows or columns of which errors are found
 #: Overrides beside the choice of the library.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
-    "trmm": ({"trmm_algorithm": "recursion"}, {"trmm_algorithm": "trmm_fused_1024"}),
-    "trsm": ({"trsm_algorithm": "recursion"}, {"trsm_algorithm": "trsm_fused_1024"}),
+    "trmm": ({"trmm_algorithm": "trmm_fused_1024"},),
+    "trsm": ({"trsm_algorithm": "trsm_fused_512"},),
 }
 #: Multiplications and additions of one n, or for each column of n.
 FLOPS: dict[str, Callable[[int], float]] = {
