@@ -1,7 +1,7 @@
 """Tables of vectors, factorizations and solves beside the vendor's, for the benchmarks page.
 
 They are made from what `benchmarks.level1`, `benchmarks.level2`, `benchmarks.lapack` and `benchmarks/lu.py`
-write. A file has a device, a date, a commit, and the records of one or more lists.
+write, and `benchmarks.batched`. A file has a device, a date, a commit, and the records of one or more lists.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ LISTS = {"results": "", "squares": "getrf", "solves": "", "batches": "getrf"}
 NAMES = {"gemv_n": "gemv, not transposed", "gemv_t": "gemv, transposed"}
 
 
+#: Extents at which routines that memory bounds are compared with a copy.
+LARGE = (100_000_000, 16_384)
+
+
 class Ratio(NamedTuple):
-    """How many times faster than the vendor's a case is."""
+    """How many times faster than the vendor's a case is, and how fast beside a copy; nan: not told."""
 
     routine: str
     dtype: str
@@ -28,6 +32,7 @@ class Ratio(NamedTuple):
     order: int
     ratio: float
     commit: str
+    of_copy: float
 
 
 def vendor_tables(results: Path, device: str) -> Iterator[str]:
@@ -39,14 +44,37 @@ def vendor_tables(results: Path, device: str) -> Iterator[str]:
         return
     yield from ("", "### Vectors, factorizations and solves", "")
     yield "The vendor's time over ours, on the device: the geometric mean over sizes, then the least."
+    yield "Batches are beside cuBLAS and cuSOLVER, and beside PyTorch where it is named."
     yield from ("", "| routine | sizes | s | d | c | z | measured at |", "|---|---|---|---|---|---|---|")
     for routine, by_dtype in rows.items():
         cases = [case for found in by_dtype.values() for case in found]
         orders = [case.order for case in cases]
         sizes = f"{min(orders)} to {max(orders)}" if min(orders) < max(orders) else str(orders[0])
         cells = " | ".join(_cell(by_dtype.get(letter, [])) for letter in "sdcz")
-        commits = ", ".join(dict.fromkeys(case.commit for case in cases))
-        yield f"| {NAMES.get(routine, routine)} | {sizes} | {cells} | {commits} |"
+        yield f"| {NAMES.get(routine, routine)} | {sizes} | {cells} | {_commits(cases)} |"
+    yield from _beside_a_copy(rows)
+
+
+def _beside_a_copy(rows: dict[str, dict[str, list[Ratio]]]) -> Iterator[str]:
+    """The table of what memory bounds: bytes that have to move, over those that a copy moves in that time."""
+    yield from ("", "### Memory bandwidth", "")
+    yield "Bytes that a routine has to read and write, beside those that a copy moves in the same time:"
+    yield "vectors of 10⁸ elements, matrices of order 16384."
+    yield from ("", "| routine | s | d | c | z | measured at |", "|---|---|---|---|---|---|")
+    for routine, by_dtype in rows.items():
+        large = {
+            letter: case
+            for letter, cases in by_dtype.items()
+            for case in cases
+            if case.of_copy == case.of_copy and case.order in LARGE and len(set(case.extents)) == 1
+        }
+        if large:
+            cells = " | ".join(f"{large[x].of_copy:.2f}" if x in large else "" for x in "sdcz")
+            yield f"| {NAMES.get(routine, routine)} | {cells} | {_commits(list(large.values()))} |"
+
+
+def _commits(cases: list[Ratio]) -> str:
+    return ", ".join(dict.fromkeys(case.commit for case in cases))
 
 
 def _cell(cases: list[Ratio]) -> str:
@@ -88,11 +116,14 @@ def _ratio(record: dict[str, Any]) -> float:
 def _case(name: str, record: dict[str, Any], ratio: float, commit: str) -> Ratio:
     if "uplo" in record and name == "potrf":
         name += f", {record['uplo'].lower()}"
-    if record.get("batch", 1) > 1 or "count" in record:
+    if "torch_us" in record:
+        name += ", batched, PyTorch"
+    elif record.get("batch", 1) > 1 or "count" in record:
         name += ", batched"
     elif name in ("potrs", "posv", "getrs"):
         name += ", one right-hand side" if record["columns"] == 1 else ", 32 to n right-hand sides"
     names = ("m", "n", "columns", "batch", "count")
     extents = tuple(record[each] for each in names if record.get(each))
     order = max(record.get("m", 0), record["n"])
-    return Ratio(name, record.get("dtype") or record["letter"], extents, order, ratio, commit)
+    of_copy = record.get("copy_rate", record.get("of_copy_rate", float("nan")))
+    return Ratio(name, record.get("dtype") or record["letter"], extents, order, ratio, commit, of_copy)
