@@ -23,7 +23,7 @@ from benchmarks.reach import Rates
 from pyblasgpu.engine.placement import importers
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.tile_size import tile_orders
-from pyblasgpu.engine.walk import AHEAD, IN_FLIGHT
+from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine
 from pyblasgpu.tasks import Tile, flops
@@ -94,10 +94,11 @@ class Timeline:
         now, requested = self.links.start, 0
         unwritten: Counter[Tile] = Counter()
         ends: dict[int, list[float]] = defaultdict(list)
+        ahead = AHEAD if len(self.plan.uses) == 1 else AHEAD_ON_SEVERAL
         for number, task in enumerate(tasks):
             card = self.plan.owners[number]
             now += self.links.task
-            for other in range(requested, min(number + AHEAD, len(tasks))):
+            for other in range(requested, min(number + ahead, len(tasks))):
                 for tile in dict.fromkeys(tasks[other].tiles):
                     ignores = tile in tasks[other].writes and tasks[other].leaf.ignores_output
                     if not unwritten[tile] and not ignores:

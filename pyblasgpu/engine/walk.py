@@ -25,10 +25,11 @@ from .matrices import DeviceMatrix, HostMatrix, Matrix
 from .plan import Plan
 from .tile_cache import TileCache, TileCopy
 
-__all__ = ["AHEAD", "IN_FLIGHT", "Walk"]
+__all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "IN_FLIGHT", "Walk"]
 
-#: Tasks whose tiles are requested before they are enqueued.
-AHEAD = 24
+#: Tasks whose tiles are requested before they are enqueued, on one card and on several. These wait for each
+#: other, and a copy that waits holds up those that were requested after it.
+AHEAD, AHEAD_ON_SEVERAL = 24, 8
 #: Tasks that a card may have before it, enqueued and not done.
 IN_FLIGHT = 32
 
@@ -111,7 +112,8 @@ class Walk:
 
     def _request_ahead(self, number: int) -> None:
         """Request the tiles of task `number`, and of some after it as far as slots and buffers go."""
-        last = min(number + AHEAD, len(self.tasks))
+        ahead = AHEAD if len(self.cards) == 1 else AHEAD_ON_SEVERAL
+        last = min(number + ahead, len(self.tasks))
         while self._next_request < last:
             if not self._request(self._next_request, must=self._next_request == number):
                 return
