@@ -198,10 +198,9 @@ def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterat
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
     "symv_small": (("WARPS", "SECTORS", "LOADS"), (
         (8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4))),
-    "gemv_n": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
-        *((dim, 4, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
-        *((dim, 2, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
-        (8, 4, 4, 4), (16, 4, 4, 4), (32, 4, 4, 4))),
+    "gemv_n": (("WARPS", "DIM_R", "THR_O", "THR_R"), (
+        *((8, dim, 4, 4) for dim in (32, 64, 128)), *((8, dim, 2, 8) for dim in (64, 128)),
+        *((16, dim, 4, 4) for dim in (64, 128, 256)), *((16, dim, 2, 8) for dim in (128, 256)))),
     "gemv_t": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
         *((dim, 2, 4, 1) for dim in (4, 8, 16, 32, 64, 128, 256)),
         *((dim, 1, 8, 1) for dim in (16, 32, 64, 128, 256)), (32, 1, 4, 1), (32, 4, 2, 1), (32, 2, 4, 4))),
