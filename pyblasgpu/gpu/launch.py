@@ -24,6 +24,7 @@ __all__ = ["Graph", "Kernel", "is_captured", "kernel"]
 #: Compute capability and driver that have programmatic dependent launch (PDL), in a graph too.
 PDL_CC, PDL_DRIVER = (9, 0), 12030
 PDL_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
+PDL_FEW = 0  # blocks up to which it does not either
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 #: What a driver says of machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
@@ -89,9 +90,9 @@ class LoadedKernel(Kernel):
         self.compiled = compile_source(source, facts.cc)
         with current_context(device):
             self._library, self._function = self._load_code(facts.cc)
-            self._pdl_from_blocks = (
-                self._fewest_blocks_for_pdl(facts.sm_count) if _supports_pdl(facts.cc) else inf
-            )
+            has_pdl = _supports_pdl(facts.cc)
+            self._pdl_from_blocks = self._fewest_blocks_for_pdl(facts.sm_count) if has_pdl else inf
+            self._pdl_up_to_blocks = PDL_FEW if has_pdl else 0
         self.driver_launch = load().cuLaunchKernelEx
         self._arguments = ArgumentLayout(source.parameters, source.real)
         self.free_blocks: list[ArgumentBlock] = []  # not in use; a thread that finds none makes one
@@ -126,7 +127,8 @@ class LoadedKernel(Kernel):
         if self.source.cooperative:
             return int(x > 1)
         clusters = self.source.cluster > 1 or (self.source.cluster == WHOLE_ROWS and x > 1)
-        return int(clusters) + int(pdl and x * y * z >= self._pdl_from_blocks)
+        starts_early = x * y * z >= self._pdl_from_blocks or x * y * z <= self._pdl_up_to_blocks
+        return int(clusters) + int(pdl and starts_early)
 
     def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
