@@ -1,76 +1,298 @@
-"""``gemm(..., method="tensor")`` of float64 end to end on the simulator, with toy tiles."""
+"""DGEMM by residues in the simulator: its kernels one by one, and calls end to end, with toy tiles."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from itertools import product
+from itertools import product as pairs
+from math import log2, prod
 
 import numpy as np
 import pytest
 
 import pyblasgpu
+from pyblasgpu.dispatch import int8
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.gemm.int8.config import GemmInt8
-from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded
-from pyblasgpu.kernels.gemm.int8.pack_residues import PackResidues
-from pyblasgpu.kernels.gemm.int8.row_scales import RowScales
+from pyblasgpu.kernels.gemm.int8 import combine_residues, guarded, pack_residues, product, row_scales
+from pyblasgpu.kernels.gemm.int8.image import DIGIT, INVERSE, SCALE, SIZE, UNIT
+from pyblasgpu.kernels.gemm.int8.moduli import MODULI
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.error_bounds import gemm_error
 
-M, N, K = 67, 35, 150
-SMALL = GemmInt8(BLK_M=64, BLK_N=32, PANEL=64, stages=2, cluster=2)
+from .int8_launching import Products, combine, config_of, facts_of, multiply, pack, residues_of
+from .launching import run, strides
+
+U = 2.0**-53
 KERNELS = {"row_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"}
-
-
-@pytest.fixture(autouse=True)
-def backend(monkeypatch):
-    monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
-
-
-@contextmanager
-def small_kernels(config: GemmInt8 = SMALL):
-    """Toy tiles of all kernels."""
-    tile = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "WARP_M": 32, "WARP_N": 16, "VEC_A": 1, "VEC_B": 1}
-    loads = {"DIM_XA": 32, "DIM_YA": 1, "DIM_XB": 8, "DIM_YB": 4}
-    with ExitStack() as stack:
-        stack.enter_context(override("gemm_int8", config))
-        stack.enter_context(override("pack_residues", PackResidues(rows=8)))
-        stack.enter_context(override("row_scales", RowScales(threads=64)))
-        for trans in product((False, True), (False, True)):
-            guarded = GemmInt8Guarded(dtype="d", **tile, **loads).serving(*trans)
-            stack.enter_context(override("gemm_int8_guarded", guarded))
-        yield
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    monkeypatch.setattr(launch_list, "cache", {})
-
-
-def families() -> set[str]:
-    """Of what the last call has launched."""
-    (launches,) = launch_list.cache.values()
-    return {entry.source.name for entry in launches.entries}
 
 
 def normal(*shape: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def multiply(a, b, config=SMALL, **options):
-    with small_kernels(config):
-        return pyblasgpu.gemm(a, b, method="tensor", **options)
+def integers(*shape: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(float)
+
+
+def lying(x: np.ndarray, by_rows: bool, gap: int = 0) -> np.ndarray:
+    """An operand, extent by k, with neighbours along the extent (else along k) adjacent, amid NaN."""
+    extent, k = x.shape
+    memory = np.full((k, extent + gap) if by_rows else (extent, k + gap), np.nan)
+    view = memory.T[:extent] if by_rows else memory[:, :k]
+    view[...] = x
+    return view
+
+
+# ----------------------------------------------------------------------------------------------- scales
+
+
+def check_scales(by_rows=False, gap=0, k=150, moduli=13, kernels=row_scales) -> None:
+    """Norms and elements of integers are as large as they may be; shares of the error are no less than what
+    rows have; rows without a scale are flagged.
+    """
+    x = normal(70, k) * 2.0 ** (np.arange(70) * 11 - 380)[:, None]
+    x[3] = 0
+    x[4, 5:] = 0  # one large element
+    x[4, -1] = 2.0**300
+    x[5, 2], x[6, 1], x[7, 0], x[8], x[9] = np.nan, np.inf, 2.0**401, 2.0**-401, np.nan
+    facts = facts_of(lying(x, by_rows, gap), moduli, kernels)
+    most = prod(MODULI[:moduli]) / 2
+    for row in range(70):
+        scale, inverse, digit, size, unit = facts[[SCALE, INVERSE, DIGIT, SIZE, UNIT], row]
+        if 5 <= row <= 9:
+            assert not np.isfinite(size)
+        elif row == 3:
+            assert (scale, inverse, size, unit) == (0, 1, 0, 0)
+        else:
+            integers = abs(np.rint(x[row] * scale))
+            square, largest = float((integers**2).sum()), integers.max()
+            assert square <= most and largest <= 2.0**51
+            assert 4 * square > most * 0.99 or 2 * largest >= 2.0**51
+            assert scale * inverse == 1 and 64 <= largest * unit <= 128 and digit == unit * (1 - 2.0**-10)
+            share = (integers.sum() / 2 + k / 8) * unit
+            assert share <= size * (1 + 1e-9) and size <= share * (1 + 1e-5) + k * unit
+    assert (facts[[SCALE, SIZE, UNIT], 70:] == 0).all() and (facts[INVERSE, 70:] == 1).all()
+
+
+@pytest.mark.parametrize(("by_rows", "gap", "k"), [(False, 0, 150), (True, 3, 600), (False, 1, 9)])
+def test_scales(by_rows, gap, k):
+    check_scales(by_rows, gap, k)
+
+
+# ------------------------------------------------------------------------------------------------- pack
+
+
+def check_pack(by_rows=False, gap=0, extent=19, k=150, moduli=4, kernels=pack_residues) -> None:
+    """Residues of integers, digits of their sizes, zeros around them."""
+    x = normal(extent, k, seed=extent)
+    x[1, 1], x[2] = -0.0, 0
+    packed = pack(lying(x, by_rows, gap), moduli, kernels=kernels)
+    values, scale = packed.values(), packed.facts[SCALE, :extent, None]
+    integers = np.rint(x * scale)
+    for p, found in zip(MODULI, values[:moduli, :extent, :k].astype(int), strict=False):
+        assert ((found - integers.astype(object)) % p == 0).all()
+        assert (2 * abs(found) <= p + 1).all()
+    digits = np.floor(abs(integers) * packed.facts[DIGIT, :extent, None])
+    np.testing.assert_array_equal(values[moduli, :extent, :k], digits)
+    assert not values[:, extent:].any() and not values[:, :, k:].any()
 
 
 @pytest.mark.parametrize(
-    ("trans_a", "trans_b", "order", "beta"),
-    [("N", "N", "C", 0), ("N", "T", "F", -0.5), ("T", "N", "F", 0), ("C", "T", "C", 2)],
+    ("by_rows", "gap", "extent", "k", "moduli"),
+    [(False, 0, 19, 150, 4), (True, 3, 70, 60, 2), (False, 5, 5, 128, 13)],
 )
-def test_every_layout(trans_a, trans_b, order, beta):
-    a, b = normal(M, K), normal(K, N, seed=2)
+def test_operands_are_packed(by_rows, gap, extent, k, moduli):
+    check_pack(by_rows, gap, extent, k, moduli)
+
+
+# -------------------------------------------------------------------------------------------- products
+
+
+def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **fields) -> None:
+    """Residues are those of products of integers, whatever is large."""
+    a, b = (np.round(normal(rows, k, seed=rows) * 40) for rows in (m, n))
+    left, right = pack(a, moduli), pack(b, moduli)
+    config = config_of(moduli, **fields)
+    none = np.zeros((config.tiles(m, n), config.flags_of_tile), np.int32)
+    found = multiply(left, right, none, clusters, kernels, **fields).values(m, n).astype(int)
+    integers = [np.rint(x * y.facts[SCALE, : len(x), None]).astype(int) for x, y in ((a, left), (b, right))]
+    expected = residues_of(integers[0] @ integers[1].T, moduli)
+    moduli_of = np.array(MODULI[:moduli])[:, None, None]
+    assert ((found - expected) % moduli_of == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "fields"),
+    [(70, 35, 150, {}), (20, 9, 300, {"cluster": 1}), (70, 20, 40, {"clusters": 2}), (130, 5, 128, {})],
+)
+def test_products(m, n, k, fields):
+    check_products(m, n, k, **fields)
+
+
+def test_the_largest_sums_and_moduli():
+    """Bytes of -128 and of 127, of all moduli that a byte holds."""
+    k = 100
+    a, b = pack(np.ones((8, k)), 16), pack(np.ones((8, k)), 16)
+    for images, value in ((a.images, -128), (b.images, 127)):
+        images.view(np.int8)[images.view(np.int8) != 0] = value
+    found = multiply(a, b, np.zeros((1, 4), np.int32)).values(8, 8).astype(int)
+    terms = np.count_nonzero(a.values()[:16, 0], axis=1)
+    assert terms.max() == k
+    assert ((found - (-128 * 127 * terms)[:, None, None]) % np.array(MODULI)[:, None, None] == 0).all()
+
+
+def check_flags(kernels=product) -> None:
+    """Of warps whose elements integers might not serve: a row of another range, one that is not finite, all
+    where integers are short.
+    """
+    a, b = normal(80, 60), normal(40, 60, seed=2)
+    short = multiply(pack(a[:16], 5), pack(b[:32], 5), cluster=1, kernels=kernels)
+    assert short.flags.tolist() == [[1, 0, 0, 0]]
+    a[17] *= np.where(np.arange(60) == 3, 1e12, 1)
+    a[79, 9], b[38, 0] = np.nan, np.inf
+    flags = multiply(pack(a, 14), pack(b, 14), clusters=2, kernels=kernels).flags.reshape(2, 2, 4)
+    assert flags[:, 0].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
+    assert flags[:, 1].tolist() == [[1, 1, 1, 1], [1, 0, 0, 0]]
+
+
+def test_flags():
+    check_flags()
+
+
+def check_flagged(kernels=product) -> None:
+    """A tile with a flag is left alone; the other one of its cluster is not."""
+    a, b = pack(np.ones((100, 20)), 1), pack(np.ones((20, 20)), 1)
+    flags = np.array([[0, 0, 1, 0], [0, 0, 0, 0]], np.int32)
+    residues = multiply(a, b, flags, kernels=kernels).residues
+    assert (residues[:, 0] == -1).all() and (residues[:, 1] != -1).all()
+    flags[1, 3] = 1
+    assert (multiply(a, b, flags, kernels=kernels).residues == -1).all()
+
+
+def test_flagged_tiles_are_left_alone():
+    check_flagged()
+
+
+# --------------------------------------------------------------------------------------------- combine
+
+
+def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=combine_residues) -> None:
+    """Integers of all sizes, of either sign, are exact but for the last rounding; 0 is 0."""
+    config, rng, n, gap = config_of(moduli), np.random.default_rng(4), 20, 3
+    product_of_all = prod(MODULI[:moduli])
+    sizes, signs = rng.uniform(0, log2(product_of_all / 2) - 1, (m, n)), rng.choice([-1, 0, 1, 1], (m, n))
+    values = np.frompyfunc(lambda size, sign: int(2.0**size) * int(sign), 2, 1)(sizes, signs)
+    packed = [pack(normal(rows, 4, seed=rows), moduli) for rows in (m, n)]
+    down, across = -(-m // 64), -(-n // 32)
+    whole = np.zeros((moduli, down * 64, across * 32), np.uint8)
+    whole[:, :m, :n] = residues_of(values, moduli).astype(np.uint8)
+    # as `Products.values` has them
+    parts = whole.reshape(moduli, down, 4, 2, 8, across, 1, 4, 4, 2).transpose(0, 1, 5, 6, 2, 4, 8, 7, 3, 9)
+    words = np.ascontiguousarray(parts).ravel().view(np.int32)
+    flags = np.zeros((down * across, 4), np.int32)
+    flags[0, 3] = flagged
+    found = Products(config, flags, words)
+    memory = np.full((n, m + gap), np.nan)
+    c = memory[:, :m]
+    before = normal(n, m, seed=8)
+    if beta:
+        c[...] = before
+    combine(*packed, found, c, alpha, beta, kernels)
+    scales = packed[0].facts[INVERSE, :m] * packed[1].facts[INVERSE, :n, None]
+    exact = values.astype(float).T * scales
+    expected = alpha * exact + (beta * before if beta else 0)
+    bound = 4 * U * (abs(alpha * exact) + abs(beta * before))
+    mine = np.ones((n, m), bool)
+    mine[:, :64] = not flagged
+    assert (abs(c - expected) <= bound)[mine].all() and np.isnan(memory[:, m:]).all()
+    assert np.array_equal(c[~mine], before[~mine])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "m", "moduli"), [(1.0, 0.0, 70, 13), (-2.5, 0.5, 9, 16), (2.0, 0.0, 5, 5)]
+)
+def test_integers_are_put_together(alpha, beta, m, moduli):
+    check_combined(alpha, beta, m, moduli=moduli)
+
+
+def test_flagged_tiles_are_not_put_together():
+    check_combined(beta=1.0, flagged=True)
+
+
+# ---------------------------------------------------------------------------------------- what is left
+
+TILE = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "WARP_M": 32, "WARP_N": 16, "VEC_A": 1, "VEC_B": 1}
+LOADS = {"DIM_XA": 32, "DIM_YA": 1, "DIM_XB": 8, "DIM_YB": 4}
+
+
+def check_guarded(kernels=guarded) -> None:
+    """The tiles with a flag, and no others."""
+    m, n, k = 70, 40, 11
+    a, b, c = normal(k, m), normal(n, k, seed=2), np.full((n, m), 77.0)
+    config = kernels.GemmInt8Guarded(dtype="d", FLAG_M=64, FLAG_N=32, **TILE, **LOADS)
+    flags = np.array([[0] * 4, [0, 0, 0, 1], [1, 0, 0, 0], [0] * 4], np.int32)
+    integers = m, n, k, 0, strides(a)[0], strides(b)[0], strides(c)[0]
+    run(kernels.source(config), config.grid(m, n), (flags, a, b, c), integers, (2.0, 0.0))
+    mine = np.zeros((n, m), bool)
+    mine[32:, :64] = mine[:32, 64:] = True
+    np.testing.assert_allclose(c[mine], 2 * (b @ a)[mine], rtol=1e-12)
+    assert (c[~mine] == 77).all()
+
+
+def test_flagged_tiles_are_computed_by_fmas():
+    check_guarded()
+
+
+# ------------------------------------------------------------------------------------------ end to end
+
+
+@contextmanager
+def small_kernels(**fields):
+    """Toy tiles of all kernels."""
+    with ExitStack() as stack:
+        stack.enter_context(override("gemm_int8", config_of(**fields)))
+        stack.enter_context(override("pack_residues", pack_residues.PackResidues(rows=8)))
+        stack.enter_context(override("row_scales", row_scales.RowScales(threads=64)))
+        for trans in pairs((False, True), (False, True)):
+            tile = guarded.GemmInt8Guarded(dtype="d", **TILE, **LOADS).serving(*trans)
+            stack.enter_context(override("gemm_int8_guarded", tile))
+        yield
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
+    monkeypatch.setattr(launch_list, "cache", {})
+
+
+def families() -> list[str]:
+    """Of what the last call has launched."""
+    (launches,) = launch_list.cache.values()
+    return [entry.source.name for entry in launches.entries]
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(("trans_a", "trans_b", "order", "beta"), [("N", "T", "F", -0.5), ("T", "N", "C", 0)])
+def test_calls(trans_a, trans_b, order, beta):
+    """A row of another range is served by FMAs, the rest by residues."""
+    m, n, k = (67, 18, 100) if order == "F" else (18, 67, 100)
+    a, b = normal(m, k), normal(k, n, seed=2)
+    a[-1, 5] = 1e12
     left, right = a if trans_a == "N" else a.T.copy(), b if trans_b == "N" else b.T.copy()
-    out = np.asarray(normal(M, N, seed=3), order=order)
+    out = np.asarray(normal(m, n, seed=3), order=order)
     before = out.copy()
-    options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 1.5, "beta": beta}
-    assert multiply(left, right, out=out, **options) is out and families() == KERNELS
+    options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 1.5, "beta": beta, "out": out}
+    with small_kernels(moduli=14):
+        assert pyblasgpu.gemm(left, right, method="tensor", **options) is out
+    assert set(families()) == KERNELS
     assert gemm_error(1.5, a, b, beta, before, out) <= 1
+
+
+@pytest.mark.usefixtures("fresh")
+def test_blocks_of_a_result(monkeypatch):
+    """With little workspace C is computed in blocks."""
+    monkeypatch.setattr(int8, "MOST_WORKSPACE", 28000)
+    a, b, out = integers(130, 20), integers(20, 40, seed=2), np.empty((130, 40), order="F")
+    with small_kernels(cluster=1, moduli=1):
+        pyblasgpu.gemm(a, b, out=out, method="tensor")
+    assert families().count("combine_residues") == 6
+    np.testing.assert_array_equal(out, a @ b)

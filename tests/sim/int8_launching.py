@@ -1,0 +1,107 @@
+"""Run the kernels of `kernels.gemm.int8` on NumPy arrays, at toy sizes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.gemm.int8 import combine_residues, pack_residues, product, row_scales
+from pyblasgpu.kernels.gemm.int8.config import GemmInt8
+from pyblasgpu.kernels.gemm.int8.image import FACTS, STAGE_K, Image
+from pyblasgpu.kernels.gemm.int8.moduli import MODULI
+
+from .launching import run, strides
+
+__all__ = ["PANEL", "Packed", "Products", "combine", "config_of", "facts_of", "multiply", "pack"]
+
+PANEL = 64
+
+
+class Packed(NamedTuple):
+    """An operand of these extents: facts of its rows, and images."""
+
+    image: Image
+    facts: np.ndarray
+    images: np.ndarray
+
+    def values(self) -> np.ndarray:
+        """The bytes of all images, of shape (images, rows, k), both of whole panels and stages."""
+        image = self.image
+        chunks = self.images.view(np.int8).reshape(-1, image.panels, image.stages, PANEL, 8, 16)
+        rows = np.arange(PANEL)[:, None]
+        chunks = chunks[..., rows, np.arange(8) ^ rows % 8, :]
+        return chunks.transpose(0, 1, 3, 2, 4, 5).reshape(-1, image.rows, image.stages * STAGE_K)
+
+
+class Products(NamedTuple):
+    """What `gemm_int8` has found: flags of tiles, and residues."""
+
+    config: GemmInt8
+    flags: np.ndarray
+    residues: np.ndarray
+
+    def values(self, m: int, n: int) -> np.ndarray:
+        """Residues of shape (moduli, m, n)."""
+        config = self.config
+        count, across = config.warpgroups * 128, -(-n // config.BLK_N)
+        shape = config.moduli, -1, across, config.vectors, count // 32, 8, 4, 4, 2, 2
+        # modulus, tiles down and across, vector, warp, lane's row and column, four of: columns, row, column
+        whole = self.residues.view(np.uint8).reshape(shape).transpose(0, 1, 4, 8, 5, 2, 3, 7, 6, 9)
+        return whole.reshape(config.moduli, -1, across * config.BLK_N)[:, :m, :n]
+
+
+def _extents(x: np.ndarray) -> tuple[int, ...]:
+    step, k_step = strides(x)
+    return *x.shape, options_of(by_rows=abs(step) < abs(k_step)), step, k_step
+
+
+def facts_of(x: np.ndarray, moduli: int = 13, kernels=row_scales) -> np.ndarray:
+    """What `row_scales` finds of an operand, extent by k."""
+    rows = Image(PANEL, *x.shape).rows
+    config, facts = kernels.RowScales(moduli=moduli, threads=64), np.full((FACTS, rows), np.nan)
+    run(kernels.source(config), config.grid(rows), (x, facts), _extents(x), ())
+    return facts
+
+
+def pack(x: np.ndarray, moduli: int = 13, facts=None, kernels=pack_residues) -> Packed:
+    """An operand, extent by k, packed."""
+    facts = facts_of(x, moduli) if facts is None else facts
+    config = kernels.PackResidues(moduli=moduli, BLK=PANEL, rows=8)
+    image = config.image(*x.shape)
+    images = np.full((moduli + 1, image.words), -1, np.int32)
+    run(kernels.source(config), config.grid(image), (x, facts, images), _extents(x), ())
+    return Packed(image, facts, images)
+
+
+def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
+    sizes = {"BLK_M": 64, "BLK_N": 32, "PANEL": PANEL, "stages": 2, "cluster": 2, **fields}
+    return kernels.GemmInt8(moduli=moduli, **sizes)
+
+
+def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fields) -> Products:
+    """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell."""
+    moduli, m, n = len(a.images) - 1, a.image.extent, b.image.extent
+    config = config_of(moduli, kernels, **fields)
+    tiles = config.tiles(m, n)
+    first, images = (moduli, 1) if flags is None else (0, moduli)
+    flags = np.full((tiles, config.flags_of_tile), -1, np.int32) if flags is None else flags
+    residues = np.full((moduli, tiles, config.words_of_tile), -1, np.int32)
+    arrays = a.images, b.images, a.facts, b.facts, flags, residues
+    integers = m, n, a.image.k, 0, config.grid(m, n), first, images
+    run(kernels.source(config), clusters * config.cluster, arrays, integers, ())
+    return Products(config, flags, residues)
+
+
+def combine(a: Packed, b: Packed, found: Products, c, alpha=1.0, beta=0.0, kernels=combine_residues) -> None:
+    """C := alpha A B + beta C by `combine_residues`; C is (n, m), its columns contiguous."""
+    config = kernels.CombineResidues().serving(found.config)
+    n, m = c.shape
+    arrays = found.residues, a.facts, b.facts, found.flags, c
+    run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))
+
+
+def residues_of(values: np.ndarray, moduli: int) -> np.ndarray:
+    """Those of exact integers, by modulus."""
+    return np.stack([values % p for p in MODULI[:moduli]])

@@ -1,0 +1,109 @@
+"""Defects planted in DGEMM by residues, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import test_gemm_int8 as checks
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def scaled(**options) -> Check:
+    return Check("row_scales", lambda module: checks.check_scales(kernels=module, **options))
+
+
+@one_each
+def packed(**options) -> Check:
+    return Check("pack_residues", lambda module: checks.check_pack(kernels=module, **options))
+
+
+@one_each
+def multiplied(m=20, n=9, k=300, moduli=2, **options) -> Check:
+    return Check(
+        "gemm_int8", lambda module: checks.check_products(m, n, k, moduli, kernels=module, **options)
+    )
+
+
+@one_each
+def combined(m=20, moduli=13, **options) -> Check:
+    return Check(
+        "combine_residues",
+        lambda module: checks.check_combined(m=m, moduli=moduli, kernels=module, **options),
+    )
+
+
+FLAGS = Check("gemm_int8", lambda module: checks.check_flags(module))
+FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
+GUARDED = Check("gemm_int8_guarded", lambda module: checks.check_guarded(module))
+CLUSTER = multiplied(m=70, n=20, k=40)
+FOLDER = "gemm.int8."
+SCALES, PACK, PRODUCT, EPILOGUE, COMBINE, GUARD = (
+    FOLDER + name
+    for name in ("row_scales", "pack_residues", "product", "epilogue", "combine_residues", "guarded")
+)
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # scales
+    (SCALES, "cuda.syncthreads()\n", "pass\n", scaled(k=40)),
+    (SCALES, "k if row0 + lane < extent else 0", "k", scaled(k=40, by_rows=True, gap=3)),
+    (SCALES, "k if row0 + row < extent else 0", "k", scaled(k=40, gap=3)),
+    (SCALES, "at < k)", "True)", scaled(k=40, gap=3)),
+    (SCALES, "by_norm = int32(by_norm - 1)", "pass", scaled(k=40)),
+    (SCALES, "min(by_norm, LARGEST - 1 - e)", "by_norm", scaled(k=40, moduli=15)),
+    (SCALES, "DIGIT_BITS - 1 - e - s", "DIGIT_BITS - e - s", scaled(k=40)),
+    (SCALES, "size * scale * real(0.5)", "size * scale * real(0.25)", scaled(k=40)),
+    (SCALES, "unit, share = real(0), size", "unit, share = real(0), real(0)", scaled(k=40)),
+    (SCALES, "(e >= -MOST_EXPONENT) & ", "", scaled(k=40)),
+    (SCALES, "parts = WARPS if options & BY_ROWS else 32", "parts = WARPS", scaled(k=40)),
+    # residues and digits
+    (PACK, "cuda.syncthreads()\n", "pass\n", packed(moduli=2)),
+    (PACK, "(row < rows) & (kk < depth)", "row < rows", packed(moduli=2, gap=3)),
+    (PACK, "(row < rows) & (kk < depth)", "kk < depth", packed(moduli=2, by_rows=True, gap=3)),
+    (PACK, "(chunk ^ row % 8) * 4", "chunk * 4", packed(moduli=2)),
+    (PACK, "real(-p), shifted", "real(-p - 1), shifted", packed()),
+    (PACK, "real(-0.5)", "real(0)", packed(moduli=2)),
+    (PACK, "abs(x), digit", "x, digit", packed(moduli=2)),
+    (PACK, "number * plane_words", "0 * plane_words", packed(moduli=2)),
+    # who waits for whom
+    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
+    (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
+    (PRODUCT, "release(before, shared, lane)", "release(stage, shared, lane)", multiplied()),
+    (PRODUCT, "int32(WARPS * CLUSTER))", "int32(WARPS))", multiplied(m=70, k=300)),
+    (PRODUCT, "            init_fence()\n", "            pass\n", multiplied()),
+    (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
+    # what is multiplied
+    (PRODUCT, "int32(b + step * STEP)", "b", multiplied(k=40)),
+    (PRODUCT, "start(acc, a, b)", "go_on(acc, a, b)", multiplied(k=40)),
+    (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0 * PART)", CLUSTER),
+    (PRODUCT, "col0 + (cluster_rank() * COLUMNS", "col0 + (0 * COLUMNS", CLUSTER),
+    (PRODUCT, "image = int32(image + first)\n                work", "work", FLAGS),
+    (PRODUCT, "own | ((other >= 0)", "own & ((other >= 0)", FLAGGED),
+    (PRODUCT, "elif own:", "else:", FLAGGED),
+    # residues of sums, and flags
+    (EPILOGUE, ">> (SHIFT - 32)", ">> (SHIFT - 31)", multiplied(k=40)),
+    (EPILOGUE, "(v * WORKERS + t) * 4", "t * 4", multiplied(n=40, k=40, BLK_N=64)),
+    (EPILOGUE, "U = 2.0**-53", "U = 1.0", FLAGS),
+    (EPILOGUE, "(at < n) & (left > 8)", "(at < n) & (left > 16)", FLAGS),
+    (EPILOGUE, "t % 32 == 0", "t == 0", FLAGS),
+    # integers, and C
+    (COMBINE, "fma(times, real(-THIRD), thirds[e])", "real(0)", combined()),
+    (COMBINE, "fma(times, real(-SECOND), seconds[e])", "seconds[e]", combined()),
+    (COMBINE, "number * step", "0 * step", combined()),
+    (COMBINE, "(row < rows) & (col < cols)", "col < cols", combined()),
+    (COMBINE, "ok & (beta != real(0))", "ok", combined()),
+    (COMBINE, "+ beta * old[0]", "+ old[0]", combined(beta=0.5)),
+    (COMBINE, "scale_8, scale_of_col", "scale, scale_of_col", combined()),
+    (COMBINE, "col + 4 * COLUMNS", "col + COLUMNS", combined()),
+    (COMBINE, "if not flagged(flags, tile, t % 32):", "if True:", combined(flagged=True, beta=1.0)),
+    # what is left
+    (GUARD, "if flagged(flags", "if True or flagged(flags", GUARDED),
+    (GUARD, "quotient(row, FLAG_M) * across", "quotient(row, FLAG_M)", GUARDED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
