@@ -1,9 +1,9 @@
-"""Errors over their bounds, of levels 1 and 2 and LAPACK: the worst case of each routine.
+"""Errors over their bounds: the worst case of each routine.
 
 ``python -m benchmarks.error_bounds --out DIR [--backend cpu]``. The bounds are those of docs/numerics.md; the
 exact results come from arithmetic in twice the precision, or from extended precision, on the host. Data are
-normal, uniform in [0, 1), and normal with rows and columns that differ by eight orders of magnitude. Level 3
-tells its errors in `pyblasgpu bench`.
+normal, uniform in [0, 1), and normal with rows and columns that differ by eight orders of magnitude; those of
+level 3 are normal.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pyblasgpu import lapack, linalg
 from pyblasgpu.bench import machine
 from pyblasgpu.gpu.device import current
 from pyblasgpu.terminal import guarded
+from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Dtype
 
 try:
@@ -35,6 +36,11 @@ except ImportError:  # the CPU backend does without
 SIZES = {"s": (5, 64, 257, 1000), "c": (5, 64, 257), "d": (5, 64, 129), "z": (5, 64, 129)}
 KINDS = ("normal", "uniform", "graded")
 WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
+
+LEVEL3 = {
+    "gemm": ("NN", "TN"), "gemmtr": ("LNN",), "symm": ("LL", "RU"), "hemm": ("LL",), "syrk": ("LN", "UT"),
+    "herk": ("LN",), "syr2k": ("LN",), "her2k": ("LN",), "trmm": ("LLNN", "RUTN"), "trsm": ("LLNN", "RUTN"),
+}  # fmt: skip
 
 #: Name, error entry by entry, and what the bound multiplies by u.
 Case = tuple[str, Any, Any]
@@ -175,6 +181,16 @@ def lu(data: Data) -> Iterator[Case]:
     yield "solve, 'gen'", general @ x - right, 3 * n * size @ abs(x)
 
 
+def level3(dtype: Dtype, n: int, backend: str) -> Iterator[tuple[str, float]]:
+    """Each routine, and its error over the bound."""
+    for routine, variants in LEVEL3.items():
+        for variant in (each for each in variants if fits(routine, dtype, each)):
+            problem = Problem.square(routine, dtype, variant, n, 0.75, -0.5)
+            before, after = problem.data(n), problem.data(n)
+            problem.ours(after, backend)
+            yield routine, problem.error(before, after.out)
+
+
 def ratio(dtype: Dtype, name: str, error: Any, bound: Any) -> float:
     """The largest error over its bound; an error where the bound is 0 is infinite."""
     factor = 8**0.5 if dtype.is_complex and name not in ("asum", "nrm2") else 1
@@ -188,6 +204,8 @@ def measured(on_device: bool, letters: str) -> Iterator[dict[str, Any]]:
     for letter in letters:
         dtype = DTYPES[letter]
         for n in SIZES[letter]:
+            for name, over in level3(dtype, n, "cuda" if on_device else "cpu"):
+                yield {"routine": name, "dtype": letter, "n": n, "data": "normal", "over": over}
             for kind in KINDS:
                 data = Data(dtype, n, kind, on_device)
                 for part in (level1, level2, factors, lu):
