@@ -31,7 +31,11 @@ from pyblasgpu.testing.cublas import load
 from .gemm_tensor import PASSES, Operands, by_fma, forget, seconds_of, tensor
 
 ORDERS = (8192, 4096, 2048, 1024, 16384, 1536, 3072)
-CONFIGS: tuple[dict[str, int], ...] = ({"moduli": 13}, {"moduli": 14}, {"moduli": 15})
+MODULI = 13, 14, 15  # that are compared
+#: Fields of Configs, and rows of tiles of a column, that are timed in turn.
+CONFIGS: tuple[dict[str, int], ...] = (
+    {"raster": 4}, {"raster": 2}, {"raster": 8}, {"raster": 16}, {"cluster": 1}, {"stages": 3},
+)  # fmt: skip
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 
@@ -49,11 +53,11 @@ def dgemm() -> Iterator[dict[str, Any]]:
         theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
         fma = operands.seconds(by_fma)
         case: dict[str, Any] = {"n": n, "cublas_tflops": work / theirs, "fma_tflops": work / fma}
-        for fields in CONFIGS[:2]:
-            with configured(**fields):
+        for moduli in MODULI[:2]:
+            with configured(moduli=moduli):
                 ours = operands.seconds(tensor)
-            case |= {f"seconds_{fields['moduli']}": ours, f"tflops_{fields['moduli']}": work / ours}
-            case |= {f"ratio_{fields['moduli']}": theirs / ours}
+            case |= {f"seconds_{moduli}": ours, f"tflops_{moduli}": work / ours}
+            case |= {f"ratio_{moduli}": theirs / ours}
         yield case
 
 
@@ -106,11 +110,11 @@ def configs() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def configured(**fields: int) -> Iterator[None]:
-    """With this Config, also below the crossover."""
+def configured(raster: int = 0, **fields: int) -> Iterator[None]:
+    """With this Config, also below the crossover, and this order of tiles."""
     forget()
     try:
-        with override("gemm_int8", GemmInt8(**fields)):
+        with override("gemm_int8", GemmInt8(**fields)), override("raster", raster):
             yield
     finally:
         forget()
@@ -143,13 +147,12 @@ def errors() -> Iterator[dict[str, Any]]:
             vendor.gemm(1.0, a, b, 0.0, c)
             exact, sizes = sampled(a, b)
             case: dict[str, Any] = {"n": n, "data": kind, "cublas_units": units(c, exact, sizes)}
-            for fields in CONFIGS:
-                with configured(**fields):
+            for moduli in MODULI:
+                with configured(moduli=moduli):
                     tensor(a, b, c)
                     found = units(c, exact, sizes)
-                    case[f"units_{fields['moduli']}"] = found
-                    case[f"over_bound_{fields['moduli']}"] = found / (n + 2)
-                    if fields == CONFIGS[0]:
+                    case[f"units_{moduli}"], case[f"over_bound_{moduli}"] = found, found / (n + 2)
+                    if moduli == MODULI[0]:
                         case["seconds"] = median([seconds_of(tensor, a, b, c) for _ in range(3)])
             yield case
 
