@@ -70,11 +70,11 @@ class Kind(NamedTuple):
 
 
 #: How many Configs serve a use; None: all.
-MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIGHT: 3}
+MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 2}
 #: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
-MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (4, 2), (3, 1)
+MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (2, 1)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
 LAYOUTS = {TRMM_LEFT: ("nn", "tn"), TRMM_RIGHT: ("nn", "nt"), PACKED: ("nt",), PACKED_3M: ("nt",)}
@@ -89,10 +89,10 @@ LARGE = 1 << 29  # m n k of products that are worth packing
 
 
 def kinds(dtype: str, layout: str) -> Iterator[Kind]:
-    """Those that some Config of the dtype and layout serves."""
+    """Those that some Config of the dtype and layout serves, but for those that are asked for by name."""
     is_complex = DTYPES[dtype].is_complex
     for kind in map(Kind, *zip(*product(MOST, (False, True), {False, is_complex}), strict=True)):
-        if _most(kind, layout) != 0:
+        if _most(kind, layout) != 0 and kind.use not in (PACKED, PACKED_3M):
             yield kind
 
 
