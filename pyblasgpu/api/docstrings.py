@@ -173,9 +173,9 @@ method : {'3m', 'tensor'}, optional
     '3m': complex products may be made of three real ones instead of four, as by the BLAS's
     ``zgemm3m``: fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor
     cores is computed so; complex64, and what runs on the CPU, as without.
-    'tensor': products of float32 and complex64 are made of FP16 ones on Hopper's tensor cores, within
-    the same bound of the error, see `gemm`. Small products, other devices and the CPU compute as
-    without; `explain` tells.
+    'tensor': products of float32 and complex64 are made of FP16 ones on Hopper's tensor cores, those of
+    float64 of INT8 ones, within the same bound of the error, see `gemm`. Small products, other devices
+    and the CPU compute as without; `explain` tells.
 """,
     "tensor_method": """
 method : {'tensor'}, optional

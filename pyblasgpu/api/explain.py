@@ -52,7 +52,7 @@ def explain(
     batch : int
         How many products, or triangles.
     method : {'3m', 'tensor'}, optional
-        Of a complex GEMM: three real products instead of four. Of float32: products on tensor cores; where
+        Of a complex GEMM: three real products instead of four. Products on tensor cores; where
         they do not serve, "algorithm" comes first, and instead of an origin the reason.
 
     Returns

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 __all__ = ["LARGEST", "MODULI", "PARTS", "TABLE", "TABLE_SIZE", "Weights", "largest_square", "weights"]
 
-#: The largest numbers up to 256 of which no two have a common factor.
-MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193)
+#: The largest numbers up to 256 of which no two have a common factor, as many as `PARTS` parts serve.
+MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197)
 
 #: How much less than 256 moduli are, six bits each, `TABLE_SIZE` of them a number.
 TABLE_SIZE = 10

@@ -1,0 +1,158 @@
+"""DGEMM by residues: moduli and weights, Configs, what it serves, its kernels compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+from math import gcd, prod
+
+import chosen_kernels
+import fake_driver
+import pytest
+
+from pyblasgpu.dispatch import int8
+from pyblasgpu.dispatch.int8 import Int8Product, int8_product
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu.compile import compile_here, to_ptx
+from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.kernels.gemm.int8.combine_residues import CombineResidues
+from pyblasgpu.kernels.gemm.int8.config import GemmInt8
+from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded
+from pyblasgpu.kernels.gemm.int8.moduli import MODULI, TABLE, TABLE_SIZE, largest_square, weights
+from pyblasgpu.kernels.gemm.int8.pack_residues import PackResidues
+from pyblasgpu.kernels.gemm.int8.row_scales import RowScales
+from pyblasgpu.kernels.registry import family_of
+from pyblasgpu.types import DTYPES, Region
+
+CC = (9, 0)
+STEMS = "row_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"
+
+
+def test_no_two_moduli_have_a_common_factor():
+    assert all(gcd(p, q) == 1 for p, q in combinations(MODULI, 2))
+    assert all(129 <= p <= 256 for p in MODULI)
+
+
+def test_the_table_holds_the_moduli():
+    found = [256 - (TABLE[i // TABLE_SIZE] >> 6 * (i % TABLE_SIZE) & 63) for i in range(len(MODULI))]
+    assert found == list(MODULI) and all(part < 2**63 for part in TABLE)
+
+
+@pytest.mark.parametrize("count", range(1, len(MODULI) + 1))
+def test_weights_are_exact_and_their_sums_too(count):
+    """Parts of a sum of 255 times each weight, and of a multiple of P, are integers of at most 53 bits."""
+    of, whole = weights(count), prod(MODULI[:count])
+    assert sum(map(Fraction, of.product)) == whole
+    for number, parts in enumerate(of.parts):
+        weight = sum(map(Fraction, parts))
+        assert [weight % p for p in MODULI[:count]] == [number == i for i in range(count)]
+    for part in range(len(of.product)):
+        terms = [abs(Fraction(parts[part])) for parts in of.parts]
+        multiple = 256 * count * abs(Fraction(of.product[part]))
+        unit = min((_unit(x) for x in (*terms, Fraction(of.product[part])) if x), default=1)
+        assert (256 * sum(terms) + multiple) / unit <= 2 * Fraction(2) ** 53
+
+
+def _unit(x: Fraction) -> Fraction:
+    """The power of two that an integer is an odd multiple of."""
+    number = abs(int(x))
+    return Fraction(number & -number)
+
+
+def test_norms_leave_room_for_roundings():
+    for count in range(1, len(MODULI) + 1):
+        assert 0.99 * prod(MODULI[:count]) / 2 < largest_square(count) < prod(MODULI[:count]) / 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"dtype": "s"},
+        {"moduli": 0},
+        {"moduli": 16},
+        {"BLK_M": 96},
+        {"BLK_N": 24},
+        {"BLK_N": 288},
+        {"PANEL": 96},
+        {"cluster": 3},
+        {"stages": 1},
+        {"stages": 5},
+    ],
+)
+def test_products_without_a_kernel(wrong):
+    with pytest.raises(ConfigError):
+        GemmInt8(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong"),
+    [
+        (RowScales, {"dtype": "s"}),
+        (RowScales, {"moduli": 16}),
+        (RowScales, {"threads": 48}),
+        (PackResidues, {"dtype": "z"}),
+        (PackResidues, {"moduli": 0}),
+        (PackResidues, {"rows": 12}),
+        (CombineResidues, {"dtype": "c"}),
+        (CombineResidues, {"moduli": 16}),
+        (CombineResidues, {"BLK_M": 32}),
+        (CombineResidues, {"BLK_N": 16}),
+        (GemmInt8Guarded, {"dtype": "d", "persistent": True}),
+        (GemmInt8Guarded, {"dtype": "d", "FLAG_M": 64}),
+    ],
+)
+def test_others_without_a_kernel(config, wrong):
+    with pytest.raises(ConfigError):
+        config(**wrong)
+
+
+@pytest.fixture
+def how() -> Iterator:
+    """What a product of these extents is made by."""
+
+    def choose(m, n, k, device="h200", copied=False, region=Region.ALL):
+        meant = stand_in(known(device))
+        return int8_product(DTYPES["d"], "nn", (m, n, k, 1), meant, copied, region)
+
+    yield choose
+    fake_driver.forget()  # no device that is described is known to later tests
+
+
+def test_what_residues_do_not_serve(how):
+    n = 8192
+    assert isinstance(how(n, n, n), Int8Product)
+    for reason, made in {
+        "small": how(512, 512, 512),
+        "capability": how(n, n, n, "a100"),
+        "contiguous": how(n, n, n, copied=True),
+        "triangles": how(n, n, n, region=Region.LOWER),
+        "too large": how(n, n, 1 << 17),
+    }.items():
+        assert reason in made.origin
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(8192, 8192, 8192), (16384, 16384, 16384), (60000, 50000, 65536)])
+def test_workspace_is_bounded(how, m, n, k):
+    made = how(m, n, k)
+    moduli = made.choice.config.moduli
+    images, residues = (made.rows + made.cols) * k * (moduli + 1), made.rows * made.cols * moduli
+    assert images + residues <= int8.MOST_WORKSPACE
+    if m == 8192:
+        assert (made.rows, made.cols) == (m, n)
+    assert made.rows % 256 == 0 and made.cols % 256 == 0
+
+
+@chosen_kernels.NEEDS_COMPILER
+@pytest.mark.parametrize("stem", STEMS)
+def test_kernels_keep_everything_in_registers(stem):
+    source = next(iter(family_of(stem).plain_sources(family_of(stem).fixed_config("d"))))
+    report = compile_here(source, CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    assert stem != "gemm_int8" or report.registers == 168
+
+
+@chosen_kernels.NEEDS_COMPILER
+def test_integers_are_not_approximated():
+    ptx = to_ptx(family_of("pack_residues").source(PackResidues()), CC)
+    assert ".approx" not in ptx and ".ftz" not in ptx and "fma.rn.f64" in ptx
