@@ -64,9 +64,7 @@ def _emit(
 
 
 def _is_small(a: Operand) -> bool:
-    """Whether one launch that reads most of A twice serves, and is faster than two that read it once."""
-    if alignment(a) < LOAD:
-        return False
+    """Whether one launch that reads most of A twice is faster than two that read it once."""
     stems = [stem for stem, _ in overrides.active() if stem in ("symv", "symv_small")]
     return stems[0] == "symv_small" if stems else a.rows * a.cols * a.dtype.itemsize <= MAX_SMALL_BYTES
 
@@ -80,8 +78,10 @@ def _emit_small(
     bits: int,
     factors: tuple[Any, Any],
 ) -> None:
+    bits |= symv_small.VECTORS * (alignment(a) == LOAD)
+
     def integers(a: Operand, x: Operand, y: Operand) -> tuple[int, ...]:
-        strides = a.col_stride, x.row_stride, y.row_stride
+        strides = a.row_stride, a.col_stride, x.row_stride, y.row_stride
         return a.rows, bits, *strides, a.batch_stride, x.batch_stride, y.batch_stride
 
     launches.emit(symv_small.source(config), config.grid(a.rows), (a, x, y), integers, factors)

@@ -19,7 +19,7 @@ NAN = float("nan")
 
 
 def check(
-    letter="d", n=36, bits=0, inc=(1, 1), batch=1, beta=-1, kernels=symv_small,
+    letter="d", n=36, bits=0, inc=(1, 1), batch=1, beta=-1, vectors=True, spread=1, kernels=symv_small,
     **changes,
 ):  # fmt: skip
     """Integers, NaN in the other triangle and beside vectors; compare with ``==``."""
@@ -31,8 +31,9 @@ def check(
     expected = alpha * np.einsum("zij,zj->zi", full, x) + beta * y
     if beta == 0:
         y = np.full_like(y, NAN)
-    a, x, y = laid(a, "n", 1, small), stepped(x, inc[0]), stepped(y, inc[1])
-    steps = strides(a)[2], strides(x)[1], strides(y)[1], *(strides(v)[0] for v in (a, x, y))
+    a, x, y = laid(a, "n", spread, small), stepped(x, inc[0]), stepped(y, inc[1])
+    bits |= symv_small.VECTORS * vectors
+    steps = *strides(a)[1:], strides(x)[1], strides(y)[1], *(strides(v)[0] for v in (a, x, y))
     run(kernels.source(small), small.grid(n), (a, x, y), (n, bits, *steps), (alpha, beta), batch)
     assert np.array_equal(y, expected.astype(dtype.name))
 
@@ -49,7 +50,8 @@ def test_every_triangle_and_flag(letter, upper):
 def test_edges(n):
     for upper in (0, symv.UPPER):
         check("s", n, upper)
-        check("z", n // 2 + 1, upper | symv.HERMITIAN)
+        check("s", n + 1, upper, vectors=False)
+        check("z", n // 2 + 1, upper | symv.HERMITIAN, vectors=False, spread=2)
 
 
 def test_a_batch():
@@ -61,16 +63,16 @@ def test_other_shapes(changes):
     check("d", 150, **changes)
 
 
-@given(st.sampled_from("sdcz"), st.data())
+@given(st.sampled_from("sdcz"), st.booleans(), st.data())
 @settings(max_examples=12, deadline=None)
-def test_any_call(letter, data):
+def test_any_call(letter, vectors, data):
     """Orders, triangles, options and increments, in any combination."""
     draw = data.draw
-    n = draw(st.integers(1, 12)) * 4
+    n = draw(st.integers(1, 12)) * 4 - (0 if vectors else draw(st.integers(0, 3)))
     options = (symv.CONJ_A, symv.HERMITIAN) if letter in "cz" else ()
     bits = sum(draw(st.sets(st.sampled_from((*options, symv.UPPER)))))
     inc = draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))
     check(
-        letter, n, bits, inc, draw(st.integers(1, 2)), draw(st.sampled_from((-1, 0))),
+        letter, n, bits, inc, draw(st.integers(1, 2)), draw(st.sampled_from((-1, 0))), vectors,
         LOADS=draw(st.integers(1, 5)),
     )  # fmt: skip

@@ -17,10 +17,12 @@ from .config import LOAD, WARP, VectorLoads, require_threads
 from .sums import writer
 from .symv import CONJ_A, HERMITIAN, UPPER
 
-__all__ = ["SymvSmall", "source"]
+__all__ = ["VECTORS", "SymvSmall", "source"]
 
-PARAMETERS = "ppp ii qqqqqq rrrr".replace(" ", "")
+PARAMETERS = "ppp ii qqqqqqq rrrr".replace(" ", "")
 
+#: Bit of the flags, beside those of `symv`: columns of A are contiguous, and vectors fit them.
+VECTORS = 8
 SECTOR = 32  # bytes of memory that are read together
 
 
@@ -103,25 +105,27 @@ def source(config: SymvSmall) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to A, x and y; int32 n, flags (`CONJ_A`, `HERMITIAN`, `UPPER` of `symv`);
-        int64 column stride of A, whose row stride is 1 and which vectors fit, strides of x and y, batch
-        strides of A, x, y (elements); alpha and beta (real, imaginary part). With beta = 0 y is not read.
-        Grid: x ``config.grid(n)``, z the batch.
+        Its parameters are pointers to A, x and y; int32 n, flags (`CONJ_A`, `HERMITIAN`, `UPPER` of `symv`,
+        `VECTORS`); int64 row and column stride of A, strides of x and y, batch strides of A, x, y (elements);
+        alpha and beta (real, imaginary part). With beta = 0 y is not read. Grid: x ``config.grid(n)``, z the
+        batch. Without `VECTORS` A is loaded real by real, at any strides.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 
 
-def _row_fetcher(config: SymvSmall) -> tuple[Any, Any]:
-    """``fetch(0, a, here, cs, k, end, fits)``: vectors of neighbouring rows, of columns `DIM_R` apart; zeros
-    from column `end` on. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
+def _row_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:
+    """``fetch(0, a, here, rs, cs, k, end, left)``: up to `left` neighbouring rows of columns `DIM_R` apart,
+    up to column `end`; zeros beyond. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
     """
-    PARTS, VEC, WIDTH, DIM_R = config.dtype_facts.reals_per_element, config.VEC, config.WIDTH, config.DIM_R
+    PARTS, VEC, DIM_R = config.dtype_facts.reals_per_element, config.VEC, config.DIM_R
+    WIDTH, SIZE = config.WIDTH if wide else 1, VEC * PARTS
     load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
 
     @device_function
-    def fetch(u, a, here, cs, k, end, fits):
-        for part in range(0, VEC * PARTS, WIDTH):
-            load(a, u * VEC * PARTS + part, here, u * DIM_R * cs * PARTS + part, fits & (k + u * DIM_R < end))
+    def fetch(u, a, here, rs, cs, k, end, left):
+        for e in range(0, SIZE, WIDTH):
+            at, ok = (e // PARTS * rs + u * DIM_R * cs) * PARTS + e % PARTS, k + u * DIM_R < end
+            load(a, u * SIZE + e, here, at, ok & (e // PARTS < left))
 
     @device_function
     def fetch_x(u, x, there, inc, k, end):
@@ -131,20 +135,25 @@ def _row_fetcher(config: SymvSmall) -> tuple[Any, Any]:
     return unrolled(config.LOADS, fetch), unrolled(config.LOADS, fetch_x)
 
 
-def _col_fetcher(config: SymvSmall) -> tuple[Any, Any]:
-    """``fetch(0, a, here, cs, k, end, left)``: vectors of neighbouring rows of each of `left` columns;
-    zeros from row `end` on. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
+def _col_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:
+    """``fetch(0, a, here, rs, cs, k, end, left)``: neighbouring rows, up to `end`, of each of `left` columns;
+    zeros beyond. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
     """
-    PARTS, VEC, WIDTH, BLK = config.dtype_facts.reals_per_element, config.VEC, config.WIDTH, config.BLK
-    STEP, COUNT = config.threads * VEC, config.COL_LOADS
+    PARTS, VEC, BLK = config.dtype_facts.reals_per_element, config.VEC, config.BLK
+    STEP, COUNT, WIDTH, SIZE = (
+        config.threads * VEC,
+        config.COL_LOADS,
+        config.WIDTH if wide else 1,
+        VEC * PARTS,
+    )
     load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
 
     @device_function
-    def fetch(i, a, here, cs, k, end, left):
+    def fetch(i, a, here, rs, cs, k, end, left):
         u, o = i // BLK, i % BLK
-        at, ok = (u * STEP + o * cs) * PARTS, (o < left) & (k + u * STEP < end)
-        for part in range(0, VEC * PARTS, WIDTH):
-            load(a, i * VEC * PARTS + part, here, at + part, ok)
+        for e in range(0, SIZE, WIDTH):
+            at = ((u * STEP + e // PARTS) * rs + o * cs) * PARTS + e % PARTS
+            load(a, i * SIZE + e, here, at, (o < left) & (k + u * STEP + e // PARTS < end))
 
     @device_function
     def fetch_x(i, x, there, inc, k, end):
@@ -185,12 +194,12 @@ def _diagonal(config: SymvSmall) -> Any:
     AREA, load, select = BLK * BLK, ptx.load_global(1, False), ptx.select
 
     @device_function
-    def fetch(tile, x_tile, here, there, cs, inc, t, left, upper):
+    def fetch(tile, x_tile, here, there, rs, cs, inc, t, left, upper):
         o, k = t // BLK, t % BLK
         ok = (t < AREA) & (o < left) & (k < left)
         row, col = (min(o, k), max(o, k)) if upper else (max(o, k), min(o, k))
         for part in range(PARTS):
-            load(tile, part, here, (row + col * cs) * PARTS + part, ok)
+            load(tile, part, here, (row * rs + col * cs) * PARTS + part, ok)
             load(x_tile, part, there, k * inc * PARTS + part, ok)
 
     @device_function
@@ -280,32 +289,38 @@ def _finisher(config: SymvSmall) -> Any:
     return finish
 
 
-def _runner(config: SymvSmall) -> Any:
+def _runner(config: SymvSmall, wide: bool) -> Any:
     """``run(acc, row_acc, ...)``: the terms of a thread, of rows and of columns at a time."""
     facts, VEC, BLK, DIM_R, LOADS = config.dtype_facts, config.VEC, config.BLK, config.DIM_R, config.LOADS
     PARTS, real, int32, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32, ptx.offset
     ROWS, COLS = LOADS * VEC * PARTS, config.COL_LOADS * BLK * VEC * PARTS
     X_ROWS, X_COLS = LOADS * PARTS, config.COL_LOADS * VEC * PARTS
     ROW_STEP, COL_STEP = DIM_R * LOADS, config.threads * VEC * config.COL_LOADS
-    (fetch_rows, fetch_row_x), (fetch_cols, fetch_col_x) = _row_fetcher(config), _col_fetcher(config)
+    WIDE, int64 = wide, ptx.types.int64
+    (fetch_rows, fetch_row_x), (fetch_cols, fetch_col_x) = (
+        _row_fetcher(config, wide),
+        _col_fetcher(config, wide),
+    )
     multiply_rows, multiply_cols = _multiplier(config, True), _multiplier(config, False)
 
     @device_function
     def run(
-        acc, row_acc, rows, cols, x_rows, x_cols, cs, inc, row_k, row_end, col_k, col_end, fits, left, steps,
+        acc, row_acc, rows, cols, x_rows, x_cols, rs, cs, inc, row_k, row_end, col_k, col_end, o, left, steps,
         sign, mirror,
     ):  # fmt: skip
+        if WIDE:  # a constant needs no registers
+            rs = int64(1)
         a, b = cuda.local.array(ROWS, real), cuda.local.array(COLS, real)
         x, z = cuda.local.array(X_ROWS, real), cuda.local.array(X_COLS, real)
         for _ in range(steps):
-            fetch_rows(0, a, rows, cs, row_k, row_end, fits)
-            fetch_cols(0, b, cols, cs, col_k, col_end, left)
+            fetch_rows(0, a, rows, rs, cs, row_k, row_end, left - o)
+            fetch_cols(0, b, cols, rs, cs, col_k, col_end, left)
             fetch_row_x(0, x, x_rows, inc, row_k, row_end)
             fetch_col_x(0, z, x_cols, inc, col_k, col_end)
             multiply_rows(0, row_acc, a, x, sign)
             multiply_cols(0, acc, b, z, mirror)
             rows, x_rows = offset(rows, ROW_STEP * cs * PARTS), offset(x_rows, ROW_STEP * inc * PARTS)
-            cols, x_cols = offset(cols, COL_STEP * PARTS), offset(x_cols, COL_STEP * inc * PARTS)
+            cols, x_cols = offset(cols, COL_STEP * rs * PARTS), offset(x_cols, COL_STEP * inc * PARTS)
             row_k, col_k = int32(row_k + ROW_STEP), int32(col_k + COL_STEP)
 
     return run
@@ -318,12 +333,13 @@ def _build(config: SymvSmall) -> Any:
     ROW_STEP, COL_STEP = config.DIM_R * config.LOADS, config.threads * VEC * config.COL_LOADS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     wait, zero, zero_rows = ptx.grid_dependency_wait, ptx.fill(OUTPUTS), ptx.fill(ROW_OUTPUTS)
-    run, (fetch_tile, keep_tile) = _runner(config), _diagonal(config)
+    run_wide, run_single = _runner(config, True), _runner(config, False)
+    fetch_tile, keep_tile = _diagonal(config)
     add_lanes, finish = _lane_adder(config), _finisher(config)
-    CONJ_A_, HERMITIAN_, UPPER_ = CONJ_A, HERMITIAN, UPPER
+    CONJ_A_, HERMITIAN_, UPPER_, VECTORS_ = CONJ_A, HERMITIAN, UPPER, VECTORS
 
     def symv_small(
-        a, x, y, n, bits, cs, incx, incy, stride_a, stride_x, stride_y, alpha, alpha_i, beta, beta_i
+        a, x, y, n, bits, rs, cs, incx, incy, stride_a, stride_x, stride_y, alpha, alpha_i, beta, beta_i
     ):
         # (1) the outputs of this block; which terms it reads as rows, which as columns
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
@@ -338,8 +354,8 @@ def _build(config: SymvSmall) -> Any:
                           (col_end - col_first + COL_STEP - 1) // COL_STEP))  # fmt: skip
         a, x = offset(a, batch * stride_a * PARTS), offset(x, batch * stride_x * PARTS)
         o, row_k, col_k = int32(o0 + to * VEC), int32(row_first + tr), int32(col_first + t * VEC)
-        rows = offset(a, (o + row_k * int64(cs)) * PARTS)
-        cols = offset(a, (col_k + o0 * int64(cs)) * PARTS)
+        rows = offset(a, (o * int64(rs) + row_k * int64(cs)) * PARTS)
+        cols = offset(a, (col_k * int64(rs) + o0 * int64(cs)) * PARTS)
         x_rows, x_cols = offset(x, row_k * int64(incx) * PARTS), offset(x, col_k * int64(incx) * PARTS)
         acc, row_acc = cuda.local.array(OUTPUTS, real), cuda.local.array(ROW_OUTPUTS, real)
         tile, x_tile = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
@@ -350,12 +366,18 @@ def _build(config: SymvSmall) -> Any:
 
         # (2) the terms of this thread, and the products of the diagonal tile
         wait()
-        here, there = offset(a, o0 * int64(cs + 1) * PARTS), offset(x, o0 * int64(incx) * PARTS)
-        fetch_tile(tile, x_tile, here, there, cs, incx, t, left, upper)
-        run(
-            acc, row_acc, rows, cols, x_rows, x_cols, cs, incx, row_k, row_end, col_k, col_end,
-            to * VEC < left, left, steps, sign, mirror,
-        )  # fmt: skip
+        here, there = offset(a, o0 * int64(rs + cs) * PARTS), offset(x, o0 * int64(incx) * PARTS)
+        fetch_tile(tile, x_tile, here, there, rs, cs, incx, t, left, upper)
+        if bits & VECTORS_ != 0:
+            run_wide(
+                acc, row_acc, rows, cols, x_rows, x_cols, rs, cs, incx, row_k, row_end, col_k, col_end,
+                to * VEC, left, steps, sign, mirror,
+            )  # fmt: skip
+        else:
+            run_single(
+                acc, row_acc, rows, cols, x_rows, x_cols, rs, cs, incx, row_k, row_end, col_k, col_end,
+                to * VEC, left, steps, sign, mirror,
+            )  # fmt: skip
         keep_tile(products, tile, x_tile, t, upper, hermitian, sign, mirror)
 
         # (3) the sums of lanes, then of warps
