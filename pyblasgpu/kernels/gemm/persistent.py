@@ -54,6 +54,7 @@ def _pointers(config: GemmConfig, triangular: bool):
     @device_function
     def follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = ahead
+        m, n = opaque(int32(m)), opaque(int32(n))  # what is made of them alone would take registers
         tile, first, count = piece_of(number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule)
         return begin(number + 1, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
 
@@ -185,7 +186,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     ):  # fmt: skip
         _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
-        block, t = opaque(block), opaque(int32(t))
+        block, t, m, n, ldc = opaque(block), opaque(int32(t)), opaque(m), opaque(n), opaque(ldc)
         if first > 0:
             leave(acc, offset(pieces, int64(block) * PIECE), t)
             cuda.syncthreads()
@@ -229,7 +230,7 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
     (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
     finish = _finisher(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
+    offset, opaque, grid_dependency_wait = ptx.offset, ptx.opaque, ptx.grid_dependency_wait
 
     @device_function
     def compute(
@@ -282,13 +283,13 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
             if COMBINED:
                 combine(0, acc)
-            tile, first, count = piece_of(number, block, stripes, schedule)
+            tile, first, count = piece_of(number, opaque(block), stripes, schedule)
             finish(
                 acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options,
                 ldc, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
-            number += 1
-            _, _, left = piece_of(number, block, stripes, schedule)
+            number = int32(number + 1)
+            _, _, left = piece_of(number, opaque(block), stripes, schedule)
 
     return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned, ONE_WAY=loop.ONE_WAY)
 
