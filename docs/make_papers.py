@@ -50,10 +50,16 @@ def section(study: Study) -> Iterator[str]:
     for made in recorded:
         options = study.parse(["--dtype", ",".join(DTYPES)])
         for table in study.tables(made, options):
-            yield from ("", f"{table.title}, at {(made['commit'] or '?')[:7]}:", "", *markdown(table))
+            yield from ("", f"{table.title}, at {commits(made)}:", "", *markdown(table))
     names = [figure.name for figure in _figures(study, recorded)]
     yield from ("", *(f"![{name}](../images/papers/{name}.svg)" for name in names)) if names else ()
     yield from ("", "")
+
+
+def commits(made: dict[str, Any]) -> str:
+    """Those at which it was recorded, the newest last: a result of an older run tells its own."""
+    older = dict.fromkeys(row["commit"] for row in made["results"] if "commit" in row)
+    return " and ".join((commit or "?")[:7] for commit in [*older, made["commit"]])
 
 
 def markdown(table: Table) -> Iterator[str]:

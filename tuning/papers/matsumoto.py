@@ -202,6 +202,20 @@ def table(results: Rows, device: str, most: int = 5) -> Table:
     return made
 
 
+def layouts_table(results: Rows, device: str) -> Table:
+    """The best kernel of each way in which operands lie and are shared."""
+    columns = ("GEMM", "layout", "shared", "tile", "TFLOP/s", "at n")
+    made = Table(*columns, title=f"The best of each layout and sharing on {device}")
+    for result in results:
+        best: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in result["finalists"]:  # the best first
+            best.setdefault((row["layout"], row["shared"]), row)
+        for (layout, shared), row in best.items():
+            rate, name = f"{row['tflops']:.2f}", f"{result['dtype']}gemm {LAYOUT}"
+            made.add_row(name, layout, shared, row["tile"], rate, str(row["at"]))
+    return made
+
+
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
     for letter in options.dtype:
         yield from ((STEM, config) for config in kernels(letter, device)[: options.most])
@@ -214,7 +228,7 @@ def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
-    return [table(made["results"], made["device"])]
+    return [table(made["results"], made["device"]), layouts_table(made["results"], made["device"])]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
