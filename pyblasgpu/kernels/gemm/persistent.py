@@ -173,6 +173,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
     """
     PARTS, THREADS = config.dtype_facts.reals_per_element, config.threads
+    HAS_REGISTERS = not config.has_few_registers
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
@@ -186,7 +187,9 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     ):  # fmt: skip
         _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
-        block, t, m, n, ldc = opaque(block), opaque(int32(t)), opaque(m), opaque(n), opaque(ldc)
+        block, t = opaque(block), opaque(int32(t))
+        if HAS_REGISTERS:  # for a while, of these too
+            m, n, ldc = opaque(m), opaque(n), opaque(ldc)
         if first > 0:
             leave(acc, offset(pieces, int64(block) * PIECE), t)
             cuda.syncthreads()
