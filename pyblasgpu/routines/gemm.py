@@ -20,6 +20,7 @@ from ..dispatch.decisions import Algorithm
 from ..dispatch.int8 import Int8Product, int8_product
 from ..dispatch.math_mode import method_of
 from ..dispatch.operand_copies import ALIGNED
+from ..dispatch.prefetch import prefetches_c
 from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..dispatch.tensor import tensor_product
@@ -307,7 +308,8 @@ def _emit_kernel(
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
     device = current(launches.device)
-    options = options_of(region, conj_sums, raster=raster_of(launches.dtype, device))
+    raster = raster_of(launches.dtype, device)
+    options = options_of(region, conj_sums, prefetch_c=prefetches_c(k), raster=raster)
 
     batch = c.batch
 

@@ -204,15 +204,17 @@ def persistent(
     batch=1,
     region=Region.ALL,
     seeds=1,
+    prefetch_c=False,
     **changes,
 ) -> Check:
     """A product by persistent blocks, in some orders of them."""
+    told = {"region": region, "prefetch_c": prefetch_c}
 
     def run(module):
         small = test_persistent.tile(letter, **changes)
         for seed in range(seeds):
             simulator.reseed(seed)
-            test_persistent.check(small, m, n, k, schedule, blocks, batch, region=region, kernels=module)
+            test_persistent.check(small, m, n, k, schedule, blocks, batch, kernels=module, **told)
 
     return Check("gemm_simt", run)
 

@@ -56,7 +56,8 @@ def test_c_is_read_group_by_group(letter):
 def test_rows_that_follow_one_another(trans_a, trans_b, m):
     pairs = config("d", trans_a, trans_b, VEC_M=2, **PIPELINES["prefetch-3"])
     check(pairs, m, 19, 27, kernels=gemm_mma)
-    check(replace(pairs, WARP_M=32, DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4), m, 16, 9, beta=0.0, kernels=gemm_mma)
+    one_warp = replace(pairs, WARP_M=32, DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4)
+    check(one_warp, m, 16, 9, beta=0.0, kernels=gemm_mma)
 
 
 @pytest.mark.parametrize("letter, warp_m", [("z", 16), ("d", 8)])

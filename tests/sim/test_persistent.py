@@ -27,7 +27,9 @@ SCHEDULES = {
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
-def check(tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL):
+def check(
+    tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL, **told
+):
     """Integers between fences, ``==``; no flag stays set."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -49,7 +51,7 @@ def check(tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernel
     flags = np.zeros(scheduled.blocks, dtype.real)
     arguments = (
         (a, b, c, scratch, flags),
-        (m, n, k, options_of(region), *scheduled[1:], *steps),
+        (m, n, k, options_of(region, **told), *scheduled[1:], *steps),
         (alpha, beta),
     )
     run(kernels.source(tile, Form.of(region)), scheduled.blocks, *arguments)
@@ -111,6 +113,13 @@ def test_any_number_of_blocks(schedule, blocks, m, n, k):
 def test_batches(schedule, batch):
     check(tile("d"), 17, 9, 13, schedule, 3, batch)
     check(tile("c", prefetch=True), 16, 8, 21, schedule, 4, batch, alpha=1 - 2j, beta=0.0)
+
+
+@pytest.mark.parametrize("beta", [0.0, -1.0])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_tiles_of_c_are_asked_for_within_c(schedule, beta):
+    check(tile("d"), 37, 19, 26, schedule, 4, 2, beta=beta, prefetch_c=True)
+    check(tile("s"), 48, 48, 11, schedule, 3, beta=beta, region=Region.LOWER, prefetch_c=True)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -25,6 +25,7 @@ DEFECTS = [
     ("common.tile_scheduler", "beyond - (row - order) * order", "beyond", simt(m=96, n=32, region=Region.LOWER)),
     ("common.tile_scheduler", "(both - 2 * order) * order", "0", persistent(m=96, n=32, batch=2, region=Region.LOWER)),
     ("gemm.persistent", "row0 - col0", "0", persistent(m=48, n=48, region=Region.LOWER)),
+    ("gemm.persistent", "int32(m - row0), int32(n - col0), options", "int32(m), int32(n), options", persistent(prefetch_c=True)),
     # places and strides
     ("common.tile_scheduler", "rows - column * most, most)", "rows, most)", simt(m=16 * 9 + 1, n=17, k=2)),
     # products in place

@@ -14,6 +14,7 @@ __all__ = [
     "HERMITIAN",
     "MIRRORED",
     "OF_COLUMNS",
+    "PREFETCH_C",
     "RASTER_BIT",
     "SLICES_BIT",
     "STRICT",
@@ -29,6 +30,7 @@ __all__ = [
 TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
 #: Of a product by a triangle: k of a tile begin at the diagonal, end there; the triangle is the right factor.
 FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
+PREFETCH_C = 1 << 12
 #: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
 #: From this bit on stand the slices of `split_k_reduce`.
@@ -42,6 +44,7 @@ def options_of(
     zero: bool = False,
     mirrored: bool = False,
     by_rows: bool = False,
+    prefetch_c: bool = False,
     raster: int = 0,
 ) -> int:
     """The bits for these options.
@@ -60,6 +63,8 @@ def options_of(
         The output is symmetric or Hermitian; one triangle is read.
     by_rows : bool
         Neighbouring rows (else columns) are neighbours in memory.
+    prefetch_c : bool
+        L2 is asked for a tile of C before its product, where C is read.
     raster : int
         Rows of tiles of a column in which C is rasterized; 0: as many as usual.
     """
@@ -73,6 +78,7 @@ def options_of(
         | ZERO * zero
         | MIRRORED * mirrored
         | BY_ROWS * by_rows
+        | PREFETCH_C * prefetch_c
         | raster << RASTER_BIT
     )
 

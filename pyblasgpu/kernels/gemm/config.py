@@ -99,6 +99,11 @@ class GemmConfig:
         return False
 
     @property
+    def asks_for_c(self) -> bool:
+        """Whether a persistent kernel asks L2 for its tiles of C, where its options say so."""
+        return self.dtype == "d"
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         raise NotImplementedError

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...gpu.backend import device_function, ptx, unrolled
-from ..common.options import CONJUGATE, HERMITIAN
+from ..common.options import CONJUGATE, HERMITIAN, PREFETCH_C
 from ..common.region import contains, contains_tile
+from ..common.smem_tile import SmemTile, l2_prefetcher
 from .config import GemmConfig
 from .product import Product
 
-__all__ = ["epilogue", "reals_read"]
+__all__ = ["c_prefetcher", "epilogue", "reals_read"]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
@@ -53,6 +54,23 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool = False):
             overwrite_edge(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
 
     return write
+
+
+def c_prefetcher(config: GemmConfig):
+    """``ask(c, ldc, t, rows, cols, options, beta, beta_i)``: L2 for the tile that begins at `c`, where it
+    will be read and the options say so.
+
+    The epilogue reads a few elements at a time, and would wait for memory each time.
+    """
+    tile = SmemTile(config.dtype_facts, config.BLK_M, config.BLK_N, config.threads, 1, 1, 0, False)
+    real, ask_lines = ptx.REALS[config.dtype_facts.real], l2_prefetcher(tile, config.threads)
+
+    @device_function
+    def ask(c, ldc, t, rows, cols, options, beta, beta_i):
+        if options & PREFETCH_C != 0 and ((beta != real(0)) | (beta_i != real(0))):
+            ask_lines(c, ldc, t, rows, cols)
+
+    return ask
 
 
 def reals_read(config: GemmConfig, run: int, triangular: bool = False) -> int:

@@ -122,7 +122,7 @@ class GemmMma(GemmConfig):
 
     @property
     def scalar_variant(self) -> Self:
-        """The same with loads of single elements, and stores too: columns of C then hardly begin with vectors."""
+        """The same with single elements, of C too: its columns then hardly begin with vectors."""
         return replace(super().scalar_variant, VEC_M=1)
 
     @property
@@ -250,8 +250,8 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
 
 
 def _rows_loader(config: GemmMma):
-    """``load(local, i, pointer, j)``: a lane's rows of A at one k, from `pointer` + `j` on: one of every eight, or
-    VEC_M neighbours of every eight times as many.
+    """``load(local, i, pointer, j)``: a lane's rows of A at one k, from `pointer` + `j` on: one of every
+    eight, or VEC_M neighbours of every eight times as many.
     """
     parts, VEC_M, STEP = config.dtype_facts.reals_per_element, config.VEC_M, config.stripe_a.step
     VECTORS = config.WARP_M // 8 // VEC_M

@@ -15,16 +15,37 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
+from ..common.options import PREFETCH_C
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
-from .epilogue import epilogue, reals_read
+from .epilogue import c_prefetcher, epilogue, reals_read
 from .mainloop import mainloop
 from .product import Product
 
 __all__ = ["build", "under_way"]
 
 AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
+
+
+def _hider(config: GemmConfig):
+    """`opaque` where registers are short, as C is asked for ahead; else what leaves a value as it is."""
+    return ptx.opaque if config.asks_for_c else device_function(_itself)
+
+
+def _itself(value):
+    return value
+
+
+def _counter(config: GemmConfig):
+    """``next_of(number)``: one more, in 32 bits where registers are short."""
+    integer = ptx.types.int32 if config.asks_for_c else ptx.types.int64
+
+    @device_function
+    def next_of(number):
+        return integer(number + 1)
+
+    return next_of
 
 
 def _pointers(config: GemmConfig, triangular: bool):
@@ -38,7 +59,7 @@ def _pointers(config: GemmConfig, triangular: bool):
     iterator_a, iterator_b = tile_iterator(config.stripe_a), tile_iterator(config.stripe_b)
     begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    opaque, quotient, piece_of = ptx.opaque, ptx.quotient, work_tiles()
+    opaque, hidden, quotient, piece_of = ptx.opaque, _hider(config), ptx.quotient, work_tiles()
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
 
     @device_function
@@ -54,7 +75,7 @@ def _pointers(config: GemmConfig, triangular: bool):
     @device_function
     def follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = ahead
-        m, n = opaque(int32(m)), opaque(int32(n))  # what is made of them alone would take registers
+        m, n = hidden(int32(m)), hidden(int32(n))  # what is made of them alone would take registers
         tile, first, count = piece_of(number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule)
         return begin(number + 1, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
 
@@ -173,10 +194,10 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
     """
     PARTS, THREADS = config.dtype_facts.reals_per_element, config.threads
-    HAS_REGISTERS = not config.has_few_registers
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
+    hidden = _hider(config)
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
     write, (leave, add) = epilogue(config, product, triangular), _pieces(config)
 
@@ -188,8 +209,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
         _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
         block, t = opaque(block), opaque(int32(t))
-        if HAS_REGISTERS:  # for a while, of these too
-            m, n, ldc = opaque(m), opaque(n), opaque(ldc)
+        m, n, ldc = hidden(m), hidden(n), hidden(ldc)
         if first > 0:
             leave(acc, offset(pieces, int64(block) * PIECE), t)
             cuda.syncthreads()
@@ -215,6 +235,32 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     return finish
 
 
+def _c_asker(config: GemmConfig, triangular: bool):
+    """``ask(number, block, t, ...)``: `c_prefetcher` of the tile that the piece of this number begins."""
+    PARTS, int32, offset, opaque = (
+        config.dtype_facts.reals_per_element,
+        ptx.types.int32,
+        ptx.offset,
+        ptx.opaque,
+    )
+    locate, ask_tile = tile_coords(config.BLK_M, config.BLK_N, triangular), c_prefetcher(config)
+    piece_of = work_tiles()
+
+    @device_function
+    def ask(number, block, t, stripes, schedule, c, m, n, options, ldc, stride_c, beta, beta_i):
+        if options & PREFETCH_C != 0:
+            tile, first, _ = piece_of(number, opaque(block), opaque(stripes), schedule)
+            if first == 0:
+                m, n = opaque(int32(m)), opaque(int32(n))
+                row0, col0, matrix = locate(tile, m, n, options)
+                begin = offset(c, (col0 * ldc + row0 + matrix * stride_c) * PARTS)
+                ask_tile(
+                    begin, ldc, opaque(int32(t)), int32(m - row0), int32(n - col0), options, beta, beta_i
+                )
+
+    return ask
+
+
 def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNamespace:
     """``compute(vectors, block, t, shared, ...)``: all pieces of a block; ``is_aligned`` and `ONE_WAY` of
     `load_stage`.
@@ -231,9 +277,10 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
     loop = mainloop(config, product, *_stripes(config))
     start, run_mainloop = loop.start, loop.run
     (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
-    finish = _finisher(config, product, triangular)
+    finish, ask_c = _finisher(config, product, triangular), _c_asker(config, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, opaque, grid_dependency_wait = ptx.offset, ptx.opaque, ptx.grid_dependency_wait
+    offset, hidden, grid_dependency_wait = ptx.offset, _hider(config), ptx.grid_dependency_wait
+    ASKS_FOR_C, next_of = config.asks_for_c, _counter(config)
 
     @device_function
     def compute(
@@ -267,6 +314,8 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
         while left > 0:
             # (4) body: start a stripe that comes later, multiply the present one. The loop ends where the
             # loads go on to the next piece: what finds it, within, would spoil the order
+            if ASKS_FOR_C:
+                ask_c(number, block, t, stripes, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
             zero(acc, real(0))
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = ahead
@@ -286,13 +335,13 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
             if COMBINED:
                 combine(0, acc)
-            tile, first, count = piece_of(number, opaque(block), stripes, schedule)
+            tile, first, count = piece_of(number, hidden(block), stripes, schedule)
             finish(
                 acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options,
                 ldc, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
-            number = int32(number + 1)
-            _, _, left = piece_of(number, opaque(block), stripes, schedule)
+            number = next_of(number)
+            _, _, left = piece_of(number, hidden(block), stripes, schedule)
 
     return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned, ONE_WAY=loop.ONE_WAY)
 

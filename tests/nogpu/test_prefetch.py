@@ -1,0 +1,26 @@
+"""Whether L2 is asked for C ahead: as an override says, and as kernels are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyblasgpu import override
+from pyblasgpu.dispatch.prefetch import prefetches_c
+from pyblasgpu.kernels.common.options import PREFETCH_C, options_of
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_override_decides(asked):
+    with override("prefetch_c", asked):
+        assert [prefetches_c(k) for k in (1, 64, 10000)] == 3 * [asked]
+
+
+def test_long_sums_leave_c_alone():
+    assert not prefetches_c(1 << 16)
+
+
+def test_it_is_a_bit_of_its_own():
+    others = options_of(conj=True, unit=True, zero=True, mirrored=True, by_rows=True, raster=256)
+    assert options_of(prefetch_c=True) == PREFETCH_C and not others & PREFETCH_C
+    assert np.int32(options_of(prefetch_c=True, raster=256)) > 0
