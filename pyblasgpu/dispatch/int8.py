@@ -76,7 +76,8 @@ def int8_product(
     config = choice.config
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
     pack = select("pack_residues", dtype, "", (m, k), device).config
-    pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=min(pack.rows, config.PANEL))
+    rows = min(pack.rows, config.PANEL)
+    pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample)
     combine = select("combine_residues", dtype, "", (m, n), device).config.serving(config)
     guarded = select("gemm_int8_guarded", dtype, layout, extents, device).config
     guarded = replace(guarded, FLAG_M=config.BLK_M, FLAG_N=config.BLK_N)

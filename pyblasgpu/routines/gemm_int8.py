@@ -55,7 +55,7 @@ def _emit_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> 
     """Emit what packs an operand, extent by k."""
     image = how.pack.image(operand.rows, operand.cols)
     facts = launches.scratch(FACTS * image.rows, 1, 1)
-    images = _words(launches, image.words * (how.pack.moduli + 1))
+    images = _words(launches, image.all_words(how.pack.moduli, how.pack.sample))
     extents, options = (operand.rows, operand.cols), options_of(by_rows=operand.by_rows)
     integers = *extents, options, operand.row_stride, operand.col_stride
     for config, blocks, operands in (

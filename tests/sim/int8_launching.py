@@ -9,7 +9,7 @@ import numpy as np
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.int8 import combine_residues, pack_residues, product, row_scales
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
-from pyblasgpu.kernels.gemm.int8.image import FACTS, STAGE_K, Image
+from pyblasgpu.kernels.gemm.int8.image import FACTS, Image
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI
 
 from .launching import run, strides
@@ -20,19 +20,21 @@ PANEL = 64
 
 
 class Packed(NamedTuple):
-    """An operand of these extents: facts of its rows, and images."""
+    """An operand of these extents: facts of its rows, and images, of residues and of digits."""
 
     image: Image
+    moduli: int
     facts: np.ndarray
     images: np.ndarray
 
-    def values(self) -> np.ndarray:
-        """The bytes of all images, of shape (images, rows, k), both of whole panels and stages."""
-        image = self.image
-        chunks = self.images.view(np.int8).reshape(-1, image.panels, image.stages, PANEL, 8, 16)
+    def values(self, digits: bool = False) -> np.ndarray:
+        """The bytes of residues, or of digits, of shape (images, rows, k), of whole panels and stages."""
+        image, first = self.image, self.image.words * self.moduli
+        chosen = self.images[first:] if digits else self.images[:first]
+        chunks = chosen.view(np.int8).reshape(1 if digits else self.moduli, image.panels, -1, PANEL, 8, 16)
         rows = np.arange(PANEL)[:, None]
         chunks = chunks[..., rows, np.arange(8) ^ rows % 8, :]
-        return chunks.transpose(0, 1, 3, 2, 4, 5).reshape(-1, image.rows, image.stages * STAGE_K)
+        return chunks.transpose(0, 1, 3, 2, 4, 5).reshape(len(chunks), image.rows, -1)
 
 
 class Products(NamedTuple):
@@ -65,24 +67,24 @@ def facts_of(x: np.ndarray, moduli: int = 13, kernels=row_scales) -> np.ndarray:
     return facts
 
 
-def pack(x: np.ndarray, moduli: int = 13, facts=None, kernels=pack_residues) -> Packed:
+def pack(x: np.ndarray, moduli: int = 13, facts=None, sample=1, kernels=pack_residues) -> Packed:
     """An operand, extent by k, packed."""
     facts = facts_of(x, moduli) if facts is None else facts
-    config = kernels.PackResidues(moduli=moduli, BLK=PANEL, rows=8)
+    config = kernels.PackResidues(moduli=moduli, BLK=PANEL, rows=8, sample=sample)
     image = config.image(*x.shape)
-    images = np.full((moduli + 1, image.words), -1, np.int32)
+    images = np.full(image.all_words(moduli, sample), -1, np.int32)
     run(kernels.source(config), config.grid(image), (x, facts, images), _extents(x), ())
-    return Packed(image, facts, images)
+    return Packed(image, moduli, facts, images)
 
 
 def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
-    sizes = {"BLK_M": 64, "BLK_N": 32, "PANEL": PANEL, "stages": 2, "cluster": 2, **fields}
+    sizes = {"BLK_M": 64, "BLK_N": 32, "PANEL": PANEL, "stages": 2, "cluster": 2, "sample": 1, **fields}
     return kernels.GemmInt8(moduli=moduli, **sizes)
 
 
 def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fields) -> Products:
     """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell."""
-    moduli, m, n = len(a.images) - 1, a.image.extent, b.image.extent
+    moduli, m, n = a.moduli, a.image.extent, b.image.extent
     config = config_of(moduli, kernels, **fields)
     tiles = config.tiles(m, n)
     first, images = (moduli, 1) if flags is None else (0, moduli)

@@ -43,7 +43,7 @@ class CombineResidues:
     """
 
     dtype: str = "d"
-    moduli: int = 13
+    moduli: int = 14
     BLK_M: int = 128
     BLK_N: int = 256
     PANEL: int = 128

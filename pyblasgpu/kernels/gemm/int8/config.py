@@ -37,15 +37,18 @@ class GemmInt8:
         Stages in shared memory, of `image.STAGE_K` k of both operands.
     cluster : int
         Blocks, one below the other, that bring a part of B each, for all of them.
+    sample : int
+        Of how many chunks of a stage one has digits.
     """
 
     dtype: str = "d"
-    moduli: int = 13
+    moduli: int = 14
     BLK_M: int = 128
     BLK_N: int = 256
     PANEL: int = 128
     stages: int = 4
     cluster: int = 2
+    sample: int = 8
 
     STEM: ClassVar[str] = "gemm_int8"
     #: Registers of a thread that brings operands, and of one that multiplies.
@@ -81,6 +84,12 @@ class GemmInt8:
             PANEL=self.PANEL,
             BLK_M=self.BLK_M,
             BLK_N=self.BLK_N,
+        )
+        require(
+            self.sample in (1, 2, 4, 8),
+            "chunks",
+            "sample in (1, 2, 4, 8)",
+            sample=self.sample,
         )
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(

@@ -2,8 +2,9 @@
 
 An operand is `extent` rows of A, or columns of B, by k. BLK rows are a *panel*, `STAGE_K` k of it a *stage*.
 A row of it has 128 bytes, whose chunks of 16 are swizzled as wgmma reads them. Of each modulus there is an
-image, panel after panel, stage after stage, and after them one of *digits*: the seven leading bits of each
-element, by the size of its row. With them a lower bound of ``|A| |B|`` is computed.
+image, panel after panel, stage after stage, and after them one of *digits*: the seven leading bits of
+elements, by the size of their row. With them a lower bound of ``|A| |B|`` is computed, for which a *sample*
+of k will do: of each stage one chunk in so many, other ones than of the stage before.
 """
 
 from __future__ import annotations
@@ -46,3 +47,7 @@ class Image:
     def words(self) -> int:
         """Words of 4 bytes of one modulus."""
         return self.rows * self.stages * STAGE_WORDS_OF_ROW
+
+    def all_words(self, moduli: int, sample: int) -> int:
+        """Words of all images."""
+        return self.words * moduli + self.rows * -(-self.stages // sample) * STAGE_WORDS_OF_ROW

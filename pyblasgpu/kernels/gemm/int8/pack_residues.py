@@ -44,12 +44,15 @@ class PackResidues:
         Rows of a panel.
     rows : int
         Rows of a block.
+    sample : int
+        Of how many chunks of a stage one has digits.
     """
 
     dtype: str = "d"
-    moduli: int = 13
+    moduli: int = 14
     BLK: int = 128
     rows: int = 32
+    sample: int = 8
 
     STEM: ClassVar[str] = STEM
 
@@ -67,6 +70,13 @@ class PackResidues:
             "rows % 8 == 0 and 0 < rows <= 128 and BLK % rows == 0",
             rows=self.rows,
             BLK=self.BLK,
+        )
+
+        require(
+            self.sample in (1, 2, 4, 8),
+            "chunks",
+            "sample in (1, 2, 4, 8)",
+            sample=self.sample,
         )
 
     @cached_property
@@ -163,16 +173,20 @@ def _residues(p: int):
     all_fours = unrolled(CHUNK // 4, four)
 
     @device_function
-    def write(d, at, x, shifted, words, digit):
+    def write(d, at, x, shifted, words):
         all_fours(0, x, shifted, words)
         store(d, at, words, 0, True)
 
     return write
 
 
-def _digits():
-    """``write(d, at, x, shifted, words, digit)``: the digits of a chunk, those of sizes, rounded down."""
-    real, fma, low_bytes, store = ptx.types.float64, ptx.fma, ptx.low_bytes, ptx.store_global_vector(4)
+def _digits(config: PackResidues):
+    """``write(d, row, row_in_panel, panel, stage, stages, chunk, x, words, digit)``: the digits of a chunk in
+    the sample, those of sizes, rounded down, to their image; and after the last stage zeros beside them.
+    """
+    real, int32, int64, fma = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.fma
+    low_bytes, store, zero, quotient = ptx.low_bytes, ptx.store_global_vector(4), ptx.fill(4), ptx.quotient
+    SAMPLE, SHARE, BLK = config.sample, CHUNKS // config.sample, config.BLK
 
     @device_function
     def digit_of(x, digit):
@@ -192,9 +206,19 @@ def _digits():
     all_fours = unrolled(CHUNK // 4, four)
 
     @device_function
-    def write(d, at, x, shifted, words, digit):
-        all_fours(0, x, words, digit)
-        store(d, at, words, 0, True)
+    def write(d, row, panel, stage, stages, chunk, x, words, digit):
+        turn = int32(stage % SAMPLE)
+        line = (
+            int64(panel * quotient(int32(stages + (SAMPLE - 1)), SAMPLE) + quotient(stage, SAMPLE)) * BLK
+            + row
+        )
+        if chunk % SAMPLE == turn:
+            all_fours(0, x, words, digit)
+            to = int32(turn * SHARE + chunk // SAMPLE)
+            store(d, line * STAGE_WORDS_OF_ROW + (to ^ row % 8) * 4, words, 0, True)
+        if (stage == stages - 1) & (chunk >= (turn + 1) * SHARE):
+            zero(words, int32(0))
+            store(d, line * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4, words, 0, True)
 
     return write
 
@@ -204,16 +228,16 @@ def _build(config: PackResidues):
     BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
     stage_elements, fma = _stager(config), ptx.fma
-    writers = [*map(_residues, MODULI[: config.moduli]), _digits()]
+    write_digits, PLANES = _digits(config), config.moduli
 
     def of_plane(number, write):
         @device_function
-        def write_plane(d, plane_words, x, shifted, words, digit):
-            write(d, number * plane_words, x, shifted, words, digit)
+        def write_plane(d, plane_words, x, shifted, words):
+            write(d, number * plane_words, x, shifted, words)
 
         return write_plane
 
-    write_all = in_order([of_plane(i, write) for i, write in enumerate(writers)])
+    write_all = in_order([of_plane(i, _residues(p)) for i, p in enumerate(MODULI[:PLANES])])
 
     @device_function
     def to_integer(i, shared, at, x, shifted, scale):
@@ -242,8 +266,11 @@ def _build(config: PackResidues):
         row, chunk = int32(t // 32 * 4 + t % 4), int32(t % 32 // 4)
         own = offset(facts, int64(row0 + row))
         to_integers(0, shared, row * ROW_LEAD + chunk * CHUNK_LEAD, x, shifted, own[SCALE * rows_of_all])
-        d = offset(d, (int64(block) * BLK + part * ROWS + row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
+        own_row = int32(part * ROWS + row)
+        line = offset(d, (int64(block) * BLK + own_row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
         plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
-        write_all(d, plane_words, x, shifted, words, own[DIGIT * rows_of_all])
+        write_all(line, plane_words, x, shifted, words)
+        digits, stage = offset(d, PLANES * plane_words), int32(block - panel * stages)
+        write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
 
     return pack_residues

@@ -186,6 +186,7 @@ def _build(config: GemmInt8):
     BLK_M, BLK_N, PANEL, STAGES, SUMS = config.BLK_M, config.BLK_N, config.PANEL, config.stages, config.sums
     CLUSTER, WORKERS, WARPS = config.cluster, 128 * config.warpgroups, 4 * config.warpgroups
     BARRIERS, DIGITS, COLUMNS, PIECE = config.barriers, config.moduli, config.columns, config.piece
+    SAMPLE = config.sample
     WORDS, ROW_WORDS, opaque = PANEL * ROW // 4, ROW // 4, ptx.opaque
     bring, multiply_tile, locate = _producer(config), _consumer(config), _locator(config)
     flagged, write, check = is_flagged(config), residue_writer(config), tile_checker(config)
@@ -222,6 +223,11 @@ def _build(config: GemmInt8):
         return own, own
 
     @device_function
+    def depth_of(image, stages):
+        """Stages of an image."""
+        return int32(quotient(int32(stages + (SAMPLE - 1)), SAMPLE) if image == DIGITS else stages)
+
+    @device_function
     def panel_words(row, extent, stages):
         """Words of an image before the panel with a row; below the last one, that."""
         panel = quotient(int32(min(row, extent - 1)), PANEL)
@@ -241,15 +247,15 @@ def _build(config: GemmInt8):
             work = int32(work + quotient(int32(cuda.gridDim.x), CLUSTER))
             go, _ = verdict(flags, image, mine, other, t % 32)
             if go and t == WORKERS:
-                at_a = (
-                    image * image_words(m, stages) + panel_words(row0, m, stages) + row0 % PANEL * ROW_WORDS
-                )
+                depth = depth_of(image, stages)
+                at_a = image * image_words(m, stages) + row0 % PANEL * ROW_WORDS
+                at_a += panel_words(row0, m, depth)
                 col = int32(col0 + (cluster_rank() * COLUMNS if CLUSTER > 1 else 0))
                 at_b = image * image_words(n, stages)
-                before = panel_words(col, n, stages)
-                between = panel_words(int32(col + PIECE), n, stages) - before
+                before = panel_words(col, n, depth)
+                between = panel_words(int32(col + PIECE), n, depth) - before
                 at_b += before + col % PANEL * ROW_WORDS
-                last = int32(i + stages)
+                last = int32(i + depth)
                 while i < last:
                     bring(i, a, at_a, b, at_b, between, shared)
                     i = opaque(int32(i + 1))  # a loop that is unrolled needs more registers
@@ -281,7 +287,7 @@ def _build(config: GemmInt8):
                 work = int32(work + quotient(int32(cuda.gridDim.x), CLUSTER))
                 go, own = verdict(flags, image, mine, other, t % 32)
                 if go:
-                    i = multiply_tile(i, stages, acc, shared, t)
+                    i = multiply_tile(i, depth_of(image, stages), acc, shared, t)
                     if own and image == DIGITS:
                         check(flags, mine, acc, words, facts_a, facts_b, row0, col0, m, n, k, opaque(t))
                     elif own:

@@ -48,7 +48,7 @@ class RowScales:
     """
 
     dtype: str = "d"
-    moduli: int = 13
+    moduli: int = 14
     threads: int = 512
 
     STEM: ClassVar[str] = STEM
