@@ -15,7 +15,7 @@ from pyblasgpu.types import INT32
 
 def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """A panel, or whole matrices of a batch."""
-    m, n, first, blocks, *steps, step, a_step, p_step, m_step, i_step = numbers
+    m, n, first, blocks, left, right, *steps, step, a_step, p_step, m_step, i_step = numbers
     config, batch = fake.source.config, grid[2]
     assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
     assert config.takes_batches(m) or batch == 1
@@ -27,8 +27,24 @@ def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
         a[z], piv, failed = _getrf(a[z])
         pivots[z, :n] = piv + first
         moves[z, :, :n] = _moves(piv, m)
+        if left + right:
+            assert config.takes_beside(m)
+            start = pointers[0] + z * a_step * fake.dtype.itemsize - left * steps[1] * fake.dtype.itemsize
+            _update_beside(fake.view(start, m, left + n + right, *steps, 1, 0)[0], piv, left, n)
         if first == 0 or (failed and not info[z, 0]):
             info[z, 0] = failed + first if failed else 0
+
+
+def _update_beside(a: np.ndarray, piv: np.ndarray, left: int, n: int) -> None:
+    """Interchanges left and right of a panel, and rows of U right of it."""
+    rows = np.arange(len(a))
+    for step, pivot in enumerate(piv):
+        rows[[step, pivot]] = rows[[pivot, step]]
+    end = left + n
+    for columns in (slice(0, left), slice(end, None)):
+        a[:, columns] = a[rows, columns]
+    lower = np.tril(a[:n, left:end], -1) + np.eye(n)
+    a[:n, end:] = np.linalg.solve(lower, a[:n, end:])
 
 
 def pivot_moves(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

@@ -110,7 +110,7 @@ class _Factors(NamedTuple):
 
 
 #: ``emit(first, cols)`` emits the factors of a panel, and its interchanges in columns beside it.
-_EmitPanel = Callable[[int, int], None]
+_EmitPanel = Callable[[int, int], object]
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
@@ -144,9 +144,7 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
             laswp.interchange(launches, factors.moves_from(first), beside, width, pivots)
 
     def factor(j: int) -> None:
-        window = bounds[j], bounds[j + 1]
-        panel = partial(_emit_panel, launches, factors, window)
-        _emit_columns(launches, width, panel, a, *window)
+        _emit_block(launches, factors, bounds[j], bounds[j + 1])
 
     def update(j: int, first: int, end: int) -> None:
         columns = bounds[first], bounds[end]
@@ -175,39 +173,66 @@ def _emit_columns(
 def _emit_right(launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]) -> None:
     """Emit what the columns `factored` do to others on their right, whose rows are interchanged."""
     (first, middle), (begin, end) = factored, right
+    if begin < end:
+        k = middle - first
+        with launches.temporary():
+            triangle, beside = a.block(first, first, k, k), a.block(first, begin, k, end - begin)
+            trsm.emit(launches, triangle, beside, Side.LEFT, Uplo.LOWER, Diag.UNIT)
+        _emit_product(launches, a, factored, right)
+
+
+def _emit_product(
+    launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]
+) -> None:
+    """Emit the same where the rows of U are there."""
+    (first, middle), (begin, end) = factored, right
     k, columns, below = middle - first, end - begin, a.rows - middle
-    if not columns:
-        return
-    beside = a.block(first, begin, k, columns)
-    with launches.temporary():
-        trsm.emit(launches, a.block(first, first, k, k), beside, Side.LEFT, Uplo.LOWER, Diag.UNIT)
-    if below:
-        left, rest = a.block(middle, first, below, k), a.block(middle, begin, below, columns)
-        emit_gemm(launches, -1.0, left, beside, 1.0, rest)
+    if columns and below:
+        left, upper = a.block(middle, first, below, k), a.block(first, begin, k, columns)
+        emit_gemm(launches, -1.0, left, upper, 1.0, a.block(middle, begin, below, columns))
+
+
+def _emit_block(launches: LaunchList, factors: _Factors, first: int, last: int) -> None:
+    """Emit the factors of a block of columns, a panel after the other; other columns stay as they are."""
+    a, window = factors.a, (first, last)
+    for at in range(first, last, factors.width):
+        end = min(at + factors.width, last)
+        has_upper = _emit_panel(launches, factors, window, at, end - at, in_block=True)
+        (_emit_product if has_upper else _emit_right)(launches, a, (at, end), (end, last))
 
 
 def _emit_panel(
-    launches: LaunchList, factors: _Factors, window: tuple[int, int], first: int, cols: int
-) -> None:
-    """Emit the factors of a panel, and its interchanges in the other columns of `window`."""
+    launches: LaunchList,
+    factors: _Factors,
+    window: tuple[int, int],
+    first: int,
+    cols: int,
+    in_block: bool = False,
+) -> bool:
+    """Emit the factors of a panel, and its interchanges in the other columns of `window`; whether the rows of
+    U right of it are there, as in a block of few columns they may be.
+    """
     _, width, _, piv, info, a = factors
     rows, device = a.rows - first, current(launches.device)
     config = factors.config.serving(rows, device)
     if width != config.COLS:  # rows in memory are told by groups of all columns
         config = factors.config.serving(a.rows, device)
+    takes_beside = in_block and config.takes_beside(rows)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
-    moves, blocks = factors.moves_from(first), config.grid(rows)
+    moves, blocks, (left, right) = factors.moves_from(first), config.grid(rows), window
+    beside = (first - left, right - first - cols) if takes_beside else (0, 0)
 
     def integers(panel: Operand, pivots: Operand, moves: Operand, info: Operand, _: Operand) -> tuple:
         step, stride_piv = laswp.words(pivots)
         strides = panel.row_stride, panel.col_stride, step, panel.batch_stride, stride_piv
-        return rows, cols, first, blocks, *strides, laswp.words(moves)[1], laswp.words(info)[1]
+        return rows, cols, first, blocks, *beside, *strides, laswp.words(moves)[1], laswp.words(info)[1]
 
     operands = panel, pivots, moves, info, launches.flags()
     launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
-    left, right = window
-    beside = a.block(first, left, rows, right - left)
-    laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first - left, cols))
+    if not takes_beside:
+        others = a.block(first, left, rows, right - left)
+        laswp.interchange(launches, moves, others, config.COLS, cols, skip=(first - left, cols))
+    return takes_beside
 
 
 def _emit_panel_by_columns(

@@ -110,7 +110,7 @@ def test_any_order_of_the_lanes_gives_the_same_bits(kernels, make):
             found = problem.run(lambda entries, choose=choose: in_order(entries, choose))
             orders[tuple(name for name, *_ in kernels.launches)] = same(found, expected)
             kernels.launches.clear()
-    assert len(orders) > 3 and all(orders.values())
+    assert len(orders) >= 3 and all(orders.values())
 
 
 @pytest.mark.parametrize("make", PROBLEMS)

@@ -20,12 +20,12 @@ def backend(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
 
 
-def check(letter, m, n, order="F", cols=4, seed=0) -> None:
+def check(letter, m, n, order="F", cols=4, seed=0, cluster=0) -> None:
     """Panels of a few columns and blocks of 32 rows: pivots and factors of LAPACK's."""
     a = random(letter, m, n, seed)
     lu, piv, info = getattr(scipys, f"{letter}getrf")(a)
     given, unharmed = fenced(a, order)
-    with override("getrf_panel", GetrfPanel(letter, 32 if m <= 32 else 64, cols)):
+    with override("getrf_panel", GetrfPanel(letter, 32 if m <= 32 else 64, cols, CLUSTER=cluster)):
         got, got_piv, got_info = getattr(lapack, f"{letter}getrf")(given)
     np.testing.assert_array_equal(got_piv, piv)
     assert got_info == info and got_piv.dtype == np.int32 and unharmed()
@@ -44,11 +44,11 @@ def test_shapes(m, n):
     check("d", m, n)
 
 
-@pytest.mark.parametrize("m, n", [(20, 20), (17, 26), (30, 13)])
-def test_lookahead(m, n):
-    """Blocks of two panels, the last one of less."""
+@pytest.mark.parametrize("m, n, cluster", [(20, 20, 0), (17, 26, 4), (70, 13, 4)])
+def test_lookahead(m, n, cluster):
+    """Blocks of two panels, the last one of less; clusters have the columns of a block beside their panel."""
     with override("lookahead", 8):
-        check("d", m, n, order="FC"[m % 2])
+        check("d", m, n, "FC"[m % 2], cluster=cluster)
 
 
 def test_the_config_that_serves():

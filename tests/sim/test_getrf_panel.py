@@ -17,10 +17,14 @@ from .launching import run, strides
 NAN = float("nan")
 
 
-def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0, cluster=0):
-    """Factor a panel, or a batch, in place: pivots, moves and info. No flag stays set."""
+def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0, cluster=0, beside=(0, 0)):
+    """Factor a panel, or a batch, in place: pivots, moves and info. No flag stays set. `beside`: columns of A
+    left and right of the panel.
+    """
     letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == a.dtype.name)
     stack = a if a.ndim == 3 else a[None]
+    left, right = beside
+    stack = stack[:, :, left : stack.shape[2] - right]
     batch, m, n = stack.shape
     config = kernels.GetrfPanel(letter, rows or (32 if m <= 32 else 64), cols, direct, cluster)
     blocks = config.grid(m)
@@ -28,7 +32,7 @@ def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct
     flags = np.zeros(words_of_exchange(config, blocks), np.int32)
     info = np.full(batch, -7, np.int32) if info is None else info
     step, *steps = strides(stack)
-    integers = m, n, first, blocks, *steps, 1, step, n, 2 * cols, 1
+    integers = m, n, first, blocks, left, right, *steps, 1, step, n, 2 * cols, 1
     arrays = stack, piv, moves, info, flags
     run(kernels.source(config), blocks, arrays, integers, (), batch)
     assert not flags.any()
@@ -62,6 +66,20 @@ def moved(piv, m) -> np.ndarray:
     return rows
 
 
+def check_beside(letter="d", m=40, left=3, n=5, right=6, order="F", seed=0, kernels=getrf_panel, **options):
+    """The columns beside a panel: interchanged, and on the right rows of U on top."""
+    a = random(letter, m, left + n + right, seed)
+    lu, piv, _ = getattr(lapack, f"{letter}getrf")(a[:, left : left + n])
+    expected = a[moved(piv, m)]
+    expected[:, left : left + n] = lu
+    unit_lower = np.tril(lu[:n], -1) + np.eye(n)
+    expected[:n, left + n :] = np.linalg.solve(unit_lower, expected[:n, left + n :])
+    given, unharmed = fenced(a, order)
+    factor(given, kernels=kernels, beside=(left, right), **options)
+    assert unharmed()
+    np.testing.assert_allclose(given, expected, rtol=0, atol=100 * n * np.finfo(a.dtype).eps)
+
+
 def check_moves(moves, piv, m) -> None:
     """The rows that stand on top, and where the rows that stood there are."""
     rows, n = moved(piv, m), len(piv)
@@ -75,6 +93,32 @@ def check_moves(moves, piv, m) -> None:
 def test_one_block(letter, order):
     check(letter, 30, 7, order)
     check(letter, 32, 8, order, rows=64)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, left, n, right", [(30, 0, 7, 9), (70, 5, 8, 3), (150, 2, 6, 21), (9, 4, 1, 0)])
+def test_columns_beside(letter, m, left, n, right):
+    check_beside(letter, m, left, n, right, "CF"[m % 4 > 0], cluster=4)
+
+
+def test_columns_beside_in_any_order_of_blocks():
+    for seed in range(4):
+        simulator.reseed(seed)
+        check_beside("s", 64 * 3 + 3, 4, 5, 9, seed=seed, cluster=4)
+
+
+def test_no_number_beside_reaches_what_does_not_depend_on_it():
+    """Infinity in a row on top reaches the rows of U below it, of its column alone."""
+    a = random("d", 70, 12)
+    a[:8, :8] += 8 * np.eye(8)
+    before = a.copy()
+    a[3, 9] = np.inf
+    factor(a, cluster=4, beside=(0, 4))
+    factor(before, cluster=4, beside=(0, 4))
+    reached = np.zeros(a.shape, bool)
+    reached[3:8, 9] = True
+    np.testing.assert_array_equal(a[~reached], before[~reached])
+    assert not np.isfinite(a[reached]).any()
 
 
 SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4})

@@ -67,6 +67,8 @@ class Cluster:
     syncs: int = 0
     clock: Clock = field(default_factory=dict)
     over: Clock = field(default_factory=dict)
+    news: dict[int, News] = field(default_factory=dict)  # by block, of those that wait
+    told: list[News] = field(default_factory=list)  # at the last meeting
 
 
 @dataclass(eq=False)
@@ -103,6 +105,7 @@ class AsyncProxy:
         self.warps: dict[int, object] = {}  # by number, what its products are doing
         self.origin: int | None = None
         self.is_over = False
+        self.heard = 0  # meetings of the cluster
         size, (x, y, z) = block.launch.cluster, (block.index.x, block.index.y, block.index.z)
         self.rank = x % size
         self.cluster = block.launch.clusters.setdefault((x // size, y, z), Cluster())
@@ -224,19 +227,28 @@ class AsyncProxy:
             lane.clock["meetings", self.block.number, warp] = meetings
 
     def meet_cluster(self, thread: Thread) -> None:
-        """Wait for all threads of the cluster; what each knows, all know then."""
-        cluster, launch = self.cluster, self.block.launch
+        """Wait for all threads of the cluster; what each knows, all know then, of device memory what the first
+        one of each block knows to be read and written.
+        """
+        cluster, launch, block = self.cluster, self.block.launch, self.block
         number = cluster.syncs
         cluster.waiting += 1
+        if block.number not in cluster.news:
+            cluster.news[block.number] = block.news(written=True)
         merge(cluster.clock, thread.clock)
         launch.events += 1
         if cluster.waiting == launch.cluster * launch.threads:
             cluster.syncs, cluster.waiting, cluster.over = number + 1, 0, dict(cluster.clock)
+            cluster.told, cluster.news = list(cluster.news.values()), {}
             for proxy in cluster.proxies.values():
                 proxy.interval += 1
         while cluster.syncs == number:
             thread.stall()
         merge(thread.clock, cluster.over)
+        if self.heard < cluster.syncs:
+            self.heard = cluster.syncs
+            for told in cluster.told:
+                block.hear(told)
 
     def close(self) -> None:
         """The block ends: raise where anything is still under way."""

@@ -9,6 +9,7 @@ Blocks of threads tell each other their candidates (`pivot_exchange`); all of th
 Ties go to the uppermost row, as LAPACK's do; NaN is taken where there is no number. Where all of a column is
 zero, it stays, `info` is told, and the elimination goes on.
 
+Columns beside the panel may be interchanged, and rows of U solved, in the same launch (`panel_beside`).
 Both strides are free. Matrices of few rows are panels whole, of a batch too.
 """
 
@@ -26,6 +27,7 @@ from ...gpu.device import known
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
+from .panel_beside import AT_ONCE, beside_updater
 from .panel_rows import eliminator
 from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_exchange
 from .row_exchange import reals_of_search, search_by_rows, words_of_search
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["STEM", "GetrfPanel", "plain_sources", "source"]
 
 STEM = "getrf_panel"
-PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
+PARAMETERS = "p wwww iiiiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
@@ -200,6 +202,12 @@ class GetrfPanel:
         """
         return replace(self, CLUSTER=MOST_OF_CLUSTER) if self.CLUSTER > 1 else self
 
+    def takes_beside(self, rows: int) -> bool:
+        """Whether a launch may do to columns beside the panel what its pivots do: the blocks of a cluster
+        wait for one another, and a lane has a row on top.
+        """
+        return bool(self.CLUSTER) and self.takes_batches(rows) and self.COLS <= WARP
+
     @property
     def row_words(self) -> int:
         """32-bit registers of a row."""
@@ -222,7 +230,9 @@ def source(config: GetrfPanel) -> KernelSource:
     KernelSource
         Its parameters are pointers to A, to pivots, to moves (see `laswp`), to info, to flags, which are 0
         before and after; int32 rows
-        and columns of A, the row of the whole matrix that is its first, blocks; int64 row and column stride
+        and columns of A, the row of the whole matrix that is its first, blocks, columns left and right of A
+        that are interchanged, of which those on the right become rows of U on top, where the Config
+        `takes_beside` some; int64 row and column stride
         of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
         (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several
         blocks that are no cluster.
@@ -310,21 +320,24 @@ def _build(config: GetrfPanel):
     grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
     search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
+    BESIDE, TWO = bool(CLUSTER) and COLS <= WARP, AT_ONCE * PARTS
+    update_beside = beside_updater(config)
 
     def getrf_panel(
-        a, piv, moves, info, flags,
-        m, n, first, blocks, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info
+        a, piv, moves, info, flags, m, n, first, blocks, on_left, on_right,
+        a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info
     ):  # fmt: skip
         # (1) the row of this thread
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         words, out = shared_pointer(cuda.shared.array(0, int32, alignment=16)), offset(shared, OUT)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
-        got = cuda.local.array(2, real)
+        got, x, going = cuda.local.array(2, real), cuda.local.array(TWO, real), cuda.local.array(TWO, real)
         row = int64(block) * ROWS + t
         start(words, t, blocks)
         grid_dependency_wait()
         a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
+        moves = offset(moves, batch * stride_moves)
         zero(values, real(0))
         is_row = row < m
         read(0, values, offset(a, row * a_rs * PARTS), a_cs, n, is_row)
@@ -354,10 +367,14 @@ def _build(config: GetrfPanel):
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:
             write(offset(a, int64(label) * a_rs * PARTS), out, a_cs, done, t)
-            tell(offset(moves, batch * stride_moves), row, label, n)
+            tell(moves, row, label, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
         if CLUSTER == 0 and blocks > 1:
             finish(flags, offset(words, TOLD), t, blocks)
+
+        # (5) columns beside the panel
+        if BESIDE:
+            update_beside(a, moves, values, x, going, n, on_left, on_right, a_rs, a_cs, t, block, blocks)
 
     return getrf_panel
