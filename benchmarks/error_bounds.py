@@ -231,7 +231,7 @@ def main(arguments: list[str]) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     device = current().name if options.backend == "cuda" else "none"
     made = {"device": device, "date": date.today().isoformat(), "commit": machine.commit()}
-    text = json.dumps({**made, "worst": list(worst.values()), "cases": len(rows)}, indent=1)
+    text = json.dumps({**made, "worst": list(worst.values()), "checked": len(rows)}, indent=1)
     (options.out / "error_bounds.json").write_text(text)
     return 0
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from error_tables import error_table
 from gemm_tensor_tables import draw_gemm_tensor, gemm_tensor_tables
 from tensor_tables import tensor_tables
 from vendor_tables import vendor_tables
@@ -149,7 +150,7 @@ def page(groups: Groups) -> str:
             text += ["", f"### {routine.upper()}, {KINDS[kind]}", "", *_table(routine, kind, cases)]
             text += ["", f"Measured at {commits(cases)}."]
         text += [*gemm_tensor_tables(RESULTS, device), *tensor_tables(RESULTS, device)]
-        text += vendor_tables(RESULTS, device)
+        text += [*vendor_tables(RESULTS, device), *error_table(RESULTS, device)]
     return "\n".join([*text, "", END, ""])
 
 
