@@ -95,7 +95,7 @@ def gemm(
     and `b`, for a complex `a` twice as large, and is experimental.
 
     Rows of a float64 `a` and columns of `b` are scaled to integers instead, whose product is computed exactly
-    from residues modulo 13 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
+    from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
     The device finds the tiles of the result whose error might exceed the bound, as with rows whose elements
     differ by more than 2^20, and computes them by FMAs. It takes up to 4 GiB of workspace.
 

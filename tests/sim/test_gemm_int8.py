@@ -147,22 +147,37 @@ def test_the_largest_sums_of_all_moduli():
     assert ((found - (-128 * 127 * terms)[:, None, None]) % np.array(MODULI)[:, None, None] == 0).all()
 
 
+def digits_of(x, moduli=14, sample=1):
+    """An operand for the check alone: of the integers of so many moduli."""
+    return pack(x, 1, facts_of(x, moduli), sample)
+
+
 def check_flags(kernels=product) -> None:
     """Of warps whose elements integers might not serve: a row of another range, one that is not finite, all
     where integers are short.
     """
     a, b = normal(80, 60), normal(40, 60, seed=2)
-    short = multiply(pack(a[:16], 5), pack(b[:32], 5), cluster=1, kernels=kernels)
+    short = multiply(digits_of(a[:16], 5), digits_of(b[:32], 5), cluster=1, kernels=kernels)
     assert short.flags.tolist() == [[1, 0, 0, 0]]
     a[17] *= np.where(np.arange(60) == 3, 1e12, 1)
     a[79, 9], b[38, 0] = np.nan, np.inf
-    flags = multiply(pack(a, 14), pack(b, 14), clusters=2, kernels=kernels).flags.reshape(2, 2, 4)
+    flags = multiply(digits_of(a), digits_of(b), clusters=2, kernels=kernels).flags.reshape(2, 2, 4)
     assert flags[:, 0].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
     assert flags[:, 1].tolist() == [[1, 1, 1, 1], [1, 0, 0, 0]]
 
 
 def test_flags():
     check_flags()
+
+
+def check_sampled(kernels=product) -> None:
+    """Half of k tells that normal data are served."""
+    a, b = (digits_of(normal(16, 400, seed=seed), sample=2) for seed in (1, 2))
+    assert multiply(a, b, cluster=1, sample=2, kernels=kernels).flags.tolist() == [[0] * 4]
+
+
+def test_a_sample_of_digits():
+    check_sampled()
 
 
 def check_flagged(kernels=product) -> None:
@@ -278,20 +293,16 @@ def families() -> list[str]:
 
 
 @pytest.mark.usefixtures("fresh")
-@pytest.mark.parametrize(("trans_a", "trans_b", "order", "beta"), [("N", "T", "F", -0.5), ("T", "N", "C", 0)])
-def test_calls(trans_a, trans_b, order, beta):
+def test_calls():
     """A row of another range is served by FMAs, the rest by residues."""
-    m, n, k = (67, 18, 100) if order == "F" else (18, 67, 100)
-    a, b = normal(m, k), normal(k, n, seed=2)
+    m, n, k = 67, 18, 100
+    a, b, out = normal(m, k), normal(k, n, seed=2), np.asfortranarray(normal(m, n, seed=3))
     a[-1, 5] = 1e12
-    left, right = a if trans_a == "N" else a.T.copy(), b if trans_b == "N" else b.T.copy()
-    out = np.asarray(normal(m, n, seed=3), order=order)
     before = out.copy()
-    options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 1.5, "beta": beta, "out": out}
     with small_kernels(moduli=14):
-        assert pyblasgpu.gemm(left, right, method="tensor", **options) is out
-    assert set(families()) == KERNELS
-    assert gemm_error(1.5, a, b, beta, before, out) <= 1
+        found = pyblasgpu.gemm(a, b.T.copy(), trans_b="T", alpha=1.5, beta=-0.5, out=out, method="tensor")
+    assert found is out and set(families()) == KERNELS
+    assert gemm_error(1.5, a, b, -0.5, before, out) <= 1
 
 
 @pytest.mark.usefixtures("fresh")

@@ -35,6 +35,7 @@ def combined(m=20, moduli=13, **options) -> Check:
 
 
 FLAGS = Check("gemm_int8", lambda module: checks.check_flags(module))
+SAMPLED = Check("gemm_int8", lambda module: checks.check_sampled(module))
 FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
 GUARDED = Check("gemm_int8_guarded", lambda module: checks.check_guarded(module))
 CLUSTER = multiplied(m=70, n=20, k=40)
@@ -67,6 +68,9 @@ DEFECTS = [
     (PACK, "real(-0.5)", "real(0)", packed(moduli=2)),
     (PACK, "abs(x), digit", "x, digit", packed(moduli=2)),
     (PACK, "number * plane_words", "0 * plane_words", packed(moduli=2)),
+    (PACK, "chunk % SAMPLE == turn", "chunk % SAMPLE == 0", packed(moduli=1, k=600, sample=4)),
+    (PACK, "(chunk >= (turn + 1) * SHARE)", "(chunk > (turn + 1) * SHARE)", packed(moduli=1, k=600, sample=4)),
+    (PACK, "stage == stages - 1", "False", packed(moduli=1, k=600, sample=4)),
     # who waits for whom
     (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
     (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
@@ -80,6 +84,7 @@ DEFECTS = [
     (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0 * PART)", CLUSTER),
     (PRODUCT, "col0 + (cluster_rank() * COLUMNS", "col0 + (0 * COLUMNS", CLUSTER),
     (PRODUCT, "image = int32(image + first)\n                work", "work", FLAGS),
+    (PRODUCT, "if image == DIGITS else stages", "if image != DIGITS else stages", SAMPLED),
     (PRODUCT, "own | ((other >= 0)", "own & ((other >= 0)", FLAGGED),
     (PRODUCT, "elif own:", "else:", FLAGGED),
     # residues of sums, and flags
