@@ -67,6 +67,7 @@ SHARED = (
     "factor.pivot_exchange",
     "factor.row_exchange",
     "factor.cluster_exchange",
+    "factor.panel_beside",
 )
 
 

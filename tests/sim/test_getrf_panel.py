@@ -80,6 +80,20 @@ def check_beside(letter="d", m=40, left=3, n=5, right=6, order="F", seed=0, kern
     np.testing.assert_allclose(given, expected, rtol=0, atol=100 * n * np.finfo(a.dtype).eps)
 
 
+def no_number_beside(kernels=getrf_panel) -> None:
+    """Infinity in a row on top reaches the rows of U below it, of its column alone."""
+    a = random("d", 70, 12)
+    a[:8, :8] += 8 * np.eye(8)
+    before = a.copy()
+    a[3, 9] = np.inf
+    for each in (a, before):
+        factor(each, cluster=4, beside=(0, 4), kernels=kernels)
+    reached = np.zeros(a.shape, bool)
+    reached[3:8, 9] = True
+    np.testing.assert_array_equal(a[~reached], before[~reached])
+    assert not np.isfinite(a[reached]).any()
+
+
 def check_moves(moves, piv, m) -> None:
     """The rows that stand on top, and where the rows that stood there are."""
     rows, n = moved(piv, m), len(piv)
@@ -108,17 +122,7 @@ def test_columns_beside_in_any_order_of_blocks():
 
 
 def test_no_number_beside_reaches_what_does_not_depend_on_it():
-    """Infinity in a row on top reaches the rows of U below it, of its column alone."""
-    a = random("d", 70, 12)
-    a[:8, :8] += 8 * np.eye(8)
-    before = a.copy()
-    a[3, 9] = np.inf
-    factor(a, cluster=4, beside=(0, 4))
-    factor(before, cluster=4, beside=(0, 4))
-    reached = np.zeros(a.shape, bool)
-    reached[3:8, 9] = True
-    np.testing.assert_array_equal(a[~reached], before[~reached])
-    assert not np.isfinite(a[reached]).any()
+    no_number_beside()
 
 
 SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4})

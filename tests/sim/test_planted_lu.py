@@ -24,6 +24,17 @@ def panel(letter="d", m=140, n=7, seeds=2, **options) -> Check:
     return Check("getrf_panel", run)
 
 
+@one_each
+def beside(letter="d", m=140, cluster=4, **options) -> Check:
+    """A panel of a cluster, with columns beside it."""
+    check = test_getrf_panel.check_beside
+    return Check("getrf_panel", lambda module: check(letter, m, kernels=module, cluster=cluster, **options))
+
+
+def no_number_beside(module) -> None:
+    test_getrf_panel.no_number_beside(module)
+
+
 def first_zero(module) -> None:
     info, a = np.zeros(1, np.int32), np.zeros((80, 3))
     a[:, 0] = 1
@@ -87,7 +98,7 @@ def moves(**options) -> Check:
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
 DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
 CLUSTERS = panel(cluster=4)
-PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, LASWP, MOVES = (
+PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES = (
     f"factor.{name}"
     for name in (
         "getrf_panel",
@@ -95,6 +106,7 @@ PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, LASWP, MOVES = (
         "pivot_exchange",
         "row_exchange",
         "cluster_exchange",
+        "panel_beside",
         "laswp",
         "pivot_moves",
     )
@@ -123,6 +135,16 @@ DEFECTS = [
     (PANEL, "pivot_row, a_cs, t, left)", "pivot_row, a_cs, t, n)", panel(m=30, n=4)),
     (ROWS, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
+    (BESIDE, "        if IS_CLUSTER and blocks > 1:\n            cluster_sync()\n", "", beside()),
+    (BESIDE, "column - left + n)", "column - left)", beside(m=30)),
+    (BESIDE, "ok & (target >= n)", "ok", beside(m=30)),
+    (BESIDE, "ok & (target >= n)", "ok & (target > n)", beside(m=9)),
+    (BESIDE, "(c + u * step < end) & (lane < n)\n        for part in range(PARTS):\n            store", "lane < n\n        for part in range(PARTS):\n            store", beside(m=30)),
+    (BESIDE, "& (c + u * step >= left)", "", beside(m=30)),
+    (BESIDE, "below = (lane > k) &", "below = (lane >= 0) &", Check("getrf_panel", no_number_beside)),
+    (BESIDE, "- values[IM] * y\n", "+ values[IM] * y\n", beside("z", 30)),
+    (BESIDE, "c + AT_ONCE * step", "c + step", beside(m=30, right=20)),
+    (BESIDE, "moves[COLS + known]", "moves[known]", beside(m=9)),
     (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),
     (PANEL, "finish(flags, offset(words, TOLD), t, blocks)", "pass", SEVERAL),
     (PANEL, "offset(words, TOLD)", "offset(words, TOLD + 4)", SEVERAL),

@@ -227,8 +227,8 @@ class AsyncProxy:
             lane.clock["meetings", self.block.number, warp] = meetings
 
     def meet_cluster(self, thread: Thread) -> None:
-        """Wait for all threads of the cluster; what each knows, all know then, of device memory what the first
-        one of each block knows to be read and written.
+        """Wait for all threads of the cluster; what each knows, all know then. Of device memory it is what
+        the first one of each block knows to be read and written.
         """
         cluster, launch, block = self.cluster, self.block.launch, self.block
         number = cluster.syncs
