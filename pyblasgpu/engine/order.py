@@ -10,6 +10,10 @@ whose tiles of A and B are new is computed step by step: 2 g tiles give g^2 prod
 
 TRMM begins with the row of the triangle that reads all of B. So some columns of B are computed first, row by
 row while the triangle comes, and then those that are left, column by column.
+
+LU on several cards goes panel by panel: each updates all columns, the next panel first. So cards update their
+columns while one of them factors a panel. By columns, as one card takes them, each column waits for the panel
+before it with all that it has left.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from itertools import chain
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
 
-__all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b"]
+__all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b", "by_panels"]
 
 #: Rows and columns of a block, in tiles of each card, where a card does not hold its part of C.
 BLOCK = 3
@@ -92,3 +96,18 @@ def by_columns_of_b(tasks: TaskList, cards: int, side: Side | None) -> TaskList:
         return max((tile.row if side is Side.RIGHT else tile.col) - first + cards, 0) // cards
 
     return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=group)))
+
+
+def by_panels(tasks: TaskList) -> TaskList:
+    """LU's tasks by panels; those of a column stay in their order, so that its bits do."""
+    panels = len(tasks.grids["piv"].rows)
+
+    def step(task: Task) -> tuple[int, bool]:
+        column = task.writes[0].col
+        if task.leaf.routine == "getrf":
+            return column - 1, False  # with the update that comes last
+        read = task.reads[0]
+        panel = read.row if read.matrix == "piv" else read.col
+        return (panels, True) if panel > column else (panel, column != panel + 1)
+
+    return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=step)))

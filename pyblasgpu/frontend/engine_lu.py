@@ -19,6 +19,8 @@ __all__ = ["factor_by_columns"]
 #: Columns of a block column, and how many of these a card should hold.
 COLUMNS, FEWEST = 1024, 128
 HELD = 6
+#: Block columns from which on several cards go by panels, where they hold the matrix together.
+PANELS_FROM = 24
 
 
 def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
@@ -33,7 +35,11 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
     m, n = call.out.shape
     block = _block(m, n, call.dtype.itemsize, limit, len(devices))
     count = min(m, n)
-    tasks = engine_module("columns").by_columns(getrf(_cut(m, count, block), _cut(n, count, block)))
+    tasks = getrf(_cut(m, count, block), _cut(n, count, block))
+    is_held = m * n * call.dtype.itemsize < limit * len(devices) / 2
+    if len(devices) > 1 and is_held and len(tasks.grids["a"].cols) >= PANELS_FROM:
+        tasks = engine_module("order").by_panels(tasks)
+    tasks = engine_module("columns").by_columns(tasks)
     # an integer is the first four bytes of an element
     elements = np.zeros((count, 1), call.dtype.name)
     with import_module("..gpu.context", __package__).current_context(call.device):

@@ -9,12 +9,12 @@ import pytest
 from tiled_runs import KINDS, problem
 
 from pyblasgpu.engine.matrices import TileLayout
-from pyblasgpu.engine.order import by_blocks, by_columns_of_b
+from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines
-from pyblasgpu.tasks import cut, dependencies, flops, gemm, potrf, syrk, trmm, trsm
+from pyblasgpu.tasks import cut, dependencies, flops, gemm, getrf, potrf, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 GIB = 1 << 30
@@ -152,6 +152,19 @@ def test_trmm_goes_by_columns(side, cards):
     assert set(lines[: first * len(lines) // 8]) == set(range(first)) and lines[-1] == 7
     assert len(ordered.tasks) == len(tasks.tasks)
     assert by_columns_of_b(gemm((8,), (8,), (8,)), cards, None).tasks == gemm((8,), (8,), (8,)).tasks
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (56, 40), (40, 56)])
+def test_lu_goes_by_panels(shape):
+    tasks = getrf(*(cut(extent, 8) for extent in shape))
+    ordered = by_panels(tasks)
+    place = {id(task): number for number, task in enumerate(ordered.tasks)}
+    assert len(place) == len(tasks.tasks)
+    for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
+        assert all(place[id(tasks.tasks[need])] < place[id(task)] for need in needs)
+    # the second panel is factored before any column after it is written
+    factors = [number for number, task in enumerate(ordered.tasks) if task.leaf.routine == "getrf"]
+    assert factors[1] == 4 and {task.writes[0].col for task in ordered.tasks[:5]} == {0, 1}
 
 
 def test_few_tiles_give_much_to_compute():
