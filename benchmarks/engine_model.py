@@ -178,9 +178,9 @@ def routine(name: str, n: int) -> TiledRoutine:
 
 def plan_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Plan:
     """The plan of a call, with tiles as the engine cuts them or of these orders."""
-    tiled, itemsize = routine(name, n), DTYPES[letter].itemsize
+    tiled = routine(name, n)
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
-    orders = tiles or tile_orders(name, tiled.extents, itemsize, 100 << 30, cards, free)
+    orders = tiles or tile_orders(name, tiled.extents, letter, 100 << 30, cards, free)
     scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
     return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output=True)
 

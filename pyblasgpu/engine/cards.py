@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 #: Bytes that a card keeps between calls, and their largest share of its memory.
-KEPT, KEPT_SHARE = 4 << 30, 1 / 16
+KEPT, KEPT_SHARE = 8 << 30, 1 / 16
 
 
 class Chunk(NamedTuple):

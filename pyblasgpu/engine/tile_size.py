@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..types import DTYPES
+
 __all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_orders"]
 
 #: Rows and columns of a tile, where nothing speaks against it. A kernel on a smaller one leaves
@@ -17,10 +19,11 @@ PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: calls with shorter ones
 #: were slower, though a copy alone hardly is.
 LINE = 32 << 10
-#: Where the longest side has no more bytes than `FINE_UP_TO`, transfers take as long as products. Then
-#: dimensions along which no matrix has its lines are cut into `FINE_PARTS`: less is transferred before the
-#: first task and after the last one, in lines as long as before.
-FINE_UP_TO, FINE_PARTS, FINEST = 64 << 10, 8, 512
+#: By dtype the longest side up to which transfers take as long as products. Then less should come before the
+#: first task and go after the last one: dimensions along which no matrix has its lines are cut into
+#: `NARROW_PARTS`, of solves with no fewer columns than their kernels need. Single precision lost by it.
+NARROW_UP_TO = {"d": 8192}
+NARROW_PARTS, NARROWEST, NARROWEST_SOLVE = 8, 512, 1024
 #: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256
 UNIT = 64
@@ -33,7 +36,7 @@ EACH = 2
 def tile_orders(
     routine: str,
     extents: Sequence[int],
-    itemsize: int,
+    letter: str,
     limit: int,
     cards: int,
     has_lines: Sequence[bool] = (),
@@ -45,15 +48,15 @@ def tile_orders(
     routine : str
     extents : sequence of int
         What is cut into tiles, as `TiledRoutine` has it.
-    itemsize : int
-        Bytes of an element.
+    letter : str
+        The dtype.
     limit : int
         Bytes that tiles may take on a card.
     cards : int
     has_lines : sequence of bool
         By extent whether a host matrix has its lines along it; empty of matrices on a card.
     """
-    longest, is_syrk = max(extents), routine == "syrk"
+    longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)
     while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
         order //= 2
@@ -62,12 +65,27 @@ def tile_orders(
     orders = (order, inner) if is_syrk else (order,) * len(extents)
     # as large as the matrix or half of it, rather than a sliver beside a tile
     orders = tuple(min(each, _part(longest, 2 if longest >= WANTED else 1)) for each in orders)
-    if not has_lines or cards > 1 or longest * itemsize > FINE_UP_TO:
-        return orders
-    fine = max(FINEST, _part(longest, FINE_PARTS))
-    return tuple(
-        order if is_lined else min(order, fine) for order, is_lined in zip(orders, has_lines, strict=True)
-    )
+    fits = longest * longest * itemsize * 8 <= limit
+    if has_lines and cards == 1 and fits and longest <= NARROW_UP_TO.get(letter, 0):
+        return _narrow(routine, longest, orders, has_lines, longest <= NARROW_UP_TO[letter] // 2)
+    return orders
+
+
+def _narrow(
+    routine: str, longest: int, orders: tuple[int, ...], has_lines: Sequence[bool], is_bound: bool
+) -> tuple[int, ...]:
+    """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
+    part = _part(longest, NARROW_PARTS)
+    if routine == "syrk":
+        return min(orders[0], max(WANTED // 2, part)), orders[1]
+    narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
+    outer = [
+        order if is_lined else min(order, narrow)
+        for order, is_lined in zip(orders[:2], has_lines, strict=False)
+    ]
+    # whole inner products finish a tile at once
+    inner = [longest if is_bound and min(outer) < order else order for order in orders[2:]]
+    return (*outer, *inner)
 
 
 def _part(longest: int, parts: int) -> int:
@@ -83,6 +101,8 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
         order *= 2
     if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
         order = max(order, min(LINE // itemsize, LARGEST))
-    while order > WANTED and longest < order * EACH * cards * parts // PARTS and cards > 1:
+    # tasks of factors cost the host more
+    each = EACH * cards * (1 if routine == "potrf" else parts // PARTS)
+    while order > WANTED and longest < order * each and cards > 1:
         order //= 2
     return order

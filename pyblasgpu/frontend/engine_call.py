@@ -215,7 +215,7 @@ def run_by_tiles(
     output, itemsize = tiled.names[-1], call.dtype.itemsize
     lined = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
     orders = engine_module("tile_size").tile_orders(
-        tiled.routine, tiled.extents, itemsize, limit, len(devices), lined
+        tiled.routine, tiled.extents, call.dtype.letter, limit, len(devices), lined
     )
     holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
     plan_of = import_module(".tiled_plan", __package__).plan_of

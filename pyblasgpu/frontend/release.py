@@ -10,7 +10,7 @@ __all__ = ["release_memory"]
 def release_memory() -> None:
     """Give back the memory that calls on host arrays and on several cards keep for later ones.
 
-    These are tiles in the memory of cards, at most 4 GiB and a sixteenth of each, and page-locked memory of
+    These are tiles in the memory of cards, at most 8 GiB and a sixteenth of each, and page-locked memory of
     the host, at most 1 GiB. What a call uses that is under way stays. A routine of this package that finds no
     memory on a card gives back the tiles there by itself; other libraries cannot.
 

@@ -22,7 +22,7 @@ def small_tiles(monkeypatch):
     """Tiles of 8 rows and columns, so that small matrices have several."""
     for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
         monkeypatch.setattr(tile_size, name, 8)
-    monkeypatch.setattr(tile_size, "FINEST", 4)
+    monkeypatch.setattr(tile_size, "NARROWEST", 4)
 
 
 def drawn(shape, letter="d", order="C", seed=0) -> np.ndarray:

@@ -62,37 +62,46 @@ def test_tiles_are_dealt_evenly_in_two_dimensions(count):
     assert [len(needs[index]) for index in range(count)] == [256 // rows + 256 // cols + 256 // count] * count
 
 
-def order_of(routine: str, n: int, limit: int = 64 * GIB, cards: int = 1, itemsize: int = 8) -> int:
-    return tile_orders(routine, (n, n), itemsize, limit, cards)[0]
+def order_of(routine: str, n: int, limit: int = 64 * GIB, cards: int = 1, letter: str = "d") -> int:
+    return tile_orders(routine, (n, n), letter, limit, cards)[0]
 
 
 def test_the_size_of_tiles():
     sizes = {n: order_of("gemm", n) for n in (100, 1000, 4096, 8192, 16384, 40000)}
     assert sizes == {100: 128, 1000: 1024, 4096: 2048, 8192: 4096, 16384: 4096, 40000: 4096}
-    assert order_of("gemm", 8192, itemsize=4) == 2048  # its lines are short
+    assert order_of("gemm", 8192, letter="s") == 2048  # its lines are short
     assert [order_of("gemm", n) for n in (2047, 2048, 3000)] == [2048, 1024, 1536]
     # with little memory, or many cards, smaller
     assert order_of("gemm", 40000, 1 << 28) == 1024
     assert [order_of("gemm", 16384, cards=cards) for cards in (2, 4, 8)] == [4096, 2048, 2048]
     assert [order_of("potrf", 16384, cards=cards) for cards in (1, 2, 8)] == [2048, 2048, 2048]
+    assert [order_of("potrf", 32768, cards=cards) for cards in (1, 4, 8)] == [4096, 4096, 2048]
     assert order_of("potrf", 4096) == 1024
-    assert order_of("gemm", 16384, 1 << 20, itemsize=16) == 256
+    assert order_of("gemm", 16384, 1 << 20, letter="z") == 256
 
 
 def test_the_inner_dimension_of_syrk_is_cut_less_finely():
-    assert tile_orders("syrk", (4096, 4096), 8, 64 * GIB, 1) == (1024, 2048)
-    assert tile_orders("syrk", (16384, 100), 8, 64 * GIB, 1) == (4096, 4096)
-    assert tile_orders("syrk", (1000, 500), 8, 64 * GIB, 1) == (1024, 1024)
+    assert tile_orders("syrk", (4096, 4096), "d", 64 * GIB, 1) == (1024, 2048)
+    assert tile_orders("syrk", (16384, 100), "d", 64 * GIB, 1) == (4096, 4096)
+    assert tile_orders("syrk", (1000, 500), "d", 64 * GIB, 1) == (1024, 1024)
 
 
 def test_dimensions_without_lines_are_cut_finely():
+    """Of double precision, while transfers bind."""
     lined = (True, False, True)
-    assert tile_orders("gemm", (8192,) * 3, 8, 64 * GIB, 1, lined) == (4096, 1024, 4096)
-    assert tile_orders("gemm", (4096,) * 3, 8, 64 * GIB, 1, lined) == (2048, 512, 2048)
-    assert tile_orders("gemm", (8192,) * 3, 8, 1 << 20, 1, lined) == (256, 256, 256)
-    # where products take longer than transfers, or columns are dealt anyway
-    assert tile_orders("gemm", (16384,) * 3, 8, 64 * GIB, 1, lined) == (4096,) * 3
-    assert tile_orders("gemm", (8192,) * 3, 8, 64 * GIB, 2, lined) == (2048,) * 3
+
+    def orders(routine, n, letter="d", limit=64 * GIB, cards=1):
+        count = 3 if routine == "gemm" else 2
+        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count])
+
+    assert orders("gemm", 8192) == (4096, 1024, 4096)
+    assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
+    assert orders("trsm", 4096) == (2048, 1024) and orders("trmm", 4096) == (2048, 512)
+    assert orders("syrk", 8192) == (1024, 2048) and orders("syrk", 16384) == (4096, 4096)
+    assert orders("gemm", 8192, limit=1 << 20) == (256,) * 3
+    assert orders("gemm", 16384) == (4096,) * 3
+    assert orders("gemm", 8192, "s") == (2048,) * 3 == orders("gemm", 8192, cards=2)
+    assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, (True, True, False)) == (2048,) * 3
 
 
 def empty_matrix(order: str) -> np.ndarray:
