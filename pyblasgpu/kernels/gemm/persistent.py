@@ -30,7 +30,11 @@ AHEAD = 16  # loads of a thread that are under way at a time, when pieces are ad
 
 def _hider(config: GemmConfig):
     """`opaque` where registers are short, as C is asked for ahead; else what leaves a value as it is."""
-    return ptx.opaque if config.asks_for_c else device_function(_itself)
+    return ptx.opaque if _is_short(config) else device_function(_itself)
+
+
+def _is_short(config: GemmConfig) -> bool:
+    return config.asks_for_c and not config.has_few_registers
 
 
 def _itself(value):
@@ -39,7 +43,7 @@ def _itself(value):
 
 def _counter(config: GemmConfig):
     """``next_of(number)``: one more, in 32 bits where registers are short."""
-    integer = ptx.types.int32 if config.asks_for_c else ptx.types.int64
+    integer = ptx.types.int32 if _is_short(config) else ptx.types.int64
 
     @device_function
     def next_of(number):
