@@ -67,21 +67,20 @@ def same(found, expected) -> bool:
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("m, n", [(300, 300), (257, 500), (800, 200), (385, 384), (129, 129)])
-def test_lu_factors(kernels, letter, m, n):
+@pytest.mark.parametrize("m, n, order", [(300, 300, "F"), (257, 400, "C"), (600, 200, "F"), (129, 129, "C")])
+def test_lu_factors(kernels, letter, m, n, order):
     a = random(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
-    for order in "FC":
-        with override("lookahead", BLOCK):
-            piv, info, got = Problem(getrf, a, order).run()
-        assert info.view(np.int32)[0, 0] == 0
-        if letter in "dz":
-            np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
-            np.testing.assert_allclose(got, expected, atol=1e-9)
+    with override("lookahead", BLOCK):
+        piv, info, got = Problem(getrf, a, order).run()
+    assert info.view(np.int32)[0, 0] == 0
+    if letter in "dz":
+        np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
+        np.testing.assert_allclose(got, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("n", [257, 400])
+@pytest.mark.parametrize("n", [300])
 def test_cholesky_factors(kernels, letter, n):
     a = definite(letter, n)
     with override("lookahead", BLOCK):
