@@ -22,7 +22,7 @@ import cupy
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu import lanes, launch
+from pyblasgpu.gpu import lanes
 
 from .lu import random, seconds
 
@@ -108,11 +108,7 @@ def main() -> None:
     parser.add_argument("--widths", default="128,256")
     parser.add_argument("--spares", default="0")
     parser.add_argument("--mode", choices=["tensor"])
-    parser.add_argument(
-        "--few", type=int, default=launch.PDL_FEW, help="blocks of a launch that starts early"
-    )
     options = parser.parse_args()
-    launch.PDL_FEW = options.few
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
@@ -121,7 +117,7 @@ def main() -> None:
             results.append(result)
             print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
             (options.out / "lookahead.json").write_text(
-                json.dumps({"device": device, "few": options.few, "lookahead": results}, indent=1)
+                json.dumps({"device": device, "lookahead": results}, indent=1)
             )
             if time.monotonic() - begin > options.seconds:
                 break

@@ -19,12 +19,12 @@ from .compile import WHOLE_ROWS, Compiled, KernelSource, compile_source
 from .context import LEGACY_STREAM, current_context
 from .driver import check, load
 
-__all__ = ["Graph", "Kernel", "is_captured", "kernel"]
+__all__ = ["EAGER", "Graph", "Kernel", "is_captured", "kernel"]
 
 #: Compute capability and driver that have programmatic dependent launch (PDL), in a graph too.
 PDL_CC, PDL_DRIVER = (9, 0), 12030
 PDL_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
-PDL_FEW = 0  # blocks up to which it does not either
+EAGER = 2  # as `pdl` of a launch: with few blocks too
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 #: What a driver says of machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
@@ -68,13 +68,14 @@ class Kernel:
         pointers: Sequence[int],
         integers: tuple[int, ...],
         reals: tuple[float, ...],
-        pdl: bool = False,
+        pdl: int = False,
     ) -> None:
         """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`.
 
         The context of its device is current (`context.make_current`), as it is for all launches of a call.
         With `pdl` (programmatic dependent launch) its blocks may start while the launch before it still runs;
-        they wait for it in `ptx.grid_dependency_wait`.
+        they wait for it in `ptx.grid_dependency_wait`. `EAGER` launches do with few blocks too, as those of a
+        chain where each leaves most of the device idle.
         """
         raise NotImplementedError
 
@@ -92,7 +93,7 @@ class LoadedKernel(Kernel):
             self._library, self._function = self._load_code(facts.cc)
             has_pdl = _supports_pdl(facts.cc)
             self._pdl_from_blocks = self._fewest_blocks_for_pdl(facts.sm_count) if has_pdl else inf
-            self._pdl_up_to_blocks = PDL_FEW if has_pdl else 0
+            self._eager_up_to_blocks = facts.sm_count if has_pdl else 0
         self.driver_launch = load().cuLaunchKernelEx
         self._arguments = ArgumentLayout(source.parameters, source.real)
         self.free_blocks: list[ArgumentBlock] = []  # not in use; a thread that finds none makes one
@@ -121,14 +122,16 @@ class LoadedKernel(Kernel):
         if error:
             check((error,), f"launch of {self.source.name}")
 
-    def _attributes(self, grid: tuple[int, int, int], pdl: bool) -> int:
+    def _attributes(self, grid: tuple[int, int, int], pdl: int) -> int:
         """How many attributes a launch has: that it is cooperative, or of clusters, where need be; PDL."""
         x, y, z = grid
         if self.source.cooperative:
             return int(x > 1)
         clusters = self.source.cluster > 1 or (self.source.cluster == WHOLE_ROWS and x > 1)
-        starts_early = x * y * z >= self._pdl_from_blocks or x * y * z <= self._pdl_up_to_blocks
-        return int(clusters) + int(pdl and starts_early)
+        starts_early = x * y * z >= self._pdl_from_blocks or x * y * z <= self._eager_up_to_blocks * (
+            pdl == EAGER
+        )
+        return int(clusters) + int(bool(pdl) and starts_early)
 
     def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
@@ -249,7 +252,7 @@ class ArgumentBlock:
     reals: tuple[float, ...] | None
     grid: tuple[int, int, int] | None
     stream: int | None
-    pdl: bool | None
+    pdl: int | None
 
     def __init__(self, arguments: ArgumentLayout, config):
         self.config = config
@@ -261,7 +264,7 @@ class ArgumentBlock:
         )
         self.address = ctypes.addressof(self._pointers)
 
-    def aim(self, grid: tuple[int, int, int], stream: int, pdl: bool, attributes: int) -> None:
+    def aim(self, grid: tuple[int, int, int], stream: int, pdl: int, attributes: int) -> None:
         """Make the launch one of `grid` on `stream`, with so many attributes."""
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid

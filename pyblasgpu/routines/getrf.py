@@ -69,11 +69,11 @@ def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
         _emit_small(launches, small.serving(order, device), piv, info, a)
         return
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
-    if a.batch == 1 or config.serving(a.rows, device).takes_batches(a.rows):
+    if a.batch > 1 and config.serving(a.rows, device).takes_batches(a.rows):
         _emit_all(launches, config, piv, info, a)
         return
     for z in range(a.batch):
-        with launches.temporary():
+        with launches.temporary(), launches.chain():
             _emit_all(launches, config, *(x.matrices(z, 1) for x in (piv, info, a)))
 
 

@@ -45,7 +45,7 @@ class Launch(NamedTuple):
     addresses: tuple[tuple[int, int], ...]  # slot, distance in bytes
     integers: tuple[int, ...]
     scalars: tuple
-    pdl: bool
+    pdl: int  # whether it may start early, or `launch.EAGER`
     lane: int = CALL
     after: tuple[int, ...] = ()  # launches of the other lane, by number, that are over before it
 
@@ -76,6 +76,8 @@ class LaunchList:
         Whether it needs the flags of a workspace.
     lane : int
         That of launches emitted now.
+    is_chain : bool
+        Whether most launches leave most of the device idle, so that those of few blocks start early too.
     spare : int or None
         Multiprocessors that persistent products emitted now leave to the other lane; 0: none, but they give
         each back after a tile.
@@ -86,7 +88,7 @@ class LaunchList:
     def __init__(self, dtype: Dtype, device: int):
         self.dtype, self.device, self.uses_flags = dtype, device, False
         self.workspace_limit: int | None = None
-        self.lane = CALL
+        self.lane, self.is_chain = CALL, False
         self.spare: int | None = None
         self.choices: list = []
         self.entries: list[Launch] = []
@@ -164,6 +166,13 @@ class LaunchList:
         yield
         self.spare = before
 
+    @contextmanager
+    def chain(self) -> Iterator[None]:
+        """Launches that are emitted in the block are a chain, see `is_chain`."""
+        before, self.is_chain = self.is_chain, True
+        yield
+        self.is_chain = before
+
     def mark(self) -> int | None:
         """The last launch of the lane at hand, for `wait_for` on the other one; None: there is none."""
         return self._last_emitted[self.lane]
@@ -194,15 +203,10 @@ class LaunchList:
         self._append(source, (blocks, 1, 1), operands, integers(*operands), scalars)
 
     def _append(
-        self,
-        source: KernelSource,
-        grid: tuple[int, int, int],
-        operands: tuple,
-        integers: tuple,
-        scalars: tuple,
+        self, source: KernelSource, grid: tuple, operands: tuple, integers: tuple, scalars: tuple
     ) -> None:
         addresses = tuple(self.address_of(operand.pointer) for operand in operands)
-        lane, pdl = self.lane, self._allows_pdl(source, addresses)
+        lane, pdl = self.lane, self._allows_pdl(source, addresses) and (launch.EAGER if self.is_chain else 1)
         after, self._waits[lane] = self._waits[lane], ()
         self._last_emitted[lane] = len(self.entries)
         self.entries.append(Launch(source, grid, addresses, integers, scalars, pdl, lane, after))

@@ -75,10 +75,12 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
     block = lookahead_width("potrf", a.dtype, n, a.batch) if by_panels and launches.lane == CALL else 0
     if 0 < block < n:
-        _emit_blocks(launches, info, a, before, block)
+        with launches.chain():
+            _emit_blocks(launches, info, a, before, block)
         return
     if by_panels and potrf_panels.applies(launches, n):
-        potrf_panels.emit_columns(launches, info, a, before)
+        with launches.chain():
+            potrf_panels.emit_columns(launches, info, a, before)
         return
     first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
     rest = n - first
