@@ -24,8 +24,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import cupy
+import numpy as np
 
-from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, write
+from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, copy_matrix, write
+from benchmarks.several_cards import factor
 from pyblasgpu.engine import host_traffic, leaves, walk
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context, current_device
@@ -171,12 +173,17 @@ def gaps(events: list[list[Any]]) -> dict[str, dict[str, float]]:
 
 def traced(problem: HostProblem, devices: Sequence[int], repeats: int = 5) -> dict[str, Any]:
     """Seconds of calls, and the trace of one."""
-    run = partial(problem.streamed, **({"devices": devices} if len(devices) > 1 else {}))
+    run: Callable[[], Any] = partial(problem.streamed, **({"devices": devices} if len(devices) > 1 else {}))
+    prepare: Callable[[], Any] = dict
+    if problem.routine == "potrf":
+        run, prepare = partial(factor, "potrf", problem.c, len(devices)), partial(_definite, problem)
     seconds = []
     for _ in range(repeats + 1):
+        prepare()
         start = time.perf_counter()
         run()
         seconds.append(round(time.perf_counter() - start, 5))
+    prepare()
     with Trace(devices) as trace:
         run()
     events = trace.events()
@@ -188,13 +195,20 @@ def traced(problem: HostProblem, devices: Sequence[int], repeats: int = 5) -> di
     }  # fmt: skip
 
 
+def _definite(problem: HostProblem) -> None:
+    """Put a matrix into c that has a Cholesky factor."""
+    copy_matrix(problem.c, problem.b)
+    np.fill_diagonal(problem.c, 2 * problem.n)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--letters", default="ds")
     parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192))
     parser.add_argument("--devices", type=int, nargs="+", default=(0,))
-    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=ROUTINES)
+    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"),
+                        choices=(*ROUTINES, "potrf"))  # fmt: skip
     parser.add_argument("--pageable", action="store_true")
     given = parser.parse_args()
     cupy.cuda.Device(given.devices[0]).use()

@@ -142,7 +142,7 @@ def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
     for routine, call in calls.items():
         row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
         for ending, array in (("", locked), ("_pageable", np.empty_like(given))):
-            for name, value in (("streamed", 0), ("whole", None)):
+            for name, value in (("streamed", {routine: 0}), ("whole", {})):
                 with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
                     copied = partial(copy_matrix, array, given)
                     row[name + ending] = seconds(partial(call, array), 3, copied)

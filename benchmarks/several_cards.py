@@ -98,8 +98,7 @@ def factors(
             copy_matrix(problem.c, problem.b)
 
         def run(count: int = count) -> None:
-            with patch.object(engine_call, "FACTORS_STREAMED_FROM", 0):
-                _factor(routine, problem.c, count)
+            factor(routine, problem.c, count)
 
         took = seconds(run, 2, prepare)
         one = one or took
@@ -122,7 +121,7 @@ def factors_on_a_card(
             cupy.cuda.runtime.deviceSynchronize()
 
         def run(count: int = count) -> None:
-            _factor(routine, target, count)
+            factor(routine, target, count)
             cupy.cuda.runtime.deviceSynchronize()
 
         took = seconds(run, 2, prepare)
@@ -131,9 +130,10 @@ def factors_on_a_card(
     return rows
 
 
-def _factor(routine: str, array: Any, count: int) -> None:
-    """Factor a matrix in place by so many cards."""
-    with pyblasgpu.use_devices(range(count)):
+def factor(routine: str, array: Any, count: int) -> None:
+    """Factor a matrix in place by so many cards, by tiles if it is in host memory."""
+    streamed = patch.object(engine_call, "FACTORS_STREAMED_FROM", {routine: 0})
+    with streamed, pyblasgpu.use_devices(range(count)):
         if routine == "potrf":
             info = pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1)[1]
         else:

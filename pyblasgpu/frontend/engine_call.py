@@ -35,10 +35,10 @@ __all__ = [
     "weights_of",
 ]
 
-#: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and of
-#: factors; None: never. `benchmarks/host_resident.py` decides.
+#: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and by
+#: routine of factors; None, and those that are not here: never. `benchmarks/host_resident.py` decides.
 STREAMED_FROM: int | None = 32 << 20
-FACTORS_STREAMED_FROM: int | None = None
+FACTORS_STREAMED_FROM = {"potrf": 128 << 20}
 #: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
 HELD_OUTPUT = 1 / 4
 #: Below this many bytes no card is asked how much memory is free.
@@ -166,7 +166,8 @@ def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
         return asked if serves and _is_tiled(call, asked, arrays, None) else None
     if call.device is not None and asked.devices:
         call.device = asked.devices[0]
-    return asked if _is_tiled(call, asked, arrays, FACTORS_STREAMED_FROM) else None
+    streamed_from = FACTORS_STREAMED_FROM.get(call.name[-5:])  # without the letter of the dtype
+    return asked if _is_tiled(call, asked, arrays, streamed_from) else None
 
 
 def _run_whole(

@@ -336,3 +336,13 @@ def test_a_repeated_call_makes_no_new_plan(fake_cards):
                 found = pyblasgpu.gemm(a, b, alpha=scale, trans_a=trans, **options)
                 np.testing.assert_array_equal(found, scale * ((a if trans == "N" else a.T) @ b))
     assert tiled_plan.made.cache_info().misses == 8
+
+
+def test_factors_are_streamed_from_a_size_on(fake_cards, monkeypatch):
+    driver = fake_cards()
+    a = np.eye(20)
+    monkeypatch.setattr(engine_call, "FACTORS_STREAMED_FROM", {"potrf": a.nbytes})
+    for function in (pyblasgpu.lapack.potrf, pyblasgpu.lapack.dpotrf):
+        driver.copied.clear()
+        np.testing.assert_array_equal(function(4 * a, 1)[0], 2 * a)
+        assert driver.copied[-1, 0]
