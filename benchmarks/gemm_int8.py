@@ -21,7 +21,6 @@ import cupy
 import numpy as np
 
 from pyblasgpu.bench import machine
-from pyblasgpu.dispatch import int8 as dispatch
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.device import current
@@ -34,7 +33,7 @@ ORDERS = (8192, 4096, 2048, 1024, 16384, 1536, 3072)
 MODULI = {13: 2, 14: 8, 15: 8}  # that are compared, with the sample of digits that leaves room
 #: Fields of Configs, and rows of tiles of a column, that are timed in turn.
 CONFIGS: tuple[dict[str, int], ...] = (
-    {"raster": 4}, {"raster": 2}, {"raster": 8}, {"raster": 16}, {"cluster": 1}, {"stages": 3},
+    {"lag": 0}, {"lag": 1}, {"lag": 2}, {"lag": 3}, {"raster": 16}, {"moduli": 13, "sample": 2},
 )  # fmt: skip
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
@@ -63,7 +62,7 @@ def dgemm() -> Iterator[dict[str, Any]]:
 
 def parts() -> Iterator[dict[str, Any]]:
     """Seconds of each launch of a call, in their order, with events between them."""
-    for n in (8192, 4096, 2048, 16384):
+    for n in (8192, 4096, 2048):
         yield {"n": n, "parts": launches(Operands(n, n, n, normal))}
 
 
@@ -97,7 +96,7 @@ def launches(operands: Operands) -> list[tuple[str, float]]:
 
 def configs() -> Iterator[dict[str, Any]]:
     """Seconds of a call with other Configs, a pass of each in turn."""
-    for n in (4096, 8192):
+    for n in (2048, 4096, 8192):
         operands = Operands(n, n, n, normal)
         times: list[list[float]] = [[] for _ in CONFIGS]
         for _ in range(PASSES):
@@ -187,7 +186,6 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = machine.describe(current(), load())
     begin = time.monotonic()
-    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
     for kind in options.kinds.split(","):
         for case in KINDS[kind]():
             found.setdefault(kind, []).append(case)

@@ -12,11 +12,14 @@ from .choose import select
 from .decisions import Algorithm, KernelChoice
 from .leaf import runs
 
-__all__ = ["Int8Product", "int8_product"]
+__all__ = ["Int8Product", "gains", "int8_product"]
 
 STEM = "gemm_int8"
-#: Extents m, n and k, and m n k, from which on tensor cores are taken.
-MIN_EXTENT, MIN_MULTIPLICATIONS = 1024, 1 << 33
+#: What an H200 makes in a second, by ``python -m benchmarks.gemm_int8``: operations on bytes, bytes of
+#: memory, and operations of a DGEMM by FMAs. Launches take so many seconds beside.
+INT8_RATE, BANDWIDTH, FMA_RATE, LAUNCHES = 1.3e15, 3.2e12, 54e12, 40e-6
+#: Rows and columns of C that are computed, at multiples of which.
+UNIT = 256
 #: Bytes of images and residues that C is cut in blocks for, where they take more.
 MOST_WORKSPACE = 4 << 30
 SHARE_OF_A = 0.9  # of them, at most, for the images of A
@@ -98,12 +101,20 @@ def _obstacle(
         return "triangles of float64 matrices are not made of residues"
     if copied:
         return "an operand has neither contiguous columns nor rows"
-    config = overrides.get_override(STEM)
-    if config is None and (min(m, n, k) < MIN_EXTENT or m * n * k < MIN_MULTIPLICATIONS):
-        return "small products are faster without residues"
-    if k > select(STEM, dtype, "", extents, device).config.MOST_K:
+    config = select(STEM, dtype, "", extents, device).config
+    if k > config.MOST_K:
         return f"k={k} is too large for sums of products of bytes"
+    if overrides.get_override(STEM) is None and not gains(m, n, k, config.moduli):
+        return "small products are faster without residues"
     return ""
+
+
+def gains(m: int, n: int, k: int, moduli: int) -> bool:
+    """Whether residues are estimated to take less time than FMAs."""
+    rows, cols = -(-m // UNIT) * UNIT, -(-n // UNIT) * UNIT
+    products = 2 * rows * cols * k * moduli / INT8_RATE
+    packed, combined = (rows + cols) * k * (16 + moduli), rows * cols * (16 + 2 * moduli)
+    return products + (packed + combined) / BANDWIDTH + LAUNCHES < 2 * m * n * k / FMA_RATE
 
 
 def _blocks(config: Any, m: int, n: int, k: int) -> tuple[int, int]:

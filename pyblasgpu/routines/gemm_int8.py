@@ -25,8 +25,9 @@ RASTER = 4
 
 
 class Residues(NamedTuple):
-    """An operand in the workspace: images of all moduli and of digits, and facts of its rows."""
+    """An operand, extent by k, and what is made of it in the workspace: images, and facts of its rows."""
 
+    operand: Operand
     image: Image
     images: Operand
     facts: Operand
@@ -41,30 +42,39 @@ def emit_int8(
         for row in range(0, c.rows, how.rows):
             rows = min(how.rows, c.rows - row)
             with launches.temporary():
-                part = left.block(row, 0, rows, a.cols)
-                of_a = _emit_residues(launches, how, part)
+                of_a = _scratch(launches, how, left.block(row, 0, rows, a.cols))
                 for col in range(0, c.cols, how.cols):
                     cols = min(how.cols, c.cols - col)
                     with launches.temporary():
-                        of_b = right.block(0, col, b.rows, cols)
+                        of_b = _scratch(launches, how, right.block(0, col, b.rows, cols).T)
+                        _emit_residues(launches, how, of_a, of_b, col == 0)
                         block = target.block(row, col, rows, cols)
-                        _emit_block(launches, how, alpha, (part, of_a), of_b, beta, block)
+                        _emit_block(launches, how, alpha, of_a, of_b, beta, block)
 
 
-def _emit_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
-    """Emit what packs an operand, extent by k."""
+def _scratch(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
+    """The workspace of an operand, extent by k."""
     image = how.pack.image(operand.rows, operand.cols)
     facts = launches.scratch(FACTS * image.rows, 1, 1)
     images = _words(launches, image.all_words(how.pack.moduli, how.pack.sample))
-    extents, options = (operand.rows, operand.cols), options_of(by_rows=operand.by_rows)
-    integers = *extents, options, operand.row_stride, operand.col_stride
-    for config, blocks, operands in (
-        (how.scales, how.scales.grid(image.rows), (operand, facts)),
-        (how.pack, how.pack.grid(image), (operand, facts, images)),
+    return Residues(operand, image, images, facts)
+
+
+def _emit_residues(launches: LaunchList, how: Int8Product, a: Residues, b: Residues, both: bool) -> None:
+    """Emit what packs A and B; or, if not `both`, B alone."""
+    k, pairs = a.image.k, (a, b)
+    options = [options_of(by_rows=x.operand.by_rows) for x in pairs]
+    steps = [step for x in pairs for step in (x.operand.row_stride, x.operand.col_stride)]
+    operands, facts = [x.operand for x in pairs], [x.facts for x in pairs]
+    rows = [x.image.rows if both or x is b else 0 for x in pairs]
+    units = [how.pack.grid(x.image) if both or x is b else 0 for x in pairs]
+    for config, blocks, of_a, arrays in (
+        (how.scales, how.scales.grid(sum(rows)), rows[0], (*operands, *facts)),
+        (how.pack, sum(units), units[0], (*operands, *facts, a.images, b.images)),
     ):
+        integers = a.image.extent, b.image.extent, k, *options, of_a, *steps
         kernel = family_of(config.STEM).source(config)
-        launches.emit(kernel, blocks, operands, lambda *_: integers, ())
-    return Residues(image, images, facts)
+        launches.emit(kernel, blocks, arrays, lambda *_, given=integers: given, ())
 
 
 def _words(launches: LaunchList, count: int) -> Operand:
@@ -73,32 +83,38 @@ def _words(launches: LaunchList, count: int) -> Operand:
 
 
 def _emit_block(
-    launches: LaunchList,
-    how: Int8Product,
-    alpha: Any,
-    left: tuple[Operand, Residues],
-    b: Operand,
-    beta: Any,
-    c: Operand,
+    launches: LaunchList, how: Int8Product, alpha: Any, a: Residues, b: Residues, beta: Any, c: Operand
 ) -> None:
-    """Emit a block of C, of rows of A whose residues are there, and of columns of B."""
-    config, (a, of_a) = how.choice.config, left
-    of_b = _emit_residues(launches, how, b.T)
+    """Emit a block of C, of rows of A and of columns of B whose residues are there."""
+    config = how.choice.config
     tiles = config.tiles(c.rows, c.cols)
     flags = _words(launches, tiles * config.flags_of_tile)
     residues = _words(launches, tiles * config.words_of_tile * config.moduli)
-    _emit_products(launches, how, of_a, of_b, flags, residues, (c.rows, c.cols))
+    _emit_products(launches, how, a, b, flags, residues)
     kernel = family_of(how.combine.STEM).source(how.combine)
     integers = c.rows, c.cols, c.col_stride
-    operands = residues, of_a.facts, of_b.facts, flags, c
+    operands = residues, a.facts, b.facts, flags, c
     launches.emit(kernel, how.combine.grid(c.rows, c.cols), operands, lambda *_: integers, (alpha, beta))
-    guarded = how.guarded
-    lead_a = a.row_stride if guarded.trans_a else a.col_stride
-    lead_b = b.row_stride if guarded.trans_b else b.col_stride
-    others = c.rows, c.cols, a.cols, _raster(launches, 0), lead_a, lead_b, c.col_stride
-    kernel = family_of(guarded.STEM).source(guarded)
-    blocks = guarded.grid(c.rows, c.cols)
-    launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: others, (alpha, beta))
+    _emit_guarded(launches, how, alpha, a.operand, b.operand.T, beta, c, flags)
+
+
+def _emit_guarded(
+    launches: LaunchList,
+    how: Int8Product,
+    alpha: Any,
+    a: Operand,
+    b: Operand,
+    beta: Any,
+    c: Operand,
+    flags: Operand,
+) -> None:
+    """Emit the product of the tiles that are left."""
+    config = how.guarded
+    lead_a = a.row_stride if config.trans_a else a.col_stride
+    lead_b = b.row_stride if config.trans_b else b.col_stride
+    integers = c.rows, c.cols, a.cols, _raster(launches, 0), lead_a, lead_b, c.col_stride
+    kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols)
+    launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (alpha, beta))
 
 
 def _emit_products(
@@ -108,10 +124,9 @@ def _emit_products(
     b: Residues,
     flags: Operand,
     residues: Operand,
-    extents: tuple[int, int],
 ) -> None:
     """Emit the product of digits, which flags tiles, and those of all moduli."""
-    config = how.choice.config
+    config, extents = how.choice.config, (a.image.extent, b.image.extent)
     kernel, options = family_of(config.STEM).source(config), _raster(launches, RASTER)
     tiles, count = config.grid(*extents), current(launches.device).sm_count
     operands = a.images, b.images, a.facts, b.facts, flags, residues

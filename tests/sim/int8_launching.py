@@ -31,8 +31,9 @@ class Packed(NamedTuple):
         """The bytes of residues, or of digits, of shape (images, rows, k), of whole panels and stages."""
         image, first = self.image, self.image.words * self.moduli
         chosen = self.images[first:] if digits else self.images[:first]
-        chunks = chosen.view(np.int8).reshape(1 if digits else self.moduli, image.panels, -1, PANEL, 8, 16)
-        rows = np.arange(PANEL)[:, None]
+        count = 1 if digits else self.moduli
+        chunks = chosen.view(np.int8).reshape(count, image.panels, -1, image.blk, 8, 16)
+        rows = np.arange(image.blk)[:, None]
         chunks = chunks[..., rows, np.arange(8) ^ rows % 8, :]
         return chunks.transpose(0, 1, 3, 2, 4, 5).reshape(len(chunks), image.rows, -1)
 
@@ -54,27 +55,35 @@ class Products(NamedTuple):
         return whole.reshape(config.moduli, -1, across * config.BLK_N)[:, :m, :n]
 
 
-def _extents(x: np.ndarray) -> tuple[int, ...]:
-    step, k_step = strides(x)
-    return *x.shape, options_of(by_rows=abs(step) < abs(k_step)), step, k_step
+def _integers(a: np.ndarray, b: np.ndarray, of_a: int) -> tuple[int, ...]:
+    steps = [strides(x) for x in (a, b)]
+    options = [options_of(by_rows=abs(row) < abs(along_k)) for row, along_k in steps]
+    return len(a), len(b), a.shape[1], *options, of_a, *steps[0], *steps[1]
 
 
-def facts_of(x: np.ndarray, moduli: int = 13, kernels=row_scales) -> np.ndarray:
-    """What `row_scales` finds of an operand, extent by k."""
-    rows = Image(PANEL, *x.shape).rows
-    config, facts = kernels.RowScales(moduli=moduli, threads=64), np.full((FACTS, rows), np.nan)
-    run(kernels.source(config), config.grid(rows), (x, facts), _extents(x), ())
+def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_scales) -> list[np.ndarray]:
+    """What `row_scales` finds of A and B, extent by k, or of B alone."""
+    rows = [Image(panel, *x.shape).rows for x in operands]
+    config = kernels.RowScales(moduli=moduli, threads=64)
+    facts = [np.full((FACTS, count), np.nan) for count in rows]
+    of_a = rows[0] if len(rows) == 2 else 0
+    arrays = operands[0], operands[-1], facts[0], facts[-1]
+    integers = _integers(operands[0], operands[-1], of_a)
+    run(kernels.source(config), config.grid(sum(rows)), arrays, integers, ())
     return facts
 
 
-def pack(x: np.ndarray, moduli: int = 13, facts=None, sample=1, kernels=pack_residues) -> Packed:
-    """An operand, extent by k, packed."""
-    facts = facts_of(x, moduli) if facts is None else facts
-    config = kernels.PackResidues(moduli=moduli, BLK=PANEL, rows=8, sample=sample)
-    image = config.image(*x.shape)
-    images = np.full(image.all_words(moduli, sample), -1, np.int32)
-    run(kernels.source(config), config.grid(image), (x, facts, images), _extents(x), ())
-    return Packed(image, moduli, facts, images)
+def pack(*operands: np.ndarray, moduli=13, facts=None, sample=1, panel=PANEL, kernels=pack_residues):
+    """A and B, extent by k, or B alone, packed."""
+    facts = facts_of(*operands, moduli=moduli, panel=panel) if facts is None else facts
+    config = kernels.PackResidues(moduli=moduli, BLK=panel, rows=8, sample=sample)
+    images = [config.image(*x.shape) for x in operands]
+    made = [np.full(image.all_words(moduli, sample), -1, np.int32) for image in images]
+    units = [config.grid(image) for image in images]
+    arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1]
+    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0)
+    run(kernels.source(config), sum(units), arrays, integers, ())
+    return [Packed(image, moduli, *found) for image, *found in zip(images, facts, made, strict=True)]
 
 
 def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:

@@ -54,7 +54,12 @@ def check_scales(by_rows=False, gap=0, k=150, moduli=13, kernels=row_scales) -> 
     x[4, 5:] = 0  # one large element
     x[4, -1] = 2.0**300
     x[5, 2], x[6, 1], x[7, 0], x[8], x[9] = np.nan, np.inf, 2.0**401, 2.0**-401, np.nan
-    facts = facts_of(lying(x, by_rows, gap), moduli, kernels)
+    lies = lying(x, by_rows, gap)
+    alone = facts_of(lies, moduli=moduli, kernels=kernels)[0]
+    facts, _ = facts_of(lies, lying(x[:9], not by_rows), moduli=moduli, kernels=kernels)
+    _, second = facts_of(lying(x[:9], not by_rows), lies, moduli=moduli, kernels=kernels)
+    np.testing.assert_array_equal(facts, alone)
+    np.testing.assert_array_equal(facts, second)
     most = prod(MODULI[:moduli]) / 2
     for row in range(70):
         scale, inverse, digit, size, unit = facts[[SCALE, INVERSE, DIGIT, SIZE, UNIT], row]
@@ -85,7 +90,8 @@ def check_pack(by_rows=False, gap=0, extent=19, k=150, moduli=4, sample=1, kerne
     """Residues of integers, digits of their sizes, zeros around them."""
     x = normal(extent, k, seed=extent)
     x[1, 1], x[2] = -0.0, 0
-    packed = pack(lying(x, by_rows, gap), moduli, sample=sample, kernels=kernels)
+    other = lying(normal(9, k), not by_rows)
+    _, packed = pack(other, lying(x, by_rows, gap), moduli=moduli, sample=sample, kernels=kernels)
     values, scale = packed.values(), packed.facts[SCALE, :extent, None]
     integers = np.rint(x * scale)
     for p, found in zip(MODULI, values[:, :extent, :k].astype(int), strict=False):
@@ -117,8 +123,8 @@ def test_operands_are_packed(by_rows, gap, extent, k, moduli, sample):
 def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **fields) -> None:
     """Residues are those of products of integers, whatever is large."""
     a, b = (np.round(normal(rows, k, seed=rows) * 40) for rows in (m, n))
-    left, right = pack(a, moduli), pack(b, moduli)
     config = config_of(moduli, **fields)
+    left, right = pack(a, b, moduli=moduli, panel=config.PANEL)
     none = np.zeros((config.tiles(m, n), config.flags_of_tile), np.int32)
     found = multiply(left, right, none, clusters, kernels, **fields).values(m, n).astype(int)
     integers = [np.rint(x * y.facts[SCALE, : len(x), None]).astype(int) for x, y in ((a, left), (b, right))]
@@ -127,9 +133,18 @@ def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **f
     assert ((found - expected) % moduli_of == 0).all()
 
 
+LAG = {"BLK_M": 128, "PANEL": 128, "cluster": 1, "lag": 1}
+
+
 @pytest.mark.parametrize(
     ("m", "n", "k", "fields"),
-    [(70, 35, 150, {}), (20, 9, 300, {"cluster": 1}), (70, 20, 40, {"clusters": 2}), (130, 5, 128, {})],
+    [
+        (70, 35, 150, {}),
+        (20, 9, 300, {"cluster": 1}),
+        (70, 20, 40, {"clusters": 2}),
+        (130, 5, 128, {}),
+        (70, 5, 600, LAG),
+    ],
 )
 def test_products(m, n, k, fields):
     check_products(m, n, k, **fields)
@@ -138,7 +153,7 @@ def test_products(m, n, k, fields):
 def test_the_largest_sums_of_all_moduli():
     """Bytes of -128 and of 127, of all moduli that a byte holds."""
     k = 100
-    a, b = pack(np.ones((8, k)), 15), pack(np.ones((8, k)), 15)
+    a, b = pack(np.ones((8, k)), np.ones((8, k)), moduli=15)
     for images, value in ((a.images, -128), (b.images, 127)):
         images.view(np.int8)[images.view(np.int8) != 0] = value
     found = multiply(a, b, np.zeros((1, 4), np.int32)).values(8, 8).astype(int)
@@ -147,9 +162,9 @@ def test_the_largest_sums_of_all_moduli():
     assert ((found - (-128 * 127 * terms)[:, None, None]) % np.array(MODULI)[:, None, None] == 0).all()
 
 
-def digits_of(x, moduli=14, sample=1):
-    """An operand for the check alone: of the integers of so many moduli."""
-    return pack(x, 1, facts_of(x, moduli), sample)
+def digits_of(a, b, moduli=14, sample=1):
+    """Operands for the check alone: of the integers of so many moduli."""
+    return pack(a, b, moduli=1, facts=facts_of(a, b, moduli=moduli), sample=sample)
 
 
 def check_flags(kernels=product) -> None:
@@ -157,11 +172,11 @@ def check_flags(kernels=product) -> None:
     where integers are short.
     """
     a, b = normal(80, 60), normal(40, 60, seed=2)
-    short = multiply(digits_of(a[:16], 5), digits_of(b[:32], 5), cluster=1, kernels=kernels)
+    short = multiply(*digits_of(a[:16], b[:32], 5), cluster=1, kernels=kernels)
     assert short.flags.tolist() == [[1, 0, 0, 0]]
     a[17] *= np.where(np.arange(60) == 3, 1e12, 1)
     a[79, 9], b[38, 0] = np.nan, np.inf
-    flags = multiply(digits_of(a), digits_of(b), clusters=2, kernels=kernels).flags.reshape(2, 2, 4)
+    flags = multiply(*digits_of(a, b), clusters=2, kernels=kernels).flags.reshape(2, 2, 4)
     assert flags[:, 0].tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
     assert flags[:, 1].tolist() == [[1, 1, 1, 1], [1, 0, 0, 0]]
 
@@ -172,7 +187,7 @@ def test_flags():
 
 def check_sampled(kernels=product) -> None:
     """Half of k tells that normal data are served."""
-    a, b = (digits_of(normal(16, 400, seed=seed), sample=2) for seed in (1, 2))
+    a, b = digits_of(normal(16, 400), normal(16, 400, seed=2), sample=2)
     assert multiply(a, b, cluster=1, sample=2, kernels=kernels).flags.tolist() == [[0] * 4]
 
 
@@ -182,7 +197,7 @@ def test_a_sample_of_digits():
 
 def check_flagged(kernels=product) -> None:
     """A tile with a flag is left alone; the other one of its cluster is not."""
-    a, b = pack(np.ones((100, 20)), 1), pack(np.ones((20, 20)), 1)
+    a, b = pack(np.ones((100, 20)), np.ones((20, 20)), moduli=1)
     flags = np.array([[0, 0, 1, 0], [0, 0, 0, 0]], np.int32)
     residues = multiply(a, b, flags, kernels=kernels).residues
     assert (residues[:, 0] == -1).all() and (residues[:, 1] != -1).all()
@@ -203,7 +218,7 @@ def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=
     product_of_all = prod(MODULI[:moduli])
     sizes, signs = rng.uniform(0, log2(product_of_all / 2) - 1, (m, n)), rng.choice([-1, 0, 1, 1], (m, n))
     values = np.frompyfunc(lambda size, sign: int(2.0**size) * int(sign), 2, 1)(sizes, signs)
-    packed = [pack(normal(rows, 4, seed=rows), moduli) for rows in (m, n)]
+    packed = pack(normal(m, 4), normal(n, 4, seed=2), moduli=moduli)
     down, across = -(-m // 64), -(-n // 32)
     whole = np.zeros((moduli, down * 64, across * 32), np.uint8)
     whole[:, :m, :n] = residues_of(values, moduli).astype(np.uint8)

@@ -22,7 +22,7 @@ from .moduli import MODULI
 __all__ = ["STEM", "PackResidues", "source"]
 
 STEM = "pack_residues"
-PARAMETERS = "ppw iii qq".replace(" ", "")
+PARAMETERS = "ppppww iiiiii qqqq".replace(" ", "")
 CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
@@ -103,9 +103,11 @@ class PackResidues:
 def source(config: PackResidues) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the operand, to what `row_scales` has found, and to the images, at a
-    multiple of 16 bytes; int32 extent, k, options (`BY_ROWS`: neighbours along the extent are neighbours in
-    memory); int64 strides along the extent and along k (elements). Grid: x ``config.grid(image)``.
+    Its parameters are pointers to A, to B, to what `row_scales` has found of each, and to the images of each,
+    at a multiple of 16 bytes; int32 extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along
+    the extent are neighbours in memory), and blocks of threads for A, none where B alone is meant; int64
+    strides of A along the extent and along k, and those of B (elements). Grid: x ``config.grid(image)`` of
+    both.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
 
@@ -246,12 +248,19 @@ def _build(config: PackResidues):
 
     to_integers = unrolled(CHUNK, to_integer)
 
-    def pack_residues(s, facts, d, extent, k, options, row_step, k_step):
-        # (1) the rows of a stage of a panel
+    def pack_residues(
+        a, b, of_a, of_b, image_a, image_b, extent_a, extent_b, k, options_a, options_b, units_a,
+        a_rs, a_ks, b_rs, b_ks,
+    ):  # fmt: skip
+        # (1) the rows of a stage of a panel of an operand
         t, unit = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         x, shifted = cuda.local.array(CHUNK, real), cuda.local.array(CHUNK, real)
         words = cuda.local.array(4, int32)
+        is_a = unit < units_a
+        s, facts, d, extent = (a, of_a, image_a, extent_a) if is_a else (b, of_b, image_b, extent_b)
+        options, row_step, k_step = (options_a, a_rs, a_ks) if is_a else (options_b, b_rs, b_ks)
+        unit = int32(unit if is_a else unit - units_a)
         part, block = int32(unit % UNITS), quotient(unit, UNITS)
         stages = int32((k + (STAGE_K - 1)) // STAGE_K)
         panel = quotient(block, stages)

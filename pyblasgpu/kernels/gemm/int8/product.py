@@ -104,8 +104,31 @@ def _releaser(config: GemmInt8):
     return release
 
 
+def _turns(config: GemmInt8):
+    """``take_turn(number, stages, shared, t)``: wait until the first warpgroup has multiplied `lag` stages of
+    a tile, the `number`-th of this block of threads; ``hand_over(done, stages, shared, t)``: it has
+    multiplied `done` stages. Of tiles with few stages they do nothing: of these it might be two ahead.
+    """
+    int32, LAG, TURN, FEW = ptx.types.int32, config.lag, config.turn, 2 * config.stages
+    wait, arrive = ptx.mbarrier_wait, ptx.mbarrier_arrive
+
+    @device_function
+    def take_turn(number, stages, shared, t):
+        if LAG > 0 and stages >= FEW and t >= 128:
+            wait(int32(shared + TURN), int32(number % 2))
+
+    @device_function
+    def hand_over(done, stages, shared, t):
+        if LAG > 0 and done == LAG and stages >= FEW and t < 128 and t % 32 == 0:
+            arrive(int32(shared + TURN))
+
+    return take_turn, hand_over
+
+
 def _consumer(config: GemmInt8):
-    """``multiply_tile(i, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after it."""
+    """``multiply_tile(i, number, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after
+    it. `i` and `number` count stages and tiles of this block of threads.
+    """
     int32, STAGES, N, quotient = ptx.types.int32, config.stages, config.BLK_N, ptx.quotient
     SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
     wait, fence, commit = ptx.mbarrier_wait, ptx.warpgroup_fence, ptx.warpgroup_commit
@@ -115,6 +138,8 @@ def _consumer(config: GemmInt8):
         _releaser(config),
         ptx.warpgroup_results(config.sums),
     )
+
+    take_turn, hand_over = _turns(config)
 
     @device_function
     def go_on_from(step, acc, a, b):
@@ -128,9 +153,10 @@ def _consumer(config: GemmInt8):
         return int32(i - turn * STAGES), turn
 
     @device_function
-    def multiply_tile(i, stages, acc, shared, t):
+    def multiply_tile(i, number, stages, acc, shared, t):
         lane, rows = t % 32, int32(t // 128 * 64 * ROW)
         last = int32(i + stages)
+        take_turn(number, stages, shared, t)
         stage, turn = stage_of(i)
         wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
         a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
@@ -139,6 +165,7 @@ def _consumer(config: GemmInt8):
         rest(1, acc, a, b)
         commit()
         i = int32(i + 1)
+        hand_over(1, stages, shared, t)
         while i < last:
             before = stage
             stage, turn = stage_of(i)
@@ -150,6 +177,7 @@ def _consumer(config: GemmInt8):
             wait_for_last()
             release(before, shared, lane)
             i = int32(i + 1)
+            hand_over(int32(i - last + stages), stages, shared, t)
         results(acc)
         release(stage, shared, lane)
         return i
@@ -186,7 +214,7 @@ def _build(config: GemmInt8):
     BLK_M, BLK_N, PANEL, STAGES, SUMS = config.BLK_M, config.BLK_N, config.PANEL, config.stages, config.sums
     CLUSTER, WORKERS, WARPS = config.cluster, 128 * config.warpgroups, 4 * config.warpgroups
     BARRIERS, DIGITS, COLUMNS, PIECE = config.barriers, config.moduli, config.columns, config.piece
-    SAMPLE = config.sample
+    SAMPLE, TURN = config.sample, config.turn
     WORDS, ROW_WORDS, opaque = PANEL * ROW // 4, ROW // 4, ptx.opaque
     bring, multiply_tile, locate = _producer(config), _consumer(config), _locator(config)
     flagged, write, check = is_flagged(config), residue_writer(config), tile_checker(config)
@@ -206,6 +234,7 @@ def _build(config: GemmInt8):
             for stage in range(STAGES):
                 init(int32(shared + BARRIERS + stage * 16), int32(1))
                 init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS * CLUSTER))
+            init(int32(shared + TURN), int32(4))
             init_fence()
         if CLUSTER > 1:
             cluster_sync()
@@ -279,6 +308,7 @@ def _build(config: GemmInt8):
         else:
             more()
             acc, words = cuda.local.array(SUMS, int32), cuda.local.array(4, int32)
+            number = int32(0)
             i, work = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
             all_tiles = quotient(int32(m + (BLK_M - 1)), BLK_M) * quotient(int32(n + (BLK_N - 1)), BLK_N)
             while work < tiles * images:
@@ -287,7 +317,8 @@ def _build(config: GemmInt8):
                 work = int32(work + quotient(int32(cuda.gridDim.x), CLUSTER))
                 go, own = verdict(flags, image, mine, other, t % 32)
                 if go:
-                    i = multiply_tile(i, depth_of(image, stages), acc, shared, t)
+                    i = multiply_tile(i, number, depth_of(image, stages), acc, shared, t)
+                    number = int32(number + 1)
                     if own and image == DIGITS:
                         check(flags, mine, acc, words, facts_a, facts_b, row0, col0, m, n, k, opaque(t))
                     elif own:

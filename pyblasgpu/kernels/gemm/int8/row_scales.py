@@ -22,7 +22,7 @@ from .moduli import LARGEST, MODULI, largest_square
 __all__ = ["STEM", "RowScales", "source"]
 
 STEM = "row_scales"
-PARAMETERS = "pp iii qq".replace(" ", "")
+PARAMETERS = "pppp iiiiii qqqq".replace(" ", "")
 ROWS = 32
 PARTS = 32  # at most, whose sums of a row are added up
 LEAD = ROWS + 1  # against bank conflicts
@@ -85,9 +85,10 @@ class RowScales:
 def source(config: RowScales) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the operand and to what is found, `image.FACTS` arrays of as many rows as
-    the grid has; int32 extent, k, options (`BY_ROWS`: neighbours along the extent are neighbours in memory);
-    int64 strides along the extent and along k (elements). Grid: x ``config.grid(rows)``.
+    Its parameters are pointers to A, to B, and to what is found of each, `image.FACTS` arrays of the rows of
+    its whole panels; int32 extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along the extent
+    are neighbours in memory), and rows of A's whole panels, none where B alone is meant; int64 strides of A
+    along the extent and along k, and those of B (elements). Grid: x ``config.grid(rows of both)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
@@ -181,11 +182,17 @@ def _build(config: RowScales):
             largest = own if own > largest else largest
         return size, square, largest
 
-    def row_scales(s, d, extent, k, options, row_step, k_step):
+    def row_scales(
+        a, b, of_a, of_b, extent_a, extent_b, k, options_a, options_b, rows_a, a_rs, a_ks, b_rs, b_ks
+    ):  # fmt: skip
         t, row0 = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x * ROWS)
         found = shared_pointer(cuda.shared.array(0, real, alignment=16))
         sums, values = cuda.local.array(3, real), cuda.local.array(AHEAD, real)
         warp, lane = int32(t // 32), int32(t % 32)
+        is_a, rows_b = row0 < rows_a, int32(cuda.gridDim.x * ROWS - rows_a)
+        s, d, extent, rows = (a, of_a, extent_a, rows_a) if is_a else (b, of_b, extent_b, rows_b)
+        options, row_step, k_step = (options_a, a_rs, a_ks) if is_a else (options_b, b_rs, b_ks)
+        row0 = int32(row0 if is_a else row0 - rows_a)
         grid_dependency_wait()
         # (1) parts of rows, so that neighbours in memory go to neighbouring lanes; none beyond the extent
         if options & BY_ROWS:
@@ -205,7 +212,6 @@ def _build(config: RowScales):
         if t < ROWS:
             parts = WARPS if options & BY_ROWS else 32
             size, square, largest = add_up(found, parts, t)
-            rows = int64(cuda.gridDim.x * ROWS)
-            judge(offset(d, int64(row0 + t)), rows, size, square, largest, k)
+            judge(offset(d, int64(row0 + t)), int64(rows), size, square, largest, k)
 
     return row_scales
