@@ -106,16 +106,7 @@ def run_tasks(
         # one is always current on this thread, whichever: pinned memory and events ask for no more
         stack.enter_context(current_context(devices[0]))
         cards = stack.enter_context(held(devices))
-        nbytes = slot_bytes(plan.tiles, matrices)
-        caches, infos = [], []
-        for index, card in enumerate(cards):
-            uses = plan.uses.get(index, {})
-            count = sum(matrices[tile.matrix].device != card.device for tile in uses)
-            most, fewest = _slot_counts(plan, nbytes, count, limit)
-            slots = stack.enter_context(tile_memory(card, nbytes, most, limit))
-            caches.append(TileCache(slots.first(fewest), uses, slots.more))
-            dtype = next(iter(matrices.values())).dtype
-            infos.append(stack.enter_context(infos_on(card, plan.infos.get(index, []), dtype)))
+        caches, infos = _memory_of(plan, matrices, cards, limit, stack)
         if prepare is not None:
             prepare()
         _follow(cards, stream)
@@ -130,6 +121,22 @@ def run_tasks(
         _walked(walk, plan.tasks, settled, controls, is_prepared=prepare is not None)
         _lead(cards, stream)
         return _first_info(infos, plan.tasks)
+
+
+def _memory_of(
+    plan: Plan, matrices: Mapping[str, Matrix], cards: Sequence[Card], limit: int, stack: ExitStack
+) -> tuple[list[TileCache], list[Infos]]:
+    """Memory of each card for tiles and infos, as long as `stack`."""
+    nbytes, dtype = slot_bytes(plan.tiles, matrices), next(iter(matrices.values())).dtype
+    caches, infos = [], []
+    for index, card in enumerate(cards):
+        uses = plan.uses.get(index, {})
+        count = sum(matrices[tile.matrix].device != card.device for tile in uses)
+        most, fewest = _slot_counts(plan, nbytes, count, limit)
+        slots = stack.enter_context(tile_memory(card, nbytes, most, limit))
+        caches.append(TileCache(slots.first(fewest), uses, slots.more))
+        infos.append(stack.enter_context(infos_on(card, plan.infos.get(index, []), dtype)))
+    return caches, infos
 
 
 def _walked(
