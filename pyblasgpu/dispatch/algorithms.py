@@ -57,8 +57,9 @@ FEW_RHS, MANY_ROWS = 16, 1024
 TENSOR_SYMM = 2048
 
 
-#: Order of the triangles that are one launch where products above them are made on tensor cores.
-TENSOR_STOP = 1024
+#: Order of the triangles that are one launch where products above them are made on tensor cores; half of it
+#: where B has fewer elements.
+TENSOR_STOP, LARGE_B = 1024, 1 << 26
 
 
 class TensorRange(NamedTuple):
@@ -69,9 +70,9 @@ class TensorRange(NamedTuple):
     min_elements: int  # of B
 
 
-#: Routine, dtype -> range; measured at orders of 2048 to 16384 with 1024 to 16384 columns on an H200.
+#: Routine, dtype -> range; measured at orders of 1024 to 16384 with 256 to 16384 columns on an H200.
 TENSOR_RANGE = {
-    ("trmm", "s"): TensorRange(2048, 1024, 2 << 20),
+    ("trmm", "s"): TensorRange(1024, 256, 3 << 17),
     ("trmm", "c"): TensorRange(8192, 8192, 64 << 20),
     ("trsm", "s"): TensorRange(4096, 1024, 8 << 20),
 }
@@ -126,7 +127,8 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
         return Algorithm(TRSV, COMPUTED)
     if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
-        return Algorithm(f"{TRSM_FUSED}_{TENSOR_STOP}", IN_MODE)
+        stop = TENSOR_STOP if order * rhs >= LARGE_B else TENSOR_STOP // 2
+        return Algorithm(f"{TRSM_FUSED}_{stop}", IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
     else:

@@ -19,6 +19,7 @@ STEM = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
 MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 29
 MIN_EQUILIBRATED = 1 << 35  # m n k from which on A and B are equilibrated: with less, the launch costs
+MIN_TRIPLES_K = 1024  # the sums of blocks of 256 k take 604 of the bound's k + 2
 TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
 
@@ -38,6 +39,8 @@ class TensorProduct(NamedTuple):
         `image.least_element`.
     equilibrate : Config or None
         Of what finds powers of two for each k, where that is worth a launch.
+    triples : (Config, Config) or None
+        Of what splits the operands in three, and of what multiplies them, where that is worth two launches.
     """
 
     choice: KernelChoice
@@ -45,6 +48,12 @@ class TensorProduct(NamedTuple):
     guarded: Any
     least: float
     equilibrate: Any
+    triples: tuple[Any, Any] | None = None
+
+    @property
+    def for_one_launch(self) -> TensorProduct:
+        """The same for factors that are packed by one launch as they are."""
+        return self._replace(equilibrate=None, triples=None)
 
 
 def tensor_product(
@@ -96,10 +105,21 @@ def tensor_product(
     pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
     guarded = select("gemm_guarded", dtype, layout, of_dtype, device).config
     serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
-    equilibrate = None
-    if m * n * k >= MIN_EQUILIBRATED:
-        equilibrate = select("equilibrate", dtype, "", (m, k), device).config
-    return TensorProduct(replace(choice, config=config), pack, serving, least, equilibrate)
+    made = replace(choice, config=config), pack, serving, least
+    if m * n * k < MIN_EQUILIBRATED:
+        return TensorProduct(*made, None)
+    equilibrate = select("equilibrate", dtype, "", (m, k), device).config
+    return TensorProduct(*made, equilibrate, _triples(dtype, extents, device))
+
+
+def _triples(dtype: Dtype, extents: tuple[int, int, int, int], device: Device) -> tuple[Any, Any] | None:
+    """The Configs of `TensorProduct.triples`; None where k leaves them no room in the error bound."""
+    m, k = extents[0], extents[2]
+    if k < MIN_TRIPLES_K:
+        return None
+    product = select("gemm_triples", DTYPES["s"], "", extents, device).config
+    pack = select("pack_triples", dtype, "", (m, k), device).config.serving(product.PANEL, product.BLK_K)
+    return pack, product
 
 
 def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device: Device) -> Any:

@@ -14,7 +14,8 @@ from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copies import emit_copy_to_workspace
-from .gemm_tensor import Target, emit_guarded, emit_halves, emit_product
+from .gemm_tensor import emit_guarded, emit_halves, emit_product
+from .halves import Target
 from .launch_list import ALPHA, LaunchList
 from .triangular import FusedOperands, fused_operands
 
@@ -35,7 +36,7 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
         return None
     m, n, k = found.extents
     how = tensor_product(launches.dtype, found.layout, (m, n, k, 1), current(launches.device), False)
-    return None if isinstance(how, Algorithm) else TensorTrmm(found, how._replace(equilibrate=None))
+    return None if isinstance(how, Algorithm) else TensorTrmm(found, how.for_one_launch)
 
 
 def emit(launches: LaunchList, fused: TensorTrmm, diag: Diag) -> None:
@@ -47,7 +48,7 @@ def emit(launches: LaunchList, fused: TensorTrmm, diag: Diag) -> None:
     with launches.temporary():
         before = emit_copy_to_workspace(launches, c)
         a, b = (t, c) if triangle.on_left else (c, t)
-        left, right = emit_halves(launches, how, a, b.T, target)
+        left, right, _ = emit_halves(launches, how, a, b.T, target)
         emit_product(launches, how, left, right, target)
         a, b = (t, before) if triangle.on_left else (before, t)
         emit_guarded(launches, how, (a, left), (b, right), target)

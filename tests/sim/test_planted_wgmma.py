@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.types import Triangle
 
-from . import test_gemm_wgmma, test_trmm_tensor
+from . import test_gemm_triples, test_gemm_wgmma, test_trmm_tensor
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -70,6 +70,7 @@ FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
 FACTOR = "gemm.wgmma.triangular_factor"
+THREE, PACK_THREE = "gemm.wgmma.triples", "gemm.wgmma.pack_triples"
 POWERS, TILES = "gemm.wgmma.equilibrate", "gemm.wgmma.tiles"
 SAMPLED = Check("equilibrate", lambda module: test_gemm_wgmma.check_equilibrated(kernels=module))
 EQUILIBRATED = Check("pack_halves", lambda module: test_gemm_wgmma.check_equilibrated(packs=module))
@@ -83,6 +84,13 @@ BY_LOWER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle
 BY_UPPER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle(Triangle.UPPER_LEFT, module))
 PACKED_LOWER = Check("pack_halves", lambda module: test_trmm_tensor.check_by_triangle(packs=module))
 GUARDED_LOWER = Check("gemm_guarded", lambda module: test_trmm_tensor.check_by_triangle(guards=module))
+
+TRIPLES = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module))
+TRIPLES_LEFT = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module, pairs=0))
+TRIPLES_OF_CLUSTER = Check("gemm_triples", lambda module: test_gemm_triples.check(2, module))
+PACKED_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check(packs=module, blk_k=256))
+SPOILT_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check_infinite(packs=module))
+NOT_FURTHER = Check("gemm_guarded", lambda module: test_gemm_triples.check_further(module))
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -142,6 +150,18 @@ DEFECTS = [
     (TILES, "quotient(int32(min(row, m - 1)), PANEL)", "quotient(int32(row), PANEL)", LOWER),
     (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
     (TILES, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
+    # three numbers an element
+    (THREE, "(0, 2), (2, 0)", "(0, 2), (0, 2)", TRIPLES),
+    (THREE, "(PARTS * j + p) * PLANE", "p * PLANE", TRIPLES),
+    (THREE, "high[e] + cross[e]", "high[e]", TRIPLES),
+    (THREE, "int32(b + AT_B + step)", "int32(b + AT_B)", TRIPLES),
+    (THREE, "(not by_pairs) & ", "", TRIPLES_LEFT),
+    (THREE, "part = int32(rank_of() * PART)", "part = int32(0)", TRIPLES_OF_CLUSTER),
+    (PACK_THREE, "y - upper(first)", "y - lower(first)", PACKED_TRIPLES),
+    (PACK_THREE, "(unit - block * (BLK // ROWS)) * (ROWS * 32)", "0", PACKED_TRIPLES),
+    (PACK_THREE, "            cuda.syncthreads()\n            unit", "            unit", PACKED_TRIPLES),
+    (PACK_THREE, "size <= real(LARGEST)", "size == size", SPOILT_TRIPLES),
+    (GUARD, "if flagged and further > 0:", "if False:", NOT_FURTHER),
     # products by a triangle
     (TILES, "min((grain + 1) * PER_GRAIN, blocks)", "min(grain * PER_GRAIN + 1, blocks)", BY_LOWER),
     (TILES, "grain * PER_GRAIN if options & FROM_DIAGONAL else 0", "0", BY_UPPER),
@@ -193,7 +213,7 @@ DEFECTS = [
     # what is left to FMAs
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_a[i]", GUARDED),
     (GUARD, "found | of_a[i] | of_b[i]", "found | of_b[i]", GUARDED),
-    (GUARD, "if is_flagged(", "if not is_flagged(", GUARDED),
+    (GUARD, "        if flagged:", "        if not flagged:", GUARDED),
 ]  # fmt: skip
 
 

@@ -43,10 +43,11 @@ class Packed(NamedTuple):
 def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
     """What `equilibrate` finds for two matrices, extent by k: two rows of powers."""
     config = kernels.Equilibrate(dtype="c" if np.iscomplexobj(a) else "s")
-    found = np.full((2, a.shape[1]), np.nan, np.float32)
+    found = np.full(2 * a.shape[1] + 1, np.nan, np.float32)
     integers = a.shape[0], b.shape[0], a.shape[1], *strides(a), *strides(b)
-    run(kernels.source(config), config.grid(a.shape[1]), (a, b, found), integers, ())
-    return found
+    run(kernels.source(config), config.grid(a.shape[1]), (a, b, found[None]), integers, ())
+    assert found[-1] == 0
+    return found[:-1].reshape(2, -1)
 
 
 def pack(
@@ -79,7 +80,8 @@ def pack(
     ]
     options[0] |= options_of(region)
     integers = *extents, k, *options, units[0], 0 if powers is None else a.shape[2], *steps[0], *steps[1]
-    arrays = a, b, scales if powers is None else powers, halves, scales, flags
+    told = np.zeros((1, 1), np.int32)
+    arrays = a, b, scales if powers is None else powers, halves, scales, flags, told
     run(kernels.source(config), sum(units), arrays, integers, (least,))
     found = []
     for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):
@@ -118,10 +120,19 @@ def multiply(
 
 
 def multiply_flagged(
-    flags: tuple, a, b, c, alpha=1.0, beta=0.0, kernels=guarded, trans=(False, False), triangle=None
+    flags: tuple,
+    a,
+    b,
+    c,
+    alpha=1.0,
+    beta=0.0,
+    kernels=guarded,
+    trans=(False, False),
+    triangle=None,
+    others=(),
 ):
-    """The tiles of which a flag is set, by `gemm_guarded`; A and B of shape (batch, k, m) and (batch, n, k),
-    with `trans` (batch, m, k) and (batch, k, n).
+    """The tiles of which a flag is set, and one of the `others`, by `gemm_guarded`; A and B of shape (batch,
+    k, m) and (batch, n, k), with `trans` (batch, m, k) and (batch, k, n).
     """
     sizes = {"BLK_M": 32, "BLK_N": 16, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 4, "UNROLL": 8}
     loads = {"DIM_XA": 8, "DIM_YA": 4, "DIM_XB": 8, "DIM_YB": 4, "VEC_A": 1, "PAD_B": 0}
@@ -132,15 +143,19 @@ def multiply_flagged(
     steps = tuple(strides(x)[0] for x in (a, b, c))
     panels = tuple(x.shape[1] for x in flags)
     count = flags[0].shape[1] // -(-m // PANEL)
+    per_grain, further = Image(PANEL, BLK_K, m, k).flags_of_grain, count if others else 0
+    steps_of_flags = panels + panels
     integers = (
         m,
         n,
         k,
         options_of_factor(triangle),
         count,
-        Image(PANEL, BLK_K, m, k).flags_of_grain,
-        *panels,
+        per_grain,
+        further,
+        *steps_of_flags,
         *leads,
         *steps,
     )
-    run(kernels.source(config), config.grid(m, n), (*flags, a, b, c), integers, (alpha, beta), batch)
+    arrays = *flags, *(others or flags), a, b, c
+    run(kernels.source(config), config.grid(m, n), arrays, integers, (alpha, beta), batch)

@@ -1,4 +1,4 @@
-"""A float32 as a pair of FP16 numbers: rounding, packing, and the powers of two that scale it."""
+"""A float32 as FP16 or BF16 numbers: rounding, packing, and the powers of two that scale it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, asm, types
 
-__all__ = ["exponent", "half_pair", "lower_half", "power_of_two", "upper_half"]
+__all__ = [
+    "bfloat_pair",
+    "exponent",
+    "half_pair",
+    "lower_bfloat",
+    "lower_half",
+    "power_of_two",
+    "upper_bfloat",
+    "upper_half",
+]
 
 F32 = ir.FloatType()
 
@@ -46,6 +55,42 @@ def lower_half(_, pair):
 def upper_half(_, pair):
     """The second number of a `half_pair`, as a float32."""
     return types.float32(types.float32), _half_of(True)
+
+
+@intrinsic
+def bfloat_pair(_, x, y):
+    """A word of two BF16 numbers, `x` rounded in its lower half, `y` in its upper one, as the bits of a
+    float32.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        low, high = arguments
+        word = asm(builder, I32, [high, low], "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f", effect=False)
+        return builder.bitcast(word, F32)
+
+    return types.float32(types.float32, types.float32), codegen
+
+
+@intrinsic
+def lower_bfloat(_, pair):
+    """The first number of a `bfloat_pair`, as a float32."""
+
+    def codegen(context, builder, signature, arguments):
+        word = builder.bitcast(arguments[0], I32)
+        return builder.bitcast(builder.shl(word, ir.Constant(I32, 16)), F32)
+
+    return types.float32(types.float32), codegen
+
+
+@intrinsic
+def upper_bfloat(_, pair):
+    """The second number of a `bfloat_pair`, as a float32."""
+
+    def codegen(context, builder, signature, arguments):
+        word = builder.bitcast(arguments[0], I32)
+        return builder.bitcast(builder.and_(word, ir.Constant(I32, -65536)), F32)
+
+    return types.float32(types.float32), codegen
 
 
 @intrinsic

@@ -29,7 +29,16 @@ from .bulk_copy import (
 )
 from .device_functions import called, inlined
 from .emit import REALS, types
-from .half import exponent, half_pair, lower_half, power_of_two, upper_half
+from .half import (
+    bfloat_pair,
+    exponent,
+    half_pair,
+    lower_bfloat,
+    lower_half,
+    power_of_two,
+    upper_bfloat,
+    upper_half,
+)
 from .memory import (
     is_aligned,
     load_global,
@@ -129,6 +138,9 @@ __all__ = [
     "half_pair",
     "lower_half",
     "upper_half",
+    "bfloat_pair",
+    "lower_bfloat",
+    "upper_bfloat",
     "exponent",
     "power_of_two",
     "byte_as_double",

@@ -1,4 +1,4 @@
-"""Products by a warpgroup, four warps, on Hopper's tensor cores: wgmma of FP16 or INT8.
+"""Products by a warpgroup, four warps, on Hopper's tensor cores: wgmma of FP16, BF16 or INT8.
 
 A group of instructions runs while the threads go on. Its accumulators hold nothing until
 `warpgroup_results`, and the shared memory that it reads may be overwritten only after a wait.
@@ -64,20 +64,20 @@ def set_max_registers(count: int, more: bool):
 
 
 @made_once
-def warpgroup_mma(n: int, first: bool, integers: bool = False):
+def warpgroup_mma(n: int, first: bool, integers: bool = False, bfloat: bool = False):
     """``multiply(acc, a, b)``: acc += A B by wgmma, m64 `n` k16; with `first` acc = A B.
 
     `a` and `b` are shared addresses of 16 k of 64 rows of A and of `n` columns of B. A row (column) has 128
     bytes, eight of them begin at a multiple of 1024; chunks of 16 bytes are swizzled: chunk c of row r lies
     at c ^ (r % 8). Of `integers` there are 32 k in the same bytes: signed ones of a byte, summed in int32,
-    which wraps around.
+    which wraps around. With `bfloat` the numbers are BF16.
 
     Notes
     -----
     With warp w of the four, g = lane // 4 and t = lane % 4, ``acc[4j + v]`` is C[16w + g + 8(v // 2),
     8j + 2t + v % 2] (PTX ISA, register fragments of wgmma).
     """
-    count = n // 2
+    count, number = n // 2, "bf16" if bfloat else "f16"
 
     @intrinsic
     def multiply(_, acc, a, b):
@@ -88,7 +88,9 @@ def warpgroup_mma(n: int, first: bool, integers: bool = False):
             results = ",".join(f"${i}" for i in range(count))
             a_at = count + len(values)
             shape, others = (
-                (f"m64n{n}k32.s32.s8.s8", "") if integers else (f"m64n{n}k16.f32.f16.f16", ", 1, 1, 0, 0")
+                (f"m64n{n}k32.s32.s8.s8", "")
+                if integers
+                else (f"m64n{n}k16.f32.{number}.{number}", ", 1, 1, 0, 0")
             )
             text = (
                 f"wgmma.mma_async.sync.aligned.{shape} {{{results}}}, "

@@ -27,7 +27,16 @@ from .bulk_copy import (
     shared_address,
     store_async,
 )
-from .half import exponent, half_pair, lower_half, power_of_two, upper_half
+from .half import (
+    bfloat_pair,
+    exponent,
+    half_pair,
+    lower_bfloat,
+    lower_half,
+    power_of_two,
+    upper_bfloat,
+    upper_half,
+)
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 from .messages import send_real, try_receive_real
@@ -116,6 +125,9 @@ __all__ = [
     "half_pair",
     "lower_half",
     "upper_half",
+    "bfloat_pair",
+    "lower_bfloat",
+    "upper_bfloat",
     "exponent",
     "power_of_two",
     "byte_as_double",

@@ -27,6 +27,8 @@ WARPS = 4  # of a warpgroup
 ROW = 128  # bytes of a swizzled row
 #: What is read of sums, FP16's and integers', that are not waited for.
 NOBODY_KNOWS = np.float32(np.nan), np.int32(-1)
+BFLOAT = np.uint16  # what BF16 numbers are read as
+LEAST_EXPONENT: dict[type, int] = {np.float16: -14, BFLOAT: -126}  # of a subnormal number
 DEPTH = 32  # bytes of a row that an instruction multiplies
 
 
@@ -113,8 +115,9 @@ def warpgroup_results(count: int):
     return results
 
 
-def warpgroup_mma(n: int, first: bool, integers: bool = False):
+def warpgroup_mma(n: int, first: bool, integers: bool = False, bfloat: bool = False):
     """``multiply(acc, a, b)``: acc += A B, m64 `n` k16, of `integers` k32; with `first` acc = A B."""
+    kind = np.int8 if integers else BFLOAT if bfloat else np.float16
     if n % 8 or not 8 <= n <= 256:
         raise SimulatorError(f"wgmma of {n} columns")
 
@@ -126,15 +129,15 @@ def warpgroup_mma(n: int, first: bool, integers: bool = False):
         lanes, accs, a, b = [list(part) for part in zip(*brought, strict=True)]
         if len({*a}) > 1 or len({*b}) > 1:
             raise SimulatorError("the lanes of a warp multiply what lies at different addresses")
-        _multiply(lanes, accs, a[0], b[0], n, first, integers)
+        _multiply(lanes, accs, a[0], b[0], n, first, kind)
 
     return multiply
 
 
 def _multiply(
-    lanes: list[Thread], accs: list[Pointer], a: int, b: int, n: int, first: bool, integers: bool
+    lanes: list[Thread], accs: list[Pointer], a: int, b: int, n: int, first: bool, element: type
 ) -> None:
-    warp, number = _warp(lanes[0]), lanes[0].index // WARP
+    warp, number, integers = _warp(lanes[0]), lanes[0].index // WARP, element is np.int8
     if not warp.fenced:
         raise SimulatorError("a product after accumulators were touched, without warpgroup_fence")
     _agree(lanes[0], warp, (a, b))
@@ -146,11 +149,13 @@ def _multiply(
     else:
         before = _of_warp([acc.read(0, n // 2) for acc in accs])
     proxy, at = lanes[0].block.proxy, len(warp.history)
-    element = np.int8 if integers else np.float16
     left = _rows(proxy.read_by_products(lanes, number, at, *_extent(a, 64)), a, element)
     right = _rows(proxy.read_by_products(lanes, number, at, *_extent(b, n)), b, element)
     left = left[number % WARPS * 16 :][:16]
-    warp.sums[key] = (_wrapped_sum if integers else truncated_sum)(before, left, right)
+    if integers:
+        warp.sums[key] = _wrapped_sum(before, left, right)
+    else:
+        warp.sums[key] = truncated_sum(before, left, right, LEAST_EXPONENT[element])
     warp.open += 1
     for acc in accs:
         acc.write(0, NOBODY_KNOWS[integers], n // 2)
@@ -179,7 +184,10 @@ def _rows(memory: np.ndarray, address: int, element: type) -> np.ndarray:
     rows = memory.reshape(-1, ROW // 16, 16)
     chunks = address % ROW // 16 + np.arange(2)
     which = np.arange(len(rows))[:, None]
-    return rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(element).astype(np.float64)
+    found = rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(element)
+    if element is BFLOAT:
+        found = (found.astype(np.uint32) << 16).view(np.float32)
+    return found.astype(np.float64)
 
 
 def _wrapped_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -187,17 +195,18 @@ def _wrapped_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.
     return (before.astype(np.int64) + (left @ right.T).astype(np.int64)).astype(np.int32)
 
 
-def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray, lowest: int = -14) -> np.ndarray:
     """``before + left @ right.T`` as float32, each addend cut to 24 bits of the largest, and so the sum.
 
-    A product counts as large as the exponents of its factors say, and that of a subnormal FP16 is -14
-    (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*, 2025, who find 26 bits on Hopper).
+    A product counts as large as the exponents of its factors say, and that of a subnormal number is the
+    `lowest` (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*, 2025, who find 26 bits on
+    Hopper).
     """
     products = left.T[:, :, None] * right.T[:, None, :]
     addends = np.concatenate([before.astype(np.float64)[None], products])
     if not np.isfinite(addends).all():
         return addends.sum(axis=0).astype(np.float32)
-    factors = _exponents(left, -14).T[:, :, None] + _exponents(right, -14).T[:, None, :]
+    factors = _exponents(left, lowest).T[:, :, None] + _exponents(right, lowest).T[:, None, :]
     factors = np.maximum(factors, _exponents(products, _LOWEST))
     factors[products == 0] = _LOWEST
     largest = np.maximum(factors.max(axis=0), _exponents(before, _LOWEST))

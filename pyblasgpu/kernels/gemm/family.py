@@ -65,6 +65,10 @@ FAMILIES = (
     Family(
         "gemm_wgmma", ".gemm.wgmma.product", "GemmWgmma", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
     ),
+    Family("pack_triples", ".gemm.wgmma.pack_triples", "PackTriples", "gemm", dtypes=("s", "c"), only=(9, 0)),
+    Family(
+        "gemm_triples", ".gemm.wgmma.triples", "GemmTriples", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
+    ),
     Family(
         "gemm_guarded",
         ".gemm.wgmma.guarded",

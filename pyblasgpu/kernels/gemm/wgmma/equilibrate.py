@@ -82,9 +82,9 @@ class Equilibrate:
 def source(config: Equilibrate) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B and the powers: `k` for A, and after them `k` for B, their inverses;
-    int32 rows of A, columns of B, k; int64 strides of A along its rows, along k, and those of B along its
-    columns, along k (elements). Grid: x ``config.grid(k)``.
+    Its parameters are pointers to A, B and the powers: `k` for A, after them `k` for B, their inverses, and a
+    word that becomes 0, as no flag is set yet; int32 rows of A, columns of B, k; int64 strides of A along its
+    rows, along k, and those of B along its columns, along k (elements). Grid: x ``config.grid(k)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -141,6 +141,8 @@ def _build(config: Equilibrate):
         of_a, of_b = cuda.local.array(COUNT, real), cuda.local.array(COUNT, real)
         largest = cuda.local.array(1, real)
         grid_dependency_wait()
+        if (cuda.blockIdx.x == 0) & (t == 0):
+            d[int64(2) * k] = real(0)
         if kk < k:
             first_a, first_b = quotient(m, PLACES) * place, quotient(n, PLACES) * place
             read(0, of_a, offset(a, int64(kk) * a_ks * REALS), first_a, m, a_rs)

@@ -24,7 +24,7 @@ from .triangular_factor import diagonal_adder, flags_of_triangle, k_of_triangle
 __all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
 
 STEM = "gemm_guarded"
-PARAMETERS = "wwppp iiii ii qq qqq qqq rrrr".replace(" ", "")
+PARAMETERS = "wwwwppp iiii iii qqqq qqq qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +101,10 @@ class GemmGuarded(GemmSimt):
 def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle; with `conj` A is conjugated.
 
-    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options (rasterization,
-    triangle of C, or of which factor is a triangle), flags of a panel, and of `GRAIN` k of it; int64 flags
-    from one matrix of A, B to the next; leading strides and batch strides of A, B, C (elements); alpha and
+    Its parameters are pointers to the flags of A and B, to further ones, of what pairs do not serve, to A, B,
+    C; int32 m, n, k, options (rasterization, triangle of C, or of which factor is a triangle), flags of a
+    panel, of `GRAIN` k of it, and further ones of a panel, which may be none; int64 flags from one matrix of
+    A, B to the next, and further ones; leading strides and batch strides of A, B, C (elements); alpha and
     beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
     build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
@@ -140,19 +141,25 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
         return cuda.syncthreads_or(found)
 
     def gemm_guarded(
-        flags_a, flags_b, a, b, c, m, n, k, options, count, per_grain, stride_fa, stride_fb, lda, ldb, ldc,
-        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+        flags_a, flags_b, further_a, further_b, a, b, c, m, n, k, options, count, per_grain, further,
+        stride_fa, stride_fb, stride_ga, stride_gb, lda, ldb, ldc, stride_a, stride_b, stride_c,
+        alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
         batch = int64(cuda.blockIdx.z)
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
+        further_a, further_b = offset(further_a, batch * stride_ga), offset(further_b, batch * stride_gb)
         first, asked = int32(0), int32(count)
         if TRIANGULAR_FACTORS:
             first, asked = flags_of(row0, col0, options, count, per_grain)
         grid_dependency_wait()
         # a triangle's squares of tiles may reach beyond the last row
-        if is_flagged(flags_a, flags_b, min(row0, m - 1), min(col0, n - 1), first, asked, count):
+        row, col = int32(min(row0, m - 1)), int32(min(col0, n - 1))
+        flagged = is_flagged(flags_a, flags_b, row, col, first, asked, count)
+        if flagged and further > 0:
+            flagged = is_flagged(further_a, further_b, row, col, int32(0), further, further)
+        if flagged:
             begin, depth, along, last = int32(0), int32(k), int32(0), int32(0)
             if TRIANGULAR_FACTORS:
                 begin, depth, along, last = k_of(row0, col0, k, options)

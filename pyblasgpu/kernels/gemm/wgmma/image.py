@@ -50,12 +50,15 @@ def unit_rows(blk: int, blk_k: int) -> int:
 
 @dataclass(frozen=True)
 class Image:
-    """Sizes of the image of an operand of `extent` rows (columns, of B) and `k`, in words of 4 bytes."""
+    """Sizes of the image of an operand of `extent` rows (columns, of B) and `k`, in words of 4 bytes; an
+    element has so many `parts` of two bytes.
+    """
 
     blk: int
     blk_k: int
     extent: int
     k: int
+    parts: int = 2
 
     @property
     def panels(self) -> int:
@@ -85,7 +88,7 @@ class Image:
 
     @property
     def halves(self) -> int:
-        return self.scales * self.blk_k
+        return self.scales * self.blk_k * self.parts // 2
 
 
 LEAST_NORMAL = 2.0**-14  # of FP16

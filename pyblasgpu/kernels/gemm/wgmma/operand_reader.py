@@ -15,7 +15,7 @@ from ...common.options import BY_ROWS, CONJUGATE, STRICT, TRIANGLE, UPPER
 if TYPE_CHECKING:
     from .pack_halves import PackHalves
 
-__all__ = ["CHUNK", "places", "reader"]
+__all__ = ["CHUNK", "copier", "places", "reader", "unit_finder"]
 
 CHUNK = 8  # k of a chunk: 16 bytes of halves
 
@@ -158,3 +158,45 @@ def _orienter(config: PackHalves):
             turn_all(0, i, values, odd != 0, sign if odd else real(1), real(1) if odd else sign)
 
     return orient
+
+
+def unit_finder(config: PackHalves):
+    """``find(s, unit, extent, k, row_step, k_step, batch_step, expanded)``: of a unit of the batch S where it
+    begins in memory, its first row and first k, and the rows and k that are left of it.
+    """
+    int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
+    BLK, BLK_K, ROWS, REALS = config.BLK, config.BLK_K, config.rows, config.dtype_facts.reals_per_element
+
+    @device_function
+    def find(s, unit, extent, k, row_step, k_step, batch_step, expanded):
+        blocks, panels = quotient(int32(k + (BLK_K - 1)), BLK_K), quotient(int32(extent + (BLK - 1)), BLK)
+        block = quotient(unit, BLK // ROWS)
+        panel = quotient(block, blocks)
+        matrix = quotient(panel, panels)
+        row = int32((panel - matrix * panels) * BLK + (unit - block * (BLK // ROWS)) * ROWS)
+        first = int32((block - panel * blocks) * BLK_K)
+        at = int64(matrix) * batch_step + (row >> expanded) * row_step + quotient(first, REALS) * k_step
+        return (
+            offset(s, at * REALS),
+            row,
+            first,
+            int32(min(extent - row, ROWS)),
+            int32(min(k - first, BLK_K)),
+        )
+
+    return find
+
+
+def copier(config: PackHalves, words: int):
+    """``copy_all(0, d, image, vector, t)``: the `words` of a unit's image, from shared memory."""
+    THREADS, PART, BETWEEN = config.threads, config.rows * 32, (config.BLK - config.rows) * 32
+    load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)
+    int32, quotient = ptx.types.int32, ptx.quotient
+
+    @device_function
+    def copy_out(i, d, image, vector, t):
+        at = int32((i * THREADS + t) * 4)
+        load_four(vector, 0, image, at)
+        store_four(d, at + quotient(at, PART) * BETWEEN, vector, 0, True)
+
+    return unrolled(words // (4 * THREADS), copy_out)

@@ -31,14 +31,14 @@ from .image import (
     Image,
     unit_rows,
 )
-from .operand_reader import CHUNK, places, reader
+from .operand_reader import CHUNK, copier, places, reader, unit_finder
 
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 
 STEM = "pack_halves"
-PARAMETERS = "pppppw iiiiiii qqq qqq rr".replace(" ", "")
+PARAMETERS = "pppppww iiiiiii qqq qqq rr".replace(" ", "")
 PAD = 4  # words added to a column of maxima, against bank conflicts
-MOST_THREADS = 512  # of a block, as far as it has chunks for them
+MOST_THREADS = 256  # of a block, as far as it has chunks for them
 RESIDENT = 1024  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
@@ -120,12 +120,13 @@ class PackHalves:
 def source(config: PackHalves) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B, the powers of `equilibrate`, image, scales, flags, the image at a
-    multiple of 16 bytes; int32 extents of A and B, k (those of the real operands), options of A and B
-    (`BY_ROWS`: neighbours along the extent are neighbours in memory; `CONJUGATE`; of a real one the triangle
-    that is meant, whose rows are the extent), units of all matrices of A, and how many powers there are for
-    A, which may be none; int64 strides of A along the extent, along k, to the next matrix, and those of B
-    (elements); `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
+    Its parameters are pointers to A, B, the powers of `equilibrate`, image, scales, flags, and the word that
+    tells of any flag, the image at a multiple of 16 bytes; int32 extents of A and B, k (those of the real
+    operands), options of A and B (`BY_ROWS`: neighbours along the extent are neighbours in memory;
+    `CONJUGATE`; of a real one the triangle that is meant, whose rows are the extent), units of all matrices
+    of A, and how many powers there are for A, which may be none, else the word becomes 1 with a flag; int64
+    strides of A along the extent, along k, to the next matrix, and those of B (elements);
+    `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
     """
     resident = max(RESIDENT // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
@@ -243,21 +244,6 @@ def _measurer(config: PackHalves):
     return unrolled(CHUNKS, note), settle
 
 
-def _copier(config: PackHalves):
-    """``copy_all(0, d, image, vector, t)``: the image of a unit from shared memory to that of its block."""
-    THREADS, PART, BETWEEN = config.threads, config.rows * 32, (config.BLK - config.rows) * 32
-    load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)
-    int32, quotient = ptx.types.int32, ptx.quotient
-
-    @device_function
-    def copy_out(i, d, image, vector, t):
-        at = int32((i * THREADS + t) * 4)
-        load_four(vector, 0, image, at)
-        store_four(d, at + quotient(at, PART) * BETWEEN, vector, 0, True)
-
-    return unrolled(config.rows * config.BLK_K // (4 * THREADS), copy_out)
-
-
 def _reading_test():
     """``is_read(row, k, options)``: whether products by a triangle read the unit that begins there."""
     quotient = ptx.quotient
@@ -278,9 +264,9 @@ def _build(config: PackHalves):
     MAXIMA, THREADS = BLK_K // CHUNK * (ROWS + PAD), config.threads
     WORDS, VALUES = ROWS * BLK_K, config.chunks // config.threads * CHUNK
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
-    grid_dependency_wait, copy_all = ptx.grid_dependency_wait, _copier(config)
+    grid_dependency_wait, copy_all = ptx.grid_dependency_wait, copier(config, config.rows * config.BLK_K)
     read, write, (note, settle) = reader(config), _writer(config), _measurer(config)
-    is_read = _reading_test()
+    is_read, find, store_relaxed = _reading_test(), unit_finder(config), ptx.store_relaxed
 
     @device_function
     def bring_powers(powers, powers_of_k, depth, t):
@@ -316,9 +302,10 @@ def _build(config: PackHalves):
         if t == 0:
             flags[0] = int32(1 if failed else 0)
         copy_all(0, d, image, vector, t)
+        return failed
 
     def pack_halves(
-        a, b, powers, d, scales, flags, extent_a, extent_b, k, options_a, options_b, units_a, count,
+        a, b, powers, d, scales, flags, told, extent_a, extent_b, k, options_a, options_b, units_a, count,
         a_rs, a_ks, a_batch, b_rs, b_ks, b_batch, least, least_i,
     ):  # fmt: skip
         # (1) the unit, of a block of a panel of a matrix of an operand
@@ -329,22 +316,17 @@ def _build(config: PackHalves):
         scales, flags = offset(scales, int64(unit) * ROWS), offset(flags, int64(unit))
         grid_dependency_wait()
         is_a = unit < units_a
-        block = int32(block if is_a else block - quotient(units_a, BLK // ROWS))
         s, extent, options = (a, extent_a, options_a) if is_a else (b, extent_b, options_b)
         rs, ks, batch = (a_rs, a_ks, a_batch) if is_a else (b_rs, b_ks, b_batch)
-        blocks = int32((k + (BLK_K - 1)) // BLK_K)
-        panels = quotient(int32(extent + (BLK - 1)), BLK)
-        panel = quotient(block, blocks)
-        matrix = quotient(panel, panels)
-        row0, k0 = int64(panel - matrix * panels) * BLK + part, int64(block - panel * blocks) * BLK_K
-        expanded = int32(1 if COMPLEX and is_a else 0)
-        s = offset(s, (int64(matrix) * batch + (row0 >> expanded) * rs + k0 // REALS * ks) * REALS)
-        rows, depth = int32(min(extent - row0, ROWS)), int32(min(k - k0, BLK_K))
+        expanded, own_unit = int32(1 if COMPLEX and is_a else 0), int32(unit if is_a else unit - units_a)
+        s, row0, k0, rows, depth = find(s, own_unit, extent, k, rs, ks, batch, expanded)
         powers = offset(powers, k0 // REALS + (0 if is_a else count))
-        if is_read(int32(row0), int32(k0), options):
+        if is_read(row0, k0, options):
             shift = int32(row0 - k0)
-            pack_unit(
+            failed = pack_unit(
                 s, powers, d, scales, flags, rows, depth, shift, options, rs, ks, expanded, count, least
             )
+            if failed and count > 0 and cuda.threadIdx.x == 0:
+                store_relaxed(told, 0, int32(1))
 
     return pack_halves

@@ -21,7 +21,7 @@ from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
 from .tiles import judge, tile_finder
 
-__all__ = ["GemmWgmma", "plain_sources", "source"]
+__all__ = ["GemmWgmma", "plain_sources", "releaser", "source", "walk"]
 
 PARAMETERS = "ppppwwp iiiii qq qq rrrr".replace(" ", "")
 HALF_ROW = 64  # bytes: from hi to lo
@@ -84,7 +84,7 @@ def _producer(config: GemmWgmma):
     return in_order([bring_stage(j) for j in range(PER_BLOCK)])
 
 
-def _releaser(config: GemmWgmma):
+def releaser(config: GemmWgmma):
     """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
     int32, CLUSTER = ptx.types.int32, config.cluster
     EMPTY = config.barriers + 8
@@ -137,7 +137,7 @@ def _multiplier(config: GemmWgmma):
         ptx.mbarrier_wait,
         ptx.warpgroup_fence,
         ptx.warpgroup_commit,
-        _releaser(config),
+        releaser(config),
     )
     start, go_on, wait_for_last = (
         ptx.warpgroup_mma(N, True),
@@ -207,7 +207,7 @@ def _consumer(config: GemmWgmma):
     STAGES, PER_BLOCK, SUMS, quotient = config.stages, config.stages_per_block, config.sums, ptx.quotient
     SIZE, BOTH, BLK_M = config.stage_bytes, config.bytes_a + config.bytes_b, config.BLK_M
     multiply, promote, zero = _multiplier(config), _promoter(config), ptx.fill(SUMS)
-    results, release, sync_warp = ptx.warpgroup_results(SUMS), _releaser(config), ptx.sync_warp
+    results, release, sync_warp = ptx.warpgroup_results(SUMS), releaser(config), ptx.sync_warp
 
     @device_function
     def multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t):
@@ -230,15 +230,17 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
-def _build(config: GemmWgmma):
+def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int):
+    """``run(a, b, scales_a, scales_b, judged, c, ...)``: all of a block of threads. A block of a panel has
+    `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it.
+    """
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_K, STAGES = config.BLK_K, config.stages
     WORKERS, SUMS, BARRIERS, PANEL = 128 * config.warpgroups, config.sums, config.barriers, config.PANEL
     PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
-    WORDS, TURNS, ORDERED, opaque = PANEL * BLK_K, config.turns, config.ordered, ptx.opaque
-    bring, multiply_tile, write = _producer(config), _consumer(config), epilogue(config)
-    CLUSTER, cluster_sync = config.cluster, ptx.cluster_sync
-    align, offset, tile_of, verdict = ptx.align_shared(1024), ptx.offset, tile_finder(config), judge(config)
+    TURNS, ORDERED, opaque = config.turns, config.ordered, ptx.opaque
+    CLUSTER, cluster_sync, write = config.cluster, ptx.cluster_sync, epilogue(config)
+    align, offset, tile_of = ptx.align_shared(1024), ptx.offset, tile_finder(config)
     init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
@@ -261,8 +263,7 @@ def _build(config: GemmWgmma):
 
     @device_function
     def produce(
-        a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles, step_a, step_b,
-        shared, t,
+        a, b, scales_a, scales_b, judged, m, n, options, blocks, tiles, step_a, step_b, shared, t,
     ):  # fmt: skip
         i, tile = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         while tile < tiles:
@@ -270,21 +271,22 @@ def _build(config: GemmWgmma):
             of = opaque(m), opaque(n), opaque(options)
             met, row0, col0, _, firsts, count = tile_of(tile, tiles, *of, blocks, step_a, step_b)
             tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
-            go, _ = verdict(flags_a, flags_b, firsts, count, t % 32)
+            go, _ = verdict(judged, firsts, count, t % 32)
             first_a, _, first_b = firsts
             if met and go and t == WORKERS:
                 row, col = row0 % PANEL, col0 % PANEL
-                pa, pb = offset(a, first_a * WORDS + row * 32), offset(b, first_b * WORDS + col * 32)
+                pa, pb = offset(a, first_a * words + row * 32), offset(b, first_b * words + col * 32)
                 sa, sb = offset(scales_a, first_a * PANEL + row), offset(scales_b, first_b * PANEL + col)
                 last = int32(i + count * PER_BLOCK)
                 while i < last:
                     bring(i, pa, pb, sa, sb, shared)
                     i = opaque(int32(i + PER_BLOCK))  # a loop that is unrolled needs more registers
-                    pa, pb = offset(pa, WORDS), offset(pb, WORDS)
+                    pa, pb = offset(pa, words), offset(pb, words)
                     sa, sb = offset(sa, PANEL), offset(sb, PANEL)
 
-    def gemm_wgmma(
-        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc,
+    @device_function
+    def run(
+        a, b, scales_a, scales_b, judged, c, m, n, k, options, tiles, step_a, step_b, ldc,
         stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the mbarriers: of a stage that is full, that is empty
@@ -299,8 +301,7 @@ def _build(config: GemmWgmma):
             fewer()
             if t < WORKERS + 32:
                 produce(
-                    a, b, scales_a, scales_b, flags_a, flags_b, m, n, options, blocks, tiles,
-                    step_a, step_b, shared, t,
+                    a, b, scales_a, scales_b, judged, m, n, options, blocks, tiles, step_a, step_b, shared, t,
                 )  # fmt: skip
 
         # (3) the others multiply them
@@ -314,7 +315,7 @@ def _build(config: GemmWgmma):
                     tile, tiles, m, n, options, blocks, step_a, step_b
                 )
                 tile = int32(tile + quotient(int32(cuda.gridDim.x), CLUSTER))
-                go, own = verdict(flags_a, flags_b, firsts, count, t % 32)
+                go, own = verdict(judged, firsts, count, t % 32)
                 if met and go:
                     i = multiply_tile(i, count, total, high, cross, columns, memory, shared, t)
                     # opaque: what is made of it would take registers all along
@@ -327,5 +328,21 @@ def _build(config: GemmWgmma):
                     )  # fmt: skip
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
+
+    return run
+
+
+def _build(config: GemmWgmma):
+    words = config.PANEL * config.BLK_K
+    run = walk(config, _producer(config), _consumer(config), judge(config), words)
+
+    def gemm_wgmma(
+        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc,
+        stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        run(
+            a, b, scales_a, scales_b, (flags_a, flags_b), c, m, n, k, options, tiles, step_a, step_b, ldc,
+            stride_c, alpha, alpha_i, beta, beta_i,
+        )  # fmt: skip
 
     return gemm_wgmma

@@ -9,7 +9,7 @@ from ...common.tile_scheduler import tile_coords
 from .config import GemmWgmma
 from .image import GRAIN, unit_rows
 
-__all__ = ["judge", "tile_finder"]
+__all__ = ["is_servable", "judge", "tile_finder"]
 
 
 def is_servable():
@@ -116,14 +116,15 @@ def tile_finder(config: GemmWgmma):
 
 
 def judge(config: GemmWgmma):
-    """``verdict(flags_a, flags_b, firsts, count, lane)``: whether the cluster multiplies its tiles, and
-    whether pairs serve this block's; `firsts` and `count` as `tile_finder` has them.
+    """``verdict(flags, firsts, count, lane)``: whether the cluster multiplies its tiles, and whether pairs
+    serve this block's, by the flags of A and of B; `firsts` and `count` as `tile_finder` has them.
     """
     servable, CLUSTER = is_servable(), config.cluster
     UNITS = config.PANEL // unit_rows(config.PANEL, config.BLK_K)
 
     @device_function
-    def verdict(flags_a, flags_b, firsts, count, lane):
+    def verdict(flags, firsts, count, lane):
+        flags_a, flags_b = flags
         first_a, other_a, first_b = firsts
         units, b = count * UNITS, first_b * UNITS
         own = servable(flags_a, first_a * UNITS, flags_b, b, units, lane)

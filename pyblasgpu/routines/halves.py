@@ -1,0 +1,85 @@
+"""What products on tensor cores pass on: operands that are split and packed, and what is made of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..dispatch.raster import raster_of
+from ..gpu.device import current
+from ..kernels.common.options import STRICT, options_of, options_of_factor
+from ..kernels.gemm.wgmma.image import Image
+from ..operands import Operand
+from ..types import DTYPES, Region, Triangle
+from .launch_list import LaunchList
+
+__all__ = ["Halves", "Target", "distinct", "halves_of"]
+
+WORD = DTYPES["s"]  # as large as what the parts of an image are counted in
+
+
+class Halves(NamedTuple):
+    """An operand in the workspace as pairs of FP16: images, scales and flags of a batch."""
+
+    image: Image
+    halves: Operand
+    scales: Operand
+    flags: Operand
+
+    @property
+    def panels(self) -> int:
+        """From one matrix to the next: none where all are one."""
+        return self.image.panels if self.flags.batch > 1 else 0
+
+    def all_flags(self, batch: int) -> Operand:
+        """The flags, for each matrix of a batch."""
+        flags = self.flags
+        return flags if flags.batch == batch else flags._replace(batch=batch, batch_stride=0)
+
+
+class Target(NamedTuple):
+    """alpha A B + beta C of `region` of C; with a `triangle` one of the factors is one, without its diagonal
+    if it is `strict`.
+    """
+
+    alpha: Any
+    beta: Any
+    c: Operand
+    region: Region = Region.ALL
+    triangle: Triangle | None = None
+    strict: bool = False
+
+    def options(self, launches: LaunchList, conj: bool = False, raster: int = 0) -> int:
+        """Those of a launch: the order of tiles, what is meant of C and of factors, conjugated sums."""
+        asked = raster_of(launches.dtype, current(launches.device))
+        of_c = options_of(self.region, conj, raster=asked or raster)
+        return of_c | options_of_factor(self.triangle, self.strict)
+
+    def options_of_source(self, source: Operand, is_left: bool) -> int:
+        """Those by which a factor is packed, extent by k."""
+        region = Region.ALL
+        if self.triangle is not None and self.triangle.on_left == is_left:
+            uplo = self.triangle.uplo if is_left else self.triangle.uplo.flipped
+            strict = STRICT * self.strict
+            return options_of(Region.of(uplo), by_rows=source.by_rows) | strict
+        return options_of(region, by_rows=source.by_rows, conj=source.conj)
+
+
+def distinct(a: Operand, b: Operand) -> list[Operand]:
+    """Two operands; a batch of one matrix, again and again, is one."""
+    return [x if x.batch_stride else x.matrices(0, 1) for x in (a, b)]
+
+
+def halves_of(image: Image, source: Operand, begin: int, made: list[Operand], words: tuple) -> Halves:
+    """What the units from `begin` on hold of an operand; `words` of each."""
+    sizes = image.halves, image.scales, image.flags
+    parts = (
+        whole._replace(
+            pointer=whole.pointer + 4 * count * begin,
+            rows=size,
+            batch=source.batch,
+            batch_stride=size,
+            dtype=WORD,
+        )
+        for whole, count, size in zip(made, words, sizes, strict=True)
+    )
+    return Halves(image, *parts)
