@@ -38,7 +38,7 @@ __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 STEM = "pack_halves"
 PARAMETERS = "pppppww iiiiiii qqq qqq rr".replace(" ", "")
 PAD = 4  # words added to a column of maxima, against bank conflicts
-MOST_THREADS = 256  # of a block, as far as it has chunks for them
+MOST_THREADS = {"s": 256, "c": 512}  # of a block; of complex numbers fewer would have too few registers
 RESIDENT = 1024  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
@@ -109,7 +109,7 @@ class PackHalves:
 
     def serving(self, blk: int, blk_k: int) -> Self:
         """The same Config for panels of so many rows, and blocks of so many k."""
-        threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS)
+        threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS[self.dtype])
         return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
 
     def image(self, extent: int, k: int) -> Image:
