@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pyblasgpu import lapack
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import lanes
+from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 
 from .lu import random, seconds
 
@@ -108,11 +109,13 @@ def main() -> None:
     parser.add_argument("--widths", default="128,256")
     parser.add_argument("--spares", default="0")
     parser.add_argument("--mode", choices=["tensor"])
+    parser.add_argument("--shared", type=int, help="SHARED of panels of float32 Cholesky factors")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    with set_math_mode(options.mode):
+    panel = None if options.shared is None else PotrfPanel("s", SHARED=options.shared)
+    with set_math_mode(options.mode), override("potrf_panel", panel) if panel else nullcontext():
         for result in measurements(options, flush):
             results.append(result)
             print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)

@@ -40,12 +40,16 @@ class PotrfPanel(TriangleInShared):
         Columns of a panel, which a thread has in registers.
     ROWS : int
         Rows below the triangle that a block solves.
+    SHARED : int
+        Bytes of shared memory that a block takes at least. With most of a multiprocessor's it is alone there:
+        another block would slow down its chain of pivots.
     """
 
     ORDER: int = 128
     DIM: int = 256
     BLK: int = 32
     ROWS: int = 64
+    SHARED: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -84,6 +88,14 @@ class PotrfPanel(TriangleInShared):
     def shared_elements(self) -> int:
         """L, the rows below it, and the block of pivots."""
         return self.ORDER * self.lead + GROUP * GROUP
+
+    @property
+    def shared_bytes(self) -> int:
+        return max(super().shared_bytes, self.SHARED)
+
+    def fitting(self, shared_per_block: int) -> PotrfPanel:
+        config = replace(self, SHARED=min(self.SHARED, shared_per_block))
+        return super(PotrfPanel, config).fitting(shared_per_block)
 
     @property
     def registers(self) -> int:
