@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..dispatch.choose import select
+from ..dispatch.decisions import OVERRIDE
 from ..dispatch.operand_copies import ALIGNED
 from ..gpu.device import current
 from ..kernels.common.options import options_of
@@ -28,6 +29,8 @@ __all__ = [
     "emit_scale",
     "launch_list",
 ]
+
+MAX_DENSE, MAX_COLUMNS = 1 << 16, 1 << 30  # elements of a matrix, and matrices, that are copied as one matrix
 
 
 def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
@@ -84,15 +87,37 @@ def _emit(
     region: Region,
     mirrored: bool = False,
 ) -> None:
-    device = current(launches.device)
-    config = select(copy_scaled.STEM, launches.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config)
+    if region is Region.ALL and _are_dense(source, target):
+        source, target = _as_columns(source), _as_columns(target)
+    device, rows, cols = current(launches.device), target.rows, target.cols
+    choice = select(copy_scaled.STEM, launches.dtype, "", (rows, cols), device)
+    config = choice.config if choice.origin == OVERRIDE else choice.config.serving(rows, cols, target.batch)
     options = options_of(region, conj=source.conj, zero=zero, mirrored=mirrored)
 
     def integers(source: Operand, target: Operand) -> tuple:
-        return target.rows, target.cols, options, *_strides(source, target)
+        return rows, cols, options, *_strides(source, target)
 
-    launches.emit(kernel, config.grid(target.rows, target.cols), (source, target), integers, (factor,))
+    launches.emit(copy_scaled.source(config), config.grid(rows, cols), (source, target), integers, (factor,))
+
+
+def _are_dense(source: Operand, target: Operand) -> bool:
+    """Whether these are batches of small matrices that lie alike, their elements neighbours."""
+    rows, cols = target.rows, target.cols
+    strides = target.row_stride, target.col_stride
+    return (
+        1 < target.batch < MAX_COLUMNS
+        and rows * cols <= MAX_DENSE
+        and (source.row_stride, source.col_stride) == strides
+        and strides in ((1, rows), (cols, 1))
+    )
+
+
+def _as_columns(batch: Operand) -> Operand:
+    """A dense batch as one matrix: each of its matrices is a column."""
+    size = batch.rows * batch.cols
+    return batch._replace(
+        rows=size, cols=batch.batch, row_stride=1, col_stride=batch.batch_stride, batch=1, batch_stride=0
+    )
 
 
 def _strides(source: Operand, target: Operand) -> tuple:

@@ -8,7 +8,7 @@ or written. Complex numbers that are aligned as reals alone are accessed real by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import ClassVar
@@ -21,6 +21,7 @@ from ..common.options import CONJUGATE, HERMITIAN, MIRRORED, ZERO
 from ..common.region import contains, intersects
 
 STEM = "copy_scaled"
+SMALL = 32  # rows and columns of small matrices
 RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
 PARAMETERS = "pp iii qqqq qq rr".replace(" ", "")
 
@@ -87,6 +88,14 @@ class CopyScaled:
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 
+    def serving(self, rows: int, cols: int, batch: int) -> CopyScaled:
+        """The Config for a batch: blocks of two warps, many of which a multiprocessor holds, where matrices
+        are small.
+        """
+        if batch == 1 or max(rows, cols) > SMALL:
+            return self
+        return replace(self, BLK_M=16, BLK_N=16, DIM_X=16, DIM_Y=4)
+
     @property
     def per_thread(self) -> int:
         """Elements that a thread copies."""
@@ -125,6 +134,7 @@ def source(config: CopyScaled) -> KernelSource:
 def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
     """All kernels of a Config."""
     yield source(config)
+    yield source(config.serving(SMALL, SMALL, 2))
 
 
 def _walk(config: CopyScaled, by_rows: bool):
