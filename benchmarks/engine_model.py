@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from benchmarks.reach import Rates
-from pyblasgpu.engine.placement import importers
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
@@ -82,7 +81,7 @@ class Timeline:
     def __post_init__(self) -> None:
         self._there: dict[tuple[Tile, int], float] = {}  # when the newest version is on a card
         self._versions: Counter[Tile] = Counter()
-        self._by = importers(self.plan.tasks.tasks, self.plan.uses, self.nbytes)
+        self._by = self.plan.brought_by(frozenset(self.plan.tasks.grids))
 
     def nbytes(self, tile: Tile) -> int:
         rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
@@ -157,7 +156,7 @@ class Timeline:
         if self.on_card:
             self._there[tile, 0] = 0.0
             return 0
-        by = card if self._versions[tile] else self._by[tile]
+        by = card if self._versions[tile] else self._by.get(tile, card)
         self.up[by] = max(self.up[by], now) + self.nbytes(tile) / self.links.host
         self.moved[by, True] += self.nbytes(tile)
         self._there[tile, by] = self.up[by]

@@ -69,7 +69,7 @@ class Problem:
         if scatter is not None:
             owners = list(np.random.default_rng(scatter).integers(0, len(devices), len(owners)))
         plan = Plan(self.tasks, owners)
-        limit = slots * slot_bytes(plan.tiles, matrices)
+        limit = slots * slot_bytes(plan, matrices)
         enqueue = enqueue or enqueue_on(driver)
         options = {} if controls is None else {"controls": controls}
         return run_tasks(plan, matrices, devices, limit, enqueue=enqueue, **options)

@@ -54,7 +54,7 @@ def _work(tasks: TaskList) -> tuple[list[float], list[float]]:
 
 
 def importers(
-    tasks: Iterable[Task], uses: Mapping[int, Mapping[Tile, Any]], nbytes: Callable[[Tile], int]
+    tasks: Iterable[Task], uses: Mapping[int, Mapping[Tile, Any]], size: Callable[[Tile], int]
 ) -> dict[Tile, int]:
     """By tile the card that brings it from the host, of those that need it: all links bring equally much.
 
@@ -63,8 +63,8 @@ def importers(
     tasks : iterable of Task
     uses : mapping of int to mapping of Tile
         What each card needs.
-    nbytes : callable
-        Bytes of a tile that lives in host memory, 0 of others.
+    size : callable
+        That of a tile that lives in host memory, 0 of others.
     """
     chosen: dict[Tile, int] = {}
     brought = dict.fromkeys(uses, 0)
@@ -73,7 +73,7 @@ def importers(
             if tile not in chosen:
                 needing = [card for card in uses if tile in uses[card]]
                 chosen[tile] = min(needing, key=lambda card: (brought[card], card))
-                brought[chosen[tile]] += nbytes(tile)
+                brought[chosen[tile]] += size(tile)
     return chosen
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ..tasks.task_list import TaskList, Tile
 from .infos import has_info
+from .placement import importers
 from .tile_cache import uses_by_card
 
 __all__ = ["Plan"]
@@ -26,8 +28,8 @@ class Plan:
         By card the numbers of the tasks that need each tile.
     last_uses : dict of int to list of Tile
         By task the tiles that no later one needs.
-    tiles : frozenset of Tile
-        All that tasks name.
+    shapes : frozenset of (str, int, int)
+        Matrix, rows and columns of all tiles.
     most_tiles : int
         Those of the task that needs most.
     infos : dict of int to list of int
@@ -38,7 +40,7 @@ class Plan:
         self.tasks, self.owners = tasks, tuple(owners)
         self.uses = uses_by_card(tasks.tasks, owners)
         last = {tile: number for number, task in enumerate(tasks.tasks) for tile in task.tiles}
-        self.tiles = frozenset(last)
+        self.shapes = frozenset((tile.matrix, *tasks.grids[tile.matrix].tile_shape(tile)) for tile in last)
         self.last_uses: dict[int, list[Tile]] = {}
         for tile, number in last.items():
             self.last_uses.setdefault(number, []).append(tile)
@@ -47,3 +49,16 @@ class Plan:
         for number, (task, owner) in enumerate(zip(tasks.tasks, owners, strict=True)):
             if has_info(task):
                 self.infos.setdefault(owner, []).append(number)
+        self._brought_by: dict[frozenset[str], dict[Tile, int]] = {}
+
+    def brought_by(self, on_host: frozenset[str]) -> dict[Tile, int]:
+        """The cards that bring tiles from the host, where these matrices are; see `importers`."""
+        if len(self.uses) < 2:
+            return {}
+        if on_host not in self._brought_by:
+
+            def elements(tile: Tile) -> int:
+                return prod(self.tasks.grids[tile.matrix].tile_shape(tile)) * (tile.matrix in on_host)
+
+            self._brought_by[on_host] = importers(self.tasks.tasks, self.uses, elements)
+        return self._brought_by[on_host]

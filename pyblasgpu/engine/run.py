@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import NamedTuple
 
 from ..errors import PyblasgpuError, TileReport
@@ -17,8 +16,7 @@ from . import leaves
 from .cards import Card, held, present
 from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
-from .matrices import HostMatrix, Matrix
-from .placement import importers
+from .matrices import HostMatrix, Matrix, TileLayout
 from .plan import Plan
 from .tile_cache import TileCache
 from .tile_memory import tile_memory
@@ -113,10 +111,7 @@ def run_tasks(
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
-        brought_by = {}
-        if len(cards) > 1:
-            nbytes_of = partial(_host_bytes, matrices)
-            brought_by = importers(plan.tasks.tasks, plan.uses, nbytes_of)
+        brought_by = plan.brought_by(frozenset(n for n, x in matrices.items() if isinstance(x, HostMatrix)))
         walk = Walk(plan, matrices, cards, caches, traffic, run_leaf, operands, brought_by)
         _walked(walk, plan.tasks, settled, controls, is_prepared=prepare is not None)
         _lead(cards, stream)
@@ -127,7 +122,7 @@ def _memory_of(
     plan: Plan, matrices: Mapping[str, Matrix], cards: Sequence[Card], limit: int, stack: ExitStack
 ) -> tuple[list[TileCache], list[Infos]]:
     """Memory of each card for tiles and infos, as long as `stack`."""
-    nbytes, dtype = slot_bytes(plan.tiles, matrices), next(iter(matrices.values())).dtype
+    nbytes, dtype = slot_bytes(plan, matrices), next(iter(matrices.values())).dtype
     caches, infos = [], []
     for index, card in enumerate(cards):
         uses = plan.uses.get(index, {})
@@ -161,15 +156,10 @@ def _walked(
     _drain(walk)
 
 
-def slot_bytes(tiles: Iterable[Tile], matrices: Mapping[str, Matrix]) -> int:
+def slot_bytes(plan: Plan, matrices: Mapping[str, Matrix]) -> int:
     """Bytes of the largest tile."""
-    return max(matrices[tile.matrix].layout(tile).nbytes for tile in tiles)
-
-
-def _host_bytes(matrices: Mapping[str, Matrix], tile: Tile) -> int:
-    """Bytes of a tile of host memory; 0 of one on a card."""
-    matrix = matrices[tile.matrix]
-    return matrix.layout(tile).nbytes if isinstance(matrix, HostMatrix) else 0
+    laid = ((matrices[name], rows, cols) for name, rows, cols in plan.shapes)
+    return max(TileLayout.of(rows, cols, x.row_major, x.dtype).nbytes for x, rows, cols in laid)
 
 
 def _slot_counts(plan: Plan, nbytes: int, needed: int, limit: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from .tiled_routines import TiledRoutine, task_list
 __all__ = ["made", "plan_of"]
 
 #: Plans that are kept, and the tasks of the longest one that is: longer calls take longer than to make it.
-KEPT, LONGEST = 32, 4096
+KEPT, LONGEST = 16, 8192
 
 
 def plan_of(
@@ -43,7 +43,8 @@ def plan_of(
         Whether the cards hold all of the output at once.
     """
     parts = [-(-extent // order) for extent, order in zip(tiled.extents, orders, strict=True)]
-    find = made if prod(parts) * max(parts) <= LONGEST else made.__wrapped__
+    count = prod(parts) if len(parts) > 2 else prod(parts) * max(parts)
+    find = made if count <= LONGEST else made.__wrapped__
     fields = {**tiled._asdict(), "flags": tuple(tiled.flags.items())}  # a dictionary has no hash
     return find(tuple(fields.values()), orders, scalars, letter, tuple(weights), holds_output)
 

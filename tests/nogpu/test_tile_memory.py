@@ -118,7 +118,7 @@ def test_what_is_kept_counts_within_the_limit(fake_cards, monkeypatch, chunk):
     driver = fake_cards()
     run(driver, (0,))
     p = problem("gemm", size=2)
-    limit, most = 5 * slot_bytes(Plan(p.tasks, [0] * len(p.tasks.tasks)).tiles, p.matrices()), []
+    limit, most = 5 * slot_bytes(Plan(p.tasks, [0] * len(p.tasks.tasks)), p.matrices()), []
     controls = Controls(progress=lambda *_: most.append(driver.taken[0]))
     p.run(driver, (0,), slots=5, controls=controls)
     p.check()
