@@ -11,9 +11,11 @@ from ..arguments import shown
 from ..types import TENSOR, Dtype
 from .overrides import get_override, override
 
-__all__ = ["in_mode", "method_of", "set_math_mode"]
+__all__ = ["MIN_ORDER", "in_mode", "method_of", "mode_of_routine", "set_math_mode"]
 
 MODE = "math_mode"
+#: Orders from which on a factorization gains by products on tensor cores: below, lookahead gains more.
+MIN_ORDER = {"getrf": 12288}
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -74,6 +76,16 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*arguments, **options)
 
     return run
+
+
+@contextmanager
+def mode_of_routine(routine: str, order: int) -> Iterator[None]:
+    """Within the block a routine's products are made by FMAs, where the mode brings it nothing."""
+    if order >= MIN_ORDER.get(routine, 0) or get_override(MODE) is None:
+        yield
+        return
+    with override(MODE, None):
+        yield
 
 
 def method_of(asked: str | None, dtype: Dtype) -> str | None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
+from ..dispatch.math_mode import mode_of_routine
 from ..dispatch.overrides import get_override
 from ..gpu.device import current
 from ..kernels.factor import getrf_column, getrf_panel, getrf_small
@@ -114,6 +115,11 @@ _EmitPanel = Callable[[int, int], object]
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
+    with mode_of_routine("getrf", min(a.rows, a.cols)):
+        _emit_factors(launches, config, piv, info, a)
+
+
+def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
     count, device = min(a.rows, a.cols), current(launches.device)
     serving = config.serving(a.rows, device)
     width, window = serving.COLS, (0, a.cols)

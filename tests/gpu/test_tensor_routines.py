@@ -10,7 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import algorithms, refinement
+from pyblasgpu.dispatch import algorithms, math_mode, refinement
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
@@ -129,8 +129,9 @@ def test_plans_and_the_same_bits(routine):
     assert cupy.array_equal(name(1, t, b, lower=1, method="tensor"), expected)
 
 
-def test_factors_in_the_mode():
+def test_factors_in_the_mode(monkeypatch):
     """LU within (n + 2) u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
+    monkeypatch.setattr(math_mode, "MIN_ORDER", {})
     a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
     s = (a @ a.T / N + np.eye(N)).astype(np.float32)
     with pyblasgpu.set_math_mode("tensor"):
