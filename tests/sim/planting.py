@@ -41,6 +41,7 @@ SHARED = (
     "gemm.wgmma.epilogue",
     "gemm.wgmma.tiles",
     "gemm.wgmma.triangular_factor",
+    "gemm.int8.pipeline",
     "gemm.int8.epilogue",
     "gemm.source",
     "trsm.config",

@@ -40,9 +40,17 @@ FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
 GUARDED = Check("gemm_int8_guarded", lambda module: checks.check_guarded(module))
 CLUSTER = multiplied(m=70, n=20, k=40)
 FOLDER = "gemm.int8."
-SCALES, PACK, PRODUCT, EPILOGUE, COMBINE, GUARD = (
+SCALES, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
     FOLDER + name
-    for name in ("row_scales", "pack_residues", "product", "epilogue", "combine_residues", "guarded")
+    for name in (
+        "row_scales",
+        "pack_residues",
+        "product",
+        "pipeline",
+        "epilogue",
+        "combine_residues",
+        "guarded",
+    )
 )
 
 #: module, text, what is planted in its place, the check that sees it
@@ -72,18 +80,19 @@ DEFECTS = [
     (PACK, "(chunk >= (turn + 1) * SHARE)", "(chunk > (turn + 1) * SHARE)", packed(moduli=1, k=600, sample=4)),
     (PACK, "stage == stages - 1", "False", packed(moduli=1, k=600, sample=4)),
     # who waits for whom
-    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
-    (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
-    (PRODUCT, "release(before, shared, lane)", "release(stage, shared, lane)", multiplied()),
-    (PRODUCT, "int32(WARPS * CLUSTER))", "int32(WARPS))", multiplied(m=70, k=300)),
-    (PRODUCT, "            init_fence()\n", "            pass\n", multiplied()),
+    (PIPELINE, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
+    (PIPELINE, "wait_for_last()\n", "pass\n", multiplied()),
+    (PIPELINE, "and t >= 128:", "and t < 128:", multiplied(m=70, n=5, k=600, **checks.LAG)),
+    (PIPELINE, "release(before, shared, lane)", "release(stage, shared, lane)", multiplied()),
+    (PIPELINE, "int32(ARRIVALS)", "int32(ARRIVALS // CLUSTER)", multiplied(m=70, k=300)),
+    (PIPELINE, "            init_fence()\n", "            pass\n", multiplied()),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     # what is multiplied
-    (PRODUCT, "int32(b + step * STEP)", "b", multiplied(k=40)),
-    (PRODUCT, "start(acc, a, b)", "go_on(acc, a, b)", multiplied(k=40)),
-    (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0 * PART)", CLUSTER),
-    (PRODUCT, "col0 + (cluster_rank() * COLUMNS", "col0 + (0 * COLUMNS", CLUSTER),
-    (PRODUCT, "image = int32(image + first)\n                work", "work", FLAGS),
+    (PIPELINE, "int32(b + step * STEP)", "b", multiplied(k=40)),
+    (PIPELINE, "start(acc, a, b)", "go_on(acc, a, b)", multiplied(k=40)),
+    (PIPELINE, "part = int32(rank_of() * PART)", "part = int32(0 * PART)", CLUSTER),
+    (PRODUCT, "col0 + cluster_rank() * COLUMNS", "col0", CLUSTER),
+    (PRODUCT, "image = int32(image + first)\n            work", "work", FLAGS),
     (PRODUCT, "if image == DIGITS else stages", "if image != DIGITS else stages", SAMPLED),
     (PRODUCT, "own | ((other >= 0)", "own & ((other >= 0)", FLAGGED),
     (PRODUCT, "elif own:", "else:", FLAGGED),

@@ -1,0 +1,165 @@
+"""How stages pass through the shared memory of ``gemm_int8``: who fills them, multiplies them, and waits."""
+
+from __future__ import annotations
+
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from .config import ROW, GemmInt8
+
+__all__ = ["barrier_maker", "stage_bringer", "tile_multiplier"]
+
+STEP = 32  # bytes, and k, of an instruction
+
+
+def barrier_maker(config: GemmInt8):
+    """``make(shared, t)``: the mbarriers, of a stage that is full, that is empty, and of turns."""
+    int32, STAGES, BARRIERS, TURN = ptx.types.int32, config.stages, config.barriers, config.turn
+    ARRIVALS, CLUSTER, cluster_sync = 4 * config.warpgroups * config.cluster, config.cluster, ptx.cluster_sync
+    init, init_fence = ptx.mbarrier_init, ptx.mbarrier_init_fence
+
+    @device_function
+    def make(shared, t):
+        if t == 0:
+            for stage in range(STAGES):
+                init(int32(shared + BARRIERS + stage * 16), int32(1))
+                init(int32(shared + BARRIERS + stage * 16 + 8), int32(ARRIVALS))
+            init(int32(shared + TURN), int32(4))
+            init_fence()
+        if CLUSTER > 1:
+            cluster_sync()
+        else:
+            cuda.syncthreads()
+
+    return make
+
+
+def stage_bringer(config: GemmInt8):
+    """``bring(i, a, b, rows_b, shared)``: the stages of A and of a part of B, one copy of A and one of each
+    piece of B; `i` counts all stages of this block of threads.
+    """
+    int32, STAGES, quotient = ptx.types.int32, config.stages, ptx.quotient
+    SIZE, BARRIERS, BYTES_A, BYTES = config.stage_bytes, config.barriers, config.bytes_a, config.stage_bytes
+    CLUSTER, PIECE, PIECES = config.cluster, config.piece, config.columns // config.piece
+    wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
+    multicast, EVERYONE, PART = ptx.bulk_copy_multicast, 2**config.cluster - 1, config.columns * ROW
+
+    @device_function
+    def bring_piece(piece, target, b, at, between, full):
+        to = int32(target + piece * (PIECE * ROW))
+        source = at + piece * between
+        if CLUSTER > 1:
+            multicast(to, b, source, int32(PIECE * ROW), full, int32(EVERYONE))
+        else:
+            copy(to, b, source, int32(PIECE * ROW), full)
+
+    bring_pieces = unrolled(PIECES, bring_piece)
+
+    @device_function
+    def bring(i, a, at_a, b, at_b, between, shared):
+        turn = quotient(i, STAGES)
+        stage = int32(i - turn * STAGES)
+        target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
+        wait(int32(full + 8), int32(turn % 2 ^ 1))
+        expect(full, int32(BYTES))
+        copy(target, a, at_a, int32(BYTES_A), full)
+        part = int32(rank_of() * PART) if CLUSTER > 1 else int32(0)
+        bring_pieces(0, int32(target + BYTES_A + part), b, at_b, between, full)
+
+    return bring
+
+
+def _releaser(config: GemmInt8):
+    """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
+    int32, CLUSTER, EMPTY = ptx.types.int32, config.cluster, config.barriers + 8
+    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
+
+    @device_function
+    def release(stage, shared, lane):
+        empty = int32(shared + EMPTY + stage * 16)
+        if CLUSTER > 1:
+            if lane < CLUSTER:
+                arrive_at(empty, int32(lane))
+        elif lane == 0:
+            arrive(empty)
+
+    return release
+
+
+def _turns(config: GemmInt8):
+    """``take_turn(number, stages, shared, t)``: wait until the first warpgroup has multiplied `lag` stages of
+    a tile, the `number`-th of this block of threads; ``hand_over(done, stages, shared, t)``: it has
+    multiplied `done` stages. Of tiles with few stages they do nothing: of these it might be two ahead.
+    """
+    int32, LAG, TURN, FEW = ptx.types.int32, config.lag, config.turn, 2 * config.stages
+    wait, arrive = ptx.mbarrier_wait, ptx.mbarrier_arrive
+
+    @device_function
+    def take_turn(number, stages, shared, t):
+        if LAG > 0 and stages >= FEW and t >= 128:
+            wait(int32(shared + TURN), int32(number % 2))
+
+    @device_function
+    def hand_over(done, stages, shared, t):
+        if LAG > 0 and done == LAG and stages >= FEW and t < 128 and t % 32 == 0:
+            arrive(int32(shared + TURN))
+
+    return take_turn, hand_over
+
+
+def tile_multiplier(config: GemmInt8):
+    """``multiply_tile(i, number, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after
+    it. `i` and `number` count stages and tiles of this block of threads.
+    """
+    int32, STAGES, N, quotient = ptx.types.int32, config.stages, config.BLK_N, ptx.quotient
+    SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
+    wait, fence, commit = ptx.mbarrier_wait, ptx.warpgroup_fence, ptx.warpgroup_commit
+    start, go_on = ptx.warpgroup_mma(N, True, True), ptx.warpgroup_mma(N, False, True)
+    wait_for_last, release, results = (
+        ptx.warpgroup_wait(1),
+        _releaser(config),
+        ptx.warpgroup_results(config.sums),
+    )
+
+    take_turn, hand_over = _turns(config)
+
+    @device_function
+    def go_on_from(step, acc, a, b):
+        go_on(acc, int32(a + step * STEP), int32(b + step * STEP))
+
+    rest, whole = unrolled(ROW // STEP - 1, go_on_from), unrolled(ROW // STEP, go_on_from)
+
+    @device_function
+    def stage_of(i):
+        turn = quotient(i, STAGES)
+        return int32(i - turn * STAGES), turn
+
+    @device_function
+    def multiply_tile(i, number, stages, acc, shared, t):
+        lane, rows = t % 32, int32(t // 128 * 64 * ROW)
+        last = int32(i + stages)
+        take_turn(number, stages, shared, t)
+        stage, turn = stage_of(i)
+        wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+        a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
+        fence()
+        start(acc, a, b)
+        rest(1, acc, a, b)
+        commit()
+        i = int32(i + 1)
+        hand_over(1, stages, shared, t)
+        while i < last:
+            before = stage
+            stage, turn = stage_of(i)
+            wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+            a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
+            fence()
+            whole(0, acc, a, b)
+            commit()
+            wait_for_last()
+            release(before, shared, lane)
+            i = int32(i + 1)
+            hand_over(int32(i - last + stages), stages, shared, t)
+        results(acc)
+        release(stage, shared, lane)
+        return i
+
+    return multiply_tile
