@@ -49,9 +49,9 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     Notes
     -----
     Inner modes win. Where tensor cores do not serve, as for small products, other dtypes and on other
-    devices, the mode changes nothing. Each product takes a workspace as large as its two factors, in routines
-    with a limit too. Beside these a large SYMM copies its matrix, and
-    a large TRMM the one that it multiplies.
+    devices, the mode changes nothing. Each product takes a workspace as large as its two factors, large ones
+    half as much again, in routines with a limit too. Beside these a large SYMM copies its matrix, and a large
+    TRMM the one that it multiplies.
 
     Examples
     --------

@@ -81,8 +81,8 @@ def tensor_product(
 
     Notes
     -----
-    The images of A and B take workspace as large as both, that of a complex A twice as much, whatever the
-    limit of the routine is.
+    The images of A and B take workspace as large as both, that of a complex A twice as much, in large
+    products half as much again, whatever the limit of the routine is.
     """
     if dtype.is_complex and region is not Region.ALL:
         return Algorithm("gemm_simt", "triangles of complex matrices are not made on tensor cores")
