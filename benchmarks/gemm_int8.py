@@ -21,6 +21,7 @@ import cupy
 import numpy as np
 
 from pyblasgpu.bench import machine
+from pyblasgpu.dispatch.int8 import gains
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.device import current
@@ -29,7 +30,11 @@ from pyblasgpu.testing.cublas import load
 
 from .gemm_tensor import PASSES, Operands, by_fma, forget, seconds_of, tensor
 
-ORDERS = (8192, 4096, 2048, 1024, 16384, 1536, 3072)
+ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560)
+SHAPES = (
+    (8192, 8192, 1024), (8192, 8192, 2048), (8192, 1024, 8192), (1024, 8192, 8192), (4096, 4096, 32768),
+    (16384, 2048, 2048), (5000, 3001, 4003), (2048, 2048, 16384),
+)  # fmt: skip
 MODULI = {13: 2, 14: 8, 15: 8}  # that are compared, with the sample of digits that leaves room
 #: Fields of Configs, and rows of tiles of a column, that are timed in turn.
 CONFIGS: tuple[dict[str, int], ...] = (
@@ -58,6 +63,20 @@ def dgemm() -> Iterator[dict[str, Any]]:
             case |= {f"seconds_{moduli}": ours, f"tflops_{moduli}": work / ours}
             case |= {f"ratio_{moduli}": theirs / ours}
         yield case
+
+
+def shapes() -> Iterator[dict[str, Any]]:
+    """The same of other shapes, and whether the choice takes residues."""
+    vendor = load()
+    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
+    for m, n, k in SHAPES:
+        operands, work = Operands(m, n, k, normal), 2 * m * n * k / 1e12
+        theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
+        with configured():
+            ours = operands.seconds(tensor)
+        yield {"m": m, "n": n, "k": k, "gains": gains(m, n, k, GemmInt8().moduli), "tflops": work / ours,
+               "cublas_tflops": work / theirs, "ratio": theirs / ours,
+               "ratio_to_fma": operands.seconds(by_fma) / ours}  # fmt: skip
 
 
 def parts() -> Iterator[dict[str, Any]]:
@@ -174,7 +193,7 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-KINDS = {"dgemm": dgemm, "parts": parts, "errors": errors, "configs": configs}
+KINDS = {"dgemm": dgemm, "shapes": shapes, "parts": parts, "errors": errors, "configs": configs}
 
 
 def main() -> None:
