@@ -12,7 +12,7 @@ __all__ = ["FAMILIES"]
 # an element of complex128 takes four registers, a float32 one
 _NARROW = {"WARPS": 4, "THR_M": 2, "THR_N": 8}
 _SYMV = {"s": {"THR_N": 8}, "d": _NARROW, "c": _NARROW, "z": {"THR_M": 2}}
-_SYMV_SMALL = {"z": {"LOADS": 4}}
+_SYMV_SMALL = {"z": {"WARPS": 8, "SECTORS": 2, "LOADS": 4}}
 
 
 def _gemv_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:

@@ -40,7 +40,7 @@ class SymvSmall(VectorLoads):
         Vectors of rows that a thread has under way, and about as many of columns.
     """
 
-    WARPS: int = 8
+    WARPS: int = 4
     SECTORS: int = 1
     LOADS: int = 8
 
