@@ -1,7 +1,7 @@
 """Lookahead of LU and Cholesky factors: by blocks of how many columns, on one stream and on two.
 
     python -m benchmarks.lookahead --out DIR [--routines getrf,potrf] [--letters ds] [--sizes 1024,...]
-                                   [--widths 128,256] [--spares 0,16] [--mode tensor] [--seconds 60]
+                                   [--widths 128,256] [--tiles 1,4] [--mode tensor] [--seconds 60]
 
 Width 0 is without lookahead. Each list of launches runs twice on fresh copies and its factors are compared:
 the bits must be the same, and the pivots those without lookahead. Times as in `lu`, side by side.
@@ -72,9 +72,9 @@ class Case:
         found = self.run()
         return [*([cupy.asarray(found[1])] if self.is_lu else []), self.a.copy()]
 
-    def measure(self, width: int, spare: int, count: int) -> dict[str, Any]:
+    def measure(self, width: int, tiles: int, count: int) -> dict[str, Any]:
         """Seconds, whether two runs agree, and how far the factors are from those without lookahead."""
-        with override("lookahead", width), override("spare", spare), streams(count):
+        with override("lookahead", width), override("tiles", tiles), streams(count):
             first, second = self.factors(), self.factors()
             same = all(bool((x == y).all()) for x, y in zip(first, second, strict=True))
             taken = seconds(self.run, self.prepare, self.repeats)
@@ -82,7 +82,7 @@ class Case:
         pairs = list(zip(first, self.expected, strict=True))
         pivots = all(bool((x == y).all()) for x, y in pairs[:-1])
         distance = float(abs(pairs[-1][0] - pairs[-1][1]).max() / abs(pairs[-1][1]).max())
-        how = {"width": width, "spare": spare, "streams": count}
+        how = {"width": width, "tiles": tiles, "streams": count}
         found = {"seconds": taken, "same_bits": same, "same_pivots": pivots, "distance": distance}
         return {**self.facts, **how, **found}
 
@@ -92,11 +92,11 @@ def measurements(options: argparse.Namespace, flush: cupy.ndarray) -> Iterator[d
         for routine in options.routines.split(","):
             for letter in options.letters:
                 case = Case(routine, letter, n, flush)
-                yield case.measure(0, 0, 1)
+                yield case.measure(0, 1, 1)
                 for width in map(int, options.widths.split(",")):
-                    for spare in map(int, options.spares.split(",")):
-                        yield case.measure(width, spare, 2)
-                yield case.measure(width, 0, 1)
+                    for tiles in map(int, options.tiles.split(",")):
+                        yield case.measure(width, tiles, 2)
+                yield case.measure(width, 1, 1)
 
 
 def main() -> None:
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--letters", default="ds")
     parser.add_argument("--sizes", default="1024,2048,4096,8192,16384")
     parser.add_argument("--widths", default="128,256")
-    parser.add_argument("--spares", default="0")
+    parser.add_argument("--tiles", default="1")
     parser.add_argument("--mode", choices=["tensor"])
     parser.add_argument("--shared", type=int, help="SHARED of panels of float32 Cholesky factors")
     options = parser.parse_args()

@@ -6,7 +6,7 @@ from ..types import TENSOR, Dtype
 from . import overrides
 from .math_mode import method_of
 
-__all__ = ["lookahead_width", "spare_multiprocessors"]
+__all__ = ["lookahead_width", "tiles_per_block"]
 
 #: By routine: orders, and from each one on the columns of a block; measured at 512 to 16384 on an H200. Large
 #: Cholesky factors lose more by products of so few columns than they gain.
@@ -14,8 +14,8 @@ WIDTHS = {
     "getrf": ((1024, 128), (6144, 256), (12288, 512)),
     "potrf": ((1024, 128), (2048, 256), (6144, 0)),
 }
-#: Multiprocessors that an update leaves to the next block; 0: none, but it gives all back after each tile.
-SPARE = 0
+#: Tiles after which a block of an update gives its multiprocessor back, to the next panel.
+TILES = 1
 
 
 def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> int:
@@ -32,7 +32,7 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
     return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
 
 
-def spare_multiprocessors() -> int:
-    """Those that updates leave to the other lane."""
-    asked: int | None = overrides.get_override("spare")
-    return SPARE if asked is None else asked
+def tiles_per_block() -> int:
+    """Tiles after which blocks of an update give a multiprocessor back."""
+    asked: int | None = overrides.get_override("tiles")
+    return TILES if asked is None else asked

@@ -66,8 +66,8 @@ def override(name: str, value: Any) -> Iterator[None]:
     'potrf'           Rows that the recursion of the Cholesky factor splits off at most.
     'lookahead'       Columns of the blocks by which LU and Cholesky factors look ahead; 0: they do
                       not.
-    'spare'           Multiprocessors that updates leave to the next block meanwhile; 0: none, but
-                      they give all back after each tile.
+    'tiles'           Tiles after which blocks of their updates give a multiprocessor back to the
+                      next block of columns.
     ================= ============================================================================
 
     Examples

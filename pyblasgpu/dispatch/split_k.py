@@ -171,19 +171,19 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
 
 
 def tile_schedule_of(
-    config: Any, tiles: int, k: int, device: Device, stream_k: bool, spare: int | None = None
+    config: Any, tiles: int, k: int, device: Device, stream_k: bool, tiles_per_block: int | None = None
 ) -> TileSchedule | None:
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. No tile is shared where it
-    would bring nothing; how much scratch it takes is the caller's concern. It leaves `spare`
-    multiprocessors to what runs beside it; for 0 it has a block a tile, so that others come in between.
+    would bring nothing; how much scratch it takes is the caller's concern. Blocks end after
+    `tiles_per_block`, if that is asked for, so that others come in between.
     """
-    blocks = (device.sm_count - (spare or 0)) * config.min_blocks
+    blocks = device.sm_count * config.min_blocks
     if not config.persistent or tiles + blocks > MOST_STRIPES:
         return None
-    if spare == 0:
-        return TileSchedule.of_whole_tiles(tiles, tiles)
+    if tiles_per_block:
+        return TileSchedule.of_whole_tiles(max(-(-tiles // tiles_per_block), min(blocks, tiles)), tiles)
     schedule = TileSchedule.of_whole_tiles(blocks, tiles)
     stripes = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS

@@ -320,7 +320,7 @@ def _emit_kernel(
         return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
-    schedule = tile_schedule_of(config, tiles * c.batch, k, device, stream_k, launches.spare)
+    schedule = tile_schedule_of(config, tiles * c.batch, k, device, stream_k, launches.tiles_per_block)
     if schedule is None:
         launches.emit(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..dispatch.choose import select
-from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
+from ..dispatch.lookahead import lookahead_width, tiles_per_block
 from ..dispatch.math_mode import mode_of_routine
 from ..dispatch.overrides import get_override
 from ..gpu.device import current
@@ -160,7 +160,7 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
     def finish(j: int) -> None:
         interchange(j, 0, bounds[j])
 
-    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, spare_multiprocessors())
+    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, tiles_per_block())
 
 
 def _emit_columns(

@@ -78,9 +78,8 @@ class LaunchList:
         That of launches emitted now.
     is_chain : bool
         Whether most launches leave most of the device idle, so that those of few blocks start early too.
-    spare : int or None
-        Multiprocessors that persistent products emitted now leave to the other lane; 0: none, but they give
-        each back after a tile.
+    tiles_per_block : int or None
+        Tiles after which persistent blocks of products emitted now give a multiprocessor back; None: never.
     choices : list of KernelChoice or Algorithm
         Which Configs were taken, and from where.
     """
@@ -89,7 +88,7 @@ class LaunchList:
         self.dtype, self.device, self.uses_flags = dtype, device, False
         self.workspace_limit: int | None = None
         self.lane, self.is_chain = CALL, False
-        self.spare: int | None = None
+        self.tiles_per_block: int | None = None
         self.choices: list = []
         self.entries: list[Launch] = []
         self._launches: list[Callable] | None = None
@@ -160,11 +159,11 @@ class LaunchList:
         self.lane = before
 
     @contextmanager
-    def sparing(self, spare: int) -> Iterator[None]:
-        """Persistent products that are emitted in the block leave room to the other lane, see `spare`."""
-        before, self.spare = self.spare, spare
+    def yielding(self, tiles_per_block: int) -> Iterator[None]:
+        """Blocks of products that are emitted in the block end after some tiles, for the other lane."""
+        before, self.tiles_per_block = self.tiles_per_block, tiles_per_block
         yield
-        self.spare = before
+        self.tiles_per_block = before
 
     @contextmanager
     def chain(self) -> Iterator[None]:

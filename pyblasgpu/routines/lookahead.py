@@ -26,7 +26,7 @@ def emit_lookahead(
     factor: Callable[[int], None],
     update: Callable[[int, int, int], None],
     finish: Callable[[int], None],
-    spare: int,
+    tiles_per_block: int,
 ) -> None:
     """Emit a factorization by blocks of columns.
 
@@ -41,8 +41,8 @@ def emit_lookahead(
         ``update(j, first, end)`` emits what block j does to the blocks from `first` on, before `end`.
     finish : callable
         ``finish(j)`` emits what block j does to the blocks before it.
-    spare : int
-        Multiprocessors that updates of many blocks leave to the other lane (`LaunchList.spare`).
+    tiles_per_block : int
+        Tiles after which blocks of updates give a multiprocessor back (`LaunchList.tiles_per_block`).
     """
     updated, last = launches.mark(), blocks - 1
     if last:
@@ -57,7 +57,7 @@ def emit_lookahead(
             if j + 1 < last:
                 factor(j + 1)
         launches.wait_for(ahead)
-        with launches.sparing(spare):
+        with launches.yielding(tiles_per_block):
             update(j, j + 2, blocks + 1)
         finish(j)
         updated = launches.mark()

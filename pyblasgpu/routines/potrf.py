@@ -13,7 +13,7 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
-from ..dispatch.lookahead import lookahead_width, spare_multiprocessors
+from ..dispatch.lookahead import lookahead_width, tiles_per_block
 from ..dispatch.overrides import get_override
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
@@ -118,4 +118,4 @@ def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, b
     def update(j: int, first: int, end: int) -> None:
         potrf_panels.emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
 
-    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, spare_multiprocessors())
+    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, tiles_per_block())

@@ -55,10 +55,10 @@ def check_same(found, expected) -> None:
 
 @pytest.mark.parametrize("routine", ROUTINES)
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("n, spare", [(500, 0), (1100, 0), (1100, 16), (2300, 0)])
-def test_two_streams_compute_what_one_does(monkeypatch, routine, letter, n, spare):
+@pytest.mark.parametrize("n, tiles", [(500, 1), (1100, 1), (1100, 4), (2300, 1)])
+def test_two_streams_compute_what_one_does(monkeypatch, routine, letter, n, tiles):
     a = problem(routine, letter, n)
-    with override("lookahead", BLOCK), override("spare", spare):
+    with override("lookahead", BLOCK), override("tiles", tiles):
         expected = on_one_stream(monkeypatch, routine, letter, a)
         for _ in range(5):
             check_same(factor(routine, letter, a), expected)
