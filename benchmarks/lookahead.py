@@ -20,7 +20,7 @@ from typing import Any
 import cupy
 
 from pyblasgpu import lapack
-from pyblasgpu.dispatch.math_mode import set_math_mode
+from pyblasgpu.dispatch.math_mode import MIN_ORDER, set_math_mode
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import lanes
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
@@ -114,6 +114,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    MIN_ORDER.clear()  # the mode is asked for at all sizes
     panel = None if options.shared is None else PotrfPanel("s", SHARED=options.shared)
     with set_math_mode(options.mode), override("potrf_panel", panel) if panel else nullcontext():
         for result in measurements(options, flush):
