@@ -58,6 +58,7 @@ def test_small_products_leave_no_room():
         {"PANEL": 96},
         {"BLK_M": 64, "ordered": True},
         {"stages": 7},
+        {"ordered": True, "BLK_K": 256},
         {"dtype": "d"},
     ],
 )

@@ -96,6 +96,14 @@ class GemmWgmma:
             BLK_M=self.BLK_M,
             ordered=self.ordered,
         )
+        require(
+            not self.ordered or self.stages_per_block <= self.stages,
+            "turns_of_blocks",
+            "BLK_K / stage <= stages or not ordered",
+            BLK_K=self.BLK_K,
+            stages=self.stages,
+            ordered=self.ordered,
+        )  # one warpgroup releases no stage of a block before the other one has had all
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
             self.shared_bytes <= MOST_SHARED,
