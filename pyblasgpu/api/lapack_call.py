@@ -10,6 +10,7 @@ import numpy as np
 from ..arguments import Array, Flag, enabled
 from ..frontend.arrays import can_be_output, common_dtype, dtype_name, indexable, library_of, may_share_memory
 from ..frontend.factor_call import FactorCall
+from ..frontend.layouts import is_column_major
 from ..types import Dtype
 from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
 from .level3 import common_batch_shape
@@ -25,6 +26,7 @@ __all__ = [
     "types_text",
 ]
 
+SMALL = 32  # rows and columns of small matrices
 #: What has no shape of its own.
 _NUMBERS = (list, tuple, int, float, complex)
 
@@ -67,7 +69,8 @@ def factor_call(
     """The call of a routine that works on `array` in place and reads `inputs`; and what its output holds at
     first.
 
-    The output is `array` if it may be overwritten, else new and column-major. All arrays are as `as_stack`
+    The output is `array` if it may be overwritten, else new and column-major; but small matrices of a stack
+    on a device lie as those of `array`, so that they are copied as they are. All arrays are as `as_stack`
     leaves them.
     """
     wanted = dtype or common_dtype_of(name, (*inputs.values(), array))
@@ -79,9 +82,16 @@ def factor_call(
         batch_shape = np.broadcast_shapes(batch_shape, common_batch_shape(name, other, array))
     out = array if allowed and _may_overwrite(array, batch_shape, wanted, inputs) else None
     rows, cols = array.shape[-2:]
-    call.set_output(out, batch_shape, rows, cols, column_major=True)
+    call.set_output(out, batch_shape, rows, cols, column_major=not _lies_as_it_is(call, batch_shape))
     in_place = call.check_overlap(in_place=len(inputs))
     return call, call.out if in_place else call.inputs[-1]
+
+
+def _lies_as_it_is(call: FactorCall, batch_shape: tuple[int, ...]) -> bool:
+    """Whether a new output is by rows, as the array that it is made from."""
+    array = call.inputs[-1]
+    is_small = max(array.shape[-2:]) <= SMALL and len(batch_shape) > 0
+    return is_small and not call.library.host and not is_column_major(array)
 
 
 def _may_overwrite(

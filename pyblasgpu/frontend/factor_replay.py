@@ -44,7 +44,8 @@ class _KeptFactor(NamedTuple):
     integers: IntegersPlan
     dtype: Dtype
     copy: CachedCall | None  # into a new output
-    new_shape: tuple[int, ...]  # of it, before its last two dimensions are swapped
+    new_shape: tuple[int, ...]  # of it, where it is column-major before its last two dimensions are swapped
+    swapped: bool
 
 
 def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
@@ -56,7 +57,7 @@ def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: 
     """Memory for so many integers a matrix of each kind, an element each; each kind begins at a sector."""
     unit = max(SECTOR // dtype.itemsize, 1)
     shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
-    strides = tuple(tuple(prod(shape[i + 1 :]) for i in range(len(shape))) for shape in shapes)
+    strides = tuple(map(_strides_by_rows, shapes))
     sizes = [-(-max(prod(shape), 1) // unit) * unit for shape in shapes]
     distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
     return IntegersPlan(shapes, strides, distances, sum(sizes), tuple(count == ONE for count in counts))
@@ -89,8 +90,8 @@ def keep_factor(
 ) -> CachedCall | None:
     """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
 
-    `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new and
-    column-major. None, and nothing kept, where that cannot be.
+    `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new, by
+    rows or by columns. None, and nothing kept, where that cannot be.
     """
     library, out = quick_library(arrays[0]), layouts[-1]
     description = None if library is None else library.read(arrays)
@@ -107,9 +108,16 @@ def keep_factor(
     if source is not out:
         copy = CachedCall((source, out), copied[0], _copy_launches, generation)
     *batch_shape, rows, cols = out.shape
+    swapped = out.strides != _strides_by_rows(out.shape)
+    new_shape = (*batch_shape, cols, rows) if swapped else out.shape
     facts = (*description[0], *map(_facts, given))
-    keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, (*batch_shape, cols, rows)))
+    keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, new_shape, swapped))
     return call
+
+
+def _strides_by_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """In elements, of a new array of this shape."""
+    return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
 
 
 def _copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
@@ -139,10 +147,11 @@ def replay_factor(
     kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
     if kept is None or len(layouts) != len(given) or overwrite not in (0, 1):
         return None
-    call, plan, dtype, copy, new_shape = kept
+    call, plan, dtype, copy, new_shape, swapped = kept
     stream, out = library.current_stream(call.device), arrays[-1]
     if copy is not None:
-        out = library.swap(library.empty_here(new_shape, dtype, call.device, stream))
+        out = library.empty_here(new_shape, dtype, call.device, stream)
+        out = library.swap(out) if swapped else out
         found = library.read((out,))
         if found is None or not copy.run([pointers[-1], *found[1]], 1, 0, stream, checks_numbers=False):
             return None

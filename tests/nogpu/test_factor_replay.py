@@ -127,3 +127,26 @@ def test_stacks(repeats):
         lu, piv, info = lapack.dgetrf(a, overwrite_a=1)
         assert lu is a and piv.shape == (3, 4) and not np.asarray(info).any()
     assert len(repeats) == 2
+
+
+@pytest.mark.parametrize(("order", "n", "by_rows"), [("C", 4, True), ("F", 4, False), ("C", 33, False)])
+def test_small_matrices_of_a_stack_are_left_as_they_lie(repeats, order, n, by_rows):
+    """The first call and those that repeat it, with solutions of several columns and of one."""
+    for seed in range(3):
+        host = np.random.default_rng(seed).uniform(-1, 1, (3, n, n))
+        host = host @ host.swapaxes(1, 2) + n * np.eye(n)
+        columns = host[..., :2].copy() if order == "C" else host[..., :2].swapaxes(1, 2).copy().swapaxes(1, 2)
+        host = host if order == "C" else host.swapaxes(1, 2).copy().swapaxes(1, 2)
+        a, b = fake_device.Array(host.copy("K")), fake_device.Array(columns)
+        c, _ = lapack.dpotrf(a, lower=1)
+        x, _ = lapack.dpotrs(c, b, lower=1)
+        lu, piv, _ = lapack.dgetrf(a)
+        np.testing.assert_allclose(c.host, np.linalg.cholesky(host))
+        np.testing.assert_allclose(host @ x.host, columns, atol=1e-12)
+        np.testing.assert_allclose(lapack.dgetrs(lu, piv, b)[0].host, x.host, atol=1e-12)
+        one = lapack.dgetrs(lu, piv, fake_device.Array(columns[..., :1].copy()))[0]
+        np.testing.assert_allclose(one.host, x.host[..., :1], atol=1e-12)
+        for found in (c, lu):
+            assert (found.host.strides[-1] == found.host.itemsize) == by_rows
+        np.testing.assert_array_equal(a.host, host)
+    assert len(repeats) == 2 * 5
