@@ -14,24 +14,27 @@ __all__ = ["GROUP", "conjugator", "panel_factor", "trailing_update"]
 GROUP = 4  # columns between barriers, and rows and columns of a tile
 
 
-def _pivots(config):
-    """``factor(tile, bad, before)``: the tile's four rows of pivots and the thread's own row, by rows.
+def _pivots(config, careful: bool):
+    """``factor(tile, bad, small, before)``: the tile's four rows of pivots and the thread's own row, by rows.
 
     They are conjugated. ``bad[0]`` is the first bad pivot, counted from 1, of which `before` come earlier.
+    ``small[0]`` says afterwards whether the roots of the pivots need to be `careful`.
     """
     facts, PARTS = config.dtype_facts, config.dtype_facts.reals_per_element
-    COMPLEX, root = facts.is_complex, inverse_root(facts)
+    COMPLEX, (root, root_of_large, is_small) = facts.is_complex, inverse_root(facts)
     int32, select = ptx.types.int32, ptx.select
     real = ptx.REALS[facts.real]
+    root = root if careful else root_of_large
 
     def scaling(c):
         PIVOT = (c * GROUP + c) * PARTS
 
         @device_function
-        def step(tile, bad, before):
+        def step(tile, bad, small, before):
             d = tile[PIVOT]
             is_bad = (bad[0] == 0) & (not d > real(0))
             bad[0] = select(is_bad, int32(before + (c + 1)), bad[0])
+            small[0] = select(is_small(d), int32(1), small[0])
             r = root(d)
             for i in range(c + 1, GROUP + 1):
                 for part in range(PARTS):
@@ -43,7 +46,7 @@ def _pivots(config):
         Y, X, Z = ((row * GROUP + col) * PARTS for row, col in ((i, j), (i, c), (j, c)))
 
         @device_function
-        def step(tile, bad, before):
+        def step(tile, bad, small, before):
             # tile[y] -= tile[x] conj(tile[z])
             if COMPLEX:
                 re = tile[Y] - tile[X] * tile[Z] - tile[X + 1] * tile[Z + 1]
@@ -82,10 +85,8 @@ def _group_steps(config, g: int):
     FIRST, OWN = g * GROUP, GROUP * GROUP * PARTS
     SPAN = GROUP * PARTS
     COMPLEX = config.dtype_facts.is_complex
-    load_pivots, factor = (
-        ptx.load_shared(VEC * PARTS, SPAN * GROUP // (VEC * PARTS), VEC * PARTS),
-        _pivots(config),
-    )
+    load_pivots = ptx.load_shared(VEC * PARTS, SPAN * GROUP // (VEC * PARTS), VEC * PARTS)
+    factor, factor_carefully, int32 = _pivots(config, False), _pivots(config, True), ptx.types.int32
     load_rows = ptx.load_shared(VEC * PARTS, GROUP, LEAD * PARTS)
 
     @device_function
@@ -95,11 +96,21 @@ def _group_steps(config, g: int):
                 pivots[(i - FIRST) * SPAN + x] = row[FIRST * PARTS + x]
 
     @device_function
-    def eliminate(row, tile, other, panel, pivots, i, bad, before):
+    def bring(row, tile, pivots):
         load_pivots(tile, 0, pivots, 0)
         for x in range(SPAN):
             tile[OWN + x] = row[FIRST * PARTS + x]
-        factor(tile, bad, before + FIRST)
+
+    @device_function
+    def eliminate(row, tile, other, panel, pivots, i, bad, before):
+        small, earlier = cuda.local.array(1, int32), bad[0]
+        small[0] = int32(0)
+        bring(row, tile, pivots)
+        factor(tile, bad, small, before + FIRST)
+        if small[0] != 0:  # once more: a branch at each root would keep the compiler from other work
+            bad[0] = earlier
+            bring(row, tile, pivots)
+            factor_carefully(tile, bad, small, before + FIRST)
         if i >= FIRST:
             for c in range(GROUP):
                 at = (i + (FIRST + c) * LEAD) * PARTS

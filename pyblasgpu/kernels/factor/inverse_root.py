@@ -17,28 +17,28 @@ TINY, SHIFT = {4: 100, 8: 900}, {4: 32, 8: 64}
 
 
 def inverse_root(facts: Dtype):
-    """``root(d)``: 1 / sqrt(d); inf of 0, NaN of what is negative."""
+    """``root(d)``: 1 / sqrt(d); inf of 0, NaN of what is negative. ``root_of_large(d)``: the same for what is
+    not ``is_small(d)``, without a branch.
+    """
     real, fma, approximate = ptx.REALS[facts.real], ptx.fma, ptx.inverse_root_approximation
-    select = ptx.select
     LEAST, UP = 2.0 ** -TINY[facts.real_size], 2.0 ** SHIFT[facts.real_size]
 
     @device_function
-    def refined(d):
+    def root_of_large(d):
         # e = 1 - d r^2; r (1 - e)^(-1/2) = r (1 + e/2 + 3/8 e^2 + ...)
         r = approximate(d)
         e = fma(-(d * r), r, real(1))
         return fma(fma(e, real(0.375), real(0.5)), e * r, r)
 
     @device_function
-    def root(d):
-        r = refined(d)
-        if d < real(LEAST):
-            r = refined(d * real(UP) * real(UP)) * real(UP)
-        return r
+    def is_small(d):
+        return d < real(LEAST)
 
     @device_function
-    def root_of_either(d):
-        return select(d < real(LEAST), refined(d * real(UP) * real(UP)) * real(UP), refined(d))
+    def root(d):
+        r = root_of_large(d)
+        if is_small(d):
+            r = root_of_large(d * real(UP) * real(UP)) * real(UP)
+        return r
 
-    # float32 computes both sooner than it branches
-    return root_of_either if facts.real_size == 4 else root
+    return root, root_of_large, is_small
