@@ -94,6 +94,17 @@ def test_on_tensor_cores(letter, schedule, trans_a, trans_b):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("trans", [False, True])
+def test_large_complex_tiles_have_a_kernel_for_each_alignment(schedule, trans):
+    """One operand comes by vectors, the other by single elements."""
+    wide = {"DIM_XB": 16, "DIM_YB": 2, "VEC_B": 2} if trans else {"DIM_XA": 16, "DIM_YA": 2, "VEC_A": 2}
+    large = tile("c", trans_a=trans, trans_b=trans, BLK_M=64, BLK_N=32, **wide)
+    assert large.needs_alignment and not large.scalar_variant.needs_alignment
+    for config in (large, large.scalar_variant):
+        check(config, 70, 36, 12, schedule, blocks=3)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_three_products(schedule):
     """What a block leaves for another are elements, not sums."""
     tile = test_gemm_mma.config("z", persistent=True, prefetch=True, stages=3, three_m=True)
