@@ -1,8 +1,9 @@
 """The rule of the catalogue: which Configs of a dtype and layout serve which kinds of products.
 
 A kernel is made for a Config and a kind. All Configs of a portfolio serve plain products; of the kinds that
-are rarer only the first few that are worth having do. So there are few kernels, all of which can be built
-ahead. The choice takes its candidates from here, and `catalogue` lists the same kernels.
+are rarer only the first few that are worth having do. One kernel may serve all of C and triangles. So there
+are few kernels, all of which can be built ahead. The choice takes its candidates from here, and `catalogue`
+lists the same kernels.
 """
 
 from __future__ import annotations
@@ -114,10 +115,20 @@ def _most(kind: Kind, layout: str) -> int | None:
 
 @lru_cache(maxsize=1 << 12)
 def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
-    """The Configs of the portfolio of these families that serve a kind, the one most worth having first.
+    """The Configs of the portfolio of these families that serve a kind, the one most worth having first; then
+    those whose kernel is there for the same products of all of C, or of a triangle.
 
     What runs is their `variant_of` that kind.
     """
+    own = _first(kind, stems, dtype, layout, device)
+    if kind.use != PLAIN:
+        return own
+    others = _first(kind._replace(triangular=not kind.triangular), stems, dtype, layout, device)
+    return (*own, *(config for config in others if config.serves_any_region and config not in own))
+
+
+def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+    """Those that are few enough to have a kernel for this kind."""
     found = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
         estimated = _by_estimate(kind, stems, found, device)

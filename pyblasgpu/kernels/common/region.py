@@ -60,15 +60,17 @@ def intersects(BLK_M: int, BLK_N: int, triangular: bool | None = None):
     return is_met
 
 
-def contains_tile(BLK_M: int, BLK_N: int, triangular: bool):
+def contains_tile(BLK_M: int, BLK_N: int, triangular: bool | None = None):
     """``contains_tile(shift, options)``: whether a whole tile belongs to the region, and nothing of it is on
     the diagonal.
     """
+    ALL, is_whole = triangular is False, _is_whole(triangular)
 
     @device_function
     def is_covered(shift, options):
-        if not triangular:
+        if ALL:
             return True
-        return shift + BLK_M <= 0 if options & UPPER else shift >= BLK_N
+        covered = shift + BLK_M <= 0 if options & UPPER else shift >= BLK_N
+        return covered | is_whole(options)
 
     return is_covered

@@ -10,12 +10,13 @@ its partial tiles (`kernels.gemm.persistent`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import lcm
 from typing import NamedTuple
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Region
-from .options import RASTER_BIT, UPPER
+from .options import RASTER_BIT, TRIANGLE, UPPER
 
 __all__ = [
     "MOST_STRIPES",
@@ -100,10 +101,12 @@ def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
     return square // BLK_M, square // BLK_N
 
 
-def tile_origins(BLK_M: int, BLK_N: int, triangular: bool = False):
+def tile_origins(BLK_M: int, BLK_N: int, triangular: bool | None = False):
     """``place(tile, tiles_m, tiles_n, options)``: row and column where a tile of a matrix begins, or of the
-    triangle that the `options` tell.
+    triangle that the `options` tell. `triangular` says whether it is a triangle; None: the options say.
     """
+    if triangular is None:
+        return _origins_in_either(tile_origins(BLK_M, BLK_N), tile_origins(BLK_M, BLK_N, True))
     if triangular:
         return _origins_in_triangle(BLK_M, BLK_N)
     int32, where = ptx.types.int32, columns()
@@ -113,6 +116,16 @@ def tile_origins(BLK_M: int, BLK_N: int, triangular: bool = False):
         asked = int32(options >> RASTER_BIT)
         down, across = where(tile, tiles_m, tiles_n, asked if asked > 0 else int32(RASTER))
         return int32(down * BLK_M), int32(across * BLK_N)
+
+    return place
+
+
+def _origins_in_either(of_all: Callable, of_triangle: Callable):
+    @device_function
+    def place(tile, tiles_m, tiles_n, options):
+        if options & TRIANGLE:
+            return of_triangle(tile, tiles_m, tiles_n, options)
+        return of_all(tile, tiles_m, tiles_n, options)
 
     return place
 

@@ -145,6 +145,13 @@ class GemmConfig:
         return 2 * self._sum_registers >= bound and bound < MOST_REGISTERS
 
     @property
+    def serves_any_region(self) -> bool:
+        """Whether one kernel computes all of C or a triangle: blocks have a tile each, and registers are left
+        for masks.
+        """
+        return not (self.persistent or self.has_few_registers or self.has_many_sums)
+
+    @property
     def needs_alignment(self) -> bool:
         """Whether the kernel copies by vectors alone, and operands that are not aligned for them take the
         `scalar_variant`.

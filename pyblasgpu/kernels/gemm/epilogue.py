@@ -15,9 +15,10 @@ READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
 
 
-def epilogue(config: GemmConfig, product: Product, triangular: bool = False):
+def epilogue(config: GemmConfig, product: Product, triangular: bool | None = False):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
-    `options` tell which triangle of C is meant, if the kernel is `triangular`, and whether acc is conjugated.
+    `options` tell which triangle of C is meant, if the kernel is `triangular`, or whether one is (None), and
+    whether acc is conjugated.
 
     What lies beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is
     written without asking for each element, by vectors where C is aligned for them.
@@ -29,7 +30,7 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool = False):
         _writer(config, product, reads_c, 0, triangular) for reads_c in (False, True)
     )
     # with vectors beside masks, FMAs of complex numbers lose the order of their registers: 12 % of the time
-    BY_ELEMENTS = triangular and config.dtype == "c" and config.has_many_sums
+    BY_ELEMENTS = triangular is True and config.dtype == "c" and config.has_many_sums
     covers_tile = contains_tile(BLK_M, BLK_N, triangular)
 
     @device_function
@@ -73,7 +74,7 @@ def c_prefetcher(config: GemmConfig):
     return ask
 
 
-def reals_read(config: GemmConfig, run: int, triangular: bool = False) -> int:
+def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) -> int:
     """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
@@ -88,13 +89,13 @@ def reals_read(config: GemmConfig, run: int, triangular: bool = False) -> int:
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
 
 
-def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, triangular: bool):
+def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, triangular: bool | None):
     """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
     edges or the triangle.
     """
     PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
-    MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular, contains(triangular)
+    MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular is not False, contains(triangular)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col

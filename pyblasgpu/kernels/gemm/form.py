@@ -10,10 +10,16 @@ __all__ = ["Form", "relative_conjugation"]
 
 
 class Form(Enum):
-    """What a kernel computes: all of C, or a triangle of it, which its `options` tell."""
+    """What a kernel computes: all of C, a triangle of it, or either; its `options` tell which."""
 
     ALL = "all"
     TRIANGLE = "triangle"
+    EITHER = "either"
+
+    @property
+    def triangular(self) -> bool | None:
+        """Whether it is a triangle; None: the options say."""
+        return None if self is Form.EITHER else self is Form.TRIANGLE
 
     @classmethod
     def of(cls, region: Region) -> Form:

@@ -183,7 +183,7 @@ def _tile_loop(
     return run
 
 
-def _tile(config: GemmConfig, product: Product, triangular: bool, waits: bool) -> SimpleNamespace:
+def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: bool) -> SimpleNamespace:
     """``compute(vectors, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, ...)``: a tile
     of C, from where A, B and C begin there; ``is_aligned`` and `ONE_WAY` of `load_stage`.
     """
@@ -249,9 +249,9 @@ def _tile(config: GemmConfig, product: Product, triangular: bool, waits: bool) -
     return SimpleNamespace(compute=compute, is_aligned=stage.is_aligned, ONE_WAY=stage.ONE_WAY)
 
 
-def build(config: GemmConfig, product: Product, triangular: bool = False, waits: bool = True):
+def build(config: GemmConfig, product: Product, triangular: bool | None = False, waits: bool = True):
     """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
-    `triangular`. `waits`: it waits for the launch before.
+    `triangular`, or if the options say so (None). `waits`: it waits for the launch before.
     """
     real, PARTS = ptx.REALS[config.dtype_facts.real], config.dtype_facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer

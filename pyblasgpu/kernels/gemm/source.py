@@ -53,6 +53,8 @@ def kernel_source(
     the flags (one a strip, 0 before the launch and after it); int32 m, n and options, whether T is upper and
     has a unit diagonal; else as above.
     """
+    if config.serves_any_region and triangle is None:
+        form = Form.EITHER
     flags: tuple = (("form", form), ("conj", conj))
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
@@ -69,8 +71,9 @@ def kernel_source(
             return build_solving(config, heart, triangle, conj)
         if triangle:
             return build_in_place(config, heart, triangle, conj)
-        build_kernel = build_persistent if config.persistent else build_ordinary
-        return build_kernel(config, heart, form is Form.TRIANGLE)
+        if config.persistent:
+            return build_persistent(config, heart, form is Form.TRIANGLE)
+        return build_ordinary(config, heart, form.triangular)
 
     return KernelSource.of(
         config,
@@ -86,4 +89,5 @@ def kernel_source(
 def plain_kernels(source: Callable[..., KernelSource], config: Any) -> Iterator[KernelSource]:
     """All kernels of a Config but those fused with a triangle."""
     conjs = (False, True) if config.dtype_facts.is_complex else (False,)
-    return (source(config, form, conj) for form in Form for conj in conjs)
+    forms = (Form.EITHER,) if config.serves_any_region else (Form.ALL, Form.TRIANGLE)
+    return (source(config, form, conj) for form in forms for conj in conjs)
