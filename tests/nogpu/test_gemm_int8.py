@@ -41,17 +41,19 @@ def test_the_table_holds_the_moduli():
 
 @pytest.mark.parametrize("count", range(1, len(MODULI) + 1))
 def test_weights_are_exact_and_their_sums_too(count):
-    """Parts of a sum of 255 times each weight, and of a multiple of P, are integers of at most 53 bits."""
+    """Parts of a sum of residues as fractions, and of a multiple of P, are integers of at most 53 bits."""
     of, whole = weights(count), prod(MODULI[:count])
     assert sum(map(Fraction, of.product)) == whole
-    for number, parts in enumerate(of.parts):
-        weight = sum(map(Fraction, parts))
-        assert [weight % p for p in MODULI[:count]] == [number == i for i in range(count)]
+    every = [sum(map(Fraction, parts)) for parts in of.parts]
+    for number, weight in enumerate(every):
+        assert [weight / 256 % p for p in MODULI[:count]] == [number == i for i in range(count)]
+    assert (sum(every) + sum(map(Fraction, of.first))) % whole == 0
     for part in range(len(of.product)):
-        terms = [abs(Fraction(parts[part])) for parts in of.parts]
-        multiple = 256 * count * abs(Fraction(of.product[part]))
-        unit = min((_unit(x) for x in (*terms, Fraction(of.product[part])) if x), default=1)
-        assert (256 * sum(terms) + multiple) / unit <= 2 * Fraction(2) ** 53
+        terms = [abs(Fraction(parts[part])) / 256 for parts in of.parts]
+        others = [Fraction(of.first[part]), Fraction(of.product[part])]
+        unit = min((_unit(x) for x in (*terms, *others) if x), default=1)
+        multiple = 512 * count * abs(others[1])
+        assert (512 * sum(terms) + abs(others[0]) + multiple) / unit <= 2 * Fraction(2) ** 53
 
 
 def _unit(x: Fraction) -> Fraction:

@@ -72,7 +72,7 @@ DEFECTS = [
     (PACK, "(row < rows) & (kk < depth)", "row < rows", packed(moduli=2, gap=3)),
     (PACK, "(row < rows) & (kk < depth)", "kk < depth", packed(moduli=2, by_rows=True, gap=3)),
     (PACK, "(chunk ^ row % 8) * 4", "chunk * 4", packed(moduli=2)),
-    (PACK, "real(-p), shifted", "real(-p - 1), shifted", packed()),
+    (PACK, "real(MAGIC)))) * p", "real(MAGIC)))) * (p + 1)", packed()),
     (PACK, "real(-0.5)", "real(0)", packed(moduli=2)),
     (PACK, "abs(x), digit", "x, digit", packed(moduli=2)),
     (PACK, "number * plane_words", "0 * plane_words", packed(moduli=2)),
@@ -105,6 +105,7 @@ DEFECTS = [
     # integers, and C
     (COMBINE, "fma(times, real(-THIRD), thirds[e])", "real(0)", combined()),
     (COMBINE, "fma(times, real(-SECOND), seconds[e])", "seconds[e]", combined()),
+    (COMBINE, "fill(thirds, real(BEGIN_3))", "fill(thirds, real(0))", combined()),
     (COMBINE, "number * step", "0 * step", combined()),
     (COMBINE, "(row < rows) & (col < cols)", "col < cols", combined()),
     (COMBINE, "ok & (beta != real(0))", "ok", combined()),

@@ -54,7 +54,14 @@ from .memory import (
 )
 from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update
-from .residue import byte_as_double, double_exponent, double_power_of_two, low_bytes, multiply_high
+from .residue import (
+    byte_as_fraction,
+    double_exponent,
+    double_power_of_two,
+    low_bytes,
+    low_word,
+    multiply_high,
+)
 from .synchronization import (
     atomic_add,
     grid_dependency_wait,
@@ -143,10 +150,11 @@ __all__ = [
     "upper_bfloat",
     "exponent",
     "power_of_two",
-    "byte_as_double",
+    "byte_as_fraction",
     "double_exponent",
     "double_power_of_two",
     "low_bytes",
+    "low_word",
     "multiply_high",
     "NO_LABEL",
     "fill",

@@ -7,10 +7,16 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, asm, types
 
-__all__ = ["byte_as_double", "double_exponent", "double_power_of_two", "low_bytes", "multiply_high"]
+__all__ = [
+    "byte_as_fraction",
+    "double_exponent",
+    "double_power_of_two",
+    "low_bytes",
+    "low_word",
+    "multiply_high",
+]
 
 F64, I64 = ir.DoubleType(), ir.IntType(64)
-_TWO_52 = 1075 << 52  # bits of 2^52, whose last bit is 1
 
 
 @intrinsic
@@ -39,7 +45,7 @@ def double_power_of_two(_, e):
 @intrinsic
 def low_bytes(_, x, y, z, w):
     """A word of the lowest bytes of four float64 or int32, that of `x` in its lowest byte."""
-    is_word = x == types.int32
+    is_word = x != types.float64
 
     def codegen(context, builder, signature, arguments):
         words = ["$1", "$2", "$3", "$4"] if is_word else ["a", "b", "c", "d"]
@@ -57,17 +63,27 @@ def low_bytes(_, x, y, z, w):
 
 
 @intrinsic
-def byte_as_double(_, word, i):
-    """Byte `i` of a word, from 0 to 255, as a float64."""
+def byte_as_fraction(_, word, i):
+    """``1 + b / 256`` as a float64, b byte `i` of a word, from 0 to 255."""
 
     def codegen(context, builder, signature, arguments):
         word, i = arguments
-        shifted = builder.lshr(word, builder.shl(i, ir.Constant(I32, 3)))
-        byte = builder.zext(builder.and_(shifted, ir.Constant(I32, 255)), I64)
-        bits = builder.bitcast(builder.or_(byte, ir.Constant(I64, _TWO_52)), F64)
-        return builder.fsub(bits, ir.Constant(F64, 2.0**52))
+        bits = builder.lshr(word, builder.shl(i, ir.Constant(I32, 3)))
+        byte = builder.shl(builder.and_(bits, ir.Constant(I32, 255)), ir.Constant(I32, 12))
+        upper = builder.zext(builder.or_(byte, ir.Constant(I32, 1023 << 20)), I64)
+        return builder.bitcast(builder.shl(upper, ir.Constant(I64, 32)), F64)
 
     return types.float64(types.int32, types.int32), codegen
+
+
+@intrinsic
+def low_word(_, x):
+    """The lower half of the bits of a float64."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.trunc(builder.bitcast(arguments[0], I64), I32)
+
+    return types.int32(types.float64), codegen
 
 
 @intrinsic

@@ -41,7 +41,14 @@ from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update, warp_mma
-from .residue import byte_as_double, double_exponent, double_power_of_two, low_bytes, multiply_high
+from .residue import (
+    byte_as_fraction,
+    double_exponent,
+    double_power_of_two,
+    low_bytes,
+    low_word,
+    multiply_high,
+)
 from .schedule import reseed
 from .synchronization import (
     atomic_add,
@@ -130,10 +137,11 @@ __all__ = [
     "upper_bfloat",
     "exponent",
     "power_of_two",
-    "byte_as_double",
+    "byte_as_fraction",
     "double_exponent",
     "double_power_of_two",
     "low_bytes",
+    "low_word",
     "multiply_high",
     "NO_LABEL",
     "fill",

@@ -6,7 +6,14 @@ import numpy as np
 
 from .memory import SimulatorError
 
-__all__ = ["byte_as_double", "double_exponent", "double_power_of_two", "low_bytes", "multiply_high"]
+__all__ = [
+    "byte_as_fraction",
+    "double_exponent",
+    "double_power_of_two",
+    "low_bytes",
+    "low_word",
+    "multiply_high",
+]
 
 
 def double_exponent(x) -> int:
@@ -34,9 +41,14 @@ def multiply_high(x, y) -> int:
     return int(x) * int(y) >> 32
 
 
-def byte_as_double(word: int, i: int):
-    """Byte `i` of a word, from 0 to 255, as a float64."""
-    return np.float64(int(word) >> 8 * i & 255)
+def low_word(x) -> int:
+    """The lower half of the bits of a float64."""
+    return int(np.uint32(_bits(x) & 0xFFFFFFFF).view(np.int32))
+
+
+def byte_as_fraction(word: int, i: int):
+    """``1 + b / 256`` as a float64, b byte `i` of a word, from 0 to 255."""
+    return np.float64(1 + (int(word) >> 8 * i & 255) / 256)
 
 
 def _bits(x) -> int:

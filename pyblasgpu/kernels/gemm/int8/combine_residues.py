@@ -103,12 +103,12 @@ def source(config: CombineResidues) -> KernelSource:
 
 def _adder(weight: tuple[float, ...]):
     """``add(0, words, firsts, seconds, thirds)``: the parts of w r, of half a vector of r, to sums."""
-    real, int32, fma, as_double = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.byte_as_double
+    real, int32, fma, as_fraction = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.byte_as_fraction
     FIRST, SECOND, THIRD = weight
 
     @device_function
     def add_one(e, words, firsts, seconds, thirds):
-        r = as_double(words[e // 4], int32(e % 4))
+        r = as_fraction(words[e // 4], int32(e % 4))
         firsts[e] = fma(r, real(FIRST), firsts[e])
         seconds[e] = fma(r, real(SECOND), seconds[e])
         thirds[e] = fma(r, real(THIRD), thirds[e])
@@ -120,9 +120,9 @@ def _combiner(config: CombineResidues):
     """``combine(residues, words, firsts, seconds, thirds, step)``: the integers of half a vector of a thread,
     to `firsts`; residues of a modulus are `step` words after those of the one before.
     """
-    real, fma, load_two, zero = ptx.types.float64, ptx.fma, ptx.load_global(2, False), ptx.fill(HALF)
+    real, fma, load_two, fill = ptx.types.float64, ptx.fma, ptx.load_global(2, False), ptx.fill(HALF)
     of = weights(config.moduli)
-    INVERSE_P, (FIRST, SECOND, THIRD) = of.inverse, of.product
+    INVERSE_P, (FIRST, SECOND, THIRD), (BEGIN, BEGIN_2, BEGIN_3) = of.inverse, of.product, of.first
 
     def of_modulus(number, add):
         @device_function
@@ -145,9 +145,9 @@ def _combiner(config: CombineResidues):
 
     @device_function
     def combine(residues, words, firsts, seconds, thirds, step):
-        zero(firsts, real(0))
-        zero(seconds, real(0))
-        zero(thirds, real(0))
+        fill(firsts, real(BEGIN))
+        fill(seconds, real(BEGIN_2))
+        fill(thirds, real(BEGIN_3))
         add_all(residues, words, firsts, seconds, thirds, step)
         reduce_all(0, firsts, seconds, thirds)
 

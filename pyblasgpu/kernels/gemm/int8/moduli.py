@@ -31,13 +31,18 @@ SLACK = 1 - 2.0**-12  # for roundings of norms, and of elements to integers
 
 
 class Weights(NamedTuple):
-    """w_l and P in `PARTS` parts, the highest first: of each part sums and multiples, as they occur, are
+    """256 w_l and P in `PARTS` parts, the highest first: of each part sums and multiples, as they occur, are
     exact in float64.
+
+    Residues come as fractions, 1 + r/256: so ``sum(256 w_l (1 + r_l/256)) + first`` is ``sum(w_l r_l)``, but
+    for a multiple of P.
 
     Attributes
     ----------
     parts : tuple of tuple of float
-        Of each w_l.
+        Of each 256 w_l.
+    first : tuple of float
+        Of what sums begin with.
     product : tuple of float
         Of P.
     inverse : float
@@ -45,6 +50,7 @@ class Weights(NamedTuple):
     """
 
     parts: tuple[tuple[float, ...], ...]
+    first: tuple[float, ...]
     product: tuple[float, ...]
     inverse: float
 
@@ -55,10 +61,11 @@ def weights(count: int) -> Weights:
     moduli = MODULI[:count]
     product = prod(moduli)
     exact = [product // p * pow(product // p, -1, p) for p in moduli]
-    most = (256 * count - 1).bit_length()  # bits of a sum of residues
+    most = (512 * count - 1).bit_length()  # bits of a sum of residues' fractions
     grids = [max(product.bit_length() + most - 53 * (i + 1) + most * i, 0) for i in range(PARTS - 1)]
-    *parts, of_product = (_parts(w, grids) for w in (*exact, product))
-    return Weights(tuple(parts), of_product, 1 / product)
+    first, of_product, *parts = (_parts(w, grids) for w in (-256 * sum(exact) % product, product, *exact))
+    scaled = tuple(tuple(256 * part for part in weight) for weight in parts)
+    return Weights(scaled, first, of_product, 1 / product)
 
 
 def _parts(value: int, grids: list[int]) -> tuple[float, ...]:

@@ -27,6 +27,7 @@ CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
 CHUNK_LEAD, ROW_LEAD = CHUNK + 1, CHUNKS * (CHUNK + 1) + 1
+RESIDENT = 640  # threads of a multiprocessor: with more, registers do not hold what a thread has
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
 
 
@@ -51,7 +52,7 @@ class PackResidues:
     dtype: str = "d"
     moduli: int = 14
     BLK: int = 128
-    rows: int = 32
+    rows: int = 16
     sample: int = 8
 
     STEM: ClassVar[str] = STEM
@@ -109,7 +110,9 @@ def source(config: PackResidues) -> KernelSource:
     strides of A along the extent and along k, and those of B (elements). Grid: x ``config.grid(image)`` of
     both.
     """
-    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
+    return KernelSource.of(
+        config, PARAMETERS, partial(_build, config), min_blocks=max(RESIDENT // config.threads, 1)
+    )
 
 
 def _stager(config: PackResidues):
@@ -148,35 +151,34 @@ def _stager(config: PackResidues):
 
 
 def _residues(p: int):
-    """``write(d, at, x, shifted, words)``: residues modulo `p` of a chunk, whose integers are `x`, and with
-    MAGIC `shifted`.
+    """``write(d, at, x, lows, words)``: residues modulo `p` of a chunk, whose integers are `x`, their lowest
+    32 bits `lows`.
     """
-    real, fma, low_bytes, store = ptx.types.float64, ptx.fma, ptx.low_bytes, ptx.store_global_vector(4)
-    INVERSE, PLAIN = 1.0 / p, p == 256
+    real, fma, low_word, low_bytes = ptx.types.float64, ptx.fma, ptx.low_word, ptx.low_bytes
+    INVERSE, PLAIN, store, int64 = 1.0 / p, p == 256, ptx.store_global_vector(4), ptx.types.int64
 
     @device_function
-    def residue(x, shifted):
-        """In its lowest byte."""
+    def residue(x, low):
+        """In its lowest byte: the lowest bits of the quotient tell it."""
         if PLAIN:
-            return shifted
-        whole = fma(x, real(INVERSE), real(MAGIC)) - real(MAGIC)
-        return fma(whole, real(-p), shifted)
+            return int64(low)
+        return int64(low) - int64(low_word(fma(x, real(INVERSE), real(MAGIC)))) * p
 
     @device_function
-    def four(j, x, shifted, words):
+    def four(j, x, lows, words):
         i = 4 * j
         words[j] = low_bytes(
-            residue(x[i], shifted[i]),
-            residue(x[i + 1], shifted[i + 1]),
-            residue(x[i + 2], shifted[i + 2]),
-            residue(x[i + 3], shifted[i + 3]),
+            residue(x[i], lows[i]),
+            residue(x[i + 1], lows[i + 1]),
+            residue(x[i + 2], lows[i + 2]),
+            residue(x[i + 3], lows[i + 3]),
         )
 
     all_fours = unrolled(CHUNK // 4, four)
 
     @device_function
-    def write(d, at, x, shifted, words):
-        all_fours(0, x, shifted, words)
+    def write(d, at, x, lows, words):
+        all_fours(0, x, lows, words)
         store(d, at, words, 0, True)
 
     return write
@@ -229,22 +231,22 @@ def _build(config: PackResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-    stage_elements, fma = _stager(config), ptx.fma
+    stage_elements, fma, low_word = _stager(config), ptx.fma, ptx.low_word
     write_digits, PLANES = _digits(config), config.moduli
 
     def of_plane(number, write):
         @device_function
-        def write_plane(d, plane_words, x, shifted, words):
-            write(d, number * plane_words, x, shifted, words)
+        def write_plane(d, plane_words, x, lows, words):
+            write(d, number * plane_words, x, lows, words)
 
         return write_plane
 
     write_all = in_order([of_plane(i, _residues(p)) for i, p in enumerate(MODULI[:PLANES])])
 
     @device_function
-    def to_integer(i, shared, at, x, shifted, scale):
-        shifted[i] = fma(shared[at + i], scale, real(MAGIC))
-        x[i] = shifted[i] - real(MAGIC)
+    def to_integer(i, shared, at, x, lows, scale):
+        shifted = fma(shared[at + i], scale, real(MAGIC))
+        x[i], lows[i] = shifted - real(MAGIC), low_word(shifted)
 
     to_integers = unrolled(CHUNK, to_integer)
 
@@ -255,7 +257,7 @@ def _build(config: PackResidues):
         # (1) the rows of a stage of a panel of an operand
         t, unit = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        x, shifted = cuda.local.array(CHUNK, real), cuda.local.array(CHUNK, real)
+        x, lows = cuda.local.array(CHUNK, real), cuda.local.array(CHUNK, int32)
         words = cuda.local.array(4, int32)
         is_a = unit < units_a
         s, facts, d, extent = (a, of_a, image_a, extent_a) if is_a else (b, of_b, image_b, extent_b)
@@ -274,11 +276,11 @@ def _build(config: PackResidues):
         # (2) a chunk of a row: its integers, and their residues
         row, chunk = int32(t // 32 * 4 + t % 4), int32(t % 32 // 4)
         own = offset(facts, int64(row0 + row))
-        to_integers(0, shared, row * ROW_LEAD + chunk * CHUNK_LEAD, x, shifted, own[SCALE * rows_of_all])
+        to_integers(0, shared, row * ROW_LEAD + chunk * CHUNK_LEAD, x, lows, own[SCALE * rows_of_all])
         own_row = int32(part * ROWS + row)
         line = offset(d, (int64(block) * BLK + own_row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
         plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
-        write_all(line, plane_words, x, shifted, words)
+        write_all(line, plane_words, x, lows, words)
         digits, stage = offset(d, PLANES * plane_words), int32(block - panel * stages)
         write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
 
