@@ -103,8 +103,10 @@ DEFECTS = [
     ("factor.cholesky_update_mma", "parts, False, True, DEPTH", "parts, False, False, DEPTH", panel("z")),
     # arithmetic
     ("factor.inverse_root", "fma(-(d * r), r, real(1))", "real(0)", potrf()),
+    ("factor.cholesky_panel", "            bad[0] = earlier\n", "", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.cholesky_panel", "            bring(row, tile, pivots)\n            factor_carefully", "            factor_carefully", potrf(test=test_potrf_leaf.extreme)),
     ("factor.inverse_root", "real(0.375)", "real(0.5)", potrf(test=test_potrf_leaf.accurate)),
-    ("factor.inverse_root", "if d < real(LEAST):", "if d < real(0):", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.inverse_root", "return d < real(LEAST)", "return d < real(0)", potrf(test=test_potrf_leaf.extreme)),
     ("factor.cholesky_panel", "-tile[OWN + c * PARTS + 1]", "tile[OWN + c * PARTS + 1]", potrf("z")),
     ("factor.cholesky_panel", "- tile[X + 1] * tile[Z + 1]", "+ tile[X + 1] * tile[Z + 1]", potrf("z")),
     ("factor.cholesky_panel", "+ tile[X] * tile[Z + 1]", "- tile[X] * tile[Z + 1]", potrf("z")),
