@@ -230,15 +230,16 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
-def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int):
+def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles=None):
     """``run(a, b, scales_a, scales_b, judged, c, ...)``: all of a block of threads. A block of a panel has
-    `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it.
+    `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it. ``has_tiles(judged)``
+    tells, after the wait, whether there is anything to do.
     """
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_K, STAGES = config.BLK_K, config.stages
     WORKERS, SUMS, BARRIERS, PANEL = 128 * config.warpgroups, config.sums, config.barriers, config.PANEL
     PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
-    TURNS, ORDERED, opaque = config.turns, config.ordered, ptx.opaque
+    TURNS, ORDERED, opaque, SOMETIMES = config.turns, config.ordered, ptx.opaque, has_tiles is not None
     CLUSTER, cluster_sync, write = config.cluster, ptx.cluster_sync, epilogue(config)
     align, offset, tile_of = ptx.align_shared(1024), ptx.offset, tile_finder(config)
     init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
@@ -295,6 +296,8 @@ def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int):
         shared = shared_address(memory)
         make_barriers(shared, t)
         grid_dependency_wait()
+        if SOMETIMES:
+            tiles = int32(tiles if has_tiles(judged) else 0)
 
         # (2) a warp brings the stages of all tiles
         if t >= WORKERS:

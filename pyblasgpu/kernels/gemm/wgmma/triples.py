@@ -231,15 +231,15 @@ def _consumer(config: GemmTriples):
 
 def _judge(config: GemmTriples):
     """``verdict(judged, firsts, count, lane)``: whether the cluster multiplies its tiles, and whether this
-    block's is one that pairs do not serve and triples do; `judged` are the flags of pairs, of triples, those
-    of pairs of a panel, and blocks of k.
+    block's is one that pairs do not serve and triples do; `judged` are the word of all flags, the flags of
+    pairs, of triples, those of pairs of a panel, and blocks of k.
     """
     servable, quotient, CLUSTER = is_servable(), ptx.quotient, config.cluster
     UNITS = config.PANEL // unit_rows(config.PANEL, config.BLK_K)
 
     @device_function
     def is_mine(judged, first_a, first_b, count, lane):
-        pairs_a, pairs_b, triples_a, triples_b, flags, blocks = judged
+        _, pairs_a, pairs_b, triples_a, triples_b, flags, blocks = judged
         at_a, at_b = quotient(first_a, blocks) * flags, quotient(first_b, blocks) * flags
         by_pairs = servable(pairs_a, at_a, pairs_b, at_b, flags, lane)
         return (not by_pairs) & servable(
@@ -258,20 +258,23 @@ def _judge(config: GemmTriples):
 
 
 def _build(config: GemmTriples):
-    int32, BLK_K = ptx.types.int32, config.BLK_K
-    words, grid_dependency_wait = config.PANEL * BLK_K * PARTS // 2, ptx.grid_dependency_wait
-    run = walk(config, _producer(config), _consumer(config), _judge(config), words)
+    int32, BLK_K, words = ptx.types.int32, config.BLK_K, config.PANEL * config.BLK_K * PARTS // 2
+
+    @device_function
+    def has_tiles(judged):
+        return judged[0][0] != 0
+
+    run = walk(config, _producer(config), _consumer(config), _judge(config), words, has_tiles)
 
     def gemm_triples(
         a, b, pairs_a, pairs_b, triples_a, triples_b, told, c, m, n, k, options, tiles, flags, step_a,
         step_b, ldc, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
-        grid_dependency_wait()
-        if told[0] != 0:
-            judged = pairs_a, pairs_b, triples_a, triples_b, flags, int32((k + (BLK_K - 1)) // BLK_K)
-            run(
-                a, b, a, b, judged, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c, alpha, alpha_i,
-                beta, beta_i,
-            )  # fmt: skip
+        blocks = int32((k + (BLK_K - 1)) // BLK_K)
+        judged = told, pairs_a, pairs_b, triples_a, triples_b, flags, blocks
+        run(
+            a, b, a, b, judged, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c, alpha, alpha_i,
+            beta, beta_i,
+        )  # fmt: skip
 
     return gemm_triples
