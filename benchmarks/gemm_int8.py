@@ -48,35 +48,25 @@ def normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
     return made.T  # column-major
 
 
-def dgemm() -> Iterator[dict[str, Any]]:
-    """Seconds of all three, TFLOP/s and ratios, by number of moduli."""
-    vendor = load()
+def compared(m: int, n: int, k: int) -> dict[str, Any]:
+    """Seconds of all three, TFLOP/s and ratios, and whether the choice takes residues."""
+    operands, vendor, work = Operands(m, n, k, normal), load(), 2 * m * n * k / 1e12
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    for n in ORDERS:
-        operands, work = Operands(n, n, n, normal), 2 * n**3 / 1e12
-        theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
-        fma = operands.seconds(by_fma)
-        case: dict[str, Any] = {"n": n, "cublas_tflops": work / theirs, "fma_tflops": work / fma}
-        for moduli in (13, 14):
-            with configured(moduli=moduli, sample=MODULI[moduli]):
-                ours = operands.seconds(tensor)
-            case |= {f"seconds_{moduli}": ours, f"tflops_{moduli}": work / ours}
-            case |= {f"ratio_{moduli}": theirs / ours}
-        yield case
+    theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
+    fma = operands.seconds(by_fma)
+    with configured():
+        ours = operands.seconds(tensor)
+    return {"m": m, "n": n, "k": k, "gains": gains(m, n, k, GemmInt8().moduli), "seconds": ours,
+            "cublas": theirs, "fma": fma, "tflops": work / ours, "cublas_tflops": work / theirs,
+            "fma_tflops": work / fma, "ratio": theirs / ours, "ratio_to_fma": fma / ours}  # fmt: skip
+
+
+def dgemm() -> Iterator[dict[str, Any]]:
+    return (compared(n, n, n) for n in ORDERS)
 
 
 def shapes() -> Iterator[dict[str, Any]]:
-    """The same of other shapes, and whether the choice takes residues."""
-    vendor = load()
-    vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    for m, n, k in SHAPES:
-        operands, work = Operands(m, n, k, normal), 2 * m * n * k / 1e12
-        theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
-        with configured():
-            ours = operands.seconds(tensor)
-        yield {"m": m, "n": n, "k": k, "gains": gains(m, n, k, GemmInt8().moduli), "tflops": work / ours,
-               "cublas_tflops": work / theirs, "ratio": theirs / ours,
-               "ratio_to_fma": operands.seconds(by_fma) / ours}  # fmt: skip
+    return (compared(*extents) for extents in SHAPES)
 
 
 def parts() -> Iterator[dict[str, Any]]:
@@ -168,10 +158,11 @@ def errors() -> Iterator[dict[str, Any]]:
             for moduli, sample in MODULI.items():
                 with configured(moduli=moduli, sample=sample):
                     tensor(a, b, c)
-                    found = units(c, exact, sizes)
-                    case[f"units_{moduli}"], case[f"over_bound_{moduli}"] = found, found / (n + 2)
-                    if moduli == 14:
-                        case["seconds"] = median([seconds_of(tensor, a, b, c) for _ in range(3)])
+                    case[f"units_{moduli}"] = units(c, exact, sizes)
+            with configured():
+                case["seconds"] = median([seconds_of(tensor, a, b, c) for _ in range(3)])
+            case["units"] = case[f"units_{GemmInt8().moduli}"]
+            case["over_bound"] = case["units"] / (n + 2)
             yield case
 
 
@@ -193,7 +184,7 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-KINDS = {"dgemm": dgemm, "shapes": shapes, "parts": parts, "errors": errors, "configs": configs}
+KINDS = {"dgemm": dgemm, "shapes": shapes, "parts": parts, "int8_errors": errors, "configs": configs}
 
 
 def main() -> None:

@@ -10,17 +10,18 @@ from vendor_tables import runs_of
 
 __all__ = ["draw_gemm_tensor", "gemm_tensor_tables"]
 
-LISTS = {"sgemm": "sgemm", "cgemm": "cgemm", "ranks": "sgemm"}
+LISTS = {"sgemm": "sgemm", "cgemm": "cgemm", "ranks": "sgemm", "dgemm": "dgemm", "shapes": "dgemm"}
 PRODUCTS = """
-### Products of float32 and complex64 on tensor cores
+### Products on tensor cores
 
-TFLOP/s of cuBLAS, of our FMAs, and with `method="tensor"`, packing included; random normal data.
+TFLOP/s of cuBLAS, of our FMAs (`mma.sync` of FP64), and with `method="tensor"`, packing included;
+random normal data.
 
 | routine | m × n × k | cuBLAS | FMAs | tensor cores | over cuBLAS | over FMAs | measured at |
 |---|---|---|---|---|---|---|---|"""
 ERRORS = """
-The largest error on several kinds of data, in units of u |A||B|.
-FMAs' time over ours tells which data are served by pairs of FP16.
+The largest error of {} on several kinds of data, in units of u |A||B|.
+FMAs' time over ours tells which data are served by {}.
 
 | data | n | cuBLAS | tensor cores | FMAs' time over ours | measured at |
 |---|---|---|---|---|---|"""
@@ -32,11 +33,12 @@ def gemm_tensor_tables(results: Path, device: str) -> Iterator[str]:
     if products:
         yield from PRODUCTS.split("\n")
         yield from (_product(*each) for each in products)
-    errors = newest(results, device, "errors")
-    if errors:
-        yield from ERRORS.split("\n")
-        times = {case["n"]: case["fma"] for name, case, _ in products if name == "sgemm"}
-        yield from (_error(case, commit, times) for _, case, commit in errors)
+    for letter, kind, number in (("s", "errors", "pairs of FP16"), ("d", "int8_errors", "residues")):
+        errors = newest(results, device, kind)
+        if errors:
+            yield from ERRORS.format(f"{letter}gemm", number).split("\n")
+            times = {case["n"]: case["fma"] for name, case, _ in products if name == f"{letter}gemm"}
+            yield from (_error(case, commit, times) for _, case, commit in errors)
 
 
 def newest(results: Path, device: str, *names: str) -> list[tuple[str, dict[str, Any], str]]:
