@@ -24,6 +24,7 @@ __all__ = [
     "copy",
     "emit_copy",
     "emit_copy_to_workspace",
+    "emit_kept",
     "emit_mirrored",
     "emit_packed",
     "emit_scale",
@@ -76,6 +77,18 @@ def emit_copy_to_workspace(launches: LaunchList, source: Operand) -> Operand:
     copy = launches.scratch(source.rows, source.cols, source.batch, ALIGNED)
     emit_copy(launches, 1.0, source, copy)
     return copy
+
+
+def emit_kept(launches: LaunchList, source: Operand) -> Operand:
+    """A copy of `source` in the workspace: of a dense batch of small matrices one that lies as it does, else
+    column-major.
+    """
+    if not _are_dense(source, source):
+        return emit_copy_to_workspace(launches, source)
+    memory = launches.scratch(source.rows * source.cols, 1, source.batch)
+    kept = source._replace(pointer=memory.pointer, batch_stride=memory.batch_stride, conj=False)
+    emit_copy(launches, 1.0, source, kept)
+    return kept
 
 
 def _emit(

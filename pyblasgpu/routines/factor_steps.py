@@ -11,7 +11,7 @@ from ..kernels.factor import potrf_leaf, restore
 from ..kernels.registry import FIXED
 from ..operands import Operand
 from ..types import DTYPES, Diag, Dtype, Region, Uplo
-from .copies import emit_copy, emit_copy_to_workspace, emit_scale
+from .copies import emit_copy, emit_copy_to_workspace, emit_kept, emit_scale
 from .laswp import words
 from .launch_list import ALPHA, LaunchList
 
@@ -89,7 +89,7 @@ def emit_unless_failed(launches: LaunchList, info: Operand, out: Operand, emit: 
     Nothing is read by the host: `out` is kept in the workspace meanwhile.
     """
     with launches.temporary():
-        before = emit_copy_to_workspace(launches, out)
+        before = emit_kept(launches, out)
         emit()
         emit_restore(launches, info, before, out)
 

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu import lapack
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copies import copy, launch_list
@@ -60,3 +61,17 @@ def test_what_lies_alike_is_one_matrix():
     other = launch_list(1, operand(batch(values, "C")), operand(batch(values, "F")))
     assert [entry.grid[2] for entry in (*alike.entries, *other.entries)] == [1, 6]
     assert [entry.source.config.threads for entry in (*alike.entries, *other.entries)] == [256, 64]
+
+
+@pytest.mark.parametrize("letter", "dc")
+def test_right_hand_sides_of_a_singular_matrix_of_a_stack_stay(letter):
+    """They are kept beside the solution as they lie."""
+    rng, dtype = np.random.default_rng(3), DTYPES[letter].name
+    a = (rng.uniform(-1, 1, (3, 5, 5)) + 3 * np.eye(5)).astype(dtype)
+    a[1, :, 2] = 0
+    b = rng.uniform(-1, 1, (3, 5, 2)).astype(dtype)
+    _, _, x, info = lapack.gesv(a, b)
+    assert np.array_equal(np.asarray(info), [0, 3, 0])
+    assert np.array_equal(x[1], b[1])
+    tolerance = 1e-4 if letter == "c" else 1e-12
+    np.testing.assert_allclose(a[[0, 2]] @ x[[0, 2]], b[[0, 2]], atol=tolerance)
