@@ -1,4 +1,4 @@
-"""The bound of DGEMM by residues: what the check lets pass is within it, in exact numbers, whatever the data."""
+"""The bound of DGEMM by residues: what the check lets pass is within it, in exact numbers."""
 
 from __future__ import annotations
 
