@@ -13,7 +13,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from statistics import median
@@ -25,8 +27,10 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
+from .api.explain import sources_of
 from .cpu import device as processor
 from .dispatch import cpu_gemm
+from .dispatch.compile_ahead import compile_missing
 from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
@@ -35,10 +39,11 @@ from .testing.cublas import load as load_cublas
 from .testing.problems import ROUTINES, Arrays, Problem
 from .types import DTYPES
 
-__all__ = ["Row", "collect", "show", "simulated"]
+__all__ = ["Row", "collect", "compile_kernels", "show", "simulated", "with_data"]
 
 SIZES = {"cuda": 4096, "cpu": 1024, "numba": 1024, "sim": 33}
 REPEATS = 3
+PREPARED = 4  # problems whose data are drawn at a time
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,28 @@ def _problems(n: int) -> Iterator[Problem]:
         for routine in ROUTINES:
             variant = "NN" if routine == "gemm" else "LLNN"
             yield Problem.square(routine, dtype, variant, n, alpha=0.75, beta=-0.5)
+
+
+def with_data(problems: Iterable[Problem]) -> Iterator[tuple[Problem, Arrays]]:
+    """Problems and their data, which threads draw ahead: random numbers take longer than the device."""
+    ready: deque[tuple[Problem, Future[Arrays]]] = deque()
+    with ThreadPoolExecutor(PREPARED) as pool:
+        for problem in problems:
+            ready.append((problem, pool.submit(problem.data)))
+            if len(ready) == PREPARED:
+                first, data = ready.popleft()
+                yield first, data.result()
+        for last, data in ready:
+            yield last, data.result()
+
+
+def compile_kernels(problems: Iterable[Problem]) -> None:
+    """Have the kernels of all problems compiled at once, those that nobody has built."""
+    found = [
+        sources_of(problem.routine, problem.dtype.letter, problem.case.m, problem.case.n)
+        for problem in problems
+    ]
+    compile_missing([source for _, sources in found for source in sources], found[0][0].cc)
 
 
 class _Host:
@@ -141,9 +168,13 @@ def _time(machine: Any, x: Arrays, original: Any, call: Callable[[], None], repe
 
 
 def _measure(
-    problem: Problem, machine: Any, where: str, repeats: int = REPEATS, cublas: Cublas | None = None
+    problem: Problem,
+    data: Arrays,
+    machine: Any,
+    where: str,
+    repeats: int = REPEATS,
+    cublas: Cublas | None = None,
 ) -> Row:
-    data = problem.data()
     x, original = data.map(machine.put), machine.put(data.out)
     seconds = _time(machine, x, original, lambda: problem.ours(x, where), repeats)
     error = problem.error(data, machine.get(x.out))
@@ -188,9 +219,15 @@ def collect(n: int | None = None, progress: Callable[[str], None] = lambda text:
     where = backend_status().backend
     machine = _Gpu() if where == "cuda" else _Host()
     cublas = _cublas() if where == "cuda" else None
-    for problem in _problems(n or SIZES[where]):
+    problems = list(_problems(n or SIZES[where]))
+    prepared: Iterator[tuple[Problem, Arrays]] = ((problem, problem.data()) for problem in problems)
+    if where == "cuda":
+        progress("kernels")
+        compile_kernels(problems)
+        prepared = with_data(problems)  # on a processor threads would disturb what is timed
+    for problem, data in prepared:
         progress(f"{problem.dtype.letter}{problem.routine} on {where}")
-        yield _measure(problem, machine, where, cublas=cublas)
+        yield _measure(problem, data, machine, where, cublas=cublas)
     if where == "cpu":
         progress("one tile of each kernel in Numba's simulator")
         yield from simulated()
@@ -288,7 +325,8 @@ def _main() -> int:
     parser.add_argument("--simulated", action="store_true", required=True)
     parser.parse_args()
     for problem in _problems(SIZES["sim"]):
-        print(json.dumps(asdict(_measure(problem, _Host(), "sim", repeats=0))), flush=True)
+        row = _measure(problem, problem.data(), _Host(), "sim", repeats=0)
+        print(json.dumps(asdict(row)), flush=True)
     return 0
 
 
