@@ -155,34 +155,35 @@ def _combiner(config: CombineResidues):
 
 
 def _writer():
-    """``write(0, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta)``: C of half a
-    vector, whose first element is at `c`, and `rows` and `cols` from the end.
+    """``read(0, c, old, ldc, rows, cols, of_b, scales, is_read)``: what C holds of half a vector, if it
+    `is_read`, and the scales of its columns, all under way at once; ``write(0, c, found, old, ldc, rows,
+    cols, scales, scale, scale_8, alpha, beta)``. The first element is at `c`, `rows` and `cols` from the end.
     """
-    real, load, store = ptx.types.float64, ptx.load_global(1, False), ptx.store_global
+    load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
-    def element(e, c, found, old, ldc, rows, cols, scale, scale_of_col, alpha, beta):
-        row, col = e % 4 // 2 * 8, e // 4 * 8 + e % 2
-        at, ok = col * ldc + row, (row < rows) & (col < cols)
-        load(old, 0, c, at, ok & (beta != real(0)))
-        store(c, at, alpha * (found[e] * scale * scale_of_col) + beta * old[0], ok)
-
-    @device_function
-    def column(j, c, found, old, ldc, rows, cols, of_b, scale, scale_8, alpha, beta):
+    def read_column(j, c, old, ldc, rows, cols, of_b, scales, is_read):
         e, col = j // 2 * 4 + j % 2, j // 2 * 8 + j % 2
-        load(old, 0, of_b, col, col < cols)
-        scale_of_col = old[0]
-        element(e, c, found, old, ldc, rows, cols, scale, scale_of_col, alpha, beta)
-        element(e + 2, c, found, old, ldc, rows, cols, scale_8, scale_of_col, alpha, beta)
+        load(scales, j, of_b, col, col < cols)
+        load(old, e, c, col * ldc, is_read & (rows > 0) & (col < cols))
+        load(old, e + 2, c, col * ldc + 8, is_read & (rows > 8) & (col < cols))
 
-    return unrolled(COLUMNS, column)
+    @device_function
+    def write_column(j, c, found, old, ldc, rows, cols, scales, scale, scale_8, alpha, beta):
+        e, col = j // 2 * 4 + j % 2, j // 2 * 8 + j % 2
+        value = alpha * (found[e] * scale * scales[j]) + beta * old[e]
+        value_8 = alpha * (found[e + 2] * scale_8 * scales[j]) + beta * old[e + 2]
+        store(c, col * ldc, value, (rows > 0) & (col < cols))
+        store(c, col * ldc + 8, value_8, (rows > 8) & (col < cols))
+
+    return unrolled(COLUMNS, read_column), unrolled(COLUMNS, write_column)
 
 
 def _build(config: CombineResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, PANEL, VECTORS = config.BLK_M, config.BLK_N, config.PANEL, config.vectors
     THREADS, WORDS, offset = config.threads, config.BLK_M * config.BLK_N // 4, ptx.offset
-    flagged, combine, write = is_flagged(config), _combiner(config), _writer()
+    flagged, combine, (read, write) = is_flagged(config), _combiner(config), _writer()
     grid_dependency_wait = ptx.grid_dependency_wait
 
     @device_function
@@ -198,7 +199,8 @@ def _build(config: CombineResidues):
         row = int32(down * BLK_M + t // 32 * 16 + t % 32 // 4)
         col = int32((tile - down * across) * BLK_N + vector * (4 * 2 * COLUMNS) + t % 4 * 2)
         firsts, seconds = cuda.local.array(HALF, real), cuda.local.array(HALF, real)
-        thirds, old = cuda.local.array(HALF, real), cuda.local.array(1, real)
+        thirds, old = cuda.local.array(HALF, real), cuda.local.array(HALF, real)
+        scales = cuda.local.array(COLUMNS, real)
         words = cuda.local.array(2, int32)
         grid_dependency_wait()
 
@@ -210,8 +212,9 @@ def _build(config: CombineResidues):
             scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
             for _ in range(2):
                 combine(mine, words, firsts, seconds, thirds, step)
-                here, scales = offset(c, int64(col) * ldc + row), offset(scales_b, int64(col))
+                here, of_cols = offset(c, int64(col) * ldc + row), offset(scales_b, int64(col))
                 rows, cols = int32(m - row), int32(n - col)
+                read(0, here, old, ldc, rows, cols, of_cols, scales, beta != real(0))
                 write(0, here, firsts, old, ldc, rows, cols, scales, scale, scale_8, alpha, beta)
                 mine, col = offset(mine, 2), int32(col + 4 * COLUMNS)
 
