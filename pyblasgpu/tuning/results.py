@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..database import (
     FAMILIES,
@@ -171,10 +172,15 @@ def with_current_algorithm(record: Record) -> Record | None:
         name = TRSM_SMALL if switch == "small_triangles" else TRSM_FUSED
         algorithm = (RECURSION, name)[value] if value < 2 else f"{name}_{value}"
         return replace(record, parameters={algorithm: 1})
-    stem = next((stem for stem in FUSED_TRSM if set(config) == set(TUNED[stem].parameters)), None)
+    stem = next((stem for stem in FUSED_TRSM if _is_of(stem, config)), None)
     if stem is None or record.layout not in _T_LAYOUTS or record.size not in TRSM_POINTS:
         return None
     return replace(record, stem=stem, layout=_T_LAYOUTS[record.layout], parameters=config)
+
+
+def _is_of(stem: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a Config of this stem may have been written down so; it may have got parameters since."""
+    return TUNED[stem].required <= parameters.keys() <= TUNED[stem].parameters.keys()
 
 
 def winners(records: Iterable[Record], device: str) -> Document:

@@ -354,6 +354,7 @@ def test_records_of_former_versions_are_of_a_family_now(runner):
     for (layout, switch, value), (stem, lies, name) in expected.items():
         record = with_current_algorithm(Record(*facts, layout, parameters={switch: value}, **old))
         assert (record.stem, record.layout, record.parameters) == (stem, lies, name)
+    del parameters["through_l1"]  # one that Configs have got since
     for layout, lies in (("any", "left_colmajor"), ("right_by_rows", "right_rowmajor")):
         record = with_current_algorithm(
             Record(*facts, layout, parameters={"one_launch": 1, **parameters}, **old)
