@@ -39,9 +39,6 @@ KINDS = {
 ORDERS = (256, 512, 1024, 2048, 3072, 4096, 8192)
 TICKS = (256, 1024, 4096)
 
-#: Where README looks for a routine first.
-DEVICES = ("NVIDIA H100 80GB HBM3", "NVIDIA H200")
-
 
 class Case(NamedTuple):
     """One measurement, and the run that it is from."""
@@ -212,6 +209,16 @@ def _shape(shape: tuple[int, ...], kind: str) -> str:
 # ------------------------------------------------------------------------------------------------- README
 
 
+def newest_device(groups: Groups, routine: str, kind: str) -> str:
+    """The device of the newest run that has these cases."""
+    dates = {
+        key[0]: max(case.run["date"] for case in cases)
+        for key, cases in groups.items()
+        if key[1:] == (routine, kind)
+    }
+    return max(dates, key=dates.__getitem__)
+
+
 def readme_table(groups: Groups) -> str:
     """README's four rows: geometric means of ours / cuBLAS by dtype."""
     rows = [
@@ -222,7 +229,7 @@ def readme_table(groups: Groups) -> str:
     ]
     text = ["| times cuBLAS's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
     for label, routine, kind, least in rows:
-        device = next(name for name in DEVICES if (name, routine, kind) in groups)
+        device = newest_device(groups, routine, kind)
         cases = [case for case in groups[device, routine, kind] if case.record["n"] >= least]
         means = (geometric_mean(c.ratio for c in cases if c.record["dtype"] == letter) for letter in "sdcz")
         card = device.removeprefix("NVIDIA ").split()[0]
@@ -241,9 +248,8 @@ def between_markers(text: str, made: str) -> str:
 
 
 def plotted(groups: Groups) -> list[Case]:
-    """The cases of README's plot: TRSM of square matrices, on the first of `DEVICES` that has them."""
-    device = next(name for name in DEVICES if (name, "trsm", "square") in groups)
-    return groups[device, "trsm", "square"]
+    """The cases of README's plot: TRSM of square matrices, on the device of the newest run."""
+    return groups[newest_device(groups, "trsm", "square"), "trsm", "square"]
 
 
 def draw(cases: list[Case], out: Path) -> None:
