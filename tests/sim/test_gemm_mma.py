@@ -60,19 +60,6 @@ def test_rows_that_follow_one_another(trans_a, trans_b, m):
     check(one_warp, m, 16, 9, beta=0.0, kernels=gemm_mma)
 
 
-def test_pairs_of_rows_where_vectors_and_banks_serve():
-    wide = config("d", VEC_A=2, DIM_XA=16, DIM_YA=4)
-    assert (wide.rows_together, replace(wide, VEC_M=1).rows_together) == (2, 1)
-    others = (
-        config("d"),
-        replace(wide, PAD_A=2),
-        wide.scalar_variant,
-        config("d", trans_a=True),
-        config("z"),
-    )
-    assert {each.rows_together for each in others} == {1}
-
-
 @pytest.mark.parametrize("letter, warp_m", [("z", 16), ("d", 8)])
 def test_neighbours_are_rows_of_two_instructions_on_doubles(letter, warp_m):
     with pytest.raises(ConfigError, match="vector_m"):

@@ -10,9 +10,9 @@ product is in `mainloop`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
@@ -27,7 +27,6 @@ from .source import kernel_source, plain_kernels
 __all__ = ["STEM", "GemmMma", "plain_sources", "product_of", "source"]
 
 STEM = "gemm_mma"
-LINE = 128  # bytes of shared memory that one access serves without a conflict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +41,8 @@ class GemmMma(GemmConfig):
         Shape of an instruction, one of `mma.SHAPES`; its N is 8. Of complex operands it takes half as many
         rows and k where it multiplies both parts at once.
     VEC_M : int
-        Rows of C that a lane holds one after the other, and writes by one store: 1, or of doubles 2, which
-        takes the rows of A in another order; 0: as many as `rows_together` tells.
+        Rows of C that a lane holds one after the other, and writes by one store: 2 only of doubles, which
+        takes the rows of A in another order.
     three_m : bool
         Whether a complex product is made of three real ones, of real parts, imaginary parts and their sums
         (3M; Higham, *Stability of a method for multiplying complex matrices with three real matrix
@@ -54,7 +53,7 @@ class GemmMma(GemmConfig):
     WARP_N: int
     MMA_M: int = 16
     MMA_K: int = 8
-    VEC_M: int = 0
+    VEC_M: int = 1
     three_m: bool = False
 
     STEM: ClassVar[str] = STEM
@@ -101,15 +100,15 @@ class GemmMma(GemmConfig):
 
     def _check_vectors(self) -> None:
         require(
-            self.VEC_M in (0, 1) or (self.VEC_M == 2 and self.dtype == "d" and self.WARP_M % 16 == 0),
+            self.VEC_M == 1 or (self.VEC_M == 2 and self.dtype == "d" and self.WARP_M % 16 == 0),
             "vector_m",
-            "VEC_M in (0, 1), or VEC_M == 2 with dtype d and WARP_M % 16 == 0",
+            "VEC_M == 1, or VEC_M == 2 with dtype d and WARP_M % 16 == 0",
             VEC_M=self.VEC_M,
             dtype=self.dtype,
             WARP_M=self.WARP_M,
         )
         require(
-            self.stripe_a.is_kept or self.stripe_a.lead % max(self.VEC_M, 1) == 0,
+            self.stripe_a.is_kept or self.stripe_a.lead % self.VEC_M == 0,
             "fragment_aligned",
             "(BLK_M + PAD_A) % VEC_M == 0",
             BLK_M=self.BLK_M,
@@ -122,14 +121,9 @@ class GemmMma(GemmConfig):
         return True
 
     @property
-    def rows_together(self) -> int:
-        """VEC_M, or where that is 0: 2 of doubles that come by vectors, where stripes of A lie so in shared
-        memory that pairs of rows meet no bank twice; else 1.
-        """
-        stripe, line = self.stripe_a, LINE // self.dtype_facts.itemsize
-        meets_no_bank = not stripe.is_kept and stripe.lead % line in (line // 4, 3 * line // 4)
-        serves = self.dtype == "d" and self.WARP_M % 16 == 0 and self.VEC_A > 1 and meets_no_bank
-        return self.VEC_M or (2 if serves else 1)
+    def scalar_variant(self) -> Self:
+        """The same with single elements, of C too: its columns then hardly begin with vectors."""
+        return replace(super().scalar_variant, VEC_M=1)
 
     @property
     def needs(self) -> tuple[int, int]:
@@ -191,23 +185,20 @@ def source(
     """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    # a triangle leaves no registers for pairs of rows
-    product = partial(product_of, rows_together=1) if triangle else product_of
-    return kernel_source(config, form, conj, triangle, solved, product)
+    return kernel_source(config, form, conj, triangle, solved, product_of)
 
 
 plain_sources = partial(plain_kernels, source)
 
 
-def product_of(config: GemmMma, conj_a: bool, conj_b: bool, rows_together: int = 0) -> Product:
-    """The product of a Config; `rows_together`: 0 for those of the Config."""
+def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     parts, stripe_a, stripe_b = config.dtype_facts.reals_per_element, config.stripe_a, config.stripe_b
     (ROWS, DEPTH), WARP_M, WARP_N = config.elements_per_mma, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
     B_STRIPE = config.place_b
     STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
-    rows_of_eight, columns_of_eight, VEC_M = WARP_M // 8, WARP_N // 8, rows_together or config.rows_together
-    load_a = _rows_loader(VEC_M, config)
+    rows_of_eight, columns_of_eight, VEC_M = WARP_M // 8, WARP_N // 8, config.VEC_M
+    load_a = _rows_loader(config)
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
     shape = config.MMA_M, config.MMA_K
     counts, three_m = (WARP_M // ROWS, columns_of_eight), config.three_m
@@ -258,11 +249,11 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool, rows_together: int =
     )
 
 
-def _rows_loader(VEC_M: int, config: GemmMma):
+def _rows_loader(config: GemmMma):
     """``load(local, i, pointer, j)``: a lane's rows of A at one k, from `pointer` + `j` on: one of every
     eight, or VEC_M neighbours of every eight times as many.
     """
-    parts, STEP = config.dtype_facts.reals_per_element, config.stripe_a.step
+    parts, VEC_M, STEP = config.dtype_facts.reals_per_element, config.VEC_M, config.stripe_a.step
     VECTORS = config.WARP_M // 8 // VEC_M
     if VEC_M == 1 or STEP == 1:
         return ptx.load_shared(VEC_M * parts, VECTORS, 8 * VEC_M * STEP * parts)
