@@ -33,7 +33,7 @@ def gemm_tensor_tables(results: Path, device: str) -> Iterator[str]:
     if products:
         yield from PRODUCTS.split("\n")
         yield from (_product(*each) for each in products)
-    for letter, kind, number in (("s", "errors", "pairs of FP16"), ("d", "int8_errors", "residues")):
+    for letter, kind, number in (("s", "errors", "FP16 or BF16"), ("d", "int8_errors", "residues")):
         errors = newest(results, device, kind)
         if errors:
             yield from ERRORS.format(f"{letter}gemm", number).split("\n")
