@@ -88,12 +88,12 @@ def gemm(
 
     With ``method='tensor'`` each float32 is split into two FP16 numbers, scaled by powers of two for each row
     of `a`, each column of `b` and each 32 to 256 of the inner extent. A product of complex64 is computed as
-    four of its parts. The device itself finds the tiles of the
-    result whose operands have elements that such pairs cannot hold, as NaN, Inf and what is 2^-28 of its
-    neighbours. Large products take three BF16 numbers an element there, others FMAs. Nothing waits for that.
+    four of its parts. The device itself finds the tiles of the result whose operands have elements that such
+    pairs cannot hold, as NaN, Inf and what is 2^-28 of its neighbours. Large products take three BF16 numbers
+    an element there, others FMAs. Nothing waits for that.
     The bound rests on what is known of the tensor cores' sums, that they keep 24 bits of the largest addend.
-    It takes a workspace as large as `a` and `b`, for a complex `a` twice as large, in large products half as
-    much again, and is experimental.
+    It takes a workspace as large as `a` and `b`, for a complex `a` twice as large, and in large products half
+    as much again.
 
     Rows of a float64 `a` and columns of `b` are scaled to integers instead, whose product is computed exactly
     from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
