@@ -38,7 +38,7 @@ SHAPES = (
 MODULI = {13: 2, 14: 8, 15: 8}  # that are compared, with the sample of digits that leaves room
 #: Fields of Configs, and rows of tiles of a column, that are timed in turn.
 CONFIGS: tuple[dict[str, int], ...] = (
-    {"lag": 0}, {"lag": 1}, {"lag": 2}, {"lag": 3}, {"raster": 16}, {"moduli": 13, "sample": 2},
+    {"raster": 4}, {"raster": 2}, {"raster": 16}, {"cluster": 1}, {"stages": 3}, {"moduli": 13, "sample": 2},
 )  # fmt: skip
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 

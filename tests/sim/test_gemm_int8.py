@@ -133,7 +133,7 @@ def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **f
     assert ((found - expected) % moduli_of == 0).all()
 
 
-LAG = {"BLK_M": 128, "PANEL": 128, "cluster": 1, "lag": 1}
+TALL = {"BLK_M": 128, "PANEL": 128, "cluster": 1}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ LAG = {"BLK_M": 128, "PANEL": 128, "cluster": 1, "lag": 1}
         (20, 9, 300, {"cluster": 1}),
         (70, 20, 40, {"clusters": 2}),
         (130, 5, 128, {}),
-        (70, 5, 600, LAG),
+        (70, 5, 150, TALL),
     ],
 )
 def test_products(m, n, k, fields):
@@ -240,6 +240,8 @@ def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=
     bound = 4 * U * (abs(alpha * exact) + abs(beta * before))
     mine = np.ones((n, m), bool)
     mine[:, :64] = not flagged
+    if beta == 0 and np.log2(abs(alpha)) % 1 == 0:
+        bound = 0  # integers are rounded once
     assert (abs(c - expected) <= bound)[mine].all() and np.isnan(memory[:, m:]).all()
     assert np.array_equal(c[~mine], before[~mine])
 

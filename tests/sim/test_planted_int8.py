@@ -82,7 +82,6 @@ DEFECTS = [
     # who waits for whom
     (PIPELINE, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
     (PIPELINE, "wait_for_last()\n", "pass\n", multiplied()),
-    (PIPELINE, "and t >= 128:", "and t < 128:", multiplied(m=70, n=5, k=600, **checks.LAG)),
     (PIPELINE, "release(before, shared, lane)", "release(stage, shared, lane)", multiplied()),
     (PIPELINE, "int32(ARRIVALS)", "int32(ARRIVALS // CLUSTER)", multiplied(m=70, k=300)),
     (PIPELINE, "            init_fence()\n", "            pass\n", multiplied()),
@@ -105,6 +104,7 @@ DEFECTS = [
     # integers, and C
     (COMBINE, "fma(times, real(-THIRD), thirds[e])", "real(0)", combined()),
     (COMBINE, "fma(times, real(-SECOND), seconds[e])", "seconds[e]", combined()),
+    (COMBINE, "(lost + fma", "(fma", combined(alpha=2.0, m=70)),
     (COMBINE, "fill(thirds, real(BEGIN_3))", "fill(thirds, real(0))", combined()),
     (COMBINE, "number * step", "0 * step", combined()),
     (COMBINE, "(rows > 0) & (col < cols))\n        store", "col < cols)\n        store", combined()),

@@ -136,10 +136,14 @@ def _combiner(config: CombineResidues):
 
     @device_function
     def reduce(e, firsts, seconds, thirds):
-        """To the nearest to zero of what differs by P: each part of it is exact."""
+        """To the nearest to zero of what differs by P: parts are exact, and their sum rounded once."""
         times = fma(firsts[e], real(INVERSE_P), real(MAGIC)) - real(MAGIC)
-        upper = fma(times, real(-FIRST), firsts[e]) + fma(times, real(-SECOND), seconds[e])
-        firsts[e] = upper + fma(times, real(-THIRD), thirds[e])
+        first = fma(times, real(-FIRST), firsts[e])
+        second = fma(times, real(-SECOND), seconds[e])
+        upper = first + second
+        part = upper - first
+        lost = (first - (upper - part)) + (second - part)
+        firsts[e] = upper + (lost + fma(times, real(-THIRD), thirds[e]))
 
     reduce_all = unrolled(HALF, reduce)
 

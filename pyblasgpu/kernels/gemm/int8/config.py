@@ -39,9 +39,6 @@ class GemmInt8:
         Blocks, one below the other, that bring a part of B each, for all of them.
     sample : int
         Of how many chunks of a stage one has digits.
-    lag : int
-        Stages that the second warpgroup begins a tile later than the first, so that one multiplies while the
-        other writes; 0: both begin as they come.
     """
 
     dtype: str = "d"
@@ -52,7 +49,6 @@ class GemmInt8:
     stages: int = 4
     cluster: int = 2
     sample: int = 8
-    lag: int = 0
 
     STEM: ClassVar[str] = "gemm_int8"
     #: Registers of a thread that brings operands, and of one that multiplies.
@@ -94,14 +90,6 @@ class GemmInt8:
             "chunks",
             "sample in (1, 2, 4, 8)",
             sample=self.sample,
-        )
-        require(
-            0 <= self.lag < self.stages and (self.lag == 0 or self.warpgroups == 2),
-            "lag",
-            "0 <= lag < stages, and 0 where BLK_M is 64",
-            lag=self.lag,
-            stages=self.stages,
-            BLK_M=self.BLK_M,
         )
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
@@ -160,14 +148,9 @@ class GemmInt8:
         return self.stages * self.stage_bytes
 
     @property
-    def turn(self) -> int:
-        """Where the mbarrier is that tells how far the first warpgroup is with a tile."""
-        return self.barriers + 16 * self.stages
-
-    @property
     def shared_bytes(self) -> int:
-        """Stages, two mbarriers for each, one for turns, and what aligns them."""
-        return self.turn + 16 + UNIT
+        """Stages, two mbarriers for each, and what aligns them."""
+        return self.barriers + 16 * self.stages + UNIT
 
     @property
     def flags_of_tile(self) -> int:

@@ -11,8 +11,8 @@ STEP = 32  # bytes, and k, of an instruction
 
 
 def barrier_maker(config: GemmInt8):
-    """``make(shared, t)``: the mbarriers, of a stage that is full, that is empty, and of turns."""
-    int32, STAGES, BARRIERS, TURN = ptx.types.int32, config.stages, config.barriers, config.turn
+    """``make(shared, t)``: the mbarriers, of a stage that is full, that is empty."""
+    int32, STAGES, BARRIERS = ptx.types.int32, config.stages, config.barriers
     ARRIVALS, CLUSTER, cluster_sync = 4 * config.warpgroups * config.cluster, config.cluster, ptx.cluster_sync
     init, init_fence = ptx.mbarrier_init, ptx.mbarrier_init_fence
 
@@ -22,7 +22,6 @@ def barrier_maker(config: GemmInt8):
             for stage in range(STAGES):
                 init(int32(shared + BARRIERS + stage * 16), int32(1))
                 init(int32(shared + BARRIERS + stage * 16 + 8), int32(ARRIVALS))
-            init(int32(shared + TURN), int32(4))
             init_fence()
         if CLUSTER > 1:
             cluster_sync()
@@ -84,30 +83,9 @@ def _releaser(config: GemmInt8):
     return release
 
 
-def _turns(config: GemmInt8):
-    """``take_turn(number, stages, shared, t)``: wait until the first warpgroup has multiplied `lag` stages of
-    a tile, the `number`-th of this block of threads; ``hand_over(done, stages, shared, t)``: it has
-    multiplied `done` stages. Of tiles with few stages they do nothing: of these it might be two ahead.
-    """
-    int32, LAG, TURN, FEW = ptx.types.int32, config.lag, config.turn, 2 * config.stages
-    wait, arrive = ptx.mbarrier_wait, ptx.mbarrier_arrive
-
-    @device_function
-    def take_turn(number, stages, shared, t):
-        if LAG > 0 and stages >= FEW and t >= 128:
-            wait(int32(shared + TURN), int32(number % 2))
-
-    @device_function
-    def hand_over(done, stages, shared, t):
-        if LAG > 0 and done == LAG and stages >= FEW and t < 128 and t % 32 == 0:
-            arrive(int32(shared + TURN))
-
-    return take_turn, hand_over
-
-
 def tile_multiplier(config: GemmInt8):
-    """``multiply_tile(i, number, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after
-    it. `i` and `number` count stages and tiles of this block of threads.
+    """``multiply_tile(i, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after it. `i`
+    counts all stages of this block of threads.
     """
     int32, STAGES, N, quotient = ptx.types.int32, config.stages, config.BLK_N, ptx.quotient
     SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
@@ -118,8 +96,6 @@ def tile_multiplier(config: GemmInt8):
         _releaser(config),
         ptx.warpgroup_results(config.sums),
     )
-
-    take_turn, hand_over = _turns(config)
 
     @device_function
     def go_on_from(step, acc, a, b):
@@ -133,10 +109,9 @@ def tile_multiplier(config: GemmInt8):
         return int32(i - turn * STAGES), turn
 
     @device_function
-    def multiply_tile(i, number, stages, acc, shared, t):
+    def multiply_tile(i, stages, acc, shared, t):
         lane, rows = t % 32, int32(t // 128 * 64 * ROW)
         last = int32(i + stages)
-        take_turn(number, stages, shared, t)
         stage, turn = stage_of(i)
         wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
         a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
@@ -145,7 +120,6 @@ def tile_multiplier(config: GemmInt8):
         rest(1, acc, a, b)
         commit()
         i = int32(i + 1)
-        hand_over(1, stages, shared, t)
         while i < last:
             before = stage
             stage, turn = stage_of(i)
@@ -157,7 +131,6 @@ def tile_multiplier(config: GemmInt8):
             wait_for_last()
             release(before, shared, lane)
             i = int32(i + 1)
-            hand_over(int32(i - last + stages), stages, shared, t)
         results(acc)
         release(stage, shared, lane)
         return i

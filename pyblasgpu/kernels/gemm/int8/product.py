@@ -177,7 +177,7 @@ def _consumer(config: GemmInt8):
         facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t
     ):  # fmt: skip
         acc, words = cuda.local.array(SUMS, int32), cuda.local.array(4, int32)
-        i, number, work = int32(0), int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
+        i, work = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         all_tiles = quotient(int32(m + (BLK_M - 1)), BLK_M) * quotient(int32(n + (BLK_N - 1)), BLK_N)
         while work < tiles * images:
             image, row0, col0, mine, other = locate(work, m, n, options, tiles)
@@ -185,8 +185,7 @@ def _consumer(config: GemmInt8):
             work = int32(work + quotient(int32(cuda.gridDim.x), CLUSTER))
             go, own = verdict(flags, image, mine, other, t % 32)
             if go:
-                i = multiply_tile(i, number, depth_of(image, stages), acc, shared, t)
-                number = int32(number + 1)
+                i = multiply_tile(i, depth_of(image, stages), acc, shared, t)
                 if own and image == DIGITS:
                     check(flags, mine, acc, words, facts_a, facts_b, row0, col0, m, n, k, opaque(t))
                 elif own:
