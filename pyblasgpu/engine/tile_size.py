@@ -16,6 +16,9 @@ WANTED = 2048
 #: the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
 LARGEST, PARTS = 4096, 4
 PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
+#: Parts of a Cholesky factor on several cards, where they leave tiles of `WANTED` or more: fewer keep cards
+#: waiting for each other, more cost the host too much.
+PARTS_ON_SEVERAL, STEP = 11, 256
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: calls with shorter ones
 #: were slower, though a copy alone hardly is.
 LINE = 32 << 10
@@ -101,8 +104,8 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
         order *= 2
     if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
         order = max(order, min(LINE // itemsize, LARGEST))
-    # tasks of factors cost the host more
-    each = EACH * cards * (1 if routine == "potrf" else parts // PARTS)
-    while order > WANTED and longest < order * each and cards > 1:
+    if routine == "potrf" and cards > 1:
+        return min(max(WANTED, -(-longest // (PARTS_ON_SEVERAL * STEP)) * STEP), LARGEST)
+    while order > WANTED and longest < order * EACH * cards and cards > 1:
         order //= 2
     return order

@@ -75,7 +75,8 @@ def test_the_size_of_tiles():
     assert order_of("gemm", 40000, 1 << 28) == 1024
     assert [order_of("gemm", 16384, cards=cards) for cards in (2, 4, 8)] == [4096, 2048, 2048]
     assert [order_of("potrf", 16384, cards=cards) for cards in (1, 2, 8)] == [2048, 2048, 2048]
-    assert [order_of("potrf", 32768, cards=cards) for cards in (1, 4, 8)] == [4096, 4096, 2048]
+    assert [order_of("potrf", 32768, cards=cards) for cards in (1, 4, 8)] == [4096, 3072, 3072]
+    assert order_of("potrf", 65536, cards=4) == 4096
     assert order_of("potrf", 4096) == 1024
     assert order_of("gemm", 16384, 1 << 20, letter="z") == 256
 
