@@ -8,12 +8,11 @@ from .math_mode import method_of
 
 __all__ = ["lookahead_width", "tiles_per_block"]
 
-#: By routine: orders, and from each one on the columns of a block; measured at 512 to 16384 on an H200. Large
-#: Cholesky factors lose more by products of so few columns than they gain.
-WIDTHS = {
-    "getrf": ((1024, 128), (6144, 256), (12288, 512)),
-    "potrf": ((1024, 128), (2048, 256), (6144, 0)),
-}
+#: By routine: orders, and from each one on the columns of a block; measured at 512 to 16384 on an H200.
+WIDTHS = {"getrf": ((1024, 128), (6144, 256), (12288, 512)), "potrf": ((1024, 128), (2048, 256))}
+#: By bytes of a real: orders from which on Cholesky factors lose more by products of so few columns than they
+#: gain.
+MAX_POTRF = {4: 12288, 8: 4096}
 #: Tiles after which a block of an update gives its multiprocessor back, to the next panel.
 TILES = 1
 
@@ -27,7 +26,7 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
     asked: int | None = overrides.get_override("lookahead")
     if asked is not None:
         return asked
-    if method_of(None, dtype) == TENSOR:
+    if method_of(None, dtype) == TENSOR or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
         return 0
     return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
 

@@ -20,7 +20,7 @@ from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
 
 BLOCK = 128  # columns
-D = DTYPES["d"]
+S, D = DTYPES["s"], DTYPES["d"]
 
 
 @pytest.fixture
@@ -186,14 +186,14 @@ def test_launches_after_those_of_the_other_lane_have_no_pdl(kernels):
 
 def test_where_it_begins():
     for routine in ("getrf", "potrf"):
-        assert lookahead_width(routine, D, 512) == 0 and lookahead_width(routine, D, 4096) > 0
-        assert lookahead_width(routine, D, 4096, batch=2) == 0
+        assert lookahead_width(routine, D, 512) == 0 and lookahead_width(routine, D, 2048) > 0
+        assert lookahead_width(routine, D, 2048, batch=2) == 0
         with override("lookahead", 0):
-            assert lookahead_width(routine, D, 4096) == 0
+            assert lookahead_width(routine, D, 2048) == 0
         with set_math_mode("tensor"):
-            assert lookahead_width(routine, D, 4096) > 0 and not lookahead_width(routine, DTYPES["s"], 4096)
+            assert lookahead_width(routine, D, 2048) > 0 and not lookahead_width(routine, S, 2048)
     assert lookahead_width("getrf", D, 16384) > lookahead_width("getrf", D, 4096)
-    assert lookahead_width("potrf", D, 16384) == 0
+    assert lookahead_width("potrf", S, 4096) > lookahead_width("potrf", D, 4096) == 0
 
 
 def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):
