@@ -12,7 +12,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import lanes
 from pyblasgpu.types import DTYPES
 
-from .test_lu import check_factors
+from .lu_checks import check_factors
 
 cupy = pytest.importorskip("cupy")
 

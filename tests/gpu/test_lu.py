@@ -13,6 +13,7 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.types import DTYPES
 
+from .lu_checks import check_factors, moved
 from .running import Placed
 
 cupy = pytest.importorskip("cupy")
@@ -28,26 +29,6 @@ def factor(letter, a, **options):
     """The factors of a CuPy array, on the host."""
     lu, piv, info = getattr(lapack, f"{letter}getrf")(a, **options)
     return lu.get(), np.asarray(piv), np.asarray(info)
-
-
-def moved(piv, m):
-    rows = np.arange(m)
-    for step, pivot in enumerate(piv):
-        rows[[step, pivot]] = rows[[pivot, step]]
-    return rows
-
-
-def check_factors(a, lu, piv) -> None:
-    """P L U differs from A by n u P |L| |U|, L has no element above 1, and pivots are where they can be."""
-    m, n = a.shape
-    k, wide = min(m, n), np.result_type(a, np.float64)
-    lower, upper = np.tril(lu[:, :k], -1) + np.eye(m, k, dtype=a.dtype), np.triu(lu[:k])
-    complex_ = np.iscomplexobj(a)
-    unit = np.finfo(a.dtype).eps / 2 * (np.sqrt(8) if complex_ else 1)
-    assert ((piv >= np.arange(k)) & (piv < m)).all()
-    assert abs(lower).max() <= (1.4143 if complex_ else 1)
-    error = abs(lower.astype(wide) @ upper.astype(wide) - a[moved(piv, m)])
-    assert (error <= k * unit * (abs(lower) @ abs(upper)) * (1 + 1e-3)).all()
 
 
 SHAPES = [(1, 1), (5, 5), (64, 64), (65, 65), (100, 37), (37, 100), (257, 257), (512, 512), (513, 40),
