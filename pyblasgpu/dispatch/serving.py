@@ -71,7 +71,7 @@ class Kind(NamedTuple):
 
 
 #: How many Configs serve a use; None: all.
-MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 2}
+MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIGHT: 3}
 #: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
