@@ -2,13 +2,13 @@
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
 gains most (`dispatch.greedy`), over all dtypes and layouts of an architecture at once, until there are as
-many as kernels can be built ahead for.
+many as kernels can be built ahead for. What is best for updates of low rank is kept beside.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -24,6 +24,10 @@ __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
 BUDGETS = {"gemm": 8.75, "trsm_fused": 5.0, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
 #: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
+
+#: A size class, and how much of its best every dtype and layout keeps: factorizations
+#: spend their time in such updates.
+UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 
 Rates = Mapping[Any, Mapping[Any, float]]
 
@@ -80,7 +84,19 @@ def chosen(records: Iterable[Record]) -> set[tuple]:
         of_kind = {cell: rates for cell, rates in cells.items() if _kind(cell) == kind}
         found = greedy(of_kind, round(budget * len(of_kind)), lambda cell: WEIGHTS.get(cell.layout, 1.0))
         kept.update(candidate for order in found.values() for candidate in order)
+        kept.update(
+            candidate for cell, order in found.items() for candidate in _for_updates(cells[cell], order)
+        )
     return kept
+
+
+def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:
+    """The best candidate at `UPDATES` on a device where none that is `kept` comes near."""
+    kept = set(kept)
+    for at in {at for found in rates.values() for at in found if at[1] == UPDATES}:
+        best = max(rates, key=lambda candidate: rates[candidate].get(at, 0.0))
+        if max(rates[candidate].get(at, 0.0) for candidate in kept) < LEAST_OF_UPDATES * rates[best][at]:
+            yield best
 
 
 def reduced(records: Iterable[Record], kept: set[tuple]) -> list[Record]:

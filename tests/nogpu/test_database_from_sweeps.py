@@ -214,6 +214,21 @@ def test_records_of_a_candidate_have_one_spelling(home, gather):
     assert [record.parameters for record in read_sweep(path)] == [full, full, other, other]
 
 
+@pytest.mark.parametrize(("rate", "kept"), [(0.94, {0, 4}), (0.96, {0})])
+def test_what_is_best_for_updates_is_kept_beside(monkeypatch, rate, kept):
+    """Where none of the others comes near."""
+    monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
+    full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
+
+    def record(pad, size, extents, seconds):
+        facts = {**full, "PAD_A": pad}, "ok", seconds, 1 / seconds
+        return Record("NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, extents, *facts)
+
+    times = {("large", (4096,) * 3): (1.0, 2.0), ("low_rank", (4096, 4096, 64)): (1 / rate, 1.0)}
+    records = [record(pad, *at, seconds) for at, both in times.items() for pad, seconds in zip((0, 4), both)]
+    assert {dict(found[3:])["PAD_A"] for found in portfolio.chosen(records)} == kept
+
+
 # ---------------------------------------------------------------------------------------- what is packaged
 
 
