@@ -1,7 +1,7 @@
 """Dask with a card for each worker, beside the engine of one process on the same cards.
 
     python -m benchmarks.dask_cards --out DIR [--cards 4] [--n 16384] [--chunk 4096] [--chunks numpy cupy]
-                                    [--processes]
+                                    [--repeats 3] [--processes]
 
 GEMM, the triangular solve with as many right-hand sides, and Cholesky, in double precision. A time is from
 the submission of the graph to the result in the workers' memory, its inputs there already; the engine's is
@@ -68,7 +68,7 @@ def _tasks(dask_scheduler: Scheduler) -> int:
     return len(dask_scheduler.tasks)
 
 
-def by_dask(given: argparse.Namespace, library: str, repeats: int = 3) -> dict[str, list[float]]:
+def by_dask(given: argparse.Namespace, library: str) -> dict[str, list[float]]:
     """By routine the seconds of each call on a cluster, the first one included."""
     found: dict[str, list[float]] = {}
     with cluster(given.cards, given.processes) as workers, Client(workers) as client:
@@ -82,7 +82,7 @@ def by_dask(given: argparse.Namespace, library: str, repeats: int = 3) -> dict[s
         known = client.run_on_scheduler(_tasks)
         for routine in given.routines:
             found[routine] = []
-            for _ in range(repeats):
+            for _ in range(given.repeats):
                 start = time.perf_counter()
                 result = client.persist(ROUTINES[routine](*inputs))
                 wait(result)
@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=4096)
     parser.add_argument("--chunks", nargs="+", default=("numpy", "cupy"), choices=("numpy", "cupy"))
     parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--processes", action="store_true")
     given = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.WARNING)

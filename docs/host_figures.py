@@ -35,7 +35,8 @@ def newest(results: Path, ending: str) -> dict[str, Any]:
     for file in files:
         for row in file["rows"]:
             if set(row) >= KEYS[ending]:  # others vary a constant
-                found[tuple(row.get(name) for name in CASE)] = row
+                case = tuple(row.get(name) for name in CASE)
+                found[case] = {**found.get(case, {}), **row}  # not all runs had cublasXt
     commits = dict.fromkeys(str(file["about"]["commit"])[:7] for file in files)
     return {"about": {**files[-1]["about"], "commit": ", ".join(commits)}, "rows": list(found.values())}
 
@@ -76,7 +77,8 @@ def draw_cards(run: dict[str, Any]) -> Any:
     """Speedup over the number of cards, a line a routine, a panel an order."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in run["rows"] if row["where"] == "host" and row["routine"] in FLOPS]
+    case = ("host", "d")
+    rows = [r for r in run["rows"] if (r["where"], r["dtype"]) == case and r["routine"] in FLOPS]
     orders = sorted({row["n"] for row in rows})
     figure = Figure(figsize=(3.2 * len(orders), 3), layout="constrained", facecolor="white")
     panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]
