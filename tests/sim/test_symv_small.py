@@ -46,7 +46,7 @@ def test_every_triangle_and_flag(letter, upper):
         check(letter, 36, upper | symv.HERMITIAN | (symv.CONJ_A if letter == "c" else 0), beta=0)
 
 
-@pytest.mark.parametrize("n", [4, 64, 68])
+@pytest.mark.parametrize("n", [4, 68])
 def test_edges(n):
     for upper in (0, symv.UPPER):
         check("s", n, upper)
@@ -60,11 +60,11 @@ def test_a_batch():
 
 @pytest.mark.parametrize("changes", [{"WARPS": 1, "LOADS": 1}, {"WARPS": 4, "LOADS": 5}, {"SECTORS": 2}])
 def test_other_shapes(changes):
-    check("d", 150, **changes)
+    check("d", 120, **changes)
 
 
 @given(st.sampled_from("sdcz"), st.booleans(), st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_any_call(letter, vectors, data):
     """Orders, triangles, options and increments, in any combination."""
     draw = data.draw
