@@ -79,11 +79,15 @@ class Accumulate:
 
     def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
         chunk = start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
-        here = [on_current_card(operand) for operand in operands]
+        here: dict[int, Any] = {}  # operands on the current card, from their first use to the last
         pivots = None
-        for call in self.calls:
-            reads = [here[number][rows] for number, rows in call.reads]
-            pivots = _run(call, reads, chunk[call.rows])
+        for index, call in enumerate(self.calls):
+            for number, _ in call.reads:
+                if number not in here:
+                    here[number] = on_current_card(operands[number])
+            pivots = _run(call, [here[number][rows] for number, rows in call.reads], chunk[call.rows])
+            later = {number for other in self.calls[index + 1 :] for number, _ in other.reads}
+            here = {number: operand for number, operand in here.items() if number in later}
         if not isinstance(chunk, np.ndarray):
             import_module("cupy").cuda.get_current_stream().synchronize()
         return chunk if pivots is None else (chunk, pivots)

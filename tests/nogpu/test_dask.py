@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -303,3 +304,31 @@ def test_operands_come_to_the_card_of_the_worker(monkeypatch):
     assert leaves.on_current_card(near) is near and leaves.on_current_card(far).device == 2
     assert leaves.Accumulate(())(far, [near, far, np.zeros(2)]).device == 2
     assert CardArray.synchronized == 1
+
+
+def test_copies_of_operands_go_after_their_last_use(monkeypatch):
+    """And come at the first one."""
+    held, seen = WeakSet(), []
+
+    class Copy:
+        def __init__(self, array):
+            self.array = array
+            held.add(self)
+
+        def __getitem__(self, rows):
+            return self.array[rows]
+
+    def run(call, reads, out):
+        seen.append(len(held))
+        out += sum(reads)
+
+    monkeypatch.setattr(leaves, "on_current_card", Copy)
+    monkeypatch.setattr(leaves, "_run", run)
+    numbers = [(0, 1), (1, 2), (1, 3)]
+    calls = tuple(
+        leaves.LeafCall(None, tuple((n, slice(None)) for n in pair), slice(None), 0) for pair in numbers
+    )
+    operands = [np.full((2, 2), 10.0**n) for n in range(4)]
+    found = leaves.Accumulate(calls)(np.zeros((2, 2)), operands)
+    assert seen == [2, 2, 2] and not held
+    np.testing.assert_array_equal(found, np.full((2, 2), 1 + 3 * 10 + 100 + 1000.0))
