@@ -116,9 +116,9 @@ def test_columns_beside(letter, m, left, n, right):
 
 
 def test_columns_beside_in_any_order_of_blocks():
-    for seed in range(4):
+    for seed in range(3):
         simulator.reseed(seed)
-        check_beside("s", 64 * 3 + 3, 4, 5, 9, seed=seed, cluster=4)
+        check_beside("s", 64 * 2 + 3, 4, 5, 9, seed=seed, cluster=4)
 
 
 def test_no_number_beside_reaches_what_does_not_depend_on_it():
