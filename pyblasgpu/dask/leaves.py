@@ -14,7 +14,7 @@ import pyblasgpu
 
 from ..tasks import TileLeaf
 
-__all__ = ["Accumulate", "LeafCall", "Zeros", "on_current_card"]
+__all__ = ["Accumulate", "LeafCall", "Zeros", "on_current_card", "run_call"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Accumulate:
             for number, _ in call.reads:
                 if number not in here:
                     here[number] = on_current_card(operands[number])
-            pivots = _run(call, [here[number][rows] for number, rows in call.reads], chunk[call.rows])
+            pivots = run_call(call, [here[number][rows] for number, rows in call.reads], chunk[call.rows])
             later = {number for other in self.calls[index + 1 :] for number, _ in other.reads}
             here = {number: operand for number, operand in here.items() if number in later}
         if not isinstance(chunk, np.ndarray):
@@ -100,7 +100,7 @@ def on_current_card(array: Any) -> Any:
     return array.copy()  # CuPy copies to the current card
 
 
-def _run(call: LeafCall, reads: list[Any], out: Any) -> Any:
+def run_call(call: LeafCall, reads: list[Any], out: Any) -> Any:
     """Run a leaf in place of `out`; the pivots of "getrf", else None."""
     routine, flags = call.leaf.routine, call.leaf.keywords
     if 0 in out.shape:

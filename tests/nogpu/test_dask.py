@@ -323,7 +323,7 @@ def test_copies_of_operands_go_after_their_last_use(monkeypatch):
         out += sum(reads)
 
     monkeypatch.setattr(leaves, "on_current_card", Copy)
-    monkeypatch.setattr(leaves, "_run", run)
+    monkeypatch.setattr(leaves, "run_call", run)
     numbers = [(0, 1), (1, 2), (1, 3)]
     calls = tuple(
         leaves.LeafCall(None, tuple((n, slice(None)) for n in pair), slice(None), 0) for pair in numbers
