@@ -83,7 +83,7 @@ ORDERED = multiplied(m=130, n=16, k=70, blk_k=32, ordered=True)
 BY_LOWER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle(kernels=module))
 BY_UPPER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle(Triangle.UPPER_LEFT, module))
 PACKED_LOWER = Check("pack_halves", lambda module: test_trmm_tensor.check_by_triangle(packs=module))
-GUARDED_LOWER = Check("gemm_guarded", lambda module: test_trmm_tensor.check_by_triangle(guards=module))
+GUARDED_LOWER = Check("gemm_guarded", lambda module: test_trmm_tensor.check_guarded_by_triangle(module))
 
 TRIPLES = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module))
 TRIPLES_LEFT = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module, pairs=0))

@@ -7,7 +7,9 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.dispatch import algorithms
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
+from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.types import Region, Triangle, Uplo
 
 from .test_gemm_tensor import backend, families, fresh, normal, small_kernels  # noqa: F401
@@ -41,7 +43,9 @@ def check(side: str, lower: bool, order: str, unit: bool, spoil, alpha=-1.5) -> 
     spoil(meant, b)
     given = np.where(np.isnan(given), given, meant.astype(np.float32))
     out = np.array(b, order=order)
-    with small_kernels():
+    of_columns = (side == "L") != (order == "F")  # these have many narrow tiles
+    tile = GemmWgmma(BLK_M=64, BLK_N=64 if of_columns else 16, PANEL=64, stages=2)
+    with small_kernels(), override("gemm_wgmma", tile):
         flags = {"side": side, "lower": lower, "unit_diag": unit}
         pyblasgpu.trmm(given, out, **flags, out=out, alpha=alpha, method="tensor")
     assert families() == KERNELS
@@ -66,21 +70,27 @@ def test_triangles(side, lower, order, unit):
     check(side, lower, order, unit, spoil)
 
 
-def check_by_triangle(
-    triangle=Triangle.LOWER_LEFT, kernels=product, packs=pack_halves, guards=guarded
-) -> None:
-    """All tiles by pairs, and all by FMAs, are those of the triangle alone."""
-    lower, n = triangle.uplo is Uplo.LOWER, 8
-    given, meant = triangle_of(lower)
-    b = normal(n, N, seed=2)
-    exact = meant @ b.T.astype(float)
+def of_lower_or_upper(triangle: Triangle) -> tuple[np.ndarray, ...]:
+    """T, what is on its right, an empty C, and what is to be computed, with its bound."""
+    given, meant = triangle_of(triangle.uplo is Uplo.LOWER)
+    b = normal(8, N, seed=2)
     bound = (N + 2) * 2.0**-24 * (abs(meant) @ abs(b.T))
-    c = np.full((1, n, N), np.nan, np.float32)
+    return given, b, np.full((1, 8, N), np.nan, np.float32), meant @ b.T.astype(float), bound
+
+
+def check_by_triangle(triangle=Triangle.LOWER_LEFT, kernels=product, packs=pack_halves) -> None:
+    """All tiles by pairs are those of the triangle alone."""
+    given, b, c, exact, bound = of_lower_or_upper(triangle)
     left, right = pack(given[None], b[None], kernels=packs, region=Region.of(triangle.uplo))
     multiply(left, right, c, blocks=3, kernels=kernels, triangle=triangle)
     assert (abs(c[0].T - exact) <= bound).all()
-    c[...] = np.nan
-    flags = np.ones_like(left.flags), np.ones_like(right.flags)
+
+
+def check_guarded_by_triangle(kernels=guarded) -> None:
+    """All tiles by FMAs are those of the triangle alone."""
+    triangle = Triangle.LOWER_LEFT
+    given, b, c, exact, bound = of_lower_or_upper(triangle)
+    flags = np.ones((1, 25), np.int32), np.ones((1, 5), np.int32)
     columns = np.ascontiguousarray(given.T)[None]
-    multiply_flagged(flags, columns, b[None], c, kernels=guards, triangle=triangle)
+    multiply_flagged(flags, columns, b[None], c, kernels=kernels, triangle=triangle)
     assert (abs(c[0].T - exact) <= bound).all()
