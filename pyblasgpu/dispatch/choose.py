@@ -52,6 +52,7 @@ def select(
     three_m: bool = False,
     room: int | None = None,
     conjs: tuple[bool, bool] = (False, False),
+    adds: bool = False,
 ) -> KernelChoice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -81,6 +82,8 @@ def select(
         Bytes of workspace that the product may take; by default as much as any.
     conjs : (bool, bool)
         Which of A, B of a product are meant conjugated.
+    adds : bool
+        Whether a product adds to C, which is read then.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def select(
     elif name == "gemm" and (asked := overrides.get_override("layout")):
         layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), asked)
         packed = bool(packed)
-    layouts_and_limits = copied, packed, aligned, conjs, three_m, room
+    layouts_and_limits = copied, packed, aligned, conjs, three_m, room, adds
     problem = GemmProblem(stems, dtype, layout, extents, region, splits, *layouts_and_limits)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):

@@ -31,6 +31,7 @@ from .operand_copies import (
     packing,
     within,
 )
+from .reading_c import reading_c
 from .serving import LAYOUT_OF_PACKED, packed_variant, variant_of
 from .split_k import split_times, whole_or_stream_k
 from .throughput_model import Measured
@@ -135,7 +136,7 @@ def _of_row(
     for time in split_times(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.room
     ):
-        seconds = time.seconds * uncertainty
+        seconds = time.seconds * uncertainty + reading_c(row.config, problem, device)
         yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
 
 

@@ -14,7 +14,7 @@ __all__ = ["GemmProblem", "without_3m"]
 
 
 class GemmProblem(NamedTuple):
-    """A product, and what is fixed of how it is computed."""
+    """A product, and what is fixed of how it is computed; whether it `adds` to C, which is read then."""
 
     stems: tuple[str, ...]
     dtype: Dtype
@@ -28,6 +28,7 @@ class GemmProblem(NamedTuple):
     conjs: tuple[bool, bool]
     three_m: bool
     room: int | None
+    adds: bool = False
 
     @property
     def layouts(self) -> OperandLayouts:

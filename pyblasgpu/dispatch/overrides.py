@@ -49,8 +49,8 @@ def override(name: str, value: Any) -> Iterator[None]:
     'math_mode'       That of `set_math_mode`.
     'packed'          Whether operands of products are packed, k not split; if not, they are
                       copied only where they must be.
-    'prefetch_c'      Whether products that read C ask L2 for a tile of it before they multiply (s
-                      and d, A not transposed).
+    'prefetch_c'      Whether products that read C ask L2 for a tile of it before they multiply
+                      (persistent ones in s and d, A not transposed).
     'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as the
                       kernels have it, whatever was tuned.
     'splits'          Into how many slices the k of every product is split, or `STREAM_K`.

@@ -187,7 +187,7 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     if on_tensor_cores and _emit_tensor(launches, product, layout, copied_a or copied_b):
         return
     room, conjs = launches.workspace_left, (a.conj, b.conj)
-    options = copied, product.region, aligned, product.method == THREE_M, room, conjs
+    options = copied, product.region, aligned, product.method == THREE_M, room, conjs, product.beta != 0
     choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits

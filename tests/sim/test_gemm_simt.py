@@ -59,7 +59,6 @@ def check(
     shared="",
     region=Region.ALL,
     raster=0,
-    prefetch_c=False,
     gap=4,
     margin=16,
 ):
@@ -83,7 +82,7 @@ def check(
         kernels.source(tile, Form.of(region), conj),
         tile.grid(m, n, region),
         (a, b, c),
-        (m, n, k, options_of(region, conj_sums, prefetch_c=prefetch_c, raster=raster), *steps),
+        (m, n, k, options_of(region, conj_sums, raster=raster), *steps),
         (alpha, beta),
         batch,
     )
@@ -203,13 +202,6 @@ def test_small_tiles_of_the_quick_space(letter, layout):
     for number, tile in enumerate(tiles):
         check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])
         check(tile, 15, 17, 19, beta=0.0)
-
-
-@pytest.mark.parametrize("letter", "sd")
-@pytest.mark.parametrize("beta", [0.0, -1.0])
-def test_a_tile_of_c_is_asked_for_within_c(letter, beta):
-    for m, n in ((35, 19), (32, 16)):
-        check(config(letter, stages=2), m=m, n=n, k=5, batch=2, beta=beta, prefetch_c=True)
 
 
 @pytest.mark.parametrize("raster", [1, 2, 3, 7, 100])

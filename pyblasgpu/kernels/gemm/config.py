@@ -100,8 +100,8 @@ class GemmConfig:
 
     @property
     def asks_for_c(self) -> bool:
-        """Whether the kernel asks L2 for tiles of C, where its options say so: it updates factorisations."""
-        return self.dtype in "sd" and not self.trans_a
+        """Whether the kernel asks L2 for tiles of C, where its options say so: it updates factors."""
+        return self.persistent and self.dtype in "sd" and not self.trans_a
 
     @property
     def threads(self) -> int:

@@ -18,7 +18,7 @@ from ..common.smem_tile import tile_iterator
 from ..common.tile_loaders import loaders
 from ..common.tile_scheduler import tile_origins
 from .config import GemmConfig
-from .epilogue import c_prefetcher, epilogue, reals_read
+from .epilogue import epilogue, reals_read
 from .load_stage import load_stage
 from .product import Product
 
@@ -202,7 +202,6 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     start, run = stage.start, _tile_loop(config, product, load_a, load_b, stage.start)
     next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
     load, zero, write = product.load, ptx.fill(ACC), epilogue(config, product, triangular)
-    ASKS_FOR_C, ask_c = config.asks_for_c, c_prefetcher(config)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
 
@@ -231,9 +230,6 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
             wait()
             cuda.syncthreads()
             load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
-
-        if ASKS_FOR_C:
-            ask_c(c, ldc, t, rows, cols, options, beta, beta_i)
 
         # (4) body: start a stripe that comes later, multiply the present one
         registers = acc, ra, rb, ra_next, rb_next, staged_a, staged_b
