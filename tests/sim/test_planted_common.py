@@ -62,6 +62,9 @@ DEFECTS = [
     ("common.region", "shift + BLK_M <= 0 if", "shift <= 0 if", simt(m=32, n=32, region=Region.UPPER)),
     ("common.region", "else shift >= BLK_N", "else shift >= 0", simt(m=32, n=32, region=Region.LOWER)),
     ("common.region", "else shift >= BLK_N", "else shift >= 0", simt("c", m=32, n=32, region=Region.HERMITIAN_LOWER)),
+    ("common.region", "return covered | is_whole(options)", "return True", simt(m=32, n=32, region=Region.LOWER)),
+    ("common.tile_scheduler", "if options & TRIANGLE:", "if options & UPPER:", simt(m=40, n=40, region=Region.LOWER)),
+    ("common.tile_scheduler", "if options & TRIANGLE:", "if True:", simt(m=40, n=20)),
     # conjugation and complex arithmetic
     ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, False)", leaf("trmm", "z", conj=True)),
     ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
