@@ -105,11 +105,13 @@ def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fi
     return Products(config, flags, residues)
 
 
-def combine(a: Packed, b: Packed, found: Products, c, alpha=1.0, beta=0.0, kernels=combine_residues) -> None:
-    """C := alpha A B + beta C by `combine_residues`; C is (n, m), its columns contiguous."""
+def combine(of_a, of_b, found: Products, c, alpha=1.0, beta=0.0, kernels=combine_residues) -> None:
+    """C := alpha A B + beta C by `combine_residues`, from facts of A and of B; C is (n, m), its columns
+    contiguous.
+    """
     config = kernels.CombineResidues().serving(found.config)
     n, m = c.shape
-    arrays = found.residues, a.facts, b.facts, found.flags, c
+    arrays = found.residues, of_a, of_b, found.flags, c
     run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))
 
 

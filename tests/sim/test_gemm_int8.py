@@ -218,7 +218,7 @@ def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=
     product_of_all = prod(MODULI[:moduli])
     sizes, signs = rng.uniform(0, log2(product_of_all / 2) - 1, (m, n)), rng.choice([-1, 0, 1, 1], (m, n))
     values = np.frompyfunc(lambda size, sign: int(2.0**size) * int(sign), 2, 1)(sizes, signs)
-    packed = pack(normal(m, 4), normal(n, 4, seed=2), moduli=moduli)
+    facts = facts_of(normal(m, 4), normal(n, 4, seed=2), moduli=moduli)
     down, across = -(-m // 64), -(-n // 32)
     whole = np.zeros((moduli, down * 64, across * 32), np.uint8)
     whole[:, :m, :n] = residues_of(values, moduli).astype(np.uint8)
@@ -233,8 +233,8 @@ def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=
     before = normal(n, m, seed=8)
     if beta:
         c[...] = before
-    combine(*packed, found, c, alpha, beta, kernels)
-    scales = packed[0].facts[INVERSE, :m] * packed[1].facts[INVERSE, :n, None]
+    combine(*facts, found, c, alpha, beta, kernels)
+    scales = facts[0][INVERSE, :m] * facts[1][INVERSE, :n, None]
     exact = values.astype(float).T * scales
     expected = alpha * exact + (beta * before if beta else 0)
     bound = 4 * U * (abs(alpha * exact) + abs(beta * before))
