@@ -30,7 +30,7 @@ def test_large_products_are_of_tensor_cores(routine):
     """As `explain` tells, of the method and of the mode; not without them, nor of float64 in the mode."""
 
     def kernels(dtype, **options):
-        return {name for name, _, _ in explain(routine, dtype, 8192, device="h200", **options)}
+        return {name for name, _, _ in explain(routine, dtype, 16384, device="h200", **options)}
 
     asked = kernels("s", method="tensor")
     with set_math_mode("tensor"):
