@@ -159,14 +159,19 @@ def test_the_recursion_may_end_in_fused_triangles(filed):
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_with_products_on_tensor_cores_recursions_end_early(filed, routine):
-    """Where rows and right-hand sides are many enough; an override comes first."""
+def test_products_on_tensor_cores(filed, routine):
+    """TRMM is one, and TRSM's recursion ends early, where rows and right-hand sides are many enough; an
+    override comes first.
+    """
     least = algorithms.TENSOR_RANGE[routine, "s"]
-    ends, fused = f"{routine}_fused_{algorithms.TENSOR_STOP}", f"{routine}_fused"
+    stop, fused = algorithms.TENSOR_STOP, f"{routine}_fused"
+    small, large = (
+        (f"trsm_fused_{stop // 2}", f"trsm_fused_{stop}") if routine == "trsm" else ("trmm_tensor",) * 2
+    )
     n = max(least.min_order, int(least.min_elements**0.5) + 1)
     filed({("s", point): TRSM_FUSED for point in TRSM_POINTS})
     with set_math_mode("tensor"):
-        assert run_of(routine, n, n) == ends
+        assert run_of(routine, n, n) == small and run_of(routine, 8192, 8192) == large
         assert run_of(routine, least.min_order - 1, 2 * n) == fused
         assert run_of(routine, 4 * n, least.min_rhs - 1) == fused
         with override(f"{routine}_algorithm", fused):
