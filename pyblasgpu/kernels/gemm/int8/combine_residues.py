@@ -16,7 +16,7 @@ from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 from .config import VECTOR, GemmInt8
 from .image import INVERSE
-from .moduli import MODULI, weights
+from .moduli import check_moduli, weights
 from .product import is_flagged
 
 __all__ = ["STEM", "CombineResidues", "source"]
@@ -52,13 +52,7 @@ class CombineResidues:
     shared_bytes: ClassVar[int] = 0
 
     def __post_init__(self):
-        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
-        require(
-            1 <= self.moduli <= len(MODULI),
-            "moduli",
-            f"1 <= moduli <= {len(MODULI)}",
-            moduli=self.moduli,
-        )
+        check_moduli(self.dtype, self.moduli)
         require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
         require(
             self.BLK_N % 32 == 0 and 32 <= self.BLK_N <= 256,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ....errors import require
 from ....types import DTYPES, Dtype
-from .moduli import MODULI
+from .moduli import check_moduli
 
 __all__ = ["ROW", "VECTOR", "GemmInt8"]
 
@@ -59,13 +59,7 @@ class GemmInt8:
     MOST_K: ClassVar[int] = 1 << 16
 
     def __post_init__(self):
-        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
-        require(
-            1 <= self.moduli <= len(MODULI),
-            "moduli",
-            f"1 <= moduli <= {len(MODULI)}",
-            moduli=self.moduli,
-        )
+        check_moduli(self.dtype, self.moduli)
         require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
         require(
             self.BLK_N % 32 == 0 and 32 <= self.BLK_N <= 256,

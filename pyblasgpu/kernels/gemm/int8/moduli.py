@@ -11,7 +11,19 @@ from functools import cache
 from math import floor, ldexp, prod
 from typing import NamedTuple
 
-__all__ = ["LARGEST", "MODULI", "PARTS", "TABLE", "TABLE_SIZE", "Weights", "largest_square", "weights"]
+from ....errors import require
+
+__all__ = [
+    "LARGEST",
+    "MODULI",
+    "PARTS",
+    "TABLE",
+    "TABLE_SIZE",
+    "Weights",
+    "check_moduli",
+    "largest_square",
+    "weights",
+]
 
 #: The largest numbers up to 256 of which no two have a common factor, as many as `PARTS` parts serve.
 MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197)
@@ -76,6 +88,13 @@ def _parts(value: int, grids: list[int]) -> tuple[float, ...]:
         parts.append(ldexp(float(units), grid))
         value -= units << grid
     return (*parts, float(value))
+
+
+def check_moduli(dtype: str, moduli: int) -> None:
+    """Raise `ConfigError` where a Config has another dtype, or more moduli than there are."""
+    require(dtype == "d", "double", "dtype in (d,)", dtype=dtype)
+    most = len(MODULI)
+    require(1 <= moduli <= most, "moduli", f"1 <= moduli <= {most}", moduli=moduli)
 
 
 def largest_square(count: int) -> float:

@@ -17,7 +17,7 @@ from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 from ...common.options import BY_ROWS
 from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image
-from .moduli import MODULI
+from .moduli import MODULI, check_moduli
 
 __all__ = ["STEM", "PackResidues", "source"]
 
@@ -58,13 +58,7 @@ class PackResidues:
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
-        require(
-            1 <= self.moduli <= len(MODULI),
-            "moduli",
-            f"1 <= moduli <= {len(MODULI)}",
-            moduli=self.moduli,
-        )
+        check_moduli(self.dtype, self.moduli)
         require(
             self.rows % 8 == 0 and 0 < self.rows <= 128 and self.BLK % self.rows == 0,
             "whole_units",

@@ -17,7 +17,7 @@ from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 from ...common.options import BY_ROWS
 from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
-from .moduli import LARGEST, MODULI, largest_square
+from .moduli import LARGEST, check_moduli, largest_square
 
 __all__ = ["STEM", "RowScales", "source"]
 
@@ -54,13 +54,7 @@ class RowScales:
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.dtype == "d", "double", "dtype in (d,)", dtype=self.dtype)
-        require(
-            1 <= self.moduli <= len(MODULI),
-            "moduli",
-            f"1 <= moduli <= {len(MODULI)}",
-            moduli=self.moduli,
-        )
+        check_moduli(self.dtype, self.moduli)
         require(
             self.threads % ROWS == 0 and 0 < self.threads <= ROWS * PARTS,
             "whole_warps",
