@@ -12,15 +12,15 @@ import threading
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..gpu.device import known
+from .fake_memory import Access, Memory, RaceError
 from .fake_streams import Clock, FakeStreams, join
 
-__all__ = ["Access", "FakeDriver", "RaceError"]
+__all__ = ["FakeDriver"]
 
 #: Functions of the driver that give nothing but their status.
 _WITHOUT_VALUE = frozenset(
@@ -51,34 +51,8 @@ _ATTRIBUTES = {
 }
 
 
-class RaceError(AssertionError):
-    """Two accesses to memory that nothing orders."""
-
-
-class Access(tuple):
-    """Bytes that something reads or writes: (first, end, is_write)."""
-
-    __slots__ = ()
-
-    def __new__(cls, first: int, end: int, is_write: bool) -> Access:
-        return super().__new__(cls, (first, end, is_write))
-
-
 #: Bytes for which accesses are kept together.
 _PART = 128
-
-
-@dataclass
-class _Memory:
-    """Memory of a device or of the host, and who accessed its parts: access, stream, count, name."""
-
-    buffer: np.ndarray
-    device: int  # -1 is the host
-    past: dict[int, list[tuple[Access, int, int, str]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.first = int(self.buffer.ctypes.data)
-        self.end = self.first + self.buffer.nbytes
 
 
 class FakeDriver(FakeStreams):
@@ -128,7 +102,7 @@ class FakeDriver(FakeStreams):
         self.copied: Counter[tuple[int, int]] = Counter()
         self.pageable = 0
         self._lock = threading.RLock()
-        self._memories: dict[int, _Memory] = {}
+        self._memories: dict[int, Memory] = {}
         self._starts: list[int] = []
         self._locked: list[tuple[int, int]] = []  # pages of the caller's
 
@@ -239,7 +213,7 @@ class FakeDriver(FakeStreams):
                     left.append(old)
             memory.past[part] = left
 
-    def _memory_of(self, address: int) -> _Memory | None:
+    def _memory_of(self, address: int) -> Memory | None:
         index = bisect_right(self._starts, address) - 1
         memory = self._memories[self._starts[index]] if index >= 0 else None
         return memory if memory is not None and address < memory.end else None
@@ -247,7 +221,7 @@ class FakeDriver(FakeStreams):
     def _new_memory(self, nbytes: int, device: int) -> int:
         buffer = np.full(nbytes + 256, 0xFF, np.uint8)
         start = -buffer.ctypes.data % 256
-        memory = _Memory(buffer[start : start + nbytes], device)
+        memory = Memory(buffer[start : start + nbytes], device)
         self._memories[memory.first] = memory
         insort(self._starts, memory.first)
         return memory.first

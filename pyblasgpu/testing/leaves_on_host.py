@@ -13,7 +13,8 @@ from ..frontend import cpu, cpu_cholesky, cpu_lu
 from ..operands import Operand
 from ..tasks.task_list import TileLeaf
 from ..types import Trans
-from .fake_cards import Access, FakeDriver
+from .fake_cards import FakeDriver
+from .fake_memory import Access
 
 __all__ = ["elements", "enqueue_on", "run_leaf"]
 
