@@ -18,8 +18,8 @@ TILES = 1
 
 
 def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> int:
-    """Columns of a block; 0: no lookahead. There is none in small matrices and in batches, which fill the
-    device, nor where products are made on tensor cores, which take more columns.
+    """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
+    which fill the device, nor where products are made on tensor cores, which take more columns.
     """
     if batch > 1:
         return 0

@@ -24,8 +24,8 @@ _lock = threading.Lock()
 after_fork(known_streams.clear)
 
 
-def beside(device: int, stream: int) -> int | None:
-    """Handle of the stream beside `stream`, of which the device serves launches first.
+def beside(device: int, stream: int) -> Stream | None:
+    """The stream beside `stream`, of which the device serves launches first; it ends with its last user.
 
     Two calls on one stream share it, as they share their stream. None in the simulator.
     """
@@ -40,4 +40,4 @@ def beside(device: int, stream: int) -> int | None:
                 known_streams.popitem(last=False)
         else:
             known_streams.move_to_end(key)
-        return found.handle
+        return found

@@ -5,9 +5,11 @@ The context of the stream's device is current in each of these functions.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import finalize
 
+from ..errors import PyblasgpuError
 from . import memory
 from .context import current_context, primary_contexts, retain_primary_context
 from .driver import check, load
@@ -46,7 +48,14 @@ class Stream:
             made = driver.cuStreamCreateWithPriority(flags, _HIGH if urgent else _NORMAL)
             stream = check(made, "cuStreamCreateWithPriority")
         self.handle = int(stream)
-        finalize(self, driver.cuStreamDestroy, stream).atexit = False
+        finalize(self, _destroy_stream, driver, stream).atexit = False
+
+
+def _destroy_stream(driver: Any, stream: Any) -> None:
+    """Give up a stream, which ends when its work is done; in a forked process it is not ours."""
+    with suppress(PyblasgpuError):
+        if load() is driver:
+            driver.cuStreamDestroy(stream)
 
 
 class Block:

@@ -337,12 +337,13 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
     order = [(entry.lane, entry.after) for entry in entries]
 
     def replay(bases, stream):
-        second = lanes.beside(device, stream)
+        held = lanes.beside(device, stream)  # held until the join: other threads may bring many streams
+        second = None if held is None else held.handle
         streams = stream, stream if second is None else second
         events_of: dict[int, events.Event] = {}
-        if second is not None:
-            events.record(stream).hold_back(second)
         try:
+            if second is not None:
+                events.record(stream).hold_back(second)
             for number, (enqueue, grid, addresses, integers, numbers, pdl) in enumerate(bound):
                 lane, after = order[number]
                 pointers = [bases[slot] + distance for slot, distance in addresses]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from types import SimpleNamespace
+from weakref import finalize
 
 import numpy as np
 import pytest
@@ -136,13 +137,43 @@ class Streams:
 
     def __init__(self, monkeypatch, kernels):
         self.log, self.kernels = [], kernels
-        monkeypatch.setattr(lanes, "beside", lambda device, stream: stream + 1)
+        monkeypatch.setattr(lanes, "beside", lambda device, stream: SimpleNamespace(handle=stream + 1))
         monkeypatch.setattr(events, "record", self.record)
 
     def record(self, stream):
         at = len(self.kernels.launches)
         self.log.append(("record", stream, at))
         return SimpleNamespace(hold_back=lambda other: self.log.append(("wait", other, stream, at)))
+
+
+class Beside:
+    """A stream that is none."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+
+def test_a_stream_lives_until_it_is_joined(kernels, monkeypatch):
+    """Other threads may bring so many streams meanwhile that it is kept no longer."""
+    ended = []
+
+    def beside(device, stream):
+        made = Beside(stream + 1)
+        finalize(made, ended.append, len(kernels.launches))
+        return made
+
+    streams = Streams(monkeypatch, kernels)
+    monkeypatch.setattr(lanes, "beside", beside)
+    record = events.record
+
+    def recorded(stream):
+        assert not ended
+        return record(stream)
+
+    monkeypatch.setattr(events, "record", recorded)
+    with override("lookahead", BLOCK):
+        Problem(getrf, random("d", 500, 500)).run()
+    assert len(ended) == 1 and streams.log[-1][0] == "wait"
 
 
 def test_lanes_are_two_streams_that_fork_and_join(kernels, monkeypatch):
