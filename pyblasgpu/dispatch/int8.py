@@ -123,7 +123,8 @@ def _blocks(config: Any, m: int, n: int, k: int) -> tuple[int, int]:
     """
     of_row = -(-k // 128) * 128 * (config.moduli + 1)
     unit = config.cluster * config.BLK_M
-    rows = _equal(m, max(int(MOST_WORKSPACE * SHARE_OF_A) // of_row, 1), unit)
+    for_a_block = (MOST_WORKSPACE - config.BLK_N * of_row) // (of_row + config.BLK_N * config.moduli)
+    rows = _equal(m, max(min(int(MOST_WORKSPACE * SHARE_OF_A) // of_row, for_a_block), 1), unit)
     left = MOST_WORKSPACE - rows * of_row
     return rows, _equal(n, max(left // (of_row + rows * config.moduli), 1), config.BLK_N)
 

@@ -132,7 +132,10 @@ def emit(
     beta = 0.0 if overwrite else BETA
     if 1 not in (c.rows, c.cols) or method == THREE_M or _is_product_asked_for():
         emit_gemm(launches, ALPHA, a, b, beta, c, method=method)
-    elif c.cols == 1:
+        return
+    if method_of(method, launches.dtype) == TENSOR:
+        launches.choices.append(Algorithm("gemv", "products with a vector are not made on tensor cores"))
+    if c.cols == 1:
         emit_gemv(launches, ALPHA, a, b, beta, c)
     else:
         emit_gemv(launches, ALPHA, b.T, a.T, beta, c.T)

@@ -30,8 +30,8 @@ class TensorTrmm(NamedTuple):
 
 
 def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> TensorTrmm | None:
-    """How these operands are multiplied; None where they are not, as of complex numbers."""
-    found = None if launches.dtype.is_complex else fused_operands(t, b, side, uplo)
+    """How these operands are multiplied; None where they are not, as of other dtypes."""
+    found = fused_operands(t, b, side, uplo) if launches.dtype.letter == "s" else None
     if found is None:
         return None
     m, n, k = found.extents
