@@ -156,12 +156,16 @@ def test_without_blocking():
     whole = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
     handle = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE, blocking=False)
     np.testing.assert_array_equal(handle.wait(60), whole)
-    begun = threading.Event()
-    handle = pyblasgpu.gemm(
-        x.a, x.b, max_device_memory=LITTLE, blocking=False, progress=lambda done, total: begun.set()
-    )
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def progress(done, total):
+        begun.set()
+        cancelled.wait(60)  # else a busy host may cancel what is done already
+
+    handle = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE, blocking=False, progress=progress)
     begun.wait(60)
     handle.cancel()
+    cancelled.set()
     with pytest.raises(CallCancelled):
         handle.wait(60)
 
