@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
-from ..dispatch.math_mode import in_method
+from ..dispatch.math_mode import in_mode
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
@@ -163,7 +163,7 @@ def multiply(
     )
     flags = {"trans_a": trans_a, "trans_b": trans_b}
     tiled = partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags)
-    run = in_method(TENSOR if method == TENSOR else None, run_call)
+    run = in_mode(TENSOR if method == TENSOR else None, run_call)
     # tiles know of no `THREE_M`
     return run(call, options, tiled, whole, inputs, scalars, source, streams_small=method != THREE_M)
 

@@ -11,19 +11,9 @@ from ..arguments import shown
 from ..types import TENSOR, Dtype
 from .overrides import get_override, override
 
-__all__ = [
-    "MIN_ORDER",
-    "in_method",
-    "in_mode",
-    "method_of",
-    "method_of_tiles",
-    "mode_of_routine",
-    "set_math_mode",
-]
+__all__ = ["MIN_ORDER", "in_mode", "method_of", "mode_of_routine", "set_math_mode"]
 
 MODE = "math_mode"
-#: What a product by tiles asks for, which the mode does not tell of all dtypes.
-TILES = "method_of_tiles"
 #: Orders from which on a factorization gains by products on tensor cores: below, lookahead gains more.
 MIN_ORDER = {"getrf": 12288}
 _P = ParamSpec("_P")
@@ -86,26 +76,6 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*arguments, **options)
 
     return run
-
-
-def in_method(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """`function` run in the mode of a `method` that the products of tiles ask for too, in any dtype."""
-    run_in_mode = in_mode(method, function)
-    if method is None:
-        return run_in_mode
-
-    @wraps(function)
-    def run(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        with override(TILES, method):
-            return run_in_mode(*arguments, **options)
-
-    return run
-
-
-def method_of_tiles() -> str | None:
-    """What the product of which a tile is a part has asked for."""
-    method: str | None = get_override(TILES)
-    return method
 
 
 @contextmanager

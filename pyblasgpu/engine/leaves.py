@@ -7,7 +7,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ..dispatch.math_mode import method_of_tiles
 from ..operands import Operand
 from ..tasks.task_list import TileLeaf
 from ..types import Trans
@@ -124,8 +123,6 @@ def enqueue_leaf(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> No
     else:
         *inputs, target = run.operands
         alpha, beta = run.scalars
-        if run.routine == "gemm":
-            run.flags["method"] = method_of_tiles()
         launches = _launch_list(run.routine)(alpha, *inputs, beta, target, **run.flags)
     if launches is not None:
         launches.run([operand.pointer for operand in run.operands], *run.scalars, stream=stream)

@@ -160,13 +160,3 @@ def test_blocks_of_the_result(monkeypatch):
     monkeypatch.setattr(int8, "MOST_WORKSPACE", 24 << 20)
     with override("gemm_int8", GemmInt8(stages=3)):  # another list of launches
         assert cupy.array_equal(multiply(a, b), expected)
-
-
-def test_host_arrays_by_tiles():
-    """Tiles of a product that streams are made of residues, as `explain` tells."""
-    n = 4096
-    rng = np.random.default_rng(3)
-    a, b = (rng.integers(-1000, 1000, (n, n)).astype(float) for _ in range(2))
-    found = pyblasgpu.gemm(a, b, method="tensor", backend="cuda")
-    rows = slice(0, n, 97)
-    np.testing.assert_array_equal(found[rows], a[rows] @ b)
