@@ -37,6 +37,7 @@ SHARED = (
     "gemm.warp_substitution",
     "gemm.diagonal_solve",
     "gemm.trsm_fused",
+    "gemm.warpgroups",
     "gemm.wgmma.operand_reader",
     "gemm.wgmma.epilogue",
     "gemm.wgmma.tiles",

@@ -143,7 +143,7 @@ DEFECTS = [
     # blocks of a cluster
     (PRODUCT, "EVERYONE = 2**CLUSTER - 1", "EVERYONE = 1", CLUSTER),
     (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0)", CLUSTER),
-    (PRODUCT, "if lane < CLUSTER:", "if lane == 0:", CLUSTER),
+    ("gemm.warpgroups", "if lane < CLUSTER:", "if lane == 0:", CLUSTER),
     (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),

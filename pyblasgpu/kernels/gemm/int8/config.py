@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ....errors import require
-from ....types import DTYPES, Dtype
+from ..warpgroups import WarpgroupConfig
 from .moduli import check_moduli
 
-__all__ = ["ROW", "VECTOR", "GemmInt8"]
+__all__ = ["VECTOR", "GemmInt8"]
 
-ROW = 128  # bytes of a row of a stage
-UNIT = 1024  # bytes at multiples of which eight rows begin
-WARPGROUP = 128  # threads
-MOST_SHARED = 227 << 10  # bytes of a block
 VECTOR = 16  # residues of a thread that are written at once
 
 
 @dataclass(frozen=True)
-class GemmInt8:
+class GemmInt8(WarpgroupConfig):
     """Config of one `gemm_int8` kernel.
 
     Attributes
@@ -51,16 +46,12 @@ class GemmInt8:
     sample: int = 8
 
     STEM: ClassVar[str] = "gemm_int8"
-    #: Registers of a thread that brings operands, and of one that multiplies.
-    FEW_REGISTERS: ClassVar[int] = 40
-    MANY_REGISTERS: ClassVar[int] = 232
-    min_blocks: ClassVar[int] = 1
     #: k, with which no sum leaves int32, and all are reduced right.
     MOST_K: ClassVar[int] = 1 << 16
 
     def __post_init__(self):
         check_moduli(self.dtype, self.moduli)
-        require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
+        self.check_warpgroups()
         require(
             self.BLK_N % 32 == 0 and 32 <= self.BLK_N <= 256,
             "instruction",
@@ -85,32 +76,7 @@ class GemmInt8:
             "sample in (1, 2, 4, 8)",
             sample=self.sample,
         )
-        require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
-        require(
-            self.shared_bytes <= MOST_SHARED,
-            "shared_memory",
-            f"shared_bytes <= {MOST_SHARED}",
-            shared_bytes=self.shared_bytes,
-            stages=self.stages,
-        )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def warpgroups(self) -> int:
-        """Warpgroups that multiply."""
-        return self.BLK_M // 64
-
-    @property
-    def threads(self) -> int:
-        return WARPGROUP * (self.warpgroups + 1)
-
-    @property
-    def sums(self) -> int:
-        """Sums of a thread."""
-        return self.BLK_N // 2
+        self.check_pipeline()
 
     @property
     def registers(self) -> int:
@@ -126,25 +92,6 @@ class GemmInt8:
     def piece(self) -> int:
         """Columns of one copy: within a panel."""
         return min(self.columns, self.PANEL)
-
-    @property
-    def bytes_a(self) -> int:
-        """Bytes of A in a stage."""
-        return self.BLK_M * ROW
-
-    @property
-    def stage_bytes(self) -> int:
-        return (self.BLK_M + self.BLK_N) * ROW
-
-    @property
-    def barriers(self) -> int:
-        """Where, in shared memory, the mbarriers of stages begin: full and empty of each."""
-        return self.stages * self.stage_bytes
-
-    @property
-    def shared_bytes(self) -> int:
-        """Stages, two mbarriers for each, and what aligns them."""
-        return self.barriers + 16 * self.stages + UNIT
 
     @property
     def flags_of_tile(self) -> int:

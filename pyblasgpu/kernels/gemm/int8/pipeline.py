@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
-from .config import ROW, GemmInt8
+from ..warpgroups import ROW, releaser
+from .config import GemmInt8
 
 __all__ = ["barrier_maker", "stage_bringer", "tile_multiplier"]
 
@@ -66,23 +67,6 @@ def stage_bringer(config: GemmInt8):
     return bring
 
 
-def _releaser(config: GemmInt8):
-    """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
-    int32, CLUSTER, EMPTY = ptx.types.int32, config.cluster, config.barriers + 8
-    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
-
-    @device_function
-    def release(stage, shared, lane):
-        empty = int32(shared + EMPTY + stage * 16)
-        if CLUSTER > 1:
-            if lane < CLUSTER:
-                arrive_at(empty, int32(lane))
-        elif lane == 0:
-            arrive(empty)
-
-    return release
-
-
 def tile_multiplier(config: GemmInt8):
     """``multiply_tile(i, stages, acc, shared, t)``: all stages of a tile; the sums are in `acc` after it. `i`
     counts all stages of this block of threads.
@@ -93,7 +77,7 @@ def tile_multiplier(config: GemmInt8):
     start, go_on = ptx.warpgroup_mma(N, True, True), ptx.warpgroup_mma(N, False, True)
     wait_for_last, release, results = (
         ptx.warpgroup_wait(1),
-        _releaser(config),
+        releaser(config),
         ptx.warpgroup_results(config.sums),
     )
 

@@ -15,7 +15,8 @@ from functools import partial
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.compile import KernelSource
 from ...common.tile_scheduler import tile_coords
-from .config import ROW, GemmInt8
+from ..warpgroups import ROW
+from .config import GemmInt8
 from .epilogue import residue_writer, tile_checker
 from .image import STAGE_K
 from .pipeline import barrier_maker, stage_bringer, tile_multiplier

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....types import DTYPES, Dtype, Region
+from ....types import Region
 from ...common.tile_scheduler import tile_count
+from ..warpgroups import ROW, UNIT, WarpgroupConfig
 from .image import BLOCKS_K, STAGE_K
 
 __all__ = ["GemmWgmma"]
 
-ROW = 128  # bytes of a row of a stage
-UNIT = 1024  # bytes at multiples of which eight rows begin
-WARPGROUP = 128  # threads
-MOST_SHARED = 227 << 10  # bytes of a block
-
 
 @dataclass(frozen=True)
-class GemmWgmma:
+class GemmWgmma(WarpgroupConfig):
     """Config of one `gemm_wgmma` kernel.
 
     Attributes
@@ -52,16 +47,10 @@ class GemmWgmma:
     ordered: bool = False
 
     STEM: ClassVar[str] = "gemm_wgmma"
-    #: Registers of a thread that brings operands, and of one that multiplies.
-    FEW_REGISTERS: ClassVar[int] = 40
-    MANY_REGISTERS: ClassVar[int] = 232
-    min_blocks: ClassVar[int] = 1
 
     def __post_init__(self):
         require(self.dtype == "s", "single", "dtype in (s,)", dtype=self.dtype)
-        require(
-            self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M
-        )  # the registers of a multiprocessor hold two warpgroups that multiply
+        self.check_warpgroups()
         require(
             self.BLK_N % 8 == 0 and 8 <= self.BLK_N <= 128,
             "instruction",
@@ -104,42 +93,12 @@ class GemmWgmma:
             stages=self.stages,
             ordered=self.ordered,
         )  # one warpgroup releases no stage of a block before the other one has had all
-        require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
-        require(
-            self.shared_bytes <= MOST_SHARED,
-            "shared_memory",
-            f"shared_bytes <= {MOST_SHARED}",
-            shared_bytes=self.shared_bytes,
-            stages=self.stages,
-        )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def warpgroups(self) -> int:
-        """Warpgroups that multiply."""
-        return self.BLK_M // 64
-
-    @property
-    def threads(self) -> int:
-        return WARPGROUP * (self.warpgroups + 1)
-
-    @property
-    def sums(self) -> int:
-        """Sums of a thread."""
-        return self.BLK_N // 2
+        self.check_pipeline()
 
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread that multiplies: three sums an element."""
         return 3 * self.sums + 32
-
-    @property
-    def barriers(self) -> int:
-        """Where, in shared memory, the mbarriers of stages begin: full and empty of each."""
-        return self.stages * self.stage_bytes
 
     @property
     def turns(self) -> int:
@@ -149,11 +108,6 @@ class GemmWgmma:
     @property
     def stages_per_block(self) -> int:
         return self.BLK_K // STAGE_K
-
-    @property
-    def bytes_a(self) -> int:
-        """Bytes of A in a stage."""
-        return self.BLK_M * ROW
 
     @property
     def bytes_b(self) -> int:

@@ -16,12 +16,13 @@ from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
-from .config import ROW, GemmWgmma
+from ..warpgroups import ROW, releaser
+from .config import GemmWgmma
 from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
 from .tiles import judge, tile_finder
 
-__all__ = ["GemmWgmma", "plain_sources", "releaser", "source", "walk"]
+__all__ = ["GemmWgmma", "plain_sources", "source", "walk"]
 
 PARAMETERS = "ppppwwp iiiii qq qq rrrr".replace(" ", "")
 HALF_ROW = 64  # bytes: from hi to lo
@@ -82,24 +83,6 @@ def _producer(config: GemmWgmma):
         return bring
 
     return in_order([bring_stage(j) for j in range(PER_BLOCK)])
-
-
-def releaser(config: GemmWgmma):
-    """``release(stage, shared, lane)``: a warp tells all that fill a stage that it is empty."""
-    int32, CLUSTER = ptx.types.int32, config.cluster
-    EMPTY = config.barriers + 8
-    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
-
-    @device_function
-    def release(stage, shared, lane):
-        empty = int32(shared + EMPTY + stage * 16)
-        if CLUSTER > 1:
-            if lane < CLUSTER:
-                arrive_at(empty, int32(lane))
-        elif lane == 0:
-            arrive(empty)
-
-    return release
 
 
 def _turns(config: GemmWgmma):

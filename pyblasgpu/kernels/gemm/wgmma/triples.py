@@ -17,9 +17,10 @@ from typing import ClassVar
 from ....errors import require
 from ....gpu.backend import device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
-from .config import ROW, GemmWgmma
+from ..warpgroups import ROW, releaser
+from .config import GemmWgmma
 from .image import unit_rows
-from .product import releaser, walk
+from .product import walk
 from .tiles import is_servable
 
 __all__ = ["PARTS", "STEM", "TRIPLE_STAGE_K", "GemmTriples", "plain_sources", "source"]

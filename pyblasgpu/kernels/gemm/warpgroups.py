@@ -1,0 +1,103 @@
+"""What kernels share whose warpgroups multiply stages that one more warpgroup brings, `gemm_wgmma` and
+`gemm_int8`: their sizes, the rules of the pipeline, and how a stage is given back.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import device_function, ptx
+from ...types import DTYPES, Dtype
+
+__all__ = ["ROW", "UNIT", "WarpgroupConfig", "releaser"]
+
+ROW = 128  # bytes of a row of a stage
+UNIT = 1024  # bytes at multiples of which eight rows begin
+WARPGROUP = 128  # threads
+MOST_SHARED = 227 << 10  # bytes of a block
+
+
+class WarpgroupConfig:
+    """The part of a Config that tells of warpgroups and stages; the dataclass has the fields."""
+
+    dtype: str
+    BLK_M: int
+    BLK_N: int
+    stages: int
+    cluster: int
+
+    #: Registers of a thread that brings operands, and of one that multiplies.
+    FEW_REGISTERS: ClassVar[int] = 40
+    MANY_REGISTERS: ClassVar[int] = 232
+    min_blocks: ClassVar[int] = 1
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def warpgroups(self) -> int:
+        """Warpgroups that multiply."""
+        return self.BLK_M // 64
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * (self.warpgroups + 1)
+
+    @property
+    def sums(self) -> int:
+        """Sums of a thread."""
+        return self.BLK_N // 2
+
+    @property
+    def bytes_a(self) -> int:
+        """Bytes of A in a stage."""
+        return self.BLK_M * ROW
+
+    @property
+    def stage_bytes(self) -> int:
+        return (self.BLK_M + self.BLK_N) * ROW
+
+    @property
+    def barriers(self) -> int:
+        """Where, in shared memory, the mbarriers of stages begin: full and empty of each."""
+        return self.stages * self.stage_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        """Stages, two mbarriers for each, and what aligns them."""
+        return self.barriers + 16 * self.stages + UNIT
+
+    def check_warpgroups(self) -> None:
+        """The registers of a multiprocessor hold two warpgroups that multiply."""
+        require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
+
+    def check_pipeline(self) -> None:
+        """There are stages to bring while others are multiplied, and memory for them."""
+        require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
+        require(
+            self.shared_bytes <= MOST_SHARED,
+            "shared_memory",
+            f"shared_bytes <= {MOST_SHARED}",
+            shared_bytes=self.shared_bytes,
+            stages=self.stages,
+        )
+
+
+def releaser(config: WarpgroupConfig):
+    """``release(stage, shared, lane)``: a warp tells all blocks of a cluster that a stage is empty."""
+    int32, CLUSTER, EMPTY = ptx.types.int32, config.cluster, config.barriers + 8
+    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
+
+    @device_function
+    def release(stage, shared, lane):
+        empty = int32(shared + EMPTY + stage * 16)
+        if CLUSTER > 1:
+            if lane < CLUSTER:
+                arrive_at(empty, int32(lane))
+        elif lane == 0:
+            arrive(empty)
+
+    return release
