@@ -8,27 +8,30 @@ each case. `parts` times each launch of a call by itself, `configs` other Config
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import cupy
 import numpy as np
 
-from pyblasgpu.bench import machine
 from pyblasgpu.dispatch.int8 import gains
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu import launch
-from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cublas import load
 
-from .gemm_tensor import PASSES, Operands, by_fma, forget, seconds_of, tensor
+from .gemm_tensor import (
+    PASSES,
+    Operands,
+    by_fma,
+    forget,
+    in_turn,
+    launches_of,
+    seconds_of,
+    tensor,
+    write_kinds,
+)
 
 ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560)
 SHAPES = (
@@ -76,45 +79,14 @@ def parts() -> Iterator[dict[str, Any]]:
 
 
 def launches(operands: Operands) -> list[tuple[str, float]]:
-    spent: list[list[tuple[str, Any, Any]]] = []
-    original = launch.LoadedKernel.launch
-
-    def timed(self, *arguments, **options):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        original(self, *arguments, **options)
-        stop.record()
-        spent[-1].append((self.source.name, start, stop))
-
-    forget()
-    launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
-    try:
-        for _ in range(PASSES):
-            spent.append([])
-            tensor(*operands.sets[0])
-    finally:
-        launch.LoadedKernel.launch = original  # type: ignore[method-assign]
-        forget()
-    cupy.cuda.Device().synchronize()
-    found = []
-    for same in zip(*spent, strict=True):
-        times = [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for _, start, stop in same]
-        found.append((same[0][0], median(times)))
-    return found
+    calls = launches_of([operands.sets[0]] * PASSES)
+    return [(same[0][0], median(seconds for _, seconds in same)) for same in zip(*calls, strict=True)]
 
 
 def configs() -> Iterator[dict[str, Any]]:
     """Seconds of a call with other Configs, a pass of each in turn."""
     for n in (2048, 4096, 8192):
-        operands = Operands(n, n, n, normal)
-        times: list[list[float]] = [[] for _ in CONFIGS]
-        for _ in range(PASSES):
-            for fields, mine in zip(CONFIGS, times, strict=True):
-                with configured(**fields):
-                    tensor(*operands.sets[0])
-                    mine.append(operands.seconds_of_pass(tensor))
-        for fields, mine in zip(CONFIGS, times, strict=True):
-            yield {"n": n, **fields, "seconds": median(mine), "tflops": 2 * n**3 / 1e12 / median(mine)}
+        yield from in_turn(Operands(n, n, n, normal), CONFIGS, configured)
 
 
 @contextmanager
@@ -187,23 +159,5 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
 KINDS = {"dgemm": dgemm, "shapes": shapes, "parts": parts, "int8_errors": errors, "configs": configs}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=55)
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = machine.describe(current(), load())
-    begin = time.monotonic()
-    for kind in options.kinds.split(","):
-        for case in KINDS[kind]():
-            found.setdefault(kind, []).append(case)
-            (options.out / "gemm_int8.json").write_text(json.dumps(found, indent=1) + "\n")
-            print(kind, case, flush=True)
-            if time.monotonic() - begin > options.seconds:
-                return
-
-
 if __name__ == "__main__":
-    main()
+    write_kinds("gemm_int8", KINDS, __doc__)

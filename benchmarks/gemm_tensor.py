@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,6 +43,7 @@ LARGE = ({"BLK_K": 256}, *LARGE)
 SMALL = tuple({"BLK_N": cols, "cluster": cluster} for cols in (64, 128) for cluster in (1, 2))
 CONFIGS = {16384: LARGE, 8192: LARGE, 4096: LARGE, 2048: SMALL + LARGE, 1024: SMALL, 1536: SMALL}
 PASSES = 5
+Cases = Iterator[dict[str, Any]]
 Maker = Callable[[int, int, int], cupy.ndarray]  # from rows, columns and a seed
 L2 = 2  # times that the operands of a pass exceed it
 
@@ -160,15 +161,24 @@ def configs() -> Iterator[dict[str, Any]]:
     fields_of = [{"BLK_K": block_of(n), **fields} for n, each in CONFIGS.items() for fields in each]
     compile_ahead((product.source(GemmWgmma(**fields)) for fields in fields_of), cupy.cuda.Device().id)
     for n, all_fields in CONFIGS.items():
-        operands = Operands(n, n, n)
-        times: list[list[float]] = [[] for _ in all_fields]
-        for _ in range(PASSES):
-            for fields, mine in zip(all_fields, times, strict=True):
-                with configured(**fields):
-                    tensor(*operands.sets[0])
-                    mine.append(operands.seconds_of_pass(tensor))
+        yield from in_turn(Operands(n, n, n), all_fields, configured)
+
+
+def in_turn(
+    operands: Operands,
+    all_fields: Sequence[dict[str, Any]],
+    configured: Callable[..., AbstractContextManager[None]],
+) -> Iterator[dict[str, Any]]:
+    """Seconds of a call on square matrices with each of these Configs, a pass of each in turn."""
+    n = operands.sets[0][0].shape[0]
+    times: list[list[float]] = [[] for _ in all_fields]
+    for _ in range(PASSES):
         for fields, mine in zip(all_fields, times, strict=True):
-            yield {"n": n, **fields, "seconds": median(mine), "tflops": 2 * n**3 / 1e12 / median(mine)}
+            with configured(**fields):
+                tensor(*operands.sets[0])
+                mine.append(operands.seconds_of_pass(tensor))
+    for fields, mine in zip(all_fields, times, strict=True):
+        yield {"n": n, **fields, "seconds": median(mine), "tflops": 2 * n**3 / 1e12 / median(mine)}
 
 
 @contextmanager
@@ -192,8 +202,17 @@ def forget() -> None:
 
 
 def launches(operands: Operands) -> dict[str, float]:
-    """Seconds of the launches of a call, by kernel, with events between them."""
-    spent: dict[str, list] = {}
+    """Seconds of the launches of a call, by kernel."""
+    spent: dict[str, list[float]] = {}
+    for call in launches_of([each for _ in range(PASSES) for each in operands.sets[:4]]):
+        for name, seconds in call:
+            spent.setdefault(name, []).append(seconds)
+    return {name: median(times) for name, times in spent.items()}
+
+
+def launches_of(operands: Sequence[Sequence[cupy.ndarray]]) -> list[list[tuple[str, float]]]:
+    """Kernels and seconds of the launches of a call on each of these, with events between them."""
+    spent: list[list[tuple[str, Any, Any]]] = []
     original = launch.LoadedKernel.launch
 
     def timed(self, *arguments, **options):
@@ -201,22 +220,22 @@ def launches(operands: Operands) -> dict[str, float]:
         start.record()
         original(self, *arguments, **options)
         stop.record()
-        spent.setdefault(self.source.name, []).append((start, stop))
+        spent[-1].append((self.source.name, start, stop))
 
     forget()
     launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
     try:
-        for _ in range(PASSES):
-            for each in operands.sets[:4]:
-                tensor(*each)
+        for each in operands:
+            spent.append([])
+            tensor(*each)
     finally:
         launch.LoadedKernel.launch = original  # type: ignore[method-assign]
         forget()
     cupy.cuda.Device().synchronize()
-    return {
-        name: median(cupy.cuda.get_elapsed_time(*events) / 1e3 for events in pairs)
-        for name, pairs in spent.items()
-    }
+    return [
+        [(name, cupy.cuda.get_elapsed_time(start, stop) / 1e3) for name, start, stop in call]
+        for call in spent
+    ]
 
 
 def worst(a: cupy.ndarray, b: cupy.ndarray, c: cupy.ndarray) -> tuple[float, float]:
@@ -266,19 +285,26 @@ KINDS = {"sgemm": sgemm, "cgemm": cgemm, "errors": errors, "ranks": ranks,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
+    write_kinds("gemm_tensor", KINDS, __doc__)
+
+
+def write_kinds(
+    name: str, kinds: dict[str, Callable[[], Iterator[dict[str, Any]]]], about: str | None
+) -> None:
+    """Run the kinds of cases that the command line names, and write the file after each case."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=55)
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join(kinds))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = machine.describe(current(), load())
     begin = time.monotonic()
-    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
     for kind in options.kinds.split(","):
-        for case in KINDS[kind]():
+        for case in kinds[kind]():
             found.setdefault(kind, []).append(case)
-            (options.out / "gemm_tensor.json").write_text(json.dumps(found, indent=1) + "\n")
+            (options.out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
             print(kind, case, flush=True)
             if time.monotonic() - begin > options.seconds:
                 return

@@ -10,31 +10,24 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch import int8
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
-from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
-from pyblasgpu.testing.reference import exact_gemm, integers
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES
 
 from .precompile import sources_of
-from .running import NAN, Placed, cupy, reals, same
+from .running import NAN, cupy, reals, same
+from .tensor_products import check_exact, is_hopper, multiply, skip_without_hopper
 
 D = DTYPES["d"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
-TRANS = (Trans.NO, Trans.TRANS)
 
 
 @pytest.fixture(autouse=True)
 def on_hopper():
-    if current().cc != (9, 0):
-        pytest.skip("wgmma needs compute capability 9.0")
+    skip_without_hopper()
     with override("gemm_int8", GemmInt8()):  # small products too
         yield
-
-
-def multiply(a, b, **options):
-    return pyblasgpu.gemm(a, b, method="tensor", **options)
 
 
 def warm() -> None:
@@ -46,7 +39,7 @@ def warm() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(compile_once) -> None:
-    if current().cc == (9, 0):
+    if is_hopper():
         with override("gemm_int8", GemmInt8()):
             compile_once("gemm_int8", lambda: sources_of([warm]))
 
@@ -55,20 +48,7 @@ def compiled(compile_once) -> None:
 @pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_exact_on_integers(shape, aligned, order):
-    """All layouts, odd extents and strides; what must not be read is NaN, all around C is fenced."""
-    for number, (trans_a, trans_b) in enumerate(product(TRANS, TRANS)):
-        case = GemmCase(D, *shape, trans_a, trans_b, 2, (-1, 0)[number % 2])
-        rng = np.random.default_rng(number)
-        a, b, start = (integers(rng, each, D) for each in case.shapes)
-        expected = exact_gemm(case, a, b, start)
-        if case.beta == 0:
-            start[...] = NAN
-        out = Placed(start, order, aligned)
-        left, right = (Placed(x, "F", aligned).array for x in (a, b))
-        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 2, "beta": case.beta}
-        assert multiply(left, right, out=out.array, **options) is out.array
-        same(out.fetch(), expected, f"{case} {order}")
-        assert out.unharmed(), f"{case}: memory outside the result was written"
+    check_exact(D, shape, aligned, order)
 
 
 def test_batches_and_a_shared_factor():

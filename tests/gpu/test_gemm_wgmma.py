@@ -10,34 +10,28 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
-from pyblasgpu.testing.reference import exact_gemm, integers
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Trans
 
 from .precompile import sources_of
-from .running import NAN, Placed, cupy, reals, same
+from .running import NAN, cupy, reals, same
+from .tensor_products import check_case, check_exact, is_hopper, multiply, skip_without_hopper
 
 S, C = DTYPES["s"], DTYPES["c"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
 #: k and fields of Configs. One of warpgroups in turns is compiled: they are in no archive.
 CONFIGS = [(k, fields) for fields in ({}, {"BLK_N": 64, "cluster": 1}) for k in (200, 300, 2048, 4096)]
 CONFIGS += [(2048, {"ordered": True})]
-TRANS = (Trans.NO, Trans.TRANS)
 
 
 @pytest.fixture(autouse=True)
 def on_hopper():
-    if current().cc != (9, 0):
-        pytest.skip("wgmma needs compute capability 9.0")
+    skip_without_hopper()
     with override("gemm_wgmma", GemmWgmma()):  # small products too
         yield
-
-
-def multiply(a, b, **options):
-    return pyblasgpu.gemm(a, b, method="tensor", **options)
 
 
 def warm() -> None:
@@ -54,7 +48,7 @@ def warm() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(compile_once) -> None:
-    if current().cc == (9, 0):
+    if is_hopper():
         with override("gemm_wgmma", GemmWgmma()):
             compile_once("gemm_wgmma", lambda: sources_of([warm]))
 
@@ -63,7 +57,7 @@ def compiled(compile_once) -> None:
 @pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_exact_on_integers(shape, aligned, order):
-    check_exact(shape, aligned, order)
+    check_exact(S, shape, aligned, order)
 
 
 @pytest.mark.parametrize(
@@ -73,24 +67,7 @@ def test_exact_on_integers(shape, aligned, order):
 )  # fmt: skip
 def test_other_configs_are_exact_on_integers(shape, fields):
     with override("gemm_wgmma", GemmWgmma(**fields)):
-        check_exact(shape, True, "F")
-
-
-def check_exact(shape, aligned, order) -> None:
-    """All layouts, odd extents and strides; what must not be read is NaN, all around C is fenced."""
-    for number, (trans_a, trans_b) in enumerate(product(TRANS, TRANS)):
-        case = GemmCase(S, *shape, trans_a, trans_b, 2, (-1, 0)[number % 2])
-        rng = np.random.default_rng(number)
-        a, b, start = (integers(rng, each, S) for each in case.shapes)
-        expected = exact_gemm(case, a, b, start)
-        if case.beta == 0:
-            start[...] = NAN
-        out = Placed(start, order, aligned)
-        left, right = (Placed(x, "F", aligned).array for x in (a, b))
-        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": 2, "beta": case.beta}
-        assert multiply(left, right, out=out.array, **options) is out.array
-        same(out.fetch(), expected, f"{case} {order}")
-        assert out.unharmed(), f"{case}: memory outside the result was written"
+        check_exact(S, shape, True, "F")
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -102,17 +79,7 @@ def test_complex_products_are_exact_on_integers(shape, aligned, order):
     for number, (trans_a, trans_b) in enumerate(product(ways, ways)):
         alpha, beta = scalars[number % 4]
         case = GemmCase(C, *shape, trans_a, trans_b, alpha, beta)
-        rng = np.random.default_rng(number)
-        a, b, start = (integers(rng, each, C) for each in case.shapes)
-        expected = exact_gemm(case, a, b, start)
-        if case.beta == 0:
-            start[...] = NAN
-        out = Placed(start, order, aligned)
-        left, right = (Placed(x, "F", aligned).array for x in (a, b))
-        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
-        assert multiply(left, right, out=out.array, **options) is out.array
-        same(out.fetch(), expected, f"{case} {order}")
-        assert out.unharmed(), f"{case}: memory outside the result was written"
+        check_case(case, number, aligned, order)
 
 
 @pytest.mark.parametrize("kind", ["barely", "graded_k_12", "few_tiny", "exponentials"])
