@@ -45,10 +45,13 @@ def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout, with '+' when files differ from it; else what PYBLASGPU_COMMIT says."""
+    """What PYBLASGPU_COMMIT says; else the commit of the checkout, with '+' when files differ from it."""
+    named = os.environ.get("PYBLASGPU_COMMIT")
+    if named:
+        return named
     top = _output("git", "-C", str(ROOT), "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != ROOT:  # an exported tree, perhaps within another checkout
-        return os.environ.get("PYBLASGPU_COMMIT")
+        return None
     revision = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
     assert revision is not None
