@@ -26,7 +26,7 @@ from unittest.mock import patch
 import cupy
 import numpy as np
 
-from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, copy_matrix, write
+from benchmarks.host_problems import KINDS, ROUTINES, HostProblem, Pinned, copy_matrix, write
 from benchmarks.several_cards import factor
 from pyblasgpu.engine import host_traffic, leaves, walk
 from pyblasgpu.gpu import memory
@@ -210,11 +210,12 @@ def main() -> None:
     parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"),
                         choices=(*ROUTINES, "potrf"))  # fmt: skip
     parser.add_argument("--pageable", action="store_true")
+    parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
     given = parser.parse_args()
     cupy.cuda.Device(given.devices[0]).use()
     largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
-    pinned = Pinned(3, largest)
-    about = {"pageable": given.pageable}
+    pinned = Pinned(3, largest, given.memory)
+    about = {"pageable": given.pageable, "memory": given.memory}
     rows = []
     for n in given.sizes:
         for letter in given.letters:

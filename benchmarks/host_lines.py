@@ -1,15 +1,15 @@
 """Rates of copies between page-locked memory and a card, by bytes of a line and from one line to the next.
 
-    python -m benchmarks.host_lines --out DIR [--gib 4] [--widths 8 16 32 64] [--pitches 32 64 128]
+    python -m benchmarks.host_lines --out DIR [--gib 2] [--widths 8 16 32 64] [--pitches 32 64 128]
+                                   [--kinds shared allocated]
 
-Each copy takes other memory than the ones before, so that caches of the host hold none of it. Memory is that
-of the system on small pages or on huge ones, locked by cuMemHostRegister, or allocated by cuMemHostAlloc.
+Each copy takes other memory than the ones before, so that caches of the host hold none of it. `KINDS` of
+`benchmarks.host_problems` are the kinds of memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import mmap
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import cupy
-import cupyx
 import numpy as np
 
-from benchmarks.host_problems import page_locked, write
+from benchmarks.host_problems import KINDS, page_locked, write
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.transfers import Block, Stream, copy_down, copy_up
@@ -57,11 +56,11 @@ class Lines:
         return Block(next(self._places), self.width, self.lines, self.pitch, -1)
 
 
-def rate(run: Callable[[], None], streams: list[Stream]) -> float:
+def rate(run: Callable[[], None], streams: list[Stream], repeats: int = 2) -> float:
     """GB/s of copies in a row."""
     count = MOVED // COPY
     times = []
-    for _ in range(2):
+    for _ in range(repeats):
         start = time.perf_counter()
         for _ in range(count):
             run()
@@ -91,6 +90,21 @@ def measured(lines: Lines, streams: list[Stream], device: list[int]) -> Iterator
 
     yield "up, 2 streams", rate(shared, [up, more[0]])
     yield "up, kernel", rate(lambda: _by_kernel(lines.block(), device[0], up), [up])
+    yield "up, beside products", _beside_products(lines, up, here[0])
+
+
+def _beside_products(lines: Lines, up: Stream, target: Block) -> float:
+    """GB/s of copies while the multiprocessors compute."""
+    factor = cupy.ones((8192, 8192))
+    work = cupy.cuda.Stream(non_blocking=True)
+    with work:
+        product = factor @ factor
+        work.synchronize()
+        for _ in range(3):
+            cupy.matmul(factor, factor, out=product)
+    found = rate(lambda: copy_up(target, lines.block(), up.handle), [up], 1)
+    work.synchronize()
+    return found
 
 
 def _by_kernel(source: Block, address: int, stream: Stream) -> None:
@@ -108,26 +122,22 @@ def _by_kernel(source: Block, address: int, stream: Stream) -> None:
         here[...] = there
 
 
-def regions(nbytes: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Page-locked memory of each kind; one at a time."""
-    for kind, advice in (("huge pages", mmap.MADV_HUGEPAGE), ("small pages", mmap.MADV_NOHUGEPAGE)):
-        yield kind, np.frombuffer(page_locked(nbytes, advice), np.uint8)
-    yield "cuMemHostAlloc", cupyx.empty_pinned(nbytes, np.uint8)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--gib", type=int, default=4)
+    parser.add_argument("--gib", type=int, default=2, help="of each kind")
     parser.add_argument("--widths", type=int, nargs="+", default=(8, 16, 32, 64), help="KiB")
     parser.add_argument("--pitches", type=int, nargs="+", default=(32, 64, 128), help="KiB")
+    parser.add_argument("--kinds", nargs="+", default=tuple(KINDS), choices=tuple(KINDS))
     given = parser.parse_args()
     cupy.cuda.Device(0).use()
     rows: list[dict[str, Any]] = []
     with current_context(0):
         streams = [Stream(0) for _ in range(3)]
         device = [memory.allocate(COPY, 0, 0) for _ in range(2)]
-        for kind, host in regions(given.gib << 30):
+        # all at once: the driver knows pages by their addresses
+        memories = {kind: page_locked(given.gib << 30, kind) for kind in given.kinds}
+        for kind, host in memories.items():
             host[:: 1 << 12] = 1
             for pitch in given.pitches:
                 for width in (each for each in given.widths if each <= pitch):
@@ -135,7 +145,14 @@ def main() -> None:
                     row = {"memory": kind, "width": width, "pitch": pitch}
                     rows.append({**row, **dict(measured(lines, streams, device))})
                     print({k: round(x, 1) if isinstance(x, float) else x for k, x in rows[-1].items()})
-            write(given.out, "host_lines", {"gib": given.gib}, rows)
+            write(given.out, "host_lines", {"gib": given.gib, "huge_pages": _huge_pages()}, rows)
+
+
+def _huge_pages() -> dict[str, str]:
+    """What the system says of huge pages, of private memory and of shared one."""
+    folder = Path("/sys/kernel/mm/transparent_hugepage")
+    names = ("enabled", "shmem_enabled")
+    return {name: (folder / name).read_text().strip() for name in names if (folder / name).exists()}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 
 import pyblasgpu
@@ -24,6 +25,7 @@ from pyblasgpu.testing import cublas
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = [
+    "KINDS",
     "ROUTINES",
     "HostProblem",
     "Pinned",
@@ -37,6 +39,13 @@ __all__ = [
     "write",
 ]
 
+#: How memory is mapped and which pages are asked for; "allocated" is the driver's own.
+KINDS = {
+    "shared": (mmap.MAP_SHARED, mmap.MADV_HUGEPAGE),
+    "huge": (mmap.MAP_PRIVATE, mmap.MADV_HUGEPAGE),
+    "small": (mmap.MAP_PRIVATE, mmap.MADV_NOHUGEPAGE),
+    "allocated": (0, 0),
+}
 ROUTINES = ("gemm", "trsm", "syrk", "trmm", "symm")
 NO, LOWER = Trans.NO, Uplo.LOWER
 
@@ -66,17 +75,19 @@ def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any]
     return statistics.median(times[1:])
 
 
-def page_locked(nbytes: int, advice: int = mmap.MADV_HUGEPAGE) -> mmap.mmap:
-    """Page-locked memory whose pages are touched by many threads first: one thread takes a second a GB."""
-    memory = mmap.mmap(-1, nbytes)
-    memory.madvise(advice)
+def page_locked(nbytes: int, kind: str = "shared") -> np.ndarray:
+    """Page-locked memory of one of `KINDS`. Many threads touch its pages first: one takes a second a GB."""
+    if kind == "allocated":
+        return cupyx.empty_pinned(nbytes, np.uint8)
+    memory = mmap.mmap(-1, nbytes, mmap.MAP_ANONYMOUS | KINDS[kind][0])
+    memory.madvise(KINDS[kind][1])
     pages = np.frombuffer(memory, np.uint8)
     step = -(-nbytes // 64)
     with ThreadPoolExecutor(32) as pool:
         list(pool.map(lambda first: pages[first : first + step].fill(0), range(0, nbytes, step)))
     portable = 1
     cupy.cuda.runtime.hostRegister(pages.ctypes.data, nbytes, portable)
-    return memory
+    return pages
 
 
 def copy_matrix(target: np.ndarray, source: np.ndarray) -> None:
@@ -90,8 +101,8 @@ def copy_matrix(target: np.ndarray, source: np.ndarray) -> None:
 class Pinned:
     """Page-locked memory that is taken once and cut into matrices again and again."""
 
-    def __init__(self, count: int, nbytes: int):
-        self._memories = [page_locked(nbytes) for _ in range(count)]
+    def __init__(self, count: int, nbytes: int, kind: str = "shared"):
+        self._memories = [page_locked(nbytes, kind) for _ in range(count)]
 
     def matrices(self, letter: str, n: int) -> list[np.ndarray]:
         dtype = DTYPES[letter].name

@@ -21,6 +21,7 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.host_problems import (
+    KINDS,
     ROUTINES,
     HostProblem,
     Pinned,
@@ -175,12 +176,13 @@ def main() -> None:
     parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
     parser.add_argument("--tiles", nargs="+", default=(), help="as gemm:4096,1024,4096 or trsm:4096,1024")
     parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
+    parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
     given = parser.parse_args()
     tile_size.LINE = given.line
     end = time.perf_counter() + given.seconds
     cupy.cuda.Device(0).use()
     largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
-    pinned = Pinned(3, largest)
+    pinned = Pinned(3, largest, given.memory)
     rate = rates(pinned.matrices("s", max(given.sizes)))
     about = {
         "rates": rate,
@@ -189,6 +191,7 @@ def main() -> None:
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
         "line": given.line,
+        "memory": given.memory,
     }
     print(about, flush=True)
     xt = None if given.no_xt else Xt([0])
