@@ -13,8 +13,9 @@ from numpy.linalg import LinAlgError
 import pyblasgpu
 
 from ..tasks import TileLeaf
+from .card_streams import on_current_card, own_stream
 
-__all__ = ["Accumulate", "LeafCall", "Zeros", "on_current_card", "run_call"]
+__all__ = ["Accumulate", "LeafCall", "Zeros", "run_call"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,22 @@ class Accumulate:
     order: str = "C"
 
     def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
-        chunk = start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
+        if isinstance(start, np.ndarray) or (isinstance(start, Zeros) and start.library == "numpy"):
+            return self._run(self._copy_of(start), operands)
+        # the result is made on the stream that is current, where others use it and free it
+        is_far = not isinstance(start, Zeros) and start.device != import_module("cupy").cuda.Device()
+        chunk = Zeros(start.shape, "cupy", start.dtype)(self.order) if is_far else self._copy_of(start)
+        with own_stream([*operands, *([start] if is_far else [])]):
+            if is_far:
+                chunk[...] = on_current_card(start)
+            return self._run(chunk, operands)
+
+    def _copy_of(self, start: Any) -> Any:
+        """What the chunk holds at first, in its order."""
+        return start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
+
+    def _run(self, chunk: Any, operands: Sequence[Any]) -> Any:
+        """Run the calls on a chunk of this card's."""
         here: dict[int, Any] = {}  # operands on the current card, from their first use to the last
         pivots = None
         for index, call in enumerate(self.calls):
@@ -88,16 +104,7 @@ class Accumulate:
             pivots = run_call(call, [here[number][rows] for number, rows in call.reads], chunk[call.rows])
             later = {number for other in self.calls[index + 1 :] for number, _ in other.reads}
             here = {number: operand for number, operand in here.items() if number in later}
-        if not isinstance(chunk, np.ndarray):
-            import_module("cupy").cuda.get_current_stream().synchronize()
         return chunk if pivots is None else (chunk, pivots)
-
-
-def on_current_card(array: Any) -> Any:
-    """A CuPy array of another card as a copy on the current one."""
-    if isinstance(array, np.ndarray) or array.device == import_module("cupy").cuda.Device():
-        return array
-    return array.copy()  # CuPy copies to the current card
 
 
 def run_call(call: LeafCall, reads: list[Any], out: Any) -> Any:

@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import warnings
-from types import SimpleNamespace
 from weakref import WeakSet
 
 import numpy as np
@@ -278,32 +277,6 @@ def test_without_dask_the_error_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "ImportError: pyblasgpu.dask: " in run.stderr
     assert "pip install 'pyblasgpu[dask]'" in run.stderr
-
-
-class CardArray:
-    """Like an array of CuPy's on the card `device`; copies come to the current one."""
-
-    current, synchronized = 0, 0
-
-    def __init__(self, device):
-        self.device = device
-
-    def copy(self, order="C"):
-        return CardArray(CardArray.current)
-
-
-def test_operands_come_to_the_card_of_the_worker(monkeypatch):
-    def synchronize():
-        CardArray.synchronized += 1
-
-    stream = SimpleNamespace(synchronize=synchronize)
-    cuda = SimpleNamespace(Device=lambda: CardArray.current, get_current_stream=lambda: stream)
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr(CardArray, "current", 2)
-    near, far = CardArray(2), CardArray(1)
-    assert leaves.on_current_card(near) is near and leaves.on_current_card(far).device == 2
-    assert leaves.Accumulate(())(far, [near, far, np.zeros(2)]).device == 2
-    assert CardArray.synchronized == 1
 
 
 def test_copies_of_operands_go_after_their_last_use(monkeypatch):

@@ -1,0 +1,54 @@
+"""A stream of its own on each card for each thread of a worker.
+
+On the default stream a copy between cards waits for everything on both of them, and what comes after it on
+either one waits for the copy.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+__all__ = ["on_current_card", "own_stream"]
+
+_local = threading.local()
+
+
+@contextmanager
+def own_stream(arrays: Sequence[Any]) -> Iterator[None]:
+    """In the block CuPy's current stream is one of this thread's on the current card.
+
+    It follows what is on the streams that are current now, on this card and on those of `arrays`. All of it
+    is done when the block ends, so that others may use the results on any stream.
+    """
+    cuda = import_module("cupy").cuda
+    here = cuda.Device()
+    streams = _local.__dict__.setdefault("streams", {})
+    if here.id not in streams:
+        streams[here.id] = cuda.Stream(non_blocking=True)
+    stream = streams[here.id]
+    cards = {each.id: each for each in (here, *(x.device for x in arrays if not isinstance(x, np.ndarray)))}
+    for card in cards.values():
+        with card:
+            stream.wait_event(cuda.get_current_stream().record())
+    with stream:
+        try:
+            yield
+        finally:
+            stream.synchronize()
+
+
+def on_current_card(array: Any) -> Any:
+    """A CuPy array of another card as a copy on the current one."""
+    if isinstance(array, np.ndarray) or array.device == import_module("cupy").cuda.Device():
+        return array
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):  # CuPy copies no others between cards
+        with array.device:
+            array = array.copy()
+            import_module("cupy").cuda.get_current_stream().synchronize()
+    return array.copy(order="K")  # to the current card
