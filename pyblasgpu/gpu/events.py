@@ -13,7 +13,7 @@ from .context import LEGACY_STREAM
 from .driver import check, load
 from .launch import is_captured
 
-__all__ = ["LEGACY_STREAM", "Event", "is_captured", "record"]
+__all__ = ["LEGACY_STREAM", "Event", "follow", "is_captured", "record"]
 
 
 class Event:
@@ -53,3 +53,12 @@ def record(stream: int) -> Event:
     event = Event(check(driver.cuEventCreate(untimed), "cuEventCreate"))
     check(driver.cuEventRecord(event._handle, stream), "cuEventRecord")
     return event
+
+
+def follow(stream: int, other: int) -> None:
+    """Let `stream` wait for what is queued on `other`; where that fails, the host waits before it raises."""
+    try:
+        record(other).hold_back(stream)
+    except BaseException:
+        load().cuStreamSynchronize(other)
+        raise

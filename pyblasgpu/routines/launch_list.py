@@ -355,7 +355,7 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
                     events_of[number] = events.record(streams[lane])
         finally:
             if second is not None:
-                events.record(second).hold_back(stream)
+                events.follow(stream, second)  # before others have the workspace
 
     return replay
 

@@ -108,6 +108,31 @@ def test_capture_in_a_graph(routine):
         del kept
 
 
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_capture_on_a_stream_never_seen_before(routine):
+    """The stream beside it is made while it is captured, and so is its workspace."""
+    a = problem(routine, "d", 1500)
+    flags = {"overwrite_a": 1} | ({"lower": 1} if routine == "potrf" else {})
+    call = getattr(lapack, "d" + routine)
+    with override("lookahead", BLOCK):
+        expected = factor(routine, "d", a)[0]
+        work = cupy.empty_like(a)
+        cupy.cuda.Stream.null.synchronize()
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            try:
+                kept = call(work, **flags)
+            finally:
+                graph = stream.end_capture()
+            for _ in range(3):
+                work[...] = a
+                graph.launch(stream)
+                stream.synchronize()
+                check_same([work], [expected])
+            del kept
+
+
 def test_threads_on_streams_of_their_own():
     a = problem("getrf", "d", 1500)
     with override("lookahead", BLOCK):

@@ -15,7 +15,7 @@ from launch_orders import at_random, extremes, in_order
 from pyblasgpu.dispatch.lookahead import lookahead_width
 from pyblasgpu.dispatch.math_mode import set_math_mode
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu import events, lanes
+from pyblasgpu.gpu import events, lanes, workspace
 from pyblasgpu.routines import getrf, launch_list, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
@@ -195,6 +195,26 @@ def test_a_failing_launch_joins_the_streams(kernels, monkeypatch):
     with override("lookahead", BLOCK), pytest.raises(ZeroDivisionError):
         Problem(getrf, random("d", 500, 500)).run()
     assert streams.log[-1][:3] == ("wait", 7, 8)
+
+
+def test_a_join_that_fails_waits_before_others_have_the_workspace(kernels, monkeypatch):
+    streams = Streams(monkeypatch, kernels)
+    driver = SimpleNamespace(cuStreamSynchronize=lambda stream: streams.log.append(("done", stream)))
+    monkeypatch.setattr(events, "load", lambda: driver)
+    give = workspace.give
+    monkeypatch.setattr(workspace, "give", lambda taken: streams.log.append(("given",)) or give(taken))
+    with override("lookahead", BLOCK):
+        problem = Problem(getrf, random("d", 500, 500))
+
+        def record(stream):
+            if stream == 8 and len(kernels.launches) == len(problem.launches.entries):
+                raise MemoryError
+            return streams.record(stream)
+
+        monkeypatch.setattr(events, "record", record)
+        with pytest.raises(MemoryError):
+            problem.run()
+    assert streams.log[-2:] == [("done", 8), ("given",)]
 
 
 def test_scratch_and_flags_of_the_lanes_are_apart(kernels):
