@@ -384,13 +384,20 @@ def _as_json(counted: dict[tuple[str, str], Count]) -> list[dict]:
 
 
 def _table(counted: dict[tuple[str, str], Count], device: Device) -> Table:
-    """A rule a row, a GEMM a column."""
-    names = [f"{dtype}gemm {layout}" for dtype, layout in counted]
+    """A rule a row, a GEMM a column, layouts with the same counts together."""
+    columns: list[tuple[str, Count, list[str]]] = []
+    for (dtype, layout), each in counted.items():
+        if columns and (dtype, each) == columns[-1][:2]:
+            columns[-1][2].append(layout)
+        else:
+            columns.append((dtype, each, [layout]))
+    names = [f"{dtype}gemm {', '.join(layouts)}" for dtype, _, layouts in columns]
     table = Table("rule", *names, title=f"Algorithms 2 and 3 of Kurzak et al. on {device.name}")
-    table.add_row("candidates", *(f"{each.total:,}" for each in counted.values()))
-    for rule in dict.fromkeys(rule for each in counted.values() for rule in +each.removed):
-        table.add_row(rule, *(f"−{each.removed[rule]:,}" for each in counted.values()))
-    table.add_row("left", *(f"{each.left:,}" for each in counted.values()))
+    counts = [each for _, each, _ in columns]
+    table.add_row("candidates", *(f"{each.total:,}" for each in counts))
+    for rule in dict.fromkeys(rule for each in counts for rule in +each.removed):
+        table.add_row(rule, *(f"−{each.removed[rule]:,}" for each in counts))
+    table.add_row("left", *(f"{each.left:,}" for each in counts))
     return table
 
 
