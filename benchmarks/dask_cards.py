@@ -1,6 +1,6 @@
 """Dask with a card for each worker, beside the engine of one process on the same cards.
 
-    python -m benchmarks.dask_cards --out DIR [--cards 4] [--n 16384] [--chunk 4096] [--chunks numpy cupy]
+    python -m benchmarks.dask_cards --out DIR [--cards 2] [--n 32768] [--chunk 8192] [--chunks numpy cupy]
                                     [--repeats 3] [--processes]
 
 GEMM, the triangular solve with as many right-hand sides, and Cholesky, in double precision. A time is from
@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, futures_of, wait
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, futures_of, get_task_stream, wait
 
 import pyblasgpu.dask
 from benchmarks.dask_linalg import matrix
@@ -68,9 +69,9 @@ def _tasks(dask_scheduler: Scheduler) -> int:
     return len(dask_scheduler.tasks)
 
 
-def by_dask(given: argparse.Namespace, library: str) -> dict[str, list[float]]:
-    """By routine the seconds of each call on a cluster, the first one included."""
-    found: dict[str, list[float]] = {}
+def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
+    """By routine the seconds of each call on a cluster, also of the first one, and what threads did in them."""
+    found: dict[str, dict[str, Any]] = {}
     with cluster(given.cards, given.processes) as workers, Client(workers) as client:
         client.wait_for_workers(given.cards)
         inputs = [matrix(given.n, given.chunk) for _ in range(2)]
@@ -81,22 +82,33 @@ def by_dask(given: argparse.Namespace, library: str) -> dict[str, list[float]]:
         wait(inputs)
         known = client.run_on_scheduler(_tasks)
         for routine in given.routines:
-            found[routine] = []
-            for _ in range(given.repeats):
-                start = time.perf_counter()
-                result = client.persist(ROUTINES[routine](*inputs))
-                wait(result)
-                found[routine].append(time.perf_counter() - start)
-                assert all(future.status == "finished" for future in futures_of(result))
-                del result
-                while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
-                    time.sleep(0.05)
+            times: list[float] = []
+            with get_task_stream(client=client) as stream:
+                for _ in range(given.repeats):
+                    start = time.perf_counter()
+                    result = client.persist(ROUTINES[routine](*inputs))
+                    wait(result)
+                    times.append(time.perf_counter() - start)
+                    assert all(future.status == "finished" for future in futures_of(result))
+                    del result
+                    while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
+                        time.sleep(0.05)
+            found[routine] = {"each": times, "spent": _spent(stream.data)}
         del inputs
     cupy = import_module("cupy")
     for number in range(given.cards):
         with cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
     return found
+
+
+def _spent(tasks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Seconds of all calls by worker and by what its threads did."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for task in tasks:
+        for each in task["startstops"]:
+            found[task["worker"]][each["action"]] += each["stop"] - each["start"]
+    return {worker: dict(spent) for worker, spent in found.items()}
 
 
 def by_engine(given: argparse.Namespace) -> dict[str, float]:
@@ -111,9 +123,9 @@ def by_engine(given: argparse.Namespace) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cards", type=int, default=4)
-    parser.add_argument("--n", type=int, default=16384)
-    parser.add_argument("--chunk", type=int, default=4096)
+    parser.add_argument("--cards", type=int, default=2)
+    parser.add_argument("--n", type=int, default=32768)
+    parser.add_argument("--chunk", type=int, default=8192)
     parser.add_argument("--chunks", nargs="+", default=("numpy", "cupy"), choices=("numpy", "cupy"))
     parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
     parser.add_argument("--repeats", type=int, default=3)
@@ -124,7 +136,9 @@ def main() -> None:
     # the workers first: this process takes memory of all cards
     for library in given.chunks:
         for routine, found in by_dask(given, library).items():
-            rows.append({"routine": routine, "by": f"dask, {library}", "seconds": min(found), "each": found})
+            rows.append(
+                {"routine": routine, "by": f"dask, {library}", "seconds": min(found["each"]), **found}
+            )
             print(rows[-1], flush=True)
     for routine, took in by_engine(given).items():
         rows.append({"routine": routine, "by": "engine", "seconds": took})

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from rich.table import Table
 
 from benchmarks.reach import Rates
+from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
@@ -99,7 +100,7 @@ class Timeline:
             now += self.links.task
             for other in range(requested, min(number + ahead, len(tasks))):
                 for tile in dict.fromkeys(tasks[other].tiles):
-                    ignores = tile in tasks[other].writes and tasks[other].leaf.ignores_output
+                    ignores = tile in tasks[other].writes and overwrites(tasks[other].leaf)
                     if not unwritten[tile] and not ignores:
                         self._fetch(tile, self.plan.owners[other], now)
                 unwritten.update(tasks[other].writes)
@@ -116,7 +117,7 @@ class Timeline:
         task, card = self.plan.tasks.tasks[number], self.plan.owners[number]
         begin = max(self.compute[card], now)
         for tile in dict.fromkeys(task.tiles):
-            if not (tile in task.writes and task.leaf.ignores_output):
+            if not (tile in task.writes and overwrites(task.leaf)):
                 self._fetch(tile, card, now)
                 begin = max(begin, self._there[tile, card])
         leaf = LIKE.get(task.leaf.routine, task.leaf.routine)
