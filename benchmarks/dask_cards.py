@@ -70,7 +70,7 @@ def _tasks(dask_scheduler: Scheduler) -> int:
 
 
 def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
-    """By routine the seconds of each call on a cluster, also of the first one, and what threads did in them."""
+    """By routine the seconds of each call on a cluster, also of the first, and what threads did in them."""
     found: dict[str, dict[str, Any]] = {}
     with cluster(given.cards, given.processes) as workers, Client(workers) as client:
         client.wait_for_workers(given.cards)
