@@ -21,6 +21,7 @@ __all__ = [
     "emit_restore",
     "emit_unless_failed",
     "emit_zeros_beyond",
+    "is_readable",
     "leaf_config",
     "real_dtype",
     "with_alpha",
@@ -46,13 +47,18 @@ def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
         emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
 
 
+def is_readable(a: Operand) -> bool:
+    """Whether kernels can read A where it lies: its elements are at multiples of their size."""
+    return a.pointer % a.dtype.itemsize == 0
+
+
 def emit_readable(
     launches: LaunchList, a: Operand, emit: Callable[[Operand], None], diag: Diag = Diag.NON_UNIT
 ) -> None:
     """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A; a
     unit diagonal is not written.
     """
-    if a.pointer % a.dtype.itemsize == 0:
+    if is_readable(a):
         emit(a)
         return
     readable = emit_copy_to_workspace(launches, a)
@@ -74,11 +80,15 @@ def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> 
     ]
 
 
-def emit_potrf_leaf(launches: LaunchList, config: Any, info: Operand, a: Operand, before: int) -> None:
-    """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix come earlier."""
+def emit_potrf_leaf(
+    launches: LaunchList, config: Any, info: Operand, a: Operand, before: int, clean: bool = False
+) -> None:
+    """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix come earlier. If
+    `clean`, the other triangle becomes zero.
+    """
 
     def integers(info: Operand, a: Operand) -> tuple[int, ...]:
-        return a.rows, before, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+        return a.rows, before, int(clean), a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
 
     launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())
 

@@ -19,7 +19,14 @@ from ..kernels.factor import potrf_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import potrf_panels, trsm
-from .factor_steps import emit_potrf_leaf, emit_readable, emit_zeros_beyond, leaf_config, with_alpha
+from .factor_steps import (
+    emit_potrf_leaf,
+    emit_readable,
+    emit_zeros_beyond,
+    is_readable,
+    leaf_config,
+    with_alpha,
+)
 from .gemm import emit_gemm
 from .launch_list import CALL, LaunchList, cached_launch_list
 from .lookahead import emit_lookahead
@@ -58,19 +65,22 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -
 
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
-    """Emit the whole call."""
-    if clean:
+    """Emit the whole call. A leaf writes the zeros of a matrix that it can read where it lies."""
+    is_leaf = a.rows <= leaf_config(launches, potrf_leaf.STEM, a.rows).ORDER
+    if clean and not (is_leaf and is_readable(a)):
         emit_zeros_beyond(launches, a, uplo)
     lower = a if uplo is Uplo.LOWER else a.T
-    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable))
+    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
 
 
-def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:
-    """Emit the factor of a lower triangle, before which as many rows come in the whole matrix."""
+def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:
+    """Emit the factor of a lower triangle, before which as many rows come in the whole matrix. If `clean`, a
+    leaf that is all of it writes zeros beyond it.
+    """
     n = a.rows
     config = leaf_config(launches, potrf_leaf.STEM, n)
     if n <= config.ORDER:
-        emit_potrf_leaf(launches, config.serving(n), info, a, before)
+        emit_potrf_leaf(launches, config.serving(n), info, a, before, clean)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
     block = lookahead_width("potrf", a.dtype, n, a.batch) if by_panels and launches.lane == CALL else 0

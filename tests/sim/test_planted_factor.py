@@ -57,6 +57,8 @@ DEFECTS = [
     ("factor.lauum_leaf", "k * SPAN + lane)\n        cuda.syncthreads()", "k * SPAN + lane)", lauum()),
     # edges
     ("factor.potrf_leaf", "if n <= t and t < ORDER:", "if n < t and t < ORDER:", potrf()),
+    ("factor.potrf_leaf", "clear(l, t)\n            cuda.syncthreads()", "cuda.syncthreads()", potrf(clean=1)),
+    ("factor.potrf_leaf", "-ORDER if clean", "0 if clean", potrf(clean=1)),
     ("factor.potrf_leaf", "(n + (BLK - 1)) // BLK * BLK", "n // BLK * BLK", potrf()),
     ("factor.potrf_leaf", "t - first if t < rows else -1", "t - first", potrf(n=5)),
     ("factor.cholesky_panel", "left > g * GROUP", "left > (g + 1) * GROUP", potrf()),

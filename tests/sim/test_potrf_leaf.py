@@ -38,11 +38,11 @@ def hermitian(lower: np.ndarray) -> np.ndarray:
     return a
 
 
-def factor(a, info, config, before=0, kernels=potrf_leaf) -> None:
+def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0) -> None:
     """Factor a batch in place; `info` holds an int32 an element."""
     batch, n, _ = a.shape
     steps = strides(a)
-    run(kernels.source(config), 1, (info, a), (n, before, *steps[1:], 1, steps[0]), (), batch)
+    run(kernels.source(config), 1, (info, a), (n, before, clean, *steps[1:], 1, steps[0]), (), batch)
 
 
 def unknown(batch: int, dtype) -> np.ndarray:
@@ -55,21 +55,28 @@ def numbers(info: np.ndarray) -> list[int]:
     return info.view(np.int32)[:: info.itemsize // 4].tolist()
 
 
-def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, size=16) -> None:
+def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, size=16, clean=0) -> None:
     """The factor of a random matrix within a few units in the last place, between fences."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
     a, unharmed = fenced(hermitian(lower), order)
     info = unknown(batch, dtype)
     config = kernels.PotrfLeaf(letter, size, threads, 8)
-    factor(a, info, config, kernels=kernels)
+    factor(a, info, config, kernels=kernels, clean=clean)
     assert numbers(info) == [0] * batch
     rows, cols = np.tril_indices(n)
     bound = 40 * dtype.unit_roundoff * max(n, 4)
     assert abs(a[:, rows, cols] - lower[:, rows, cols]).max() < bound
-    assert np.isnan(a.real[:, *np.triu_indices(n, 1)]).all()
+    above = a[:, *np.triu_indices(n, 1)]
+    assert not above.any() if clean else np.isnan(above.real).all()
     assert not a.imag[:, range(n), range(n)].any()
     assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order", [("s", "F"), ("d", "C"), ("z", "F")])
+def test_zeros_beyond_the_triangle(letter, order):
+    for n, size in ((2, 16), (13, 16), (16, 16), (30, 32)):
+        check(letter, n, order, batch=2, size=size, clean=1)
 
 
 @pytest.mark.parametrize("letter, order", list(product(DTYPES, "CF")))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...errors import require
-from ...gpu.backend import cuda, ptx
+from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
@@ -25,7 +25,8 @@ from .triangle_copy import triangle_loader, triangle_writer
 __all__ = ["STEM", "PotrfLeaf", "plain_sources", "source"]
 
 STEM = "potrf_leaf"
-PARAMETERS = "pp ii qq qq".replace(" ", "")
+TILE_ON_DIAGONAL = 8  # rows, at most, of a tile that is written across the diagonal of shared memory
+PARAMETERS = "pp iii qq qq".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ def source(config: PotrfLeaf) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to info and A; int32 n, and the rows of the whole matrix that come before
-        A; int64 row and column stride of A, batch strides of info and A (elements). Grid: x one block, z the
-        batch. An info is an int32 in the first bytes of its element.
+        Its parameters are pointers to info and A; int32 n, the rows of the whole matrix that come before A,
+        and whether the strict upper triangle becomes zero; int64 row and column stride of A, batch strides of
+        info and A (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its
+        element.
 
     Notes
     -----
@@ -103,6 +105,21 @@ def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:
     return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
 
 
+def _upper_clearer(config: PotrfLeaf):
+    """``clear(l, t)``: zeros right of the diagonal in row t, where tiles on it left what is not of L."""
+    facts, ORDER, LEAD, TILE = config.dtype_facts, config.ORDER, config.lead, TILE_ON_DIAGONAL
+    PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
+
+    @device_function
+    def clear(l, t):
+        if t < ORDER:
+            for j in range(t + 1, t // TILE * TILE + TILE):
+                for part in range(PARTS):
+                    l[(t + j * LEAD) * PARTS + part] = real(0)
+
+    return clear
+
+
 def _build(config: PotrfLeaf):
     facts, ORDER, BLK, LEAD = config.dtype_facts, config.ORDER, config.BLK, config.lead
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
@@ -115,10 +132,11 @@ def _build(config: PotrfLeaf):
     ROW, TILE, OTHER = BLK * PARTS, (GROUP + 1) * GROUP * PARTS, config.vector * GROUP * PARTS
     ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
+    clear = _upper_clearer(config)
     load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
 
-    def potrf_leaf(info, a, n, before, a_rs, a_cs, stride_info, stride_a):
+    def potrf_leaf(info, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
         # (1) the matrix of this block, unless an earlier pivot of it was bad
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
         a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
@@ -155,8 +173,11 @@ def _build(config: PotrfLeaf):
             update(l, acc, x, y, t, first + BLK, rows - first - BLK)
             cuda.syncthreads()
 
-        # (4) L to where A was, and the first bad pivot
-        write(a, l, a_rs, a_cs, t, n, 0)
+        # (4) L to where A was, zeros above it if they are asked for, and the first bad pivot
+        if clean != 0:
+            clear(l, t)
+            cuda.syncthreads()
+        write(a, l, a_rs, a_cs, t, n, -ORDER if clean != 0 else 0)
         if t == rows - 1:  # which has met all pivots
             store_relaxed(info, 0, bad[0])
 
