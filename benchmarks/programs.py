@@ -1,9 +1,10 @@
 """Programs written for SciPy, with and without `pyblasgpu.patch_scipy`: seconds of the same calls.
 
 ``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. Gaussian process regression and
-kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; and single
-calls over n, which show from which size on the GPU pays. All arrays lie in host memory, and times include the
-copies. Times are medians, with and without the patch in turn.
+kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; generalised
+least squares by statsmodels, with NumPy's names patched too; and single calls over n, which show from which
+size on the GPU pays. All arrays lie in host memory, and times include the copies. Times are medians, with and
+without the patch in turn.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SIZES = (1024, 2048, 512, 4096)
 SECONDS = 0.4  # of one call with SciPy, after which larger ones are left out
 POINTS = (4000, 8000)
 TRAINING = 8  # numbers that describe a point
+STATSMODELS = "statsmodels GLS"  # calls numpy.linalg
 
 Call = Callable[[], object]
 
@@ -89,14 +91,30 @@ def sklearns(n: int) -> Iterator[tuple[str, Call]]:
     yield "sklearn KernelRidge", lambda: ridge.fit(x, y).predict(new)
 
 
+def statsmodels(n: int) -> Iterator[tuple[str, Call]]:
+    """Generalised least squares with correlated errors."""
+    try:
+        from statsmodels.regression.linear_model import GLS
+    except ImportError:
+        return
+    x, covariance = np.column_stack([np.ones(n), points(n)]), definite(n)
+    y = np.sin(x).sum(1)
+
+    def run() -> Any:
+        fitted = GLS(y, x, sigma=covariance).fit()
+        return fitted.params, fitted.bse
+
+    yield STATSMODELS, run
+
+
 def programs(n: int, measure: Callable[[str, int, Call, int], float]) -> None:
     """Time whole programs with n points."""
     measure("Gaussian process by SciPy's calls", n, gaussian_process(n), 1)
-    for name, call in sklearns(n):
+    for name, call in (*sklearns(n), *statsmodels(n)):
         measure(name, n, call, 1)
 
 
-def compare(call: Call, backend: str | None, rounds: int) -> dict[str, Any]:
+def compare(call: Call, backend: str | None, rounds: int, numpy: bool) -> dict[str, Any]:
     """Medians of seconds without and with the patch, how many calls it took, and how far results differ."""
     without, within = [], []
     expected = found = None
@@ -104,7 +122,7 @@ def compare(call: Call, backend: str | None, rounds: int) -> dict[str, Any]:
         start = time.perf_counter()
         expected = call()
         between = time.perf_counter()
-        with pyblasgpu.patch_scipy(thresholds=0, backend=backend) as patch:
+        with pyblasgpu.patch_scipy(thresholds=0, backend=backend, numpy=numpy) as patch:
             begin = time.perf_counter()
             found = call()
             end = time.perf_counter()
@@ -151,7 +169,9 @@ def main() -> int:
     def measure(name: str, n: int, call: Call, rounds: int) -> float:
         if time.monotonic() > end:
             return float("inf")
-        found = results.setdefault(name, {})[str(n)] = compare(call, options.backend, rounds)
+        found = results.setdefault(name, {})[str(n)] = compare(
+            call, options.backend, rounds, numpy=name == STATSMODELS
+        )
         report(name, n, found)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
