@@ -106,7 +106,10 @@ def namespace_of(kind):
 
     names = {name: Dtype(name) for name in ("float32", "float64", "complex64", "complex128", "int64")}
     return SimpleNamespace(
-        from_dlpack=from_dlpack, reshape=lambda array, shape: type(array)(array.host.reshape(shape)), **names
+        from_dlpack=from_dlpack,
+        permute_dims=lambda array, axes: type(array)(array.host.transpose(axes)),
+        reshape=lambda array, shape: type(array)(array.host.reshape(shape)),
+        **names,
     )
 
 

@@ -8,9 +8,9 @@ too. Where SciPy loses an imaginary part in silence this raises TypeError: compl
 routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
 functions without a prefix take the dtype from the arrays.
 
-Vectors are written in place where they are contiguous and of the routine's dtype, those of Level 2 where
-``overwrite_x`` and ``overwrite_y`` allow it. Banded and packed matrices are computed by SciPy's BLAS, and
-refused on a device.
+An array of several dimensions is a vector by columns. Vectors are written in place where they are contiguous
+by columns and of the routine's dtype, those of Level 2 where ``overwrite_x`` and ``overwrite_y`` allow it.
+Banded and packed matrices are computed by SciPy's BLAS, and refused on a device.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays. Products take ``method``, which SciPy lacks.
@@ -26,7 +26,7 @@ import numpy as np
 from ..arguments import Array, Flag, Number, enabled
 from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
-from ..types import DTYPES, Dtype, Side
+from ..types import DTYPES, Diag, Dtype, Side, Trans
 from . import blas_docs, blas_host, blas_level1, blas_level2, blas_rank_1
 from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
 from .blas_functions import dressed, name_of, types_of
@@ -246,6 +246,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         *,
         method: str | None = None,
     ) -> Array:
+        op, unit = Trans.parse(trans_a, name, "trans_a"), Diag.parse(diag, name, "diag")
         triangle, target = as_matrix(name, "a", a, dtype), as_matrix(name, "b", b, dtype)
         overwrite = enabled(overwrite_b, name, "overwrite_b")
         if which == "trmm":
@@ -255,7 +256,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         out = target if overwrite and may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
         options: dict[str, Any] = {"column_major": True, "method": method}
-        result = triangular(call, which, alpha, out, side, lower, trans_a, diag, **options)
+        result = triangular(call, which, alpha, out, side, lower, op, unit, **options)
         return shaped_like(result, b)
 
     return dressed(routine, name, dtype, blas_docs.triangular(which, name, types_of(dtype)))

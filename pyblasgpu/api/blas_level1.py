@@ -1,8 +1,9 @@
 """The Level 1 of `blas`: SciPy's signatures, for all dtypes.
 
-As SciPy's functions these write into x or y where these are contiguous and of the routine's dtype, and return
-what they wrote; else they return a copy. Numbers of host arrays are Python's. Those of device arrays are
-arrays without dimensions, which are there when the stream is: ``float`` or ``int`` of them waits.
+As SciPy's functions these write into x or y where these are contiguous by columns and of the routine's
+dtype, and return what they wrote; else they return a copy. Numbers of host arrays are Python's. Those of
+device arrays are arrays without dimensions, which are there when the stream is: ``float`` or ``int`` of them
+waits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
 from .blas_functions import dressed
 from .blas_scipy import NOT_SCIPYS, by_scipy
-from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of
+from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of, whole
 from .vector_calls import map_vectors, reduce_vectors
 from .vector_pairs import pair_vectors
 
@@ -262,8 +263,9 @@ def _write_both(
 ) -> tuple[Array, Array]:
     """SWAP, ROT or ROTM."""
     x, y = (as_vector(name, argument, array, dtype) for argument, array in zip("xy", arrays, strict=True))
-    if which == "rot" and n is None and at_x[1]:
-        n = (x.shape[0] - 1 - at_x[0]) // abs(at_x[1]) + 1  # as SciPy counts here
+    if which == "rot" and n is None:
+        offset, step = whole(at_x[0], name, "offx"), whole(at_x[1], name, "incx")
+        n = (x.shape[0] - 1 - offset) // abs(step) + 1 if step else None  # as SciPy counts here
     parts = parts_of(name, {"x": Given(x, *at_x), "y": Given(y, *at_y)}, n)
     first, second = (
         target_of(name, array, vector, dtype, may)

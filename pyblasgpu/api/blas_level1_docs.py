@@ -10,11 +10,11 @@ __all__ = ["axpy", "copy", "dot", "reduction", "rot", "rotm", "scal", "swap"]
 _PARTS = {
     "x": """
 x : array
-    Holds the vector; of more dimensions than one, in the order of rows.
+    Holds the vector; of more dimensions than one, in the order of columns.
 """,
     "xy": """
 x, y : array
-    Hold the vectors; of more dimensions than one, in the order of rows.
+    Hold the vectors; of more dimensions than one, in the order of columns.
 """,
     "n": """
 n : int, optional
@@ -39,12 +39,12 @@ overwrite_x, overwrite_y : bool, optional
 """,
     "result_y": """
 array
-    `y`, if it is contiguous and of the routine's dtype; else a copy with the result.
+    `y`, if it is contiguous by columns and of the routine's dtype; else a copy with the result.
 """,
     "result_xy": """
 x, y : array
-    The arrays that were passed, where they may be written, are contiguous and of the routine's dtype; else
-    copies with the results.
+    The arrays that were passed, where they may be written, are contiguous by columns and of the routine's
+    dtype; else copies with the results.
 """,
     "errors": """
 ValueError
@@ -88,7 +88,7 @@ OVERWRITE
 Returns
 -------
 array
-    `x`, if it %(may)sis contiguous and of the routine's dtype; else a copy with the result.
+    `x`, if it %(may)sis contiguous by columns and of the routine's dtype; else a copy with the result.
 
 Raises
 ------

@@ -23,7 +23,7 @@ offx, incx, offy, incy : int, optional
 """,
     "overwrite_y": """
 overwrite_y : bool, optional
-    Whether `y` may hold the result, as it does if it is contiguous and of the routine's dtype.
+    Whether `y` may hold the result, as it does if it is contiguous by columns and of the routine's dtype.
 """,
     "result_y": """
 y : array, shape (ly,)
@@ -54,7 +54,7 @@ alpha : number
 a : array, shape (m, n)
     The matrix.
 x : array, shape (lx,)
-    The vector.
+    The vector; of more dimensions than one, in the order of columns.
 %(added)s
 trans : {0, 1, 2} or {'N', 'T', 'C'}, optional
     The op: as it is, transposed, conjugate transposed.
@@ -80,7 +80,7 @@ alpha : number
 a : array, shape (n, n)
     The matrix, of which one triangle is read.
 x : array, shape (lx,)
-    The vector.
+    The vector; of more dimensions than one, in the order of columns.
 %(added)s
 lower : {0, 1}, optional
     Whether the lower triangle of `a` is read, else the upper one.
@@ -104,7 +104,7 @@ Parameters
 a : array, shape (n, n)
     A triangle. The other one, and a unit diagonal, are not read.
 x : array, shape (lx,)
-    The vector.
+    The vector; of more dimensions than one, in the order of columns.
 %(vector_in_place)s
 lower : {0, 1}, optional
     Whether `a` is lower triangular.
@@ -113,7 +113,7 @@ trans : {0, 1, 2} or {'N', 'T', 'C'}, optional
 diag : {0, 1} or {'N', 'U'}, optional
     Whether the diagonal of `a` is taken to be 1.
 overwrite_x : bool, optional
-    Whether `x` may hold the result, as it does if it is contiguous and of the routine's dtype.
+    Whether `x` may hold the result, as it does if it is contiguous by columns and of the routine's dtype.
 
 Returns
 -------

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import Array, array_of_numbers, item, shown
-from ..frontend.arrays import common_dtype, dtype_name, indexable, may_share_memory, output_view, reshaped
+from ..frontend.arrays import (
+    common_dtype,
+    dtype_name,
+    indexable,
+    may_share_memory,
+    output_view,
+    reshaped,
+    transposed,
+)
 from ..frontend.vectors import Vector
 from ..types import Dtype
 from .vector_calls import map_vectors
@@ -43,7 +51,7 @@ def whole(value: Any, name: str, argument: str) -> int:
 
 
 def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
-    """`array` with one dimension, its elements in the order of rows.
+    """`array` with one dimension, its elements in the order of columns; a view where they lie so.
 
     Raises
     ------
@@ -56,7 +64,12 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
     stored = common_dtype(name, [dtype_name(array)], [argument])
     if stored.is_complex and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
-    return array if len(array.shape) == 1 else reshaped(array, (prod(array.shape),))
+    if isinstance(array, np.ndarray):
+        array = np.asarray(array)  # a np.matrix has two dimensions whatever its shape
+    if len(array.shape) == 1:
+        return array
+    is_line = sum(extent > 1 for extent in array.shape) <= 1
+    return reshaped(array if is_line else transposed(array), (prod(array.shape),))
 
 
 def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
@@ -108,15 +121,15 @@ class Target(NamedTuple):
 def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: bool = True) -> Target:
     """The caller's `array`, of which `vector` has the elements, where SciPy would write into it, else a copy.
 
-    SciPy writes into contiguous arrays of the routine's dtype.
+    SciPy writes into column-major arrays of the routine's dtype.
     """
     if overwrite and not isinstance(array, _NUMBERS):
         view = output_view(array, dtype)
-        if view is not None and _is_contiguous(view):
+        if view is not None and _is_column_major(view):
             return Target(array, vector)
     made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
     shape = np.shape(array) if isinstance(array, _NUMBERS) else tuple(indexable(array, name, "").shape)
-    return Target(made if len(shape) == 1 else reshaped(made, shape), made)
+    return Target(made if len(shape) == 1 else transposed(reshaped(made, shape[::-1])), made)
 
 
 def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
@@ -126,14 +139,14 @@ def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
     return map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
 
 
-def _is_contiguous(view: Any) -> bool:
+def _is_column_major(view: Any) -> bool:
     if isinstance(view, np.ndarray):
-        return view.flags.c_contiguous
+        return view.flags.f_contiguous
     return all(step == expected for step, expected, extent in _steps(view.shape, view.strides) if extent > 1)
 
 
 def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterable[tuple[int, int, int]]:
     expected = 1
-    for step, extent in zip(reversed(strides), reversed(shape), strict=True):
+    for step, extent in zip(strides, shape, strict=True):
         yield step, expected, extent
         expected *= extent

@@ -36,6 +36,7 @@ __all__ = [
     "quick_library",
     "reshaped",
     "stored_dtype",
+    "transposed",
 ]
 
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
@@ -149,6 +150,15 @@ def reshaped(array: Any, shape: tuple[int, ...]) -> Any:
     if hasattr(array, "reshape"):
         return array.reshape(shape)
     return array.__array_namespace__().reshape(array, shape)
+
+
+def transposed(array: Any) -> Any:
+    """`array` with its dimensions in reverse order."""
+    axes = tuple(reversed(range(len(array.shape))))
+    for method in ("permute", "transpose"):  # PyTorch's, whose transpose swaps two; the others'
+        if hasattr(array, method):
+            return getattr(array, method)(axes)
+    return array.__array_namespace__().permute_dims(array, axes)
 
 
 def host_array(array: Any, routine: str, argument: str, written: bool = False) -> np.ndarray:

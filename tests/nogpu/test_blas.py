@@ -248,6 +248,13 @@ def test_errors_name_the_routine(arguments, options, message):
         blas.dgemm(1, *arguments, **options)
 
 
+@pytest.mark.parametrize("flag", ["side", "lower", "trans_a", "diag", "overwrite_b"])
+@pytest.mark.parametrize("name", ["dtrmm", "dtrsm"])
+def test_errors_name_the_flag(name, flag):
+    with pytest.raises(ValueError, match=f"{name}: {flag}=1.5 is "):
+        getattr(blas, name)(1, np.eye(2), np.eye(2), **{flag: 1.5})
+
+
 def test_letters_serve_as_flags():
     a, b = np.array([[2.0, 7], [1, 4]]), np.ones((2, 3))
     np.testing.assert_array_equal(

@@ -102,11 +102,37 @@ def test_other_arrays_are_cast_and_copied():
     read_only = np.ones(3)
     read_only.flags.writeable = False
     assert blas.daxpy(x, read_only).tolist() == [2, 3, 4] and (read_only == 1).all()
-    grid = np.ones((2, 3))
-    assert blas.dscal(2, grid) is grid and (grid == 2).all()
     assert blas.ddot(2.0, 3.0) == 6
     same_array = np.ones(3)
     assert blas.daxpy(same_array, same_array) is same_array and (same_array == 2).all()
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 2), (1, 3)])
+def test_arrays_of_several_dimensions_are_vectors_by_columns(shape, order):
+    """As SciPy takes them: those that lie so are written in place, and others are copied."""
+    for call in (
+        lambda module, x, y: module.dscal(2.0, x, n=2),
+        lambda module, x, y: module.daxpy(x, y, n=3, incx=-1),
+        lambda module, x, y: module.dcopy(y, x, n=2, incx=2, incy=-1) if x.size > 3 else y,
+        lambda module, x, y: module.drot(x, y, 0.5, 0.25, n=2, overwrite_x=1),
+        lambda module, x, y: module.ddot(x, y, n=2),
+    ):
+        results = []
+        for module in (blas, scipy.linalg.blas):
+            x = np.arange(np.prod(shape), dtype=float).reshape(shape, order="C").copy(order)
+            y = np.array(1 - x, order="F")
+            found = call(module, x, y)
+            results.append((*found, x, y) if isinstance(found, tuple) else (found, x, y))
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert np.ndim(one) == 0 or one.flags.f_contiguous == other.flags.f_contiguous
+
+
+def test_a_np_matrix_is_a_vector():
+    x = np.matrix([[1.0], [2.0], [3.0]])
+    assert blas.ddot(x, x.T) == 14.0
+    np.testing.assert_array_equal(blas.dtrmv(2 * np.eye(3), x), 2 * np.asarray(x))
 
 
 BAD = [
@@ -121,6 +147,8 @@ BAD = [
     (lambda x: blas.zdscal(1j, x), TypeError, "zdscal: a"),
     (lambda x: blas.dswap(x, x), OverlapError, "dswap: x shares memory with y"),
     (lambda x: blas.dcopy(object(), x), TypeError, "dcopy: x"),
+    (lambda x: blas.drot(x, x[:3], 1, 0, offx="1"), ValueError, "drot: offx='1' is no integer"),
+    (lambda x: blas.drot(x, x[:3], 1, 0, incx=0), ValueError, "drot: incx is 0"),
 ]
 
 

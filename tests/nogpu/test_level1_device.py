@@ -119,6 +119,14 @@ def test_scipys_names_write_where_scipy_does():
     assert (blas.dscal(2, single).host == 2 * X).all() and (single.host == X).all()
 
 
+def test_arrays_of_several_dimensions_are_vectors_by_columns():
+    for order in "FC":
+        grid = DeviceArray(np.arange(6.0).reshape(2, 3).copy(order))
+        found = blas.dscal(10, grid, n=2)
+        assert (found is grid) == (order == "F")
+        assert (found.host == [[0, 1, 2], [30, 4, 5]]).all() and found.host.flags.f_contiguous
+
+
 def test_a_negative_increment_has_no_largest_element_as_in_scipy():
     found = blas.idamax(DeviceArray(X), incx=-1)
     assert found.host == -1 and found.shape == () and found.host.dtype == np.int64
