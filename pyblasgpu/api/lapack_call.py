@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import Array, Flag, enabled
-from ..frontend.arrays import can_be_output, common_dtype, dtype_name, indexable, library_of, may_share_memory
+from ..arguments import Array, Flag, array_of_numbers, enabled
+from ..frontend.arrays import (
+    can_be_output,
+    common_dtype,
+    common_library,
+    dtype_name,
+    indexable,
+    library_of,
+    may_share_memory,
+)
 from ..frontend.factor_call import FactorCall
 from ..frontend.layouts import is_column_major
 from ..types import Dtype
@@ -18,6 +26,7 @@ from .level3 import common_batch_shape
 __all__ = [
     "as_stack",
     "check_rows",
+    "check_system",
     "dressed",
     "factor_call",
     "order_of",
@@ -33,11 +42,11 @@ _NUMBERS = (list, tuple, int, float, complex)
 
 def as_stack(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` as a matrix or a stack of them; a vector is one column, a number one element."""
-    if isinstance(array, _NUMBERS) and np.ndim(array) > 2:
-        array = np.asarray(array)
-    if isinstance(array, _NUMBERS) or len(indexable(array, name, argument).shape) <= 2:
-        return as_matrix(name, argument, array, dtype)
+    if isinstance(array, _NUMBERS):
+        array = array_of_numbers(array, name, argument)
     array = indexable(array, name, argument)
+    if len(array.shape) <= 2:
+        return as_matrix(name, argument, array, dtype)
     if common_dtype(name, [dtype_name(array)], [argument]).is_complex and dtype and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
     return array
@@ -56,6 +65,14 @@ def check_rows(name: str, argument: str, order: int, other: str, array: Array) -
     if array.shape[-2] != order:
         shape = tuple(array.shape)
         raise ValueError(f"{name}: {argument} is of order {order} and {other} has shape {shape}")
+
+
+def check_system(name: str, a: Array, b: Array, overwrite_b: Flag) -> None:
+    """Raise what the solution by the factors of `a` would raise, before these are written over `a`."""
+    check_rows(name, "a", order_of(name, "a", a), "b", b)
+    common_library(name, ("a", "b"), (a, b))
+    common_batch_shape(name, a, b)
+    enabled(overwrite_b, name, "overwrite_b")
 
 
 def factor_call(

@@ -18,6 +18,7 @@ from .blas_arrays import common_dtype_of, shaped_like
 from .lapack_call import (
     as_stack,
     check_rows,
+    check_system,
     dressed,
     factor_call,
     order_of,
@@ -154,13 +155,13 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
     ) -> tuple[Array, Array, Any]:
         name = routine_name("posv", dtype)
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        check_rows(name, "a", order_of(name, "a", matrix), "b", right)
+        check_system(name, matrix, right, overwrite_b)
+        uplo, overwrites = Uplo.parse(lower, name, "lower"), enabled(overwrite_a, name, "overwrite_a")
         if dtype is None:
             common = common_dtype_of(name, (matrix, right))
             solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrite_a, overwrite_b)
             return solved
-        c, info = factor(matrix, lower, 0, overwrite_a)
-        uplo = Uplo.parse(lower, name, "lower")
+        c, info = factor(matrix, uplo, 0, overwrites)
         x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
         return c, shaped_like(x, b) if len(x.shape) == 2 else x, info
 

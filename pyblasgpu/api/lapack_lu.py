@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import index
 from typing import Any
 
 from ..arguments import Array, Flag
@@ -17,9 +16,11 @@ from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info, given_pivots
 from ..types import DTYPES, Dtype, Trans
 from .blas_arrays import common_dtype_of, shaped_like
+from .blas_vectors import whole
 from .lapack_call import (
     as_stack,
     check_rows,
+    check_system,
     dressed,
     factor_call,
     order_of,
@@ -151,7 +152,7 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
     def getri(lu: Array, piv: Any, lwork: int | None = None, overwrite_lu: Flag = 0) -> tuple[Array, Any]:
         factors = as_stack(name, "lu", lu, dtype)
         order = order_of(name, "lu", factors)
-        if lwork is not None and lwork < order:
+        if lwork is not None and whole(lwork, name, "lwork") < order:
             raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
         key = call_key(name)
         if (repeated := replay_factor(key, (factors,), overwrite_lu, (piv,))) is not None:
@@ -176,7 +177,7 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         a: Array, b: Array, overwrite_a: Flag = 0, overwrite_b: Flag = 0
     ) -> tuple[Array, Any, Array, Any]:
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        check_rows(name, "a", order_of(name, "a", matrix), "b", right)
+        check_system(name, matrix, right, overwrite_b)
         common = dtype or common_dtype_of(name, (matrix, right))
         factors, piv, info = _factor(name, common, matrix, overwrite_a)
         x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
@@ -198,6 +199,8 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         overwrite_a: Flag = 0,
     ) -> Array:
         matrix = as_stack(name, "a", a, dtype)
+        k1, off, inc = (whole(v, name, key) for key, v in (("k1", k1), ("off", off), ("inc", inc)))
+        k2 = None if k2 is None else whole(k2, name, "k2")
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         given = given_pivots(call, "piv", piv, matrix.shape[-2])
         used = _used_pivots(name, given, (k1, k2, off, inc), matrix.shape[-2])
@@ -212,7 +215,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
 def _used_pivots(name: str, piv: Any, numbers: tuple[int, int | None, int, int], rows: int) -> Any:
     """Those of the rows k1 to k2, in their order; `piv` has shape (..., count, 1)."""
     count = piv.shape[-2]
-    k1, k2, off, inc = (index(count - 1 if number is None else number) for number in numbers)
+    k1, k2, off, inc = (count - 1 if number is None else number for number in numbers)
     start, step, used = off + k1, abs(inc), k2 - k1 + 1
     if not (step and off >= 0 and 0 <= k1 <= k2 < rows and start + (used - 1) * step < count <= rows):
         raise ValueError(

@@ -13,6 +13,7 @@ from ..frontend.lazy_routines import launch_list_of
 from ..types import DTYPES, Diag, Dtype, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import shaped_like
+from .blas_vectors import whole
 from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
 
 __all__ = [
@@ -93,7 +94,7 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
         uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
         op = Trans.parse(trans, name, "trans")
         triangle, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        if lda is not None and lda != triangle.shape[-2]:
+        if lda is not None and whole(lda, name, "lda") != triangle.shape[-2]:
             raise ValueError(f"{name}: lda={lda} is not the number of rows of a, {triangle.shape[-2]}")
         if triangle.shape[-2] > triangle.shape[-1]:
             triangle = triangle[..., : triangle.shape[-1], :]

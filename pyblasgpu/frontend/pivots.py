@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import array_of_numbers
 from ..types import INDEX, INT32
 from .arrays import dtype_name, host_array, library_of
 from .device_integers import DeviceIntegers
@@ -55,7 +56,9 @@ def given_info(call: FactorCall, info: Any) -> Any:
 
 
 def _host_pivots(name: str, argument: str, piv: Any) -> np.ndarray:
-    return np.asarray(piv) if isinstance(piv, (list, tuple, int)) else host_array(piv, name, argument)
+    if isinstance(piv, (list, tuple, int)):
+        piv = array_of_numbers(piv, name, argument)
+    return np.atleast_1d(host_array(piv, name, argument))
 
 
 def _checked(name: str, argument: str, array: np.ndarray, rows: int) -> np.ndarray:

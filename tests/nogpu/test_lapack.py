@@ -156,11 +156,33 @@ def test_empty_matrices(routine):
         (lambda: lapack.dtrtrs(np.eye(3), np.ones(3), lda=4), "dtrtrs: lda=4 is not the number of rows"),
         (lambda: lapack.potrf(np.eye(2), lower=3), "potrf: lower=3 is none of"),
         (lambda: lapack.potrf(np.eye(2), clean="x"), "potrf: clean='x' is neither a bool nor an int"),
+        (lambda: lapack.dtrtrs(np.eye(2), np.ones(2), lda=2.0), "dtrtrs: lda=2.0 is no integer"),
+        (lambda: lapack.dposv(np.eye(2), np.ones(2), lower=2), "dposv: lower=2 is none of"),
+        (lambda: lapack.dposv(np.eye(2), np.ones(2), overwrite_a="x"), "dposv: overwrite_a='x'"),
+        (lambda: lapack.potrf([[1, 2], [3]]), "potrf: a=.* is no array of numbers"),
     ],
 )
 def test_what_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("routine", ["posv", "gesv"])
+@pytest.mark.parametrize(
+    ("b", "options", "message"),
+    [
+        (np.ones((3, 4, 1)), {}, "the leading dimensions of a"),
+        (np.ones((2, 4, 1)), {"overwrite_b": 1.5}, "overwrite_b=1.5"),
+        (np.ones((2, 3, 1)), {}, "a is of order 4"),
+    ],
+)
+def test_what_is_refused_leaves_the_matrix(routine, b, options, message):
+    """Its factors are written over it once all is checked."""
+    a = np.stack([np.eye(4, order="F") * 4] * 2)
+    start = a.copy()
+    with pytest.raises(ValueError, match=f"{routine}: {message}"):
+        getattr(lapack, routine)(a, b, overwrite_a=1, **options)
+    np.testing.assert_array_equal(a, start)
 
 
 def test_complex_arrays_in_real_routines():

@@ -137,6 +137,10 @@ def test_refusals():
         (lambda: lapack.dgetri(a, [0, 1, 2], lwork=2), "lwork"),
         (lambda: lapack.dlaswp(a, [0, 1, 2], k2=3), "k2=3"),
         (lambda: lapack.dlaswp(a, [0, 1, 2], inc=0), "inc=0"),
+        (lambda: lapack.dlaswp(a, [0, 1, 2], off="x"), "dlaswp: off='x' is no integer"),
+        (lambda: lapack.dgetri(a, [0, 1, 2], lwork=1j), "dgetri: lwork=1j is no integer"),
+        (lambda: lapack.dgetri(a, 2), "order 3"),
+        (lambda: lapack.dgetrs(a, [[0], [1, 2]], b), "dgetrs: piv=.* is no array of numbers"),
         (lambda: lapack.getrs(np.ones((4, 3, 3)), np.zeros((2, 3), int), np.ones((4, 3, 2))), "stack"),
     ):
         with pytest.raises(ValueError, match=message):
