@@ -23,6 +23,7 @@ from benchmarks.reach import Rates
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.tile_size import tile_orders
+from pyblasgpu.engine.triangles import STRIP
 from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine
@@ -84,8 +85,15 @@ class Timeline:
         self._versions: Counter[Tile] = Counter()
         self._by = self.plan.brought_by(frozenset(self.plan.tasks.grids))
 
-    def nbytes(self, tile: Tile) -> int:
+        diagonal = [each for each in self.plan.tasks.tasks if each.leaf.routine in ("syrk", "herk")]
+        self._keep = {each.writes[0] for each in diagonal if not overwrites(each.leaf)}
+
+    def nbytes(self, tile: Tile, goes_up: bool = False) -> int:
+        """Bytes of a copy of a tile; of one on the diagonal of SYRK those of `engine.triangles`."""
         rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
+        if tile in self._keep and not self.on_card:
+            band = min(STRIP, rows) * rows
+            return (band if goes_up else (rows * rows + band) // 2) * self.itemsize
         return rows * cols * self.itemsize
 
     def run(self) -> float:
@@ -158,8 +166,8 @@ class Timeline:
             self._there[tile, 0] = 0.0
             return 0
         by = card if self._versions[tile] else self._by.get(tile, card)
-        self.up[by] = max(self.up[by], now) + self.nbytes(tile) / self.links.host
-        self.moved[by, True] += self.nbytes(tile)
+        self.up[by] = max(self.up[by], now) + self.nbytes(tile, goes_up=True) / self.links.host
+        self.moved[by, True] += self.nbytes(tile, goes_up=True)
         self._there[tile, by] = self.up[by]
         return by
 

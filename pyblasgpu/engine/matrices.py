@@ -11,7 +11,7 @@ from ..gpu.page_locked import is_page_locked
 from ..gpu.transfers import Block
 from ..operands import Operand
 from ..tasks.task_list import Grid, Tile
-from ..types import Dtype
+from ..types import Dtype, Uplo
 
 __all__ = ["PITCH", "DeviceMatrix", "HostMatrix", "Matrix", "TileLayout"]
 
@@ -132,6 +132,8 @@ class HostMatrix(Matrix):
         What is read of tiles that are not written yet, if not `array`.
     rest_is_zero : bool
         Whether what no task writes becomes zero; else it becomes what the source holds.
+    triangle : Uplo, optional
+        What the call writes without reading it, if that is not all; the other one stays in `array`.
 
     Attributes
     ----------
@@ -147,8 +149,9 @@ class HostMatrix(Matrix):
         array: np.ndarray,
         source: np.ndarray | None = None,
         rest_is_zero: bool = False,
+        triangle: Uplo | None = None,
     ):
-        self.rest_is_zero = rest_is_zero
+        self.rest_is_zero, self.triangle = rest_is_zero, triangle
         self.array, self.source = array, array if source is None else source
         row_stride, col_stride = map(abs, array.strides)
         super().__init__(name, grid, dtype, row_major=col_stride <= row_stride)
@@ -178,6 +181,12 @@ class HostMatrix(Matrix):
         address += self._row_offsets[tile.row] * row_stride + self._col_offsets[tile.col] * col_stride
         pitch = row_stride if self.row_major else col_stride
         return Block(address, layout.width, layout.lines, pitch, -1)
+
+    def written_part(self, tile: Tile) -> bool | None:
+        """Whether the written part of a tile's lines are their tails or their heads; None of a whole tile."""
+        if self.triangle is None or tile.row != tile.col:
+            return None
+        return (self.triangle is Uplo.LOWER) is not self.row_major
 
 
 class DeviceMatrix(Matrix):

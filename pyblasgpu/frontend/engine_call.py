@@ -33,6 +33,7 @@ __all__ = [
     "run_by_tiles",
     "run_call",
     "weights_of",
+    "written_triangle",
 ]
 
 #: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and by
@@ -227,7 +228,8 @@ def run_by_tiles(
             name: matrix_of(call, name, grids[name], array)
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
         }
-        matrices[output] = matrix_of(call, output, grids[output], call.out, source, tiled.is_new_output)
+        held = source, tiled.is_new_output, written_triangle(tiled, scalars)
+        matrices[output] = matrix_of(call, output, grids[output], call.out, *held)
         follow_stream(call)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
     settled, prepare = [], None
@@ -283,12 +285,25 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
             import_module("..gpu.transfers", __package__).clear_block(block, call.stream)
 
 
+def written_triangle(tiled: TiledRoutine, scalars: tuple[Any, ...]) -> Any:
+    """The triangle of the output that is written and not read, where the other one stays; else None."""
+    stays = tiled.routine == "syrk" and not tiled.is_new_output and scalars[1] == 0
+    return tiled.flags["uplo"] if stays else None
+
+
 def matrix_of(
-    call: Call, name: str, grid: Any, array: Any, source: Any = None, rest_is_zero: bool = False
+    call: Call,
+    name: str,
+    grid: Any,
+    array: Any,
+    source: Any = None,
+    rest_is_zero: bool = False,
+    triangle: Any = None,
 ) -> Any:
-    """An array of the call as the engine takes it."""
+    """An array of the call as the engine takes it; see `HostMatrix`."""
     matrices = engine_module("matrices")
     if isinstance(array, np.ndarray):
-        return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero)
+        triangle = triangle if source is None or source is array else None
+        return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero, triangle)
     assert isinstance(array, Layout)
     return matrices.DeviceMatrix(name, grid, array.operand())
