@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, futures_of, get_task_stream, wait
 
 import pyblasgpu.dask
@@ -65,6 +66,28 @@ def _on_card(chunk: Any) -> Any:
     return array
 
 
+def _on_host(array: Any) -> np.ndarray:
+    """A part of a Dask array in host memory, whichever cards its chunks are on."""
+    return array.map_blocks(_from_card, dtype=array.dtype, meta=np.empty((0, 0))).compute()
+
+
+def _from_card(chunk: Any) -> np.ndarray:
+    return chunk if isinstance(chunk, np.ndarray) else chunk.get()
+
+
+def _error(routine: str, a: Any, b: Any, found: Any) -> float:
+    """How far some entries of a result are from what they should be."""
+    rows, cols = slice(-2, None), slice(0, 2)
+    if routine == "gemm":
+        part, expected = found[rows, cols], _on_host(a[rows]) @ _on_host(b[:, cols])
+        return float(abs(_on_host(part) - expected).max())
+    last = _on_host((a if routine == "trsm" else found)[rows])
+    last[0, -1] = 0  # above the diagonal
+    if routine == "trsm":
+        return float(abs(last @ _on_host(found[:, cols]) - _on_host(b[rows, cols])).max())
+    return float(abs(np.tril(last @ last.T - _on_host(a[rows, rows]))).max())
+
+
 def _tasks(dask_scheduler: Scheduler) -> int:
     return len(dask_scheduler.tasks)
 
@@ -90,10 +113,11 @@ def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]
                     wait(result)
                     times.append(time.perf_counter() - start)
                     assert all(future.status == "finished" for future in futures_of(result))
+                    error = _error(routine, *inputs, result)
                     del result
                     while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
                         time.sleep(0.05)
-            found[routine] = {"each": times, "spent": _spent(stream.data)}
+            found[routine] = {"each": times, "spent": _spent(stream.data), "error": error}
         del inputs
     cupy = import_module("cupy")
     for number in range(given.cards):

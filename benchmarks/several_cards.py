@@ -71,7 +71,7 @@ def by_vendor(problem: HostProblem) -> list[dict[str, Any]]:
     """Seconds of upload, cuBLAS and download on one card, where it holds the matrices."""
     if 3 * problem.a.nbytes > 0.9 * cupy.cuda.Device().mem_info[0]:
         return []
-    took = seconds(problem.vendor(), 2)
+    took = seconds(problem.vendor(), 1)
     cupy.get_default_memory_pool().free_all_blocks()
     return [_row(problem, "cublas", 1, took, None, 0.0)]
 
