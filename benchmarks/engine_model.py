@@ -23,16 +23,19 @@ from benchmarks.reach import Rates
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.tile_size import tile_orders
-from pyblasgpu.engine.triangles import STRIP
+from pyblasgpu.engine.triangles import beside, covering
 from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine
+from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Tile, flops
 from pyblasgpu.terminal import console
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = ["Links", "Timeline", "plan_for", "routine"]
 
+#: By routine the matrices of which it needs a triangle, and whether that is read.
+_TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "potrf": {"a": True}, "syrk": {"c": False}}
 #: The leaf whose rate serves for another one.
 LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
 
@@ -85,16 +88,17 @@ class Timeline:
         self._versions: Counter[Tile] = Counter()
         self._by = self.plan.brought_by(frozenset(self.plan.tasks.grids))
 
-        diagonal = [each for each in self.plan.tasks.tasks if each.leaf.routine in ("syrk", "herk")]
-        self._keep = {each.writes[0] for each in diagonal if not overwrites(each.leaf)}
+        self._triangle = {} if self.on_card else _TRIANGLES.get(self.plan.tasks.routine, {})
 
     def nbytes(self, tile: Tile, goes_up: bool = False) -> int:
-        """Bytes of a copy of a tile; of one on the diagonal of SYRK those of `engine.triangles`."""
+        """Bytes of a copy of a tile; of one on the diagonal of a triangle those of its parts."""
         rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
-        if tile in self._keep and not self.on_card:
-            band = min(STRIP, rows) * rows
-            return (band if goes_up else (rows * rows + band) // 2) * self.itemsize
-        return rows * cols * self.itemsize
+        if tile.matrix not in self._triangle or tile.row != tile.col:
+            return rows * cols * self.itemsize
+        parts = beside if goes_up and not self._triangle[tile.matrix] else covering
+        line = rows * self.itemsize
+        whole = Block(0, line, rows, line, 0)
+        return sum(each.width * each.lines for each in parts(whole, self.itemsize, True))
 
     def run(self) -> float:
         """Seconds until the last tile is home."""

@@ -6,7 +6,7 @@ Threads copy between the caller's pages, mapped files among them, and the buffer
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from ..gpu.events import Event, record
 from ..gpu.page_locked import PinnedBuffer, PinnedPool, shared_pool
 from ..gpu.transfers import Block, copy_down, copy_up
 from ..tasks.task_list import Tile
-from . import triangles
 from .cards import Card
 from .matrices import HostMatrix, TileLayout
 from .workers import Workers
@@ -152,21 +151,18 @@ class HostTraffic:
             job.hold_back(card.up)
         else:
             _join(job)
-        source, tails = matrix.host_block(tile, is_written), matrix.written_part(tile)
-        if tails is None or is_written:
-            copy_up(target, source, card.up)
-        else:
-            _copy_parts(copy_up, triangles.kept, target, source, matrix, tails, card.up)
+        source = matrix.host_block(tile, is_written)
+        parts = None if is_written else matrix.parts(tile, is_brought=True)
+        for there, here in _pairs(parts, target, source):
+            copy_up(there, here, card.up)
         return record(card.up)
 
     def download(self, matrix: HostMatrix, tile: Tile, source: Block, card: Card) -> Event:
         """Enqueue the copy of a tile to the caller's array; the event of the end of what reads the card."""
         if matrix.is_direct:
-            target, tails = matrix.host_block(tile, is_written=True), matrix.written_part(tile)
-            if tails is None:
-                copy_down(target, source, card.down)
-            else:
-                _copy_parts(copy_down, triangles.written, target, source, matrix, tails, card.down)
+            target, parts = matrix.host_block(tile, is_written=True), matrix.parts(tile, is_brought=False)
+            for there, here in _pairs(parts, target, source):
+                copy_down(there, here, card.down)
             event = self.home_jobs[tile] = record(card.down)
             return event
         layout, view = matrix.layout(tile), matrix.view(tile, is_written=True)
@@ -220,19 +216,11 @@ def _buffer_bytes(layout: TileLayout, part: TileLayout) -> int:
     return max(PIECE, part.nbytes) if layout.nbytes >= PIECE else part.nbytes
 
 
-def _copy_parts(
-    copy: Callable[[Block, Block, int], None],
-    parts_of: Callable[[Block, int, bool], list[Block]],
-    target: Block,
-    source: Block,
-    matrix: HostMatrix,
-    has_tails: bool,
-    stream: int,
-) -> None:
-    """Copy some parts of a tile."""
-    here, there = (parts_of(block, matrix.dtype.itemsize, has_tails) for block in (target, source))
-    for pair in zip(here, there, strict=True):
-        copy(*pair, stream)
+def _pairs(
+    parts: Callable[[Block], list[Block]] | None, target: Block, source: Block
+) -> Iterable[tuple[Block, Block]]:
+    """What is copied of a tile, and from where: some parts, or all of it."""
+    return [(target, source)] if parts is None else zip(parts(target), parts(source), strict=True)
 
 
 def _join(job: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from ..gpu.transfers import Block
 from ..operands import Operand
 from ..tasks.task_list import Grid, Tile
 from ..types import Dtype, Uplo
+from .triangles import beside, covering
 
-__all__ = ["PITCH", "DeviceMatrix", "HostMatrix", "Matrix", "TileLayout"]
+__all__ = ["PITCH", "DeviceMatrix", "HostMatrix", "Matrix", "TileLayout", "Triangle"]
 
 #: Lines of a tile on a card begin at multiples of this many bytes.
 PITCH = 128
@@ -119,6 +121,20 @@ class Matrix:
         return layout
 
 
+class Triangle(NamedTuple):
+    """The triangle of a matrix that a call needs.
+
+    Attributes
+    ----------
+    uplo : Uplo
+    is_read : bool
+        Whether the call reads it, or else overwrites it.
+    """
+
+    uplo: Uplo
+    is_read: bool
+
+
 class HostMatrix(Matrix):
     """A matrix in host memory, of any strides.
 
@@ -132,8 +148,8 @@ class HostMatrix(Matrix):
         What is read of tiles that are not written yet, if not `array`.
     rest_is_zero : bool
         Whether what no task writes becomes zero; else it becomes what the source holds.
-    triangle : Uplo, optional
-        What the call writes without reading it, if that is not all; the other one stays in `array`.
+    triangle : Triangle, optional
+        What the call needs, if that is not all; the other one stays in `array`.
 
     Attributes
     ----------
@@ -149,7 +165,7 @@ class HostMatrix(Matrix):
         array: np.ndarray,
         source: np.ndarray | None = None,
         rest_is_zero: bool = False,
-        triangle: Uplo | None = None,
+        triangle: Triangle | None = None,
     ):
         self.rest_is_zero, self.triangle = rest_is_zero, triangle
         self.array, self.source = array, array if source is None else source
@@ -182,11 +198,13 @@ class HostMatrix(Matrix):
         pitch = row_stride if self.row_major else col_stride
         return Block(address, layout.width, layout.lines, pitch, -1)
 
-    def written_part(self, tile: Tile) -> bool | None:
-        """Whether the written part of a tile's lines are their tails or their heads; None of a whole tile."""
+    def parts(self, tile: Tile, is_brought: bool) -> Callable[[Block], list[Block]] | None:
+        """What gives the parts of a tile that are copied as it is brought or goes home; None where all is."""
         if self.triangle is None or tile.row != tile.col:
             return None
-        return (self.triangle is Uplo.LOWER) is not self.row_major
+        function = beside if is_brought and not self.triangle.is_read else covering
+        has_tails = (self.triangle.uplo is Uplo.LOWER) is not self.row_major
+        return partial(function, itemsize=self.dtype.itemsize, has_tails=has_tails)
 
 
 class DeviceMatrix(Matrix):

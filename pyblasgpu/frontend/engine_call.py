@@ -28,12 +28,12 @@ __all__ = [
     "engine_module",
     "follow_stream",
     "matrix_of",
+    "needed_triangle",
     "options_by_tiles",
     "prepare_device_output",
     "run_by_tiles",
     "run_call",
     "weights_of",
-    "written_triangle",
 ]
 
 #: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and by
@@ -225,10 +225,10 @@ def run_by_tiles(
     grids = plan.tasks.grids
     with import_module("..gpu.context", __package__).current_context(call.device):
         matrices = {
-            name: matrix_of(call, name, grids[name], array)
+            name: matrix_of(call, name, grids[name], array, triangle=needed_triangle(tiled, name, scalars))
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
         }
-        held = source, tiled.is_new_output, written_triangle(tiled, scalars)
+        held = source, tiled.is_new_output, needed_triangle(tiled, output, scalars)
         matrices[output] = matrix_of(call, output, grids[output], call.out, *held)
         follow_stream(call)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
@@ -285,10 +285,15 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
             import_module("..gpu.transfers", __package__).clear_block(block, call.stream)
 
 
-def written_triangle(tiled: TiledRoutine, scalars: tuple[Any, ...]) -> Any:
-    """The triangle of the output that is written and not read, where the other one stays; else None."""
-    stays = tiled.routine == "syrk" and not tiled.is_new_output and scalars[1] == 0
-    return tiled.flags["uplo"] if stays else None
+def needed_triangle(tiled: TiledRoutine, name: str, scalars: tuple[Any, ...]) -> Any:
+    """The `Triangle` of a matrix that a routine needs, where the other one stays; None where it needs all."""
+    is_output = name == tiled.names[-1]
+    if is_output and (tiled.routine not in ("syrk", "potrf") or tiled.is_new_output):
+        return None
+    if not is_output and (tiled.routine not in ("symm", "trmm", "trsm", "potrs") or name != "a"):
+        return None
+    is_read = tiled.routine != "syrk" or scalars[1] != 0
+    return engine_module("matrices").Triangle(tiled.flags["uplo"], is_read)
 
 
 def matrix_of(

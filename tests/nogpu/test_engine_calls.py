@@ -8,7 +8,7 @@ from fake_cards_install import holds_nothing
 
 import pyblasgpu
 from pyblasgpu.dispatch.math_mode import method_of
-from pyblasgpu.engine import leaves, tile_size, triangles
+from pyblasgpu.engine import leaves, tile_size
 from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
@@ -131,37 +131,6 @@ def test_the_other_triangle_of_an_output_stays(fake_cards, beta):
     pyblasgpu.syrk(a, lower=True, beta=beta, out=c, devices=[0, 1])
     np.testing.assert_array_equal(np.triu(c, 1), np.triu(before, 1))
     np.testing.assert_array_equal(np.tril(c), np.tril(a @ a.T + beta * np.tril(before)))
-
-
-@pytest.mark.parametrize("strip", [1, 3, 128])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("name", ["syrk", "herk"])
-def test_of_page_locked_tiles_on_the_diagonal_a_triangle_moves(
-    fake_cards, monkeypatch, strip, order, lower, name
-):
-    """What it overwrites is not read; of the other triangle what is beside the diagonal comes and goes."""
-    monkeypatch.setattr(triangles, "STRIP", strip)
-    driver = fake_cards(seed=strip)
-    a = driver.lock_pages(drawn((20, 12), order=order))
-    for options in ({"devices": [0, 1]}, {"max_device_memory": 5000}):
-        c = driver.lock_pages(drawn((20, 20), order=order, seed=2))
-        is_written = np.tri(20, dtype=bool) if lower else np.tri(20, dtype=bool).T
-        c[is_written] = np.nan
-        before = c.copy()
-        getattr(pyblasgpu, name)(a, lower=lower, out=c, **options)
-        np.testing.assert_array_equal(c, np.where(is_written, a @ a.T, before))
-    assert not driver.pageable
-
-
-def test_copies_of_a_triangle_are_no_larger_than_they_need_be(fake_cards, monkeypatch):
-    """Two of three tiles of 8 by 8 are on the diagonal: of each come 8 elements, and 36 go home."""
-    monkeypatch.setattr(triangles, "STRIP", 1)
-    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
-    driver = fake_cards()
-    a, c = (driver.lock_pages(drawn((16, n), order="F")) for n in (8, 16))
-    pyblasgpu.syrk(a, lower=True, out=c, device=0)
-    assert driver.copied == {(-1, 0): 8 * (128 + 2 * 8), (0, -1): 8 * (64 + 2 * 36)}
 
 
 def test_a_matrix_that_is_not_to_be_read_may_hold_nan(fake_cards):

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
-from pyblasgpu.engine import triangles
+import pyblasgpu
+from pyblasgpu.engine import tile_size, triangles
+from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.transfers import Block
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles of 8 rows and columns."""
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
+        monkeypatch.setattr(tile_size, name, 8)
+
+
+def drawn(shape, order="C", seed=0) -> np.ndarray:
+    return np.asarray(integers(np.random.default_rng(seed), shape, DTYPES["d"]), order=order)
 
 
 def covered(parts, order, pitch):
@@ -28,10 +44,79 @@ def test_the_triangle_goes_home_and_what_goes_with_it_was_brought(
     monkeypatch, has_tails, strip, order, pitch
 ):
     monkeypatch.setattr(triangles, "STRIP", strip)
+    monkeypatch.setattr(triangles, "PARTS", 1000)
     tile = Block(0, order, order, pitch, 0)
-    written = covered(triangles.written(tile, 1, has_tails), order, pitch)
-    kept = covered(triangles.kept(tile, 1, has_tails), order, pitch)
+    written = covered(triangles.covering(tile, 1, has_tails), order, pitch)
+    kept = covered(triangles.beside(tile, 1, has_tails), order, pitch)
     triangle = np.tri(order, dtype=bool).T if has_tails else np.tri(order, dtype=bool)
     assert (written <= 1).all() and (kept <= 1).all()
     assert written[triangle].all() and kept[~triangle & (written > 0)].all()
     assert kept.sum() <= order * strip
+
+
+@pytest.mark.parametrize("strip", [1, 3, 128])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("name", ["syrk", "herk"])
+def test_of_page_locked_tiles_on_the_diagonal_a_triangle_moves(
+    fake_cards, small_tiles, monkeypatch, strip, order, lower, name
+):
+    """What it overwrites is not read; of the other triangle what is beside the diagonal comes and goes."""
+    monkeypatch.setattr(triangles, "STRIP", strip)
+    monkeypatch.setattr(triangles, "PARTS", 1000)
+    driver = fake_cards(seed=strip)
+    a = driver.lock_pages(drawn((20, 12), order=order))
+    for options in ({"devices": [0, 1]}, {"max_device_memory": 5000}):
+        c = driver.lock_pages(drawn((20, 20), order=order, seed=2))
+        is_written = np.tri(20, dtype=bool) if lower else np.tri(20, dtype=bool).T
+        c[is_written] = np.nan
+        before = c.copy()
+        getattr(pyblasgpu, name)(a, lower=lower, out=c, **options)
+        np.testing.assert_array_equal(c, np.where(is_written, a @ a.T, before))
+    assert not driver.pageable
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("name", ["trmm", "trsm", "symm", "potrf", "syrk"])
+def test_of_page_locked_triangles_nothing_else_moves_far(
+    fake_cards, small_tiles, monkeypatch, order, lower, name
+):
+    """Few elements of the other triangle are copied, and none is read or changed."""
+    monkeypatch.setattr(triangles, "STRIP", 3)
+    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    monkeypatch.setattr(engine_call, "FACTORS_STREAMED_FROM", {"potrf": 0})
+    driver = fake_cards()
+    needed = np.tri(20, dtype=bool) if lower else np.tri(20, dtype=bool).T
+    a, b = drawn((20, 20)) + 100 * np.eye(20), drawn((20, 20), order=order, seed=1)
+    if name in ("potrf", "symm"):
+        a, order = (a + a.T) / 2, "F" if name == "potrf" else order  # in place only so
+    given = driver.lock_pages(np.asarray(np.where(needed, a, np.nan), order=order))
+    b, before = driver.lock_pages(b), given.copy()
+    if name == "potrf":
+        assert pyblasgpu.lapack.potrf(given, lower, clean=0, overwrite_a=1)[1] == 0
+        found, expected = np.where(needed, given, 0), scipy.linalg.cholesky(a, lower=lower)
+        given[needed] = before[needed]
+    elif name == "syrk":
+        expected = np.where(needed, b @ b.T + 2 * a, np.nan)
+        found = pyblasgpu.syrk(b, lower=lower, beta=2, out=given, device=0).copy()
+        given[needed] = before[needed]
+    else:
+        full = a if name == "symm" else np.where(needed, a, 0)
+        expected = np.linalg.solve(full, b) if name == "trsm" else full @ b
+        found = getattr(pyblasgpu, name)(given, b, lower=lower, device=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(given, before)
+    below, on_diagonal = 8 * 8 + 2 * 4 * 8, 2 * (8 * 3 + 5 * 3 + 2 * 2) + (4 * 3 + 1)
+    assert driver.copied[-1, 0] == 8 * (below + on_diagonal + 400 * (name != "potrf"))
+
+
+def test_copies_of_a_triangle_are_no_larger_than_they_need_be(fake_cards, small_tiles, monkeypatch):
+    """Two of three tiles of 8 by 8 are on the diagonal: of each come 8 elements, and 36 go home."""
+    monkeypatch.setattr(triangles, "STRIP", 1)
+    monkeypatch.setattr(triangles, "PARTS", 1000)
+    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    driver = fake_cards()
+    a, c = (driver.lock_pages(drawn((16, n), order="F")) for n in (8, 16))
+    pyblasgpu.syrk(a, lower=True, out=c, device=0)
+    assert driver.copied == {(-1, 0): 8 * (128 + 2 * 8), (0, -1): 8 * (64 + 2 * 36)}
