@@ -43,6 +43,26 @@ def test_results(name, letter, order, pinned):
     assert CALLS[name].error(x, result) <= 1
 
 
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_other_triangle_of_page_locked_memory(letter, order, lower):
+    """It is not read, and stays; what is overwritten is not read either."""
+    x = matrices(letter, 1111, 777, order)
+    x = type(x)(*(pinned_like(cupy, each) for each in x))
+    needed = np.tri(1111, dtype=bool) if lower else np.tri(1111, dtype=bool).T
+    tolerance = 1e4 * np.finfo(x.a.dtype).eps
+    x.c[needed] = np.nan
+    expected = np.where(needed, x.a @ x.a.conj().T, x.c)
+    pyblasgpu.herk(x.a, lower=lower, out=x.c, max_device_memory=LITTLE)
+    np.testing.assert_allclose(x.c, expected, atol=777 * tolerance)
+    full = np.where(needed, x.t, 0)
+    x.t[~needed] = np.nan
+    for name, result in (("trmm", full @ x.a), ("trsm", np.linalg.solve(full, x.a))):
+        found = getattr(pyblasgpu, name)(x.t, x.a, lower=lower, max_device_memory=LITTLE)
+        np.testing.assert_allclose(found, result, atol=tolerance)
+
+
 @pytest.mark.parametrize("letter", "sdcz")
 @pytest.mark.parametrize("lower", [0, 1])
 def test_a_factor(monkeypatch, letter, lower):
