@@ -1,6 +1,6 @@
-"""DGEMM on INT8 tensor cores beside cuBLAS's DGEMM and our own by FMAs: times with packing, and errors.
+"""DGEMM and ZGEMM on INT8 tensor cores beside cuBLAS's and our own by FMAs: times with packing, and errors.
 
-    python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,parts,errors,...]
+    python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,zgemm,parts,int8_errors,...]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
 each case. `parts` times each launch of a call by itself, `configs` other Configs in turn.
@@ -20,6 +20,7 @@ from pyblasgpu.dispatch.int8 import gains
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cublas import load
+from pyblasgpu.types import DTYPES
 
 from .gemm_tensor import (
     PASSES,
@@ -34,6 +35,7 @@ from .gemm_tensor import (
 )
 
 ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560)
+COMPLEX_ORDERS = (8192, 4096, 2048, 1536, 1024, 3072, 16384)
 SHAPES = (
     (8192, 8192, 1024), (8192, 8192, 2048), (8192, 1024, 8192), (1024, 8192, 8192), (4096, 4096, 32768),
     (16384, 2048, 2048), (5000, 3001, 4003), (2048, 2048, 16384),
@@ -51,21 +53,46 @@ def normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
     return made.T  # column-major
 
 
-def compared(m: int, n: int, k: int) -> dict[str, Any]:
+def complex_normal(rows: int, cols: int, seed: int) -> cupy.ndarray:
+    return normal(2 * rows, cols, seed).T.view(np.complex128).T
+
+
+def compared(m: int, n: int, k: int, letter: str = "d") -> dict[str, Any]:
     """Seconds of all three, TFLOP/s and ratios, and whether the choice takes residues."""
-    operands, vendor, work = Operands(m, n, k, normal), load(), 2 * m * n * k / 1e12
+    make, flops = (normal, 2) if letter == "d" else (complex_normal, 8)
+    operands, vendor, work = Operands(m, n, k, make), load(), flops * m * n * k / 1e12
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
     theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
     fma = operands.seconds(by_fma)
-    with configured():
+    with configured(dtype=letter):
         ours = operands.seconds(tensor)
-    return {"m": m, "n": n, "k": k, "gains": gains(m, n, k, GemmInt8().moduli), "seconds": ours,
+    chosen = gains(DTYPES[letter], m, n, k, GemmInt8().moduli)
+    return {"m": m, "n": n, "k": k, "gains": chosen, "seconds": ours,
             "cublas": theirs, "fma": fma, "tflops": work / ours, "cublas_tflops": work / theirs,
             "fma_tflops": work / fma, "ratio": theirs / ours, "ratio_to_fma": fma / ours}  # fmt: skip
 
 
 def dgemm() -> Iterator[dict[str, Any]]:
     return (compared(n, n, n) for n in ORDERS)
+
+
+def zgemm() -> Iterator[dict[str, Any]]:
+    """Of complex128: times, and the error beside cuBLAS's."""
+    vendor = load()
+    for n in COMPLEX_ORDERS:
+        case = compared(n, n, n, "z")
+        a, b, c = (complex_normal(n, n, seed) for seed in (1, 2, 3))
+        with configured(dtype="z"):
+            tensor(a, b, c)
+        exact, sizes = sampled(a, b)
+        case["units"] = units(c, exact, sizes)
+        vendor.gemm(1.0, a, b, 0.0, c)
+        yield {**case, "cublas_units": units(c, exact, sizes)}
+
+
+def complex_parts() -> Iterator[dict[str, Any]]:
+    for n in (8192, 4096):
+        yield {"n": n, "parts": launches(Operands(n, n, n, complex_normal))}
 
 
 def shapes() -> Iterator[dict[str, Any]]:
@@ -90,11 +117,11 @@ def configs() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def configured(raster: int = 0, **fields: int) -> Iterator[None]:
+def configured(raster: int = 0, dtype: str = "d", **fields: int) -> Iterator[None]:
     """With this Config, also below the crossover, and this order of tiles."""
     forget()
     try:
-        with override("gemm_int8", GemmInt8(**fields)), override("raster", raster):
+        with override("gemm_int8", GemmInt8(dtype, **fields)), override("raster", raster):
             yield
     finally:
         forget()
@@ -146,7 +173,8 @@ def picked(n: int) -> tuple[Any, Any]:
 def sampled(a: cupy.ndarray, b: cupy.ndarray) -> tuple[Any, Any]:
     """Elements of A B and of |A| |B| in extended precision."""
     rows, cols = picked(a.shape[0])
-    left, right = a[rows].get().astype(np.longdouble), b[:, cols].get().astype(np.longdouble)
+    wide: Any = np.clongdouble if a.dtype.kind == "c" else np.longdouble
+    left, right = a[rows].get().astype(wide), b[:, cols].get().astype(wide)
     return left @ right, abs(left) @ abs(right)
 
 
@@ -156,7 +184,15 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-KINDS = {"dgemm": dgemm, "shapes": shapes, "parts": parts, "int8_errors": errors, "configs": configs}
+KINDS = {
+    "dgemm": dgemm,
+    "zgemm": zgemm,
+    "zgemm_parts": complex_parts,
+    "shapes": shapes,
+    "parts": parts,
+    "int8_errors": errors,
+    "configs": configs,
+}
 
 
 if __name__ == "__main__":

@@ -282,7 +282,7 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
     Raises
     ------
     ValueError
-        For another method, for three products of real arrays, and for tensor cores of complex128.
+        For another method, and for three products of real arrays.
     """
     if method is None:
         return None
@@ -290,9 +290,6 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
         raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
     if method == THREE_M and not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    if method == TENSOR and dtype.letter == "z":
-        text = f"method={method!r} is for float32, float64 and complex64 arrays, these are {dtype.name}"
-        raise ValueError(f"{routine}: {text}")
     return str(method)
 
 

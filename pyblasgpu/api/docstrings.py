@@ -174,9 +174,8 @@ method : {'3m', 'tensor'}, optional
     ``zgemm3m``: fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor
     cores is computed so; complex64, and what runs on the CPU, as without.
     'tensor': products of float32 and complex64 are made of FP16 ones on Hopper's tensor cores, those of
-    float64 of INT8 ones, within the same bound of the error, see `gemm`. Small products, other devices
-    and the CPU compute as without, as do large host arrays of float64 and several devices, which compute
-    by tiles. `explain` tells of arrays on a device.
+    float64 and complex128 of INT8 ones, within the same bound of the error, see `gemm`. Small products,
+    other devices and the CPU compute as without; `explain` tells.
 """,
     "tensor_method": """
 method : {'tensor'}, optional

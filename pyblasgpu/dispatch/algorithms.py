@@ -15,11 +15,11 @@ from ..database import (
 )
 from ..gpu.device import Device
 from ..kernels.trsv.config import MOST_COLS
-from ..types import TENSOR, Dtype
+from ..types import Dtype
 from . import overrides, tuned_files
 from .decisions import COMPUTED, OVERRIDE, Algorithm
 from .leaf import fixed, runs
-from .math_mode import method_of
+from .math_mode import splits_singles
 
 __all__ = [
     "LEAF",
@@ -184,7 +184,7 @@ def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: De
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
     """Whether products of one matrix are asked to be made on tensor cores, and can be."""
-    return batch == 1 and method_of(None, dtype) == TENSOR and runs("gemm_wgmma", device)
+    return batch == 1 and splits_singles(dtype) and runs("gemm_wgmma", device)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:

@@ -1,16 +1,19 @@
-"""Whether a product of float64 that asks for tensor cores gets them, and the Configs that make it."""
+"""Whether a product of float64 or complex128 that asks for tensor cores gets them, and what makes it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..gpu import backend
 from ..gpu.device import Device
+from ..gpu.transfers import memory_bytes
+from ..kernels.gemm.int8.image import parts_of
 from ..types import Dtype, Region
 from . import overrides
 from .choose import select
 from .decisions import Algorithm, KernelChoice
-from .leaf import runs
+from .tensor_problem import TensorProblem, obstacle
 
 __all__ = ["Int8Product", "gains", "int8_product"]
 
@@ -20,9 +23,10 @@ STEM = "gemm_int8"
 INT8_RATE, BANDWIDTH, FMA_RATE, LAUNCHES = 1.3e15, 3.2e12, 54e12, 40e-6
 #: Rows and columns of C that are computed, at multiples of which.
 UNIT = 256
-#: Bytes of images and residues that C is cut in blocks for, where they take more.
-MOST_WORKSPACE = 4 << 30
-SHARE_OF_A = 0.9  # of them, at most, for the images of A
+#: Bytes of images and residues that C is cut in blocks for, where they take more; at most this part of what
+#: is free.
+MOST_WORKSPACE, PART_OF_FREE = 4 << 30, 2
+MIN_BLOCK = 1024  # rows and columns of a block, unless C has fewer: with less, packing costs what is gained
 
 
 class Int8Product(NamedTuple):
@@ -48,90 +52,83 @@ class Int8Product(NamedTuple):
     cols: int
 
 
-def int8_product(
-    dtype: Dtype,
-    layout: str,
-    extents: tuple[int, int, int, int],
-    device: Device,
-    copied: bool,
-    region: Region = Region.ALL,
-) -> Int8Product | Algorithm:
-    """How a product is made on INT8 tensor cores; or the algorithm that serves instead, which tells why.
+def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
+    """How a product of float64 or complex128 is made; or the algorithm that serves instead, and why.
 
-    Parameters
-    ----------
-    dtype : Dtype
-    layout : str
-        How A and B lie, as the Configs of `gemm_mma` tell it.
-    extents : (int, int, int, int)
-        m, n, k and batch.
-    device : Device
-    copied : bool
-        Whether an operand has neither contiguous columns nor rows.
-    region : Region
-        Of C.
+    Memory that is free counts as it is when a layout comes for the first time.
     """
-    reason = _obstacle(dtype, extents, device, copied, region)
+    dtype, device, layout = problem.dtype, problem.device, problem.layout
+    reason, (m, n, k, _) = _obstacle(problem), problem.extents
     if reason:
         return Algorithm("gemm_mma", reason)
-    m, n, k, _ = extents
-    choice = select(STEM, dtype, "", extents, device)
+    choice = select(STEM, dtype, "", problem.extents, device)
     config = choice.config
+    room = _room(device)
+    blocks = _blocks(config, m, n, k, room)
+    if blocks is None:
+        return Algorithm("gemm_mma", f"residues of a block of C have no room in {room >> 20} MiB")
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
     pack = select("pack_residues", dtype, "", (m, k), device).config
     rows = min(pack.rows, config.PANEL)
     pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample)
     combine = select("combine_residues", dtype, "", (m, n), device).config.serving(config)
-    guarded = select("gemm_int8_guarded", dtype, layout, extents, device).config
+    guarded = select("gemm_int8_guarded", dtype, layout, problem.extents, device).config
     guarded = replace(guarded, FLAG_M=config.BLK_M, FLAG_N=config.BLK_N)
     guarded = guarded.serving(layout[0] == "t", layout[1] == "t")
-    return Int8Product(choice, scales, pack, combine, guarded, *_blocks(config, m, n, k))
+    return Int8Product(choice, scales, pack, combine, guarded, *blocks)
 
 
-def _obstacle(
-    dtype: Dtype, extents: tuple[int, int, int, int], device: Device, copied: bool, region: Region
-) -> str:
+def _obstacle(problem: TensorProblem) -> str:
     """What speaks against tensor cores; nothing does where the answer is empty."""
-    m, n, k, _ = extents
-    if not runs(STEM, device):
-        return f"tensor cores need compute capability 9.0, {device.name} has {device.cc[0]}.{device.cc[1]}"
-    if dtype.letter != "d":
-        return "products of complex128 are not made of residues"
-    if region is not Region.ALL:
-        return "triangles of float64 matrices are not made of residues"
-    if copied:
-        return "an operand has neither contiguous columns nor rows"
-    config = select(STEM, dtype, "", extents, device).config
+    dtype, (m, n, k, _) = problem.dtype, problem.extents
+    if problem.region is not Region.ALL:
+        return f"triangles of {dtype.name} matrices are not made of residues"
+    reason = obstacle(problem, STEM)
+    if reason:
+        return reason
+    config = select(STEM, dtype, "", problem.extents, problem.device).config
     if k > config.MOST_K:
         return f"k={k} is too large for sums of products of bytes"
-    if overrides.get_override(STEM) is None and not gains(m, n, k, config.moduli):
+    if overrides.get_override(STEM) is None and not gains(dtype, m, n, k, config.moduli):
         return "small products are faster without residues"
     return ""
 
 
-def gains(m: int, n: int, k: int, moduli: int) -> bool:
+def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int) -> bool:
     """Whether residues are estimated to take less time than FMAs."""
     rows, cols = -(-m // UNIT) * UNIT, -(-n // UNIT) * UNIT
-    products = 2 * rows * cols * k * moduli / INT8_RATE
-    packed, combined = (rows + cols) * k * (16 + moduli), rows * cols * (16 + 2 * moduli)
-    return products + (packed + combined) / BANDWIDTH + LAUNCHES < 2 * m * n * k / FMA_RATE
+    images, size, of_reals = moduli * parts_of(dtype), dtype.itemsize, dtype.reals_per_element**2
+    products = 2 * rows * cols * k * images / INT8_RATE
+    packed, combined = (rows + cols) * k * (2 * size + images), rows * cols * (2 * size + 2 * images)
+    by_fma = 2 * of_reals * m * n * k / FMA_RATE
+    return products + (packed + combined) / BANDWIDTH + LAUNCHES < by_fma
 
 
-def _blocks(config: Any, m: int, n: int, k: int) -> tuple[int, int]:
-    """Rows and columns of the blocks of C: all of A's images at once, if they take no more than their share,
-    and as many columns as fit beside them.
+def _room(device: Device) -> int:
+    """Bytes of workspace that a product may take."""
+    if device.ordinal < 0 or backend.SIMULATED:  # no memory that a driver knows
+        return MOST_WORKSPACE
+    return min(MOST_WORKSPACE, memory_bytes(device.ordinal).free // PART_OF_FREE)
+
+
+def _blocks(config: Any, m: int, n: int, k: int, room: int) -> tuple[int, int] | None:
+    """Rows and columns of the blocks of C, so that images and residues fit in `room` bytes: as few blocks of
+    rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many columns as fit.
+    None where blocks would be smaller than that.
     """
-    of_row = -(-k // 128) * 128 * (config.moduli + 1)
-    unit = config.cluster * config.BLK_M
-    for_a_block = (MOST_WORKSPACE - config.BLK_N * of_row) // (of_row + config.BLK_N * config.moduli)
-    rows = _equal(m, max(min(int(MOST_WORKSPACE * SHARE_OF_A) // of_row, for_a_block), 1), unit)
-    left = MOST_WORKSPACE - rows * of_row
-    return rows, _equal(n, max(left // (of_row + rows * config.moduli), 1), config.BLK_N)
+    of_row = -(-k // 128) * 128 * (config.images + 1)
+    unit, cols = config.cluster * config.BLK_M, min(MIN_BLOCK, -(-n // config.BLK_N) * config.BLK_N)
+    rows = _equal(m, (room - cols * of_row) // (of_row + cols * config.images), unit)
+    left = room - rows * of_row
+    cols = _equal(n, left // (of_row + rows * config.images), config.BLK_N)
+    return None if rows < min(m, MIN_BLOCK) or cols < min(n, MIN_BLOCK) else (rows, cols)
 
 
 def _equal(extent: int, most: int, unit: int) -> int:
-    """`extent`, or the size of as few blocks as have at most `most`, nearly; of whole units."""
+    """`extent`, or the size of as few blocks of whole units as have at most `most`; 0: none is so small."""
     if extent <= most:
         return extent
-    parts = -(-extent // max(most // unit * unit, unit))
+    if most < unit:
+        return 0
+    parts = -(-extent // (most // unit * unit))
     return -(-extent // (parts * unit)) * unit

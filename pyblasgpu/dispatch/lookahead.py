@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..types import TENSOR, Dtype
+from ..types import Dtype
 from . import overrides
-from .math_mode import method_of
+from .math_mode import splits_singles
 
 __all__ = ["lookahead_width", "tiles_per_block"]
 
@@ -26,7 +26,7 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
     asked: int | None = overrides.get_override("lookahead")
     if asked is not None:
         return asked
-    if method_of(None, dtype) == TENSOR or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
+    if splits_singles(dtype) or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
         return 0
     return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
 

@@ -11,7 +11,7 @@ from ..arguments import shown
 from ..types import TENSOR, Dtype
 from .overrides import get_override, override
 
-__all__ = ["MIN_ORDER", "in_mode", "method_of", "mode_of_routine", "set_math_mode"]
+__all__ = ["MIN_ORDER", "in_mode", "method_of", "mode_of_routine", "set_math_mode", "splits_singles"]
 
 MODE = "math_mode"
 #: Orders from which on a factorization gains by products on tensor cores: below, lookahead gains more.
@@ -22,12 +22,13 @@ _R = TypeVar("_R")
 
 @contextmanager
 def set_math_mode(mode: str | None) -> Iterator[None]:
-    """Within the block, and in this thread or task alone, how products of float32 and complex64 are made.
+    """Within the block, and in this thread or task alone, how products are made.
 
     Parameters
     ----------
     mode : {'tensor'} or None
-        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error.
+        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error:
+        of FP16 in float32 and complex64, of INT8 in float64 and complex128.
         It holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines are
         made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
 
@@ -48,10 +49,11 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
 
     Notes
     -----
-    Inner modes win. Where tensor cores do not serve, as for small products, other dtypes and on other
-    devices, the mode changes nothing. Each product takes a workspace as large as its two factors, large ones
-    half as much again, in routines with a limit too. Beside these a large SYMM copies its matrix, and a large
-    TRMM the one that it multiplies.
+    Inner modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
+    devices, the mode changes nothing. Of float32 and complex64 each product takes a workspace as large as its
+    two factors, large ones half as much again, in routines with a limit too. Beside these a large SYMM copies
+    its matrix, and a large TRMM the one that it multiplies. Of float64 and complex128 a product takes up to
+    4 GiB, and at most half of the memory that is free.
 
     Examples
     --------
@@ -88,9 +90,14 @@ def mode_of_routine(routine: str, order: int) -> Iterator[None]:
         yield
 
 
-def method_of(asked: str | None, dtype: Dtype) -> str | None:
-    """The method of a product in `dtype`: what the call has `asked` for, else what the mode says."""
-    if asked is not None or dtype.letter not in "sc":
-        return asked
+def method_of(asked: str | None) -> str | None:
+    """The method of a product: what the call has `asked` for, else what the mode says."""
     mode: str | None = get_override(MODE)
-    return mode
+    return mode if asked is None else asked
+
+
+def splits_singles(dtype: Dtype) -> bool:
+    """Whether the mode makes products in `dtype` of FP16. Routines of float32 and complex64 go other ways
+    then; of float64 and complex128 they are the same, and their large products alone gain.
+    """
+    return dtype.real_size == 4 and method_of(None) == TENSOR

@@ -11,7 +11,7 @@ from ..types import DTYPES, Dtype, Region
 from . import overrides
 from .choose import select
 from .decisions import OVERRIDE, Algorithm, KernelChoice
-from .leaf import runs
+from .tensor_problem import TensorProblem, obstacle
 
 __all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product"]
 
@@ -56,42 +56,18 @@ class TensorProduct(NamedTuple):
         return self._replace(equilibrate=None, triples=None)
 
 
-def tensor_product(
-    dtype: Dtype,
-    layout: str,
-    extents: tuple[int, int, int, int],
-    device: Device,
-    copied: bool,
-    region: Region = Region.ALL,
-) -> TensorProduct | Algorithm:
-    """How a product is made on tensor cores; or the algorithm that serves instead, which tells why.
+def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
+    """How a product of float32 or complex64 is made; or the algorithm that serves instead, and why.
 
-    Parameters
-    ----------
-    dtype : Dtype
-    layout : str
-        How A and B lie, as the Configs of `gemm_simt` tell it.
-    extents : (int, int, int, int)
-        m, n, k and batch.
-    device : Device
-    copied : bool
-        Whether an operand has neither contiguous columns nor rows.
-    region : Region
-        Of C.
-
-    Notes
-    -----
     The images of A and B take workspace as large as both, that of a complex A twice as much, in large
     products half as much again, whatever the limit of the routine is.
     """
-    if dtype.is_complex and region is not Region.ALL:
-        return Algorithm("gemm_simt", "triangles of complex matrices are not made on tensor cores")
-    of_dtype, reals = extents, dtype.reals_per_element
-    extents = reals * extents[0], extents[1], reals * extents[2], extents[3]
-    reason = _obstacle(extents, device, copied)
+    dtype, device, reals = problem.dtype, problem.device, problem.dtype.reals_per_element
+    m, n, k, batch = problem.extents
+    extents = m, n, k, batch = reals * m, n, reals * k, batch
+    reason = _obstacle(problem, extents)
     if reason:
         return Algorithm("gemm_simt", reason)
-    m, n, k, batch = extents
     choice = select(STEM, DTYPES["s"], "", extents, device)
     blk_k = block_of(k)
     assert blk_k is not None, "told by _obstacle"
@@ -103,7 +79,8 @@ def tensor_product(
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
     pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
-    guarded = select("gemm_guarded", dtype, layout, of_dtype, device).config
+    guarded = select("gemm_guarded", dtype, problem.layout, problem.extents, device).config
+    layout = problem.layout
     serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
     made = replace(choice, config=config), pack, serving, least
     if m * n * k < MIN_EQUILIBRATED:
@@ -133,13 +110,16 @@ def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device:
     return min((each for each in config.variants if each.BLK_K == config.BLK_K), key=time)
 
 
-def _obstacle(extents: tuple[int, int, int, int], device: Device, copied: bool) -> str:
-    """What speaks against tensor cores; nothing does where the answer is empty."""
+def _obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -> str:
+    """What speaks against tensor cores; nothing does where the answer is empty. The extents are those of real
+    matrices.
+    """
     m, n, k, _ = extents
-    if not runs(STEM, device):
-        return f"tensor cores need compute capability 9.0, {device.name} has {device.cc[0]}.{device.cc[1]}"
-    if copied:
-        return "an operand has neither contiguous columns nor rows"
+    if problem.dtype.is_complex and problem.region is not Region.ALL:
+        return "triangles of complex matrices are not made on tensor cores"
+    reason = obstacle(problem, STEM)
+    if reason:
+        return reason
     if block_of(k) is None:
         return f"k={k} leaves pairs of FP16 no room in the error bound"
     if overrides.get_override(STEM) is not None:

@@ -24,6 +24,7 @@ from ..dispatch.prefetch import prefetches_c
 from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..dispatch.tensor import tensor_product
+from ..dispatch.tensor_problem import TensorProblem
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy import split_k_reduce
@@ -99,7 +100,7 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: s
     stream : int
         Handle of the stream.
     method : str, optional
-        `THREE_M`, of complex products, or `TENSOR`, of all but complex128.
+        `THREE_M`, of complex products, or `TENSOR`.
     """
     launches = launch_list(alpha, a, b, beta, c, method)
     if launches is not None:
@@ -133,7 +134,7 @@ def emit(
     if 1 not in (c.rows, c.cols) or method == THREE_M or _is_product_asked_for():
         emit_gemm(launches, ALPHA, a, b, beta, c, method=method)
         return
-    if method_of(method, launches.dtype) == TENSOR:
+    if method_of(method) == TENSOR:
         launches.choices.append(Algorithm("gemv", "products with a vector are not made on tensor cores"))
     if c.cols == 1:
         emit_gemv(launches, ALPHA, a, b, beta, c)
@@ -186,7 +187,7 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    on_tensor_cores = method_of(product.method, launches.dtype) == TENSOR
+    on_tensor_cores = method_of(product.method) == TENSOR
     if on_tensor_cores and _emit_tensor(launches, product, layout, copied_a or copied_b):
         return
     room, conjs = launches.workspace_left, (a.conj, b.conj)
@@ -209,11 +210,9 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
 
 def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
     """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
-    extents, device, region = product.extents, current(launches.device), product.region
-    is_double = launches.dtype.real_size == 8
-    how = (int8_product if is_double else tensor_product)(
-        launches.dtype, layout, extents, device, copied, region
-    )
+    region = product.region
+    problem = TensorProblem(launches.dtype, layout, product.extents, current(launches.device), copied, region)
+    how = (int8_product if launches.dtype.real_size == 8 else tensor_product)(problem)
     if isinstance(how, Algorithm):
         launches.choices.append(how)
         return False

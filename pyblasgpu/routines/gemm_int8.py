@@ -1,4 +1,5 @@
-"""C := alpha A B + beta C of float64 on INT8 tensor cores: integers modulo small numbers, and what they tell.
+"""C := alpha A B + beta C of float64 or complex128 on INT8 tensor cores: integers modulo small numbers, and
+what they tell.
 
 For each block of C: scales of rows of A and columns of B, their residues packed, a check of which tiles are
 served within FP64's bound, residues of the product, C of them, and the other tiles by FMAs. Which are which
@@ -13,6 +14,7 @@ from ..dispatch.int8 import Int8Product
 from ..dispatch.raster import raster_of
 from ..gpu.device import current
 from ..kernels.common.options import options_of
+from ..kernels.gemm.form import relative_conjugation
 from ..kernels.gemm.int8.image import FACTS, Image
 from ..kernels.registry import family_of
 from ..operands import Operand
@@ -55,15 +57,15 @@ def emit_int8(
 def _scratch(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
     """The workspace of an operand, extent by k."""
     image = how.pack.image(operand.rows, operand.cols)
-    facts = launches.scratch(FACTS * image.rows, 1, 1)
-    images = _words(launches, image.all_words(how.pack.moduli, how.pack.sample))
+    facts = _words(launches, 2 * FACTS * image.rows)
+    images = _words(launches, image.all_words(how.pack.images, how.pack.sample))
     return Residues(operand, image, images, facts)
 
 
 def _emit_residues(launches: LaunchList, how: Int8Product, a: Residues, b: Residues, both: bool) -> None:
     """Emit what packs A and B; or, if not `both`, B alone."""
     k, pairs = a.image.k, (a, b)
-    options = [options_of(by_rows=x.operand.by_rows) for x in pairs]
+    options = [options_of(by_rows=x.operand.by_rows, conj=x.operand.conj) for x in pairs]
     steps = [step for x in pairs for step in (x.operand.row_stride, x.operand.col_stride)]
     operands, facts = [x.operand for x in pairs], [x.facts for x in pairs]
     rows = [x.image.rows if both or x is b else 0 for x in pairs]
@@ -89,7 +91,7 @@ def _emit_block(
     config = how.choice.config
     tiles = config.tiles(c.rows, c.cols)
     flags = _words(launches, tiles * config.flags_of_tile)
-    residues = _words(launches, tiles * config.words_of_tile * config.moduli)
+    residues = _words(launches, tiles * config.words_of_tile * config.images)
     _emit_products(launches, how, a, b, flags, residues)
     kernel = family_of(how.combine.STEM).source(how.combine)
     integers = c.rows, c.cols, c.col_stride
@@ -112,7 +114,9 @@ def _emit_guarded(
     config = how.guarded
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    integers = c.rows, c.cols, a.cols, _raster(launches, 0), lead_a, lead_b, c.col_stride
+    conj, conj_sums = relative_conjugation(a.conj, b.conj)
+    options = _raster(launches, 0) | options_of(conj=conj_sums)
+    integers = c.rows, c.cols, a.cols, options, int(conj), lead_a, lead_b, c.col_stride
     kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols)
     launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (alpha, beta))
 
@@ -130,7 +134,7 @@ def _emit_products(
     kernel, options = family_of(config.STEM).source(config), _raster(launches, RASTER)
     tiles, count = config.grid(*extents), current(launches.device).sm_count
     operands = a.images, b.images, a.facts, b.facts, flags, residues
-    for first, images in ((config.moduli, 1), (0, config.moduli)):
+    for first, images in ((config.images, 1), (0, config.images)):
         integers = *extents, a.image.k, options, tiles, first, images
         blocks = config.blocks(count, tiles * images)
         launches.emit(kernel, blocks, operands, lambda *_, given=integers: given, ())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..dispatch.decisions import Algorithm
 from ..dispatch.tensor import TensorProduct, tensor_product
+from ..dispatch.tensor_problem import TensorProblem
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
@@ -35,7 +36,7 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
     if found is None:
         return None
     m, n, k = found.extents
-    how = tensor_product(launches.dtype, found.layout, (m, n, k, 1), current(launches.device), False)
+    how = tensor_product(TensorProblem(launches.dtype, found.layout, (m, n, k, 1), current(launches.device)))
     return None if isinstance(how, Algorithm) else TensorTrmm(found, how.for_one_launch)
 
 

@@ -138,5 +138,23 @@ def test_blocks_of_the_result(monkeypatch):
     a, b = (cupy.asarray(reals(D, 1300, 1300, seed=seed)) for seed in (1, 2))
     expected = multiply(a, b)
     monkeypatch.setattr(int8, "MOST_WORKSPACE", 24 << 20)
+    monkeypatch.setattr(int8, "MIN_BLOCK", 256)
     with override("gemm_int8", GemmInt8(stages=3)):  # another list of launches
         assert cupy.array_equal(multiply(a, b), expected)
+
+
+def test_host_arrays_by_tiles():
+    """Tiles of a product that streams are made of residues, as by the mode."""
+    n = 4096
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-1000, 1000, (n, n)).astype(float) for _ in range(2))
+    found = pyblasgpu.gemm(a, b, method="tensor", backend="cuda")
+    rows = slice(0, n, 97)
+    np.testing.assert_array_equal(found[rows], a[rows] @ b)
+
+
+def test_the_mode():
+    a, b = (cupy.asarray(reals(D, 700, 700, seed=seed)) for seed in (1, 2))
+    with pyblasgpu.set_math_mode("tensor"):
+        found = pyblasgpu.gemm(a, b)
+    assert cupy.array_equal(found, multiply(a, b))

@@ -62,7 +62,7 @@ def test_tiles_are_made_by_the_method(fake_cards, monkeypatch, name, blocking):
     enqueue, methods = leaves.enqueue_leaf, set()
 
     def note(*arguments):
-        methods.add(method_of(None, DTYPES["s"]))
+        methods.add(method_of(None))
         enqueue(*arguments)
 
     monkeypatch.setattr(leaves, "enqueue_leaf", note)

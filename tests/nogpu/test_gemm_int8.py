@@ -1,8 +1,9 @@
-"""DGEMM by residues: moduli and weights, Configs, what it serves, its kernels compiled."""
+"""DGEMM and ZGEMM by residues: moduli and weights, Configs, what it serves, its kernels compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import gcd, prod
@@ -12,10 +13,13 @@ import fake_driver
 import pytest
 
 from pyblasgpu.dispatch import int8
+from pyblasgpu.dispatch.decisions import Algorithm
 from pyblasgpu.dispatch.int8 import Int8Product, int8_product
+from pyblasgpu.dispatch.tensor_problem import TensorProblem
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.gpu.transfers import MemoryBytes
 from pyblasgpu.kernels.gemm.int8.combine_residues import CombineResidues
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded
@@ -93,7 +97,7 @@ def test_products_without_a_kernel(wrong):
         (RowScales, {"dtype": "s"}),
         (RowScales, {"moduli": 16}),
         (RowScales, {"threads": 48}),
-        (PackResidues, {"dtype": "z"}),
+        (PackResidues, {"dtype": "c"}),
         (PackResidues, {"moduli": 0}),
         (PackResidues, {"rows": 12}),
         (CombineResidues, {"dtype": "c"}),
@@ -113,9 +117,9 @@ def test_others_without_a_kernel(config, wrong):
 def how() -> Iterator:
     """What a product of these extents is made by."""
 
-    def choose(m, n, k, device="h200", copied=False, region=Region.ALL):
+    def choose(m, n, k, device="h200", copied=False, region=Region.ALL, dtype="d"):
         meant = stand_in(known(device))
-        return int8_product(DTYPES["d"], "nn", (m, n, k, 1), meant, copied, region)
+        return int8_product(TensorProblem(DTYPES[dtype], "nn", (m, n, k, 1), meant, copied, region))
 
     yield choose
     fake_driver.forget()  # no device that is described is known to later tests
@@ -135,21 +139,47 @@ def test_what_residues_do_not_serve(how):
         assert reason in made.origin
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(8192, 8192, 8192), (16384, 16384, 16384), (60000, 50000, 65536)])
-def test_workspace_is_bounded(how, m, n, k):
-    made = how(m, n, k)
-    moduli = made.choice.config.moduli
-    images, residues = (made.rows + made.cols) * k * (moduli + 1), made.rows * made.cols * moduli
-    assert images + residues <= int8.MOST_WORKSPACE
+def workspace_of(made: Int8Product, k: int) -> int:
+    """Bytes of images and residues."""
+    count = made.choice.config.images
+    return (made.rows + made.cols) * k * (count + 1) + made.rows * made.cols * count
+
+
+@pytest.mark.parametrize("dtype", "dz")
+@pytest.mark.parametrize(("m", "n", "k"), [(8192, 8192, 8192), (16384, 16384, 16384), (60000, 50000, 30000)])
+def test_workspace_is_bounded(how, m, n, k, dtype):
+    made = how(m, n, k, dtype=dtype)
+    assert workspace_of(made, k) <= int8.MOST_WORKSPACE
     if m == 8192:
-        assert (made.rows, made.cols) == (m, n)
+        assert made.rows == m and (made.cols == n or dtype == "z")
     assert made.rows % 256 == 0 and made.cols % 256 == 0
+    assert made.rows >= int8.MIN_BLOCK <= made.cols
+
+
+@pytest.mark.parametrize("dtype", "dz")
+def test_products_of_complex_numbers_gain_earlier(how, dtype):
+    """Three products of real matrices stand for four."""
+    assert isinstance(how(2000, 2000, 2000, dtype=dtype), Int8Product) == (dtype == "z")
+
+
+@pytest.mark.parametrize(("free", "blocks"), [(64, 1), (1.5, 2), (0.2, 0)])
+def test_workspace_is_at_most_half_of_what_is_free(free, blocks, monkeypatch):
+    """In GiB: less of it makes blocks; where they were too small, FMAs serve."""
+    here = replace(known("h200"), ordinal=0)
+    monkeypatch.setattr(int8, "memory_bytes", lambda device: MemoryBytes(int(free * 2**30), 141 << 30))
+    made = int8_product(TensorProblem(DTYPES["d"], "nn", (8192, 8192, 4096, 1), here))
+    if blocks:
+        assert workspace_of(made, 4096) <= free * 2**30 / 2
+        assert -(-8192 // made.rows) * -(-8192 // made.cols) >= blocks
+    else:
+        assert isinstance(made, Algorithm) and "no room" in made.origin
 
 
 @chosen_kernels.NEEDS_COMPILER
+@pytest.mark.parametrize("dtype", "dz")
 @pytest.mark.parametrize("stem", STEMS)
-def test_kernels_keep_everything_in_registers(stem):
-    source = next(iter(family_of(stem).plain_sources(family_of(stem).fixed_config("d"))))
+def test_kernels_keep_everything_in_registers(stem, dtype):
+    source = next(iter(family_of(stem).plain_sources(family_of(stem).fixed_config(dtype))))
     report = compile_here(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert stem != "gemm_int8" or report.registers == 168

@@ -11,6 +11,7 @@ import pytest
 from pyblasgpu import set_math_mode
 from pyblasgpu.api.explain import launches_of
 from pyblasgpu.dispatch.tensor import tensor_product
+from pyblasgpu.dispatch.tensor_problem import TensorProblem
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known, stand_in
@@ -106,7 +107,7 @@ def test_packs_without_a_kernel(wrong):
 @pytest.mark.parametrize(("n", "columns"), [(1024, 64), (1536, 64), (2048, 128), (4096, 128)])
 def test_small_results_have_narrow_tiles(n, columns):
     """So that one wave has a tile for every multiprocessor, or the last wave few that idle."""
-    how = tensor_product(DTYPES["s"], "nn", (n, n, n, 1), stand_in(known("h200")), False)
+    how = tensor_product(TensorProblem(DTYPES["s"], "nn", (n, n, n, 1), stand_in(known("h200"))))
     assert columns == how.choice.config.BLK_N
 
 

@@ -63,20 +63,47 @@ def test_other_methods_and_dtypes_are_refused(routine):
     call = getattr(pyblasgpu, routine)
     with pytest.raises(ValueError, match=rf"^{routine}: method='fast' is n"):
         call(*inputs, out=out, method="fast")
-    letter, other = ("z", complex) if routine == "gemm" else ("d", float)
-    double = [x.astype(other) for x in inputs]
-    with pytest.raises(
-        ValueError, match=f"^{routine}: method='tensor' is for float32.* arrays, these are (fl|com)"
-    ):
-        call(*double, method="tensor")
-    with pytest.raises(ValueError, match=f"^{letter}{routine}: method='tensor' is for float32"):
-        getattr(blas, f"{letter}{routine}")(1, *double, method="tensor")
+    if routine != "gemm":
+        double = [x.astype(float) for x in inputs]
+        with pytest.raises(
+            ValueError, match=f"^{routine}: method='tensor' is for float32.* arrays, these are fl"
+        ):
+            call(*double, method="tensor")
+        with pytest.raises(ValueError, match=f"^d{routine}: method='tensor' is for float32"):
+            getattr(blas, f"d{routine}")(1, *double, method="tensor")
     assert (out == 7).all()
+
+
+@pytest.mark.parametrize("dtype", "dz")
+def test_products_in_double_precision_are_of_residues(dtype):
+    """In the mode as by the method; so are those that other routines are made of, but for triangles."""
+
+    def kernels(routine, **options):
+        return {name for name, _, _ in explain(routine, dtype, 8192, device="h200", **options)}
+
+    assert "gemm_int8" not in kernels("gemm")
+    assert "gemm_int8" in kernels("gemm", method="tensor")
+    with set_math_mode("tensor"):
+        assert kernels("gemm") == kernels("gemm", method="tensor")
+        assert "gemm_int8" in kernels("symm") and "gemm_int8" not in kernels("syrk")
+    with set_math_mode("tensor"), set_math_mode(None):
+        assert "gemm_int8" not in kernels("gemm")
+
+
+@pytest.mark.parametrize("routine", LAPACK)
+def test_factors_in_double_precision_look_ahead_in_the_mode_too(routine):
+    def kernels():
+        found = explain(routine, "d", 4096, device="h200")
+        return [each for each in found if each[0] not in ("algorithm", "workspace")]
+
+    plain = kernels()
+    with set_math_mode("tensor"):
+        assert kernels() == plain
 
 
 def test_a_function_in_a_mode():
     def found() -> str | None:
-        return method_of(None, DTYPES["s"])
+        return method_of(None)
 
     assert in_mode("tensor", found)() == "tensor" and found() is None
     with set_math_mode("tensor"):

@@ -9,8 +9,9 @@ import numpy as np
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.int8 import combine_residues, pack_residues, product, row_scales
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
-from pyblasgpu.kernels.gemm.int8.image import FACTS, Image
+from pyblasgpu.kernels.gemm.int8.image import FACTS, Image, parts_of
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI
+from pyblasgpu.types import DTYPES, dtype_of
 
 from .launching import run, strides
 
@@ -24,14 +25,16 @@ class Packed(NamedTuple):
 
     image: Image
     moduli: int
+    dtype: str
     facts: np.ndarray
     images: np.ndarray
 
     def values(self, digits: bool = False) -> np.ndarray:
         """The bytes of residues, or of digits, of shape (images, rows, k), of whole panels and stages."""
-        image, first = self.image, self.image.words * self.moduli
+        of_residues = self.moduli * parts_of(DTYPES[self.dtype])
+        image, first = self.image, self.image.words * of_residues
         chosen = self.images[first:] if digits else self.images[:first]
-        count = 1 if digits else self.moduli
+        count = 1 if digits else of_residues
         chunks = chosen.view(np.int8).reshape(count, image.panels, -1, image.blk, 8, 16)
         rows = np.arange(image.blk)[:, None]
         chunks = chunks[..., rows, np.arange(8) ^ rows % 8, :]
@@ -46,25 +49,25 @@ class Products(NamedTuple):
     residues: np.ndarray
 
     def values(self, m: int, n: int) -> np.ndarray:
-        """Residues of shape (moduli, m, n)."""
+        """Residues of shape (images, m, n)."""
         config = self.config
         count, across = config.warpgroups * 128, -(-n // config.BLK_N)
-        shape = config.moduli, -1, across, config.vectors, count // 32, 8, 4, 4, 2, 2
-        # modulus, tiles down and across, vector, warp, lane's row and column, four of: columns, row, column
+        shape = config.images, -1, across, config.vectors, count // 32, 8, 4, 4, 2, 2
+        # image, tiles down and across, vector, warp, lane's row and column, four of: columns, row, column
         whole = self.residues.view(np.uint8).reshape(shape).transpose(0, 1, 4, 8, 5, 2, 3, 7, 6, 9)
-        return whole.reshape(config.moduli, -1, across * config.BLK_N)[:, :m, :n]
+        return whole.reshape(config.images, -1, across * config.BLK_N)[:, :m, :n]
 
 
-def _integers(a: np.ndarray, b: np.ndarray, of_a: int) -> tuple[int, ...]:
+def _integers(a: np.ndarray, b: np.ndarray, of_a: int, conj=False) -> tuple[int, ...]:
     steps = [strides(x) for x in (a, b)]
-    options = [options_of(by_rows=abs(row) < abs(along_k)) for row, along_k in steps]
+    options = [options_of(by_rows=abs(row) < abs(along_k), conj=conj) for row, along_k in steps]
     return len(a), len(b), a.shape[1], *options, of_a, *steps[0], *steps[1]
 
 
 def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_scales) -> list[np.ndarray]:
     """What `row_scales` finds of A and B, extent by k, or of B alone."""
     rows = [Image(panel, *x.shape).rows for x in operands]
-    config = kernels.RowScales(moduli=moduli, threads=64)
+    config = kernels.RowScales(dtype_of(operands[0].dtype).letter, moduli=moduli, threads=64)
     facts = [np.full((FACTS, count), np.nan) for count in rows]
     of_a = rows[0] if len(rows) == 2 else 0
     arrays = operands[0], operands[-1], facts[0], facts[-1]
@@ -73,17 +76,20 @@ def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_s
     return facts
 
 
-def pack(*operands: np.ndarray, moduli=13, facts=None, sample=1, panel=PANEL, kernels=pack_residues):
-    """A and B, extent by k, or B alone, packed."""
+def pack(
+    *operands: np.ndarray, moduli=13, facts=None, sample=1, panel=PANEL, conj=False, kernels=pack_residues
+):
+    """A and B, extent by k, or B alone, packed; with `conj` conjugated."""
     facts = facts_of(*operands, moduli=moduli, panel=panel) if facts is None else facts
-    config = kernels.PackResidues(moduli=moduli, BLK=panel, rows=8, sample=sample)
+    dtype = dtype_of(operands[0].dtype).letter
+    config = kernels.PackResidues(dtype, moduli=moduli, BLK=panel, rows=8, sample=sample)
     images = [config.image(*x.shape) for x in operands]
-    made = [np.full(image.all_words(moduli, sample), -1, np.int32) for image in images]
+    made = [np.full(image.all_words(config.images, sample), -1, np.int32) for image in images]
     units = [config.grid(image) for image in images]
     arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1]
-    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0)
+    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj)
     run(kernels.source(config), sum(units), arrays, integers, ())
-    return [Packed(image, moduli, *found) for image, *found in zip(images, facts, made, strict=True)]
+    return [Packed(image, moduli, dtype, *found) for image, *found in zip(images, facts, made, strict=True)]
 
 
 def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
@@ -94,11 +100,11 @@ def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
 def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fields) -> Products:
     """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell."""
     moduli, m, n = a.moduli, a.image.extent, b.image.extent
-    config = config_of(moduli, kernels, **fields)
+    config = config_of(moduli, kernels, dtype=a.dtype, **fields)
     tiles = config.tiles(m, n)
-    first, images = (moduli, 1) if flags is None else (0, moduli)
+    first, images = (config.images, 1) if flags is None else (0, config.images)
     flags = np.full((tiles, config.flags_of_tile), -1, np.int32) if flags is None else flags
-    residues = np.full((moduli, tiles, config.words_of_tile), -1, np.int32)
+    residues = np.full((config.images, tiles, config.words_of_tile), -1, np.int32)
     arrays = a.images, b.images, a.facts, b.facts, flags, residues
     integers = m, n, a.image.k, 0, config.grid(m, n), first, images
     run(kernels.source(config), clusters * config.cluster, arrays, integers, ())
@@ -109,7 +115,7 @@ def combine(of_a, of_b, found: Products, c, alpha=1.0, beta=0.0, kernels=combine
     """C := alpha A B + beta C by `combine_residues`, from facts of A and of B; C is (n, m), its columns
     contiguous.
     """
-    config = kernels.CombineResidues().serving(found.config)
+    config = kernels.CombineResidues(found.config.dtype).serving(found.config)
     n, m = c.shape
     arrays = found.residues, of_a, of_b, found.flags, c
     run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))

@@ -269,7 +269,7 @@ def check_guarded(kernels=guarded) -> None:
     a, b, c = normal(k, m), normal(n, k, seed=2), np.full((n, m), 77.0)
     config = kernels.GemmInt8Guarded(dtype="d", FLAG_M=64, FLAG_N=32, **TILE, **LOADS)
     flags = np.array([[0] * 4, [0, 0, 0, 1], [1, 0, 0, 0], [0] * 4], np.int32)
-    integers = m, n, k, 0, strides(a)[0], strides(b)[0], strides(c)[0]
+    integers = m, n, k, 0, 0, strides(a)[0], strides(b)[0], strides(c)[0]
     run(kernels.source(config), config.grid(m, n), (flags, a, b, c), integers, (2.0, 0.0))
     mine = np.zeros((n, m), bool)
     mine[32:, :64] = mine[:32, 64:] = True
@@ -326,6 +326,7 @@ def test_calls():
 def test_blocks_of_a_result(monkeypatch):
     """With little workspace C is computed in blocks."""
     monkeypatch.setattr(int8, "MOST_WORKSPACE", 28000)
+    monkeypatch.setattr(int8, "MIN_BLOCK", 32)
     a, b, out = integers(130, 20), integers(20, 40, seed=2), np.empty((130, 40), order="F")
     with small_kernels(cluster=1, moduli=1):
         pyblasgpu.gemm(a, b, out=out, method="tensor")

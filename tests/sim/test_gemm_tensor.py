@@ -212,10 +212,6 @@ def test_a_triangle_of_c(lower, n):
     assert not np.isfinite(out[mine & (last | last[:, None])]).any()
 
 
-def test_other_dtypes_and_methods_are_refused():
-    with pytest.raises(
-        ValueError, match="method='tensor' is for float32, float64 and complex64 arrays, these are complex128"
-    ):
-        pyblasgpu.gemm(np.eye(3, dtype=complex), np.eye(3), method="tensor")
+def test_other_methods_are_refused():
     with pytest.raises(ValueError, match="gemm: method='fast' is none of '3m', 'tensor' and None"):
         pyblasgpu.gemm(normal(3, 3), normal(3, 3), method="fast")

@@ -2,6 +2,8 @@
 scales of their rows and columns.
 
 A block takes a part of a tile: one vector of residues of each thread. Tiles with a flag are left alone.
+Of complex matrices P, Q and R are the products of real parts, of imaginary parts and of the sums of both:
+P - Q is the real part of c, R - P - Q the imaginary part. Residues are subtracted, so both are exact.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
 from .config import VECTOR, GemmInt8
-from .image import INVERSE
+from .image import INVERSE, parts_of
 from .moduli import check_moduli, weights
 from .product import is_flagged
 
@@ -24,8 +26,7 @@ __all__ = ["STEM", "CombineResidues", "source"]
 STEM = "combine_residues"
 PARAMETERS = "wppwp ii q rrrr".replace(" ", "")
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
-HALF = VECTOR // 2  # residues of a vector that a thread holds at a time: two rows of some columns
-COLUMNS = HALF // 2  # of C of them
+REALS_HELD = 8  # of C, that a thread makes at a time
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class CombineResidues:
     Attributes
     ----------
     dtype : str
-        'd'.
+        'd' or 'z'.
     moduli : int
         Moduli, of which there are residues.
     BLK_M, BLK_N, PANEL : int
@@ -77,6 +78,11 @@ class CombineResidues:
     def vectors(self) -> int:
         return self.BLK_N // (2 * VECTOR)
 
+    @property
+    def held(self) -> int:
+        """Elements of a vector that a thread makes at a time: two rows of some columns."""
+        return REALS_HELD // self.dtype_facts.reals_per_element
+
     def serving(self, config: GemmInt8) -> Self:
         """The same Config after a product."""
         return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
@@ -95,42 +101,54 @@ def source(config: CombineResidues) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
 
 
-def _adder(weight: tuple[float, ...]):
-    """``add(0, words, firsts, seconds, thirds)``: the parts of w r, of half a vector of r, to sums."""
-    real, int32, fma, as_fraction = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.byte_as_fraction
+def _fraction(config: CombineResidues):
+    """``fraction(words, i)``: of the i-th real that a thread makes 1 + r / 256 from its residue, or of a part
+    of a complex number r / 256, above -2 and below 1, from those of three images.
+    """
+    int32, real, as_fraction = ptx.types.int32, ptx.types.float64, ptx.byte_as_fraction
+    COMPLEX, WORDS = config.dtype_facts.is_complex, config.held // 4
+
+    @device_function
+    def of_image(words, image, e):
+        return as_fraction(words[image * WORDS + e // 4], int32(e % 4))
+
+    @device_function
+    def fraction(words, i):
+        if COMPLEX:
+            e = i // 2
+            if i % 2 == 0:
+                return of_image(words, 0, e) - of_image(words, 1, e)
+            of_both = of_image(words, 0, e) + (of_image(words, 1, e) - real(1))
+            return of_image(words, 2, e) - of_both
+        return of_image(words, 0, i)
+
+    return fraction
+
+
+def _adder(weight: tuple[float, ...], fraction):
+    """``add(0, words, firsts, seconds, thirds)``: the parts of w r, of all reals, to sums."""
+    real, fma = ptx.types.float64, ptx.fma
     FIRST, SECOND, THIRD = weight
 
     @device_function
-    def add_one(e, words, firsts, seconds, thirds):
-        r = as_fraction(words[e // 4], int32(e % 4))
-        firsts[e] = fma(r, real(FIRST), firsts[e])
-        seconds[e] = fma(r, real(SECOND), seconds[e])
-        thirds[e] = fma(r, real(THIRD), thirds[e])
+    def add_one(i, words, firsts, seconds, thirds):
+        r = fraction(words, i)
+        firsts[i] = fma(r, real(FIRST), firsts[i])
+        seconds[i] = fma(r, real(SECOND), seconds[i])
+        thirds[i] = fma(r, real(THIRD), thirds[i])
 
-    return unrolled(HALF, add_one)
+    return unrolled(REALS_HELD, add_one)
 
 
-def _combiner(config: CombineResidues):
-    """``combine(residues, words, firsts, seconds, thirds, step)``: the integers of half a vector of a thread,
-    to `firsts`; residues of a modulus are `step` words after those of the one before.
+def _reducer(config: CombineResidues):
+    """``reduce(0, firsts, seconds, thirds)``: to the nearest to zero of what differs by P, in `firsts`: parts
+    are exact, and their sum rounded once.
     """
-    real, fma, load_two, fill = ptx.types.float64, ptx.fma, ptx.load_global(2, False), ptx.fill(HALF)
-    of = weights(config.moduli)
-    INVERSE_P, (FIRST, SECOND, THIRD), (BEGIN, BEGIN_2, BEGIN_3) = of.inverse, of.product, of.first
-
-    def of_modulus(number, add):
-        @device_function
-        def add_modulus(residues, words, firsts, seconds, thirds, step):
-            load_two(words, 0, residues, number * step, True)
-            add(0, words, firsts, seconds, thirds)
-
-        return add_modulus
-
-    add_all = in_order([of_modulus(i, _adder(weight)) for i, weight in enumerate(of.parts)])
+    real, fma, of = ptx.types.float64, ptx.fma, weights(config.moduli)
+    INVERSE_P, (FIRST, SECOND, THIRD) = of.inverse, of.product
 
     @device_function
     def reduce(e, firsts, seconds, thirds):
-        """To the nearest to zero of what differs by P: parts are exact, and their sum rounded once."""
         times = fma(firsts[e], real(INVERSE_P), real(MAGIC)) - real(MAGIC)
         first = fma(times, real(-FIRST), firsts[e])
         second = fma(times, real(-SECOND), seconds[e])
@@ -139,7 +157,33 @@ def _combiner(config: CombineResidues):
         lost = (first - (upper - part)) + (second - part)
         firsts[e] = upper + (lost + fma(times, real(-THIRD), thirds[e]))
 
-    reduce_all = unrolled(HALF, reduce)
+    return unrolled(REALS_HELD, reduce)
+
+
+def _combiner(config: CombineResidues):
+    """``combine(residues, words, firsts, seconds, thirds, step)``: the integers of all that a thread makes at
+    a time, to `firsts`; an image of residues is `step` words after the one before.
+    """
+    WORDS, MODULI, PARTS = config.held // 4, config.moduli, parts_of(config.dtype_facts)
+    real, load_words, fill = ptx.types.float64, ptx.load_global(WORDS, False), ptx.fill(REALS_HELD)
+    of, fraction, reduce_all = weights(MODULI), _fraction(config), _reducer(config)
+    BEGIN, BEGIN_2, BEGIN_3 = of.first if PARTS == 1 else (0.0, 0.0, 0.0)
+
+    @device_function
+    def load_image(part, residues, words, number, step):
+        load_words(words, part * WORDS, residues, (part * MODULI + number) * step, True)
+
+    load_all = unrolled(PARTS, load_image)
+
+    def of_modulus(number, add):
+        @device_function
+        def add_modulus(residues, words, firsts, seconds, thirds, step):
+            load_all(0, residues, words, number, step)
+            add(0, words, firsts, seconds, thirds)
+
+        return add_modulus
+
+    add_all = in_order([of_modulus(i, _adder(weight, fraction)) for i, weight in enumerate(of.parts)])
 
     @device_function
     def combine(residues, words, firsts, seconds, thirds, step):
@@ -152,37 +196,59 @@ def _combiner(config: CombineResidues):
     return combine
 
 
-def _writer():
-    """``read(0, c, old, ldc, rows, cols, of_b, scales, is_read)``: what C holds of half a vector, if it
-    `is_read`, and the scales of its columns, all under way at once; ``write(0, c, found, old, ldc, rows,
-    cols, scales, scale, scale_8, alpha, beta)``. The first element is at `c`, `rows` and `cols` from the end.
+def _writer(config: CombineResidues):
+    """``read(0, c, old, ldc, rows, cols, of_b, scales, is_read)``: what C holds of all that a thread makes at
+    a time, if it `is_read`, and the scales of its columns, all under way at once; ``write(0, c, found, old,
+    ldc, rows, cols, scales, scale, scale_8, scalars)``. The first element is at `c`, `rows` and `cols` from
+    the end.
     """
-    load, store = ptx.load_global(1, False), ptx.store_global
+    load, store, int32 = ptx.load_global(1, False), ptx.store_global, ptx.types.int32
+    COMPLEX, REALS = config.dtype_facts.is_complex, config.dtype_facts.reals_per_element
+
+    @device_function
+    def read_element(e, row, col, c, old, ldc, rows, cols, is_read):
+        ok = is_read & (rows > row) & (col < cols)
+        load(old, e * REALS, c, (col * ldc + row) * REALS, ok)
+        if COMPLEX:
+            load(old, e * REALS + 1, c, (col * ldc + row) * REALS + 1, ok)
 
     @device_function
     def read_column(j, c, old, ldc, rows, cols, of_b, scales, is_read):
-        e, col = j // 2 * 4 + j % 2, j // 2 * 8 + j % 2
+        e, col = j // 2 * 4 + j % 2, int32(j // 2 * 8 + j % 2)
         load(scales, j, of_b, col, col < cols)
-        load(old, e, c, col * ldc, is_read & (rows > 0) & (col < cols))
-        load(old, e + 2, c, col * ldc + 8, is_read & (rows > 8) & (col < cols))
+        read_element(e, 0, col, c, old, ldc, rows, cols, is_read)
+        read_element(e + 2, 8, col, c, old, ldc, rows, cols, is_read)
 
     @device_function
-    def write_column(j, c, found, old, ldc, rows, cols, scales, scale, scale_8, alpha, beta):
-        e, col = j // 2 * 4 + j % 2, j // 2 * 8 + j % 2
-        value = alpha * (found[e] * scale * scales[j]) + beta * old[e]
-        value_8 = alpha * (found[e + 2] * scale_8 * scales[j]) + beta * old[e + 2]
-        store(c, col * ldc, value, (rows > 0) & (col < cols))
-        store(c, col * ldc + 8, value_8, (rows > 8) & (col < cols))
+    def write_element(e, row, col, c, found, old, ldc, rows, cols, scale, scale_b, scalars):
+        alpha, alpha_i, beta, beta_i = scalars
+        at, ok = (col * ldc + row) * REALS, (rows > row) & (col < cols)
+        if COMPLEX:
+            re, im = found[2 * e] * scale * scale_b, found[2 * e + 1] * scale * scale_b
+            old_re, old_im = old[2 * e], old[2 * e + 1]
+            store(c, at, (alpha * re - alpha_i * im) + (beta * old_re - beta_i * old_im), ok)
+            store(c, at + 1, (alpha * im + alpha_i * re) + (beta * old_im + beta_i * old_re), ok)
+        else:
+            store(c, at, alpha * (found[e] * scale * scale_b) + beta * old[e], ok)
 
-    return unrolled(COLUMNS, read_column), unrolled(COLUMNS, write_column)
+    @device_function
+    def write_column(j, c, found, old, ldc, rows, cols, scales, scale, scale_8, scalars):
+        e, col = j // 2 * 4 + j % 2, int32(j // 2 * 8 + j % 2)
+        write_element(e, 0, col, c, found, old, ldc, rows, cols, scale, scales[j], scalars)
+        write_element(e + 2, 8, col, c, found, old, ldc, rows, cols, scale_8, scales[j], scalars)
+
+    columns = config.held // 2
+    return unrolled(columns, read_column), unrolled(columns, write_column)
 
 
 def _build(config: CombineResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, PANEL, VECTORS = config.BLK_M, config.BLK_N, config.PANEL, config.vectors
-    THREADS, WORDS, offset = config.threads, config.BLK_M * config.BLK_N // 4, ptx.offset
-    flagged, combine, (read, write) = is_flagged(config), _combiner(config), _writer()
-    grid_dependency_wait = ptx.grid_dependency_wait
+    THREADS, TILE_WORDS, offset = config.threads, config.BLK_M * config.BLK_N // 4, ptx.offset
+    flagged, combine, (read, write) = is_flagged(config), _combiner(config), _writer(config)
+    grid_dependency_wait, REALS = ptx.grid_dependency_wait, config.dtype_facts.reals_per_element
+    HELD, WORDS, COLUMNS = config.held, config.held // 4, config.held // 2
+    ALL_WORDS = WORDS * parts_of(config.dtype_facts)
 
     @device_function
     def rows_of(extent):
@@ -195,25 +261,26 @@ def _build(config: CombineResidues):
         vector, across = int32(block - tile * VECTORS), quotient(int32(n + (BLK_N - 1)), BLK_N)
         down = quotient(tile, across)
         row = int32(down * BLK_M + t // 32 * 16 + t % 32 // 4)
-        col = int32((tile - down * across) * BLK_N + vector * (4 * 2 * COLUMNS) + t % 4 * 2)
-        firsts, seconds = cuda.local.array(HALF, real), cuda.local.array(HALF, real)
-        thirds, old = cuda.local.array(HALF, real), cuda.local.array(HALF, real)
+        col = int32((tile - down * across) * BLK_N + vector * (2 * VECTOR) + t % 4 * 2)
+        firsts, seconds = cuda.local.array(REALS_HELD, real), cuda.local.array(REALS_HELD, real)
+        thirds, old = cuda.local.array(REALS_HELD, real), cuda.local.array(REALS_HELD, real)
         scales = cuda.local.array(COLUMNS, real)
-        words = cuda.local.array(2, int32)
+        words = cuda.local.array(ALL_WORDS, int32)
+        reads_c, scalars = (beta != real(0)) | (beta_i != real(0)), (alpha, alpha_i, beta, beta_i)
         grid_dependency_wait()
 
         # (2) its integers, and C
         if not flagged(flags, tile, t % 32):
-            step = int64(quotient(int32(cuda.gridDim.x), VECTORS)) * WORDS
-            mine = offset(residues, int64(tile) * WORDS + (vector * THREADS + t) * 4)
+            step = int64(quotient(int32(cuda.gridDim.x), VECTORS)) * TILE_WORDS
+            mine = offset(residues, int64(tile) * TILE_WORDS + (vector * THREADS + t) * 4)
             scales_a, scales_b = offset(of_a, INVERSE * rows_of(m)), offset(of_b, INVERSE * rows_of(n))
             scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
-            for _ in range(2):
+            for _ in range(VECTOR // HELD):
                 combine(mine, words, firsts, seconds, thirds, step)
-                here, of_cols = offset(c, int64(col) * ldc + row), offset(scales_b, int64(col))
+                here, of_cols = offset(c, (int64(col) * ldc + row) * REALS), offset(scales_b, int64(col))
                 rows, cols = int32(m - row), int32(n - col)
-                read(0, here, old, ldc, rows, cols, of_cols, scales, beta != real(0))
-                write(0, here, firsts, old, ldc, rows, cols, scales, scale, scale_8, alpha, beta)
-                mine, col = offset(mine, 2), int32(col + 4 * COLUMNS)
+                read(0, here, old, ldc, rows, cols, of_cols, scales, reads_c)
+                write(0, here, firsts, old, ldc, rows, cols, scales, scale, scale_8, scalars)
+                mine, col = offset(mine, WORDS), int32(col + 4 * COLUMNS)
 
     return combine_residues

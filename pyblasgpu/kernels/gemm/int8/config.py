@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ....errors import require
 from ..warpgroups import WarpgroupConfig
+from .image import parts_of
 from .moduli import check_moduli
 
 __all__ = ["VECTOR", "GemmInt8"]
@@ -21,9 +22,9 @@ class GemmInt8(WarpgroupConfig):
     Attributes
     ----------
     dtype : str
-        'd'.
+        'd' or 'z'.
     moduli : int
-        Moduli, of which there are images.
+        Moduli, of each of which there are `image.parts_of` images.
     BLK_M, BLK_N : int
         Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup brings the operands.
     PANEL : int
@@ -82,6 +83,11 @@ class GemmInt8(WarpgroupConfig):
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread that multiplies."""
         return self.sums + 40
+
+    @property
+    def images(self) -> int:
+        """Images that are multiplied; after them there is that of digits."""
+        return self.moduli * parts_of(self.dtype_facts)
 
     @property
     def columns(self) -> int:

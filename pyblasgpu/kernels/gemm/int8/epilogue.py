@@ -12,15 +12,16 @@ __all__ = ["residue_writer", "tile_checker"]
 SHIFT = 38  # with it the quotient of a sum below 2^30 is right, and a factor fits int32
 
 
-def _modulus():
+def _modulus(config: GemmInt8):
     """``modulus(image)``: that of an image, and the factor by which quotients are found."""
     int32, int64, real, divide = ptx.types.int32, ptx.types.int64, ptx.types.float64, ptx.divide
-    FIRST, SECOND = TABLE
+    (FIRST, SECOND), MODULI, PARTS = TABLE, config.moduli, config.images // config.moduli
 
     @device_function
     def modulus(image):
-        table = int64(FIRST if image < TABLE_SIZE else SECOND)
-        which = image if image < TABLE_SIZE else image - TABLE_SIZE
+        number = int32(image % MODULI if PARTS > 1 else image)
+        table = int64(FIRST if number < TABLE_SIZE else SECOND)
+        which = number if number < TABLE_SIZE else number - TABLE_SIZE
         p = int32(256 - ((table >> (6 * which)) & 63))
         return p, int32(int64(divide(real(2.0**SHIFT), real(p))) + 1)
 
@@ -31,7 +32,7 @@ def residue_writer(config: GemmInt8):
     """``write(d, tile, acc, words, image, t)``: the residues of a tile to its place among all tiles, 16 bytes
     of each thread after the other: so each is found by the thread of the same number.
     """
-    int32, offset, modulus = ptx.types.int32, ptx.offset, _modulus()
+    int32, offset, modulus = ptx.types.int32, ptx.offset, _modulus(config)
     multiply_high, low_bytes = ptx.multiply_high, ptx.low_bytes
     store, WORDS, WORKERS = ptx.store_global_vector(4), config.words_of_tile, 128 * config.warpgroups
 
@@ -69,13 +70,14 @@ def residue_writer(config: GemmInt8):
 
 def tile_checker(config: GemmInt8):
     """``check(flags, tile, acc, bad, of_a, of_b, row0, col0, m, n, k, t)``: each warp's flag of a tile:
-    whether in any element of it integers may be off by more than the bound leaves, ``(k - 2) u |A| |B|``.
+    whether in any element of it integers may be off by more than the bound leaves, ``(k - 2) u |A| |B|``; in
+    each part of a complex one, twice that, which is their share of ``sqrt(8)`` times that.
 
     `acc` times the units of row and column is at most ``|A| |B|`` of the integers.
     """
     real, int32, int64, first_lane = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.first_lane
     PANEL, WARPS, quotient, offset = config.PANEL, config.flags_of_tile, ptx.quotient, ptx.offset
-    U = 2.0**-53
+    U = 2.0**-53 * config.dtype_facts.reals_per_element
 
     @device_function
     def rows_of(extent):

@@ -23,7 +23,7 @@ from .product import is_flagged
 __all__ = ["STEM", "GemmInt8Guarded", "plain_sources", "source"]
 
 STEM = "gemm_int8_guarded"
-PARAMETERS = "wppp iiii qqq rrrr".replace(" ", "")
+PARAMETERS = "wppp iiiii qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +62,12 @@ class GemmInt8Guarded(GemmMma):
     def __post_init__(self):
         super().__post_init__()
         require(
-            not (self.persistent or self.packed) and self.dtype == "d",
+            not (self.persistent or self.packed or self.three_m),
             "ordinary",
-            "dtype d, not (persistent or packed)",
-            dtype=self.dtype,
+            "not (persistent or packed or three_m)",
             persistent=self.persistent,
             packed=self.packed,
+            three_m=self.three_m,
         )
         require(
             self.FLAG_M % self.BLK_M == 0 and self.FLAG_N % self.BLK_N == 0,
@@ -89,14 +89,17 @@ class GemmInt8Guarded(GemmMma):
         for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
             across = min((self.BLK_K if by_k else blk) // self.VEC_A, self.threads)
             loads |= {f"DIM_X{name}": across, f"DIM_Y{name}": self.threads // across}
+            if self.dtype_facts.is_complex:
+                loads |= {f"PAD_{name}": 4 if by_k else 2}
         return replace(self, trans_a=trans_a, trans_b=trans_b, **loads)
 
 
 def source(config: GemmInt8Guarded) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the flags and to A, B, C; int32 m, n, k, options; int64 leading strides of
-    A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``.
+    Its parameters are pointers to the flags and to A, B, C; int32 m, n, k, options (rasterization, conjugated
+    sums), whether A is conjugated; int64 leading strides of A, B, C (elements); alpha and beta (real,
+    imaginary part). Grid: x ``config.grid(m, n)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=config.min_blocks)
 
@@ -110,11 +113,15 @@ def _build(config: GemmInt8Guarded):
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, FLAG_M, FLAG_N = config.BLK_M, config.BLK_N, config.FLAG_M, config.FLAG_N
     place, flagged = tile_origins(BLK_M, BLK_N), is_flagged(config)
-    multiply = device_function(build_ordinary(config, product_of(config, False, False), False, waits=False))
+    products = [product_of(config, conj, False) for conj in (False, config.dtype_facts.is_complex)]
+    multiply, multiply_conj = (
+        device_function(build_ordinary(config, each, False, waits=False)) for each in products
+    )
+    COMPLEX = config.dtype_facts.is_complex
     grid_dependency_wait = ptx.grid_dependency_wait
 
     def gemm_int8_guarded(
-        flags, a, b, c, m, n, k, options, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
+        flags, a, b, c, m, n, k, options, conj, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row, col = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
@@ -123,8 +130,13 @@ def _build(config: GemmInt8Guarded):
         grid_dependency_wait()
         if flagged(flags, tile, int32(cuda.threadIdx.x % 32)):
             none = int64(0)
-            multiply(
-                a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
-            )  # fmt: skip
+            if COMPLEX and conj != 0:
+                multiply_conj(
+                    a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
+                )  # fmt: skip
+            else:
+                multiply(
+                    a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
+                )  # fmt: skip
 
     return gemm_int8_guarded

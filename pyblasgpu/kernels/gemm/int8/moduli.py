@@ -92,7 +92,7 @@ def _parts(value: int, grids: list[int]) -> tuple[float, ...]:
 
 def check_moduli(dtype: str, moduli: int) -> None:
     """Raise `ConfigError` where a Config has another dtype, or more moduli than there are."""
-    require(dtype == "d", "double", "dtype in (d,)", dtype=dtype)
+    require(dtype in ("d", "z"), "double", "dtype in (d, z)", dtype=dtype)
     most = len(MODULI)
     require(1 <= moduli <= most, "moduli", f"1 <= moduli <= {most}", moduli=moduli)
 

@@ -2,7 +2,8 @@
 the images that ``gemm_int8`` reads.
 
 A block takes some rows of a stage of a panel. It reads each element once, and writes 16 bytes of each image a
-thread, one for each of its k.
+thread, one for each of its k. Of complex elements it packs real parts, imaginary parts and their sums, one
+after the other.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.compile import KernelSource
 from ....types import DTYPES, Dtype
-from ...common.options import BY_ROWS
-from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image
+from ...common.options import BY_ROWS, CONJUGATE
+from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
 from .moduli import MODULI, check_moduli
 
 __all__ = ["STEM", "PackResidues", "source"]
@@ -27,7 +28,8 @@ CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
 CHUNK_LEAD, ROW_LEAD = CHUNK + 1, CHUNKS * (CHUNK + 1) + 1
-RESIDENT = 640  # threads of a multiprocessor: with more, registers do not hold what a thread has
+#: Threads of a multiprocessor: with more, registers do not hold what a thread has.
+RESIDENT = {"d": 640, "z": 512}
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
 
 
@@ -38,7 +40,7 @@ class PackResidues:
     Attributes
     ----------
     dtype : str
-        'd'.
+        'd' or 'z'.
     moduli : int
         Of how many moduli there are residues.
     BLK : int
@@ -85,7 +87,12 @@ class PackResidues:
     @property
     def shared_bytes(self) -> int:
         """The elements of a block."""
-        return 8 * self.rows * ROW_LEAD
+        return self.dtype_facts.itemsize * self.rows * ROW_LEAD
+
+    @property
+    def images(self) -> int:
+        """Images of residues."""
+        return self.moduli * parts_of(self.dtype_facts)
 
     def image(self, extent: int, k: int) -> Image:
         """The image of an operand of these extents."""
@@ -100,48 +107,80 @@ def source(config: PackResidues) -> KernelSource:
 
     Its parameters are pointers to A, to B, to what `row_scales` has found of each, and to the images of each,
     at a multiple of 16 bytes; int32 extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along
-    the extent are neighbours in memory), and blocks of threads for A, none where B alone is meant; int64
-    strides of A along the extent and along k, and those of B (elements). Grid: x ``config.grid(image)`` of
-    both.
+    the extent are neighbours in memory; `CONJUGATE`), and blocks of threads for A, none where B alone is
+    meant; int64 strides of A along the extent and along k, and those of B (elements). Grid: x
+    ``config.grid(image)`` of both.
     """
-    return KernelSource.of(
-        config, PARAMETERS, partial(_build, config), min_blocks=max(RESIDENT // config.threads, 1)
-    )
+    resident = max(RESIDENT[config.dtype] // config.threads, 1)
+    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=resident)
 
 
 def _stager(config: PackResidues):
-    """``stage(shared, values, s, rows, depth, row_step, k_step, options, t)``: the elements of a block to
-    shared memory, zeros beyond the `rows` and the `depth` that are left.
+    """``stage(0, shared, values, s, rows, depth, row_step, k_step, options, t)``: the elements of a block to
+    shared memory, zeros beyond the `rows` and the `depth` that are left; real parts, then imaginary ones.
     """
     int32, ROWS, THREADS = ptx.types.int32, config.rows, config.threads
-    load_one = ptx.load_global(1, False)
+    load_one, REALS, PART = ptx.load_global(1, False), config.dtype_facts.reals_per_element, ROWS * ROW_LEAD
 
     @device_function
     def place(i, t, options):
-        """Neighbours in memory go to neighbouring lanes."""
+        """Row, k and part of a real: neighbours in memory go to neighbouring lanes."""
         at = int32(i * THREADS + t)
+        element, part = int32(at // REALS), int32(at % REALS)
         if options & BY_ROWS:
-            return int32(at % ROWS), int32(at // ROWS)
-        return int32(at // STAGE_K), int32(at % STAGE_K)
+            return int32(element % ROWS), int32(element // ROWS), part
+        return int32(element // STAGE_K), int32(element % STAGE_K), part
 
     @device_function
-    def load(i, values, s, rows, depth, row_step, k_step, options, t):
-        row, kk = place(i, t, options)
-        load_one(values, i, s, row * row_step + kk * k_step, (row < rows) & (kk < depth))
+    def load(i, first, values, s, rows, depth, row_step, k_step, options, t):
+        row, kk, part = place(int32(first + i), t, options)
+        at = (row * row_step + kk * k_step) * REALS + part
+        load_one(values, i, s, at, (row < rows) & (kk < depth))
 
     @device_function
-    def keep(i, shared, values, options, t):
-        row, kk = place(i, t, options)
-        shared[row * ROW_LEAD + kk // CHUNK * CHUNK_LEAD + kk % CHUNK] = values[i]
+    def keep(i, first, shared, values, options, t):
+        row, kk, part = place(int32(first + i), t, options)
+        shared[part * PART + row * ROW_LEAD + kk // CHUNK * CHUNK_LEAD + kk % CHUNK] = values[i]
 
     load_all, keep_all = unrolled(CHUNK, load), unrolled(CHUNK, keep)
 
     @device_function
-    def stage(shared, values, s, rows, depth, row_step, k_step, options, t):
-        load_all(0, values, s, rows, depth, row_step, k_step, options, t)
-        keep_all(0, shared, values, options, t)
+    def stage(turn, shared, values, s, rows, depth, row_step, k_step, options, t):
+        load_all(0, turn * CHUNK, values, s, rows, depth, row_step, k_step, options, t)
+        keep_all(0, turn * CHUNK, shared, values, options, t)
 
-    return stage
+    return unrolled(REALS, stage)
+
+
+def _integer_maker(config: PackResidues):
+    """``make(0, shared, at, x, lows, scale, scale_i, part)``: the integers of a chunk, and their lowest bits;
+    of a complex one those of real parts, imaginary parts or sums. ``make_sizes(0, shared, at, x, scale,
+    scale_i)``: of each element the larger part.
+    """
+    real, int32, fma, low_word = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.low_word
+    COMPLEX, PART = config.dtype_facts.is_complex, config.rows * ROW_LEAD
+    LOWEST = 255  # what of a sum's bits tells residues, so that it stays an int32
+
+    @device_function
+    def to_integer(i, shared, at, x, lows, scale, scale_i, part):
+        if COMPLEX:
+            # a scale of 0 leaves a part out
+            of_re = fma(shared[at + i], scale if part != 1 else real(0), real(MAGIC))
+            of_im = fma(shared[PART + at + i], scale_i if part != 0 else real(0), real(MAGIC))
+            x[i] = (of_re - real(MAGIC)) + (of_im - real(MAGIC))
+            lows[i] = int32((low_word(of_re) & LOWEST) + (low_word(of_im) & LOWEST))
+        else:
+            shifted = fma(shared[at + i], scale, real(MAGIC))
+            x[i], lows[i] = shifted - real(MAGIC), low_word(shifted)
+
+    @device_function
+    def to_size(i, shared, at, x, scale, scale_i):
+        if COMPLEX:
+            re = abs(fma(shared[at + i], scale, real(MAGIC)) - real(MAGIC))
+            im = abs(fma(shared[PART + at + i], scale_i, real(MAGIC)) - real(MAGIC))
+            x[i] = re if re > im else im
+
+    return unrolled(CHUNK, to_integer), unrolled(CHUNK, to_size)
 
 
 def _residues(p: int):
@@ -225,8 +264,9 @@ def _build(config: PackResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-    stage_elements, fma, low_word = _stager(config), ptx.fma, ptx.low_word
-    write_digits, PLANES = _digits(config), config.moduli
+    stage_elements, (to_integers, to_sizes) = _stager(config), _integer_maker(config)
+    write_digits, PLANES, PARTS = _digits(config), config.moduli, parts_of(config.dtype_facts)
+    REALS = config.dtype_facts.reals_per_element
 
     def of_plane(number, write):
         @device_function
@@ -236,13 +276,6 @@ def _build(config: PackResidues):
         return write_plane
 
     write_all = in_order([of_plane(i, _residues(p)) for i, p in enumerate(MODULI[:PLANES])])
-
-    @device_function
-    def to_integer(i, shared, at, x, lows, scale):
-        shifted = fma(shared[at + i], scale, real(MAGIC))
-        x[i], lows[i] = shifted - real(MAGIC), low_word(shifted)
-
-    to_integers = unrolled(CHUNK, to_integer)
 
     def pack_residues(
         a, b, of_a, of_b, image_a, image_b, extent_a, extent_b, k, options_a, options_b, units_a,
@@ -263,19 +296,23 @@ def _build(config: PackResidues):
         row0, k0 = int32(panel * BLK + part * ROWS), int32((block - panel * stages) * STAGE_K)
         rows_of_all = int64(quotient(int32(extent + (BLK - 1)), BLK)) * BLK
         grid_dependency_wait()
-        s = offset(s, row0 * row_step + k0 * k_step)
-        stage_elements(shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
+        s = offset(s, (row0 * row_step + k0 * k_step) * REALS)
+        stage_elements(0, shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
         cuda.syncthreads()
 
         # (2) a chunk of a row: its integers, and their residues
         row, chunk = int32(t // 32 * 4 + t % 4), int32(t % 32 // 4)
-        own = offset(facts, int64(row0 + row))
-        to_integers(0, shared, row * ROW_LEAD + chunk * CHUNK_LEAD, x, lows, own[SCALE * rows_of_all])
+        own, at = offset(facts, int64(row0 + row)), int32(row * ROW_LEAD + chunk * CHUNK_LEAD)
+        scale = own[SCALE * rows_of_all]
+        scale_i = -scale if options & CONJUGATE else scale
         own_row = int32(part * ROWS + row)
         line = offset(d, (int64(block) * BLK + own_row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
         plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
-        write_all(line, plane_words, x, lows, words)
-        digits, stage = offset(d, PLANES * plane_words), int32(block - panel * stages)
+        for part in range(PARTS):
+            to_integers(0, shared, at, x, lows, scale, scale_i, part)
+            write_all(offset(line, part * PLANES * plane_words), plane_words, x, lows, words)
+        to_sizes(0, shared, at, x, scale, scale_i)
+        digits, stage = offset(d, PARTS * PLANES * plane_words), int32(block - panel * stages)
         write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
 
     return pack_residues

@@ -1,4 +1,5 @@
-"""``gemm_int8``: the residues of A B modulo each of the moduli, by wgmma of INT8 with sums in int32.
+"""``gemm_int8``: the residues of A B modulo each of the moduli, by wgmma of INT8 with sums in int32; of
+complex matrices those of the products of their parts, see `image`.
 
 Sums are exact: the epilogue reduces them to a byte. Of digits it computes a lower bound of ``|A| |B|``
 instead, and flags the tiles in which the error of integers might exceed the bound. They are left to
@@ -81,7 +82,7 @@ def _verdict(config: GemmInt8):
     """``verdict(flags, image, mine, other, lane)``: whether the cluster multiplies its tiles, and whether
     this block writes its own; for a warp.
     """
-    int32, DIGITS, CLUSTER, flagged = ptx.types.int32, config.moduli, config.cluster, is_flagged(config)
+    int32, DIGITS, CLUSTER, flagged = ptx.types.int32, config.images, config.cluster, is_flagged(config)
 
     @device_function
     def verdict(flags, image, mine, other, lane):
@@ -97,7 +98,7 @@ def _verdict(config: GemmInt8):
 
 def _depth(config: GemmInt8):
     """``depth_of(image, stages)``: stages of an image, where those of moduli have so many."""
-    int32, quotient, DIGITS, SAMPLE = ptx.types.int32, ptx.quotient, config.moduli, config.sample
+    int32, quotient, DIGITS, SAMPLE = ptx.types.int32, ptx.quotient, config.images, config.sample
 
     @device_function
     def depth_of(image, stages):
@@ -168,7 +169,7 @@ def _consumer(config: GemmInt8):
     """
     int32, int64, quotient, opaque = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.opaque
     BLK_M, BLK_N, SUMS, CLUSTER, DIGITS = (
-        config.BLK_M, config.BLK_N, config.sums, config.cluster, config.moduli,
+        config.BLK_M, config.BLK_N, config.sums, config.cluster, config.images,
     )  # fmt: skip
     multiply_tile, locate, verdict = tile_multiplier(config), _locator(config), _verdict(config)
     write, check, depth_of = residue_writer(config), tile_checker(config), _depth(config)

@@ -2,7 +2,8 @@
 share of the product's error.
 
 A block takes ROWS rows, all of k: sums of sizes and of squares, and the largest. The order of a sum depends
-on nothing but how the operand lies.
+on nothing but how the operand lies. A complex row is one of twice as many reals: both its parts have one
+scale.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class RowScales:
     Attributes
     ----------
     dtype : str
-        'd'.
+        'd' or 'z'.
     moduli : int
         Moduli, whose product bounds the norms of rows.
     threads : int
@@ -87,17 +88,17 @@ def source(config: RowScales) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
-def _accumulator():
+def _accumulator(config: RowScales):
     """``accumulate(sums, values, s, first, step, k, k_step)``: sums, of sizes and of squares, and the largest
-    of the elements of a row from k `first` on, `step` apart.
+    of the `k` reals of a row from `first` on, `step` apart; elements are `k_step` apart.
     """
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.types.float64
-    load_one, fma = ptx.load_global(1, False), ptx.fma
+    load_one, fma, REALS = ptx.load_global(1, False), ptx.fma, config.dtype_facts.reals_per_element
 
     @device_function
     def load(j, values, s, kk, step, k, k_step):
         at = int32(kk + j * step)
-        load_one(values, j, s, int64(at) * k_step, at < k)
+        load_one(values, j, s, int64(at // REALS) * k_step * REALS + at % REALS, at < k)
 
     @device_function
     def add(j, values, sums):
@@ -121,8 +122,8 @@ def _accumulator():
 
 
 def _judge(config: RowScales):
-    """``judge(d, rows, size, square, largest, k)``: the facts of a row, the first to `d`, and each `rows`
-    after the one before.
+    """``judge(d, rows, size, square, largest, k)``: the facts of a row of `k` reals, the first to `d`, and
+    each `rows` after the one before.
     """
     real, int32 = ptx.types.float64, ptx.types.int32
     exponent, power = ptx.double_exponent, ptx.double_power_of_two
@@ -159,7 +160,7 @@ def _build(config: RowScales):
     real, int32, int64 = ptx.types.float64, ptx.types.int32, ptx.types.int64
     WARPS, offset = config.threads // 32, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-    accumulate, judge = _accumulator(), _judge(config)
+    accumulate, judge, REALS = _accumulator(config), _judge(config), config.dtype_facts.reals_per_element
 
     @device_function
     def keep(found, sums, part, row):
@@ -186,18 +187,18 @@ def _build(config: RowScales):
         is_a, rows_b = row0 < rows_a, int32(cuda.gridDim.x * ROWS - rows_a)
         s, d, extent, rows = (a, of_a, extent_a, rows_a) if is_a else (b, of_b, extent_b, rows_b)
         options, row_step, k_step = (options_a, a_rs, a_ks) if is_a else (options_b, b_rs, b_ks)
-        row0 = int32(row0 if is_a else row0 - rows_a)
+        row0, row_step, reals = int32(row0 if is_a else row0 - rows_a), row_step * REALS, int32(k * REALS)
         grid_dependency_wait()
         # (1) parts of rows, so that neighbours in memory go to neighbouring lanes; none beyond the extent
         if options & BY_ROWS:
             mine = offset(s, int64(row0 + lane) * row_step)
-            accumulate(sums, values, mine, warp, WARPS, k if row0 + lane < extent else 0, k_step)
+            accumulate(sums, values, mine, warp, WARPS, reals if row0 + lane < extent else 0, k_step)
             keep(found, sums, warp, lane)
         else:
             row = warp
             while row < ROWS:
                 mine = offset(s, int64(row0 + row) * row_step)
-                accumulate(sums, values, mine, lane, 32, k if row0 + row < extent else 0, k_step)
+                accumulate(sums, values, mine, lane, 32, reals if row0 + row < extent else 0, k_step)
                 keep(found, sums, lane, row)
                 row = int32(row + WARPS)
         cuda.syncthreads()
@@ -206,6 +207,6 @@ def _build(config: RowScales):
         if t < ROWS:
             parts = WARPS if options & BY_ROWS else 32
             size, square, largest = add_up(found, parts, t)
-            judge(offset(d, int64(row0 + t)), int64(rows), size, square, largest, k)
+            judge(offset(d, int64(row0 + t)), int64(rows), size, square, largest, reals)
 
     return row_scales
