@@ -86,40 +86,20 @@ def test_callers_streams(monkeypatch, routine, kind):
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_capture_in_a_graph(routine):
-    a, stream = problem(routine, "d", 1500), cupy.cuda.Stream(non_blocking=True)
-    work = cupy.empty_like(a)
-    with stream, override("lookahead", BLOCK):
-        expected = factor(routine, "d", a)[0]
-        flags = {"overwrite_a": 1} | ({"lower": 1} if routine == "potrf" else {})
-        call = getattr(lapack, "d" + routine)
-        work[...] = a
-        call(work, **flags)
-        stream.synchronize()
-        stream.begin_capture()
-        try:
-            kept = call(work, **flags)
-        finally:
-            graph = stream.end_capture()
-        for _ in range(3):
-            work[...] = a
-            graph.launch(stream)
-            check_same([work], [expected])
-        del kept
-
-
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_capture_on_a_stream_never_seen_before(routine):
-    """The stream beside it is made while it is captured, and so is its workspace."""
+@pytest.mark.parametrize("is_known", [True, False])
+def test_capture_in_a_graph(routine, is_known):
+    """On a stream never seen before the one beside it is made while it is captured, and so is its workspace."""
     a = problem(routine, "d", 1500)
     flags = {"overwrite_a": 1} | ({"lower": 1} if routine == "potrf" else {})
     call = getattr(lapack, "d" + routine)
     with override("lookahead", BLOCK):
-        expected = factor(routine, "d", a)[0]
-        work = cupy.empty_like(a)
+        expected, work = factor(routine, "d", a)[0], a.copy(order="F")
         cupy.cuda.Stream.null.synchronize()
         stream = cupy.cuda.Stream(non_blocking=True)
         with stream:
+            if is_known:
+                call(work, **flags)
+                stream.synchronize()
             stream.begin_capture()
             try:
                 kept = call(work, **flags)
@@ -128,7 +108,6 @@ def test_capture_on_a_stream_never_seen_before(routine):
             for _ in range(3):
                 work[...] = a
                 graph.launch(stream)
-                stream.synchronize()
                 check_same([work], [expected])
             del kept
 
