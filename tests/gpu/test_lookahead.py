@@ -88,7 +88,7 @@ def test_callers_streams(monkeypatch, routine, kind):
 @pytest.mark.parametrize("routine", ROUTINES)
 @pytest.mark.parametrize("is_known", [True, False])
 def test_capture_in_a_graph(routine, is_known):
-    """On a stream never seen before the one beside it is made while it is captured, and so is its workspace."""
+    """On a stream never seen before, its workspace and the stream beside it are made while it is captured."""
     a = problem(routine, "d", 1500)
     flags = {"overwrite_a": 1} | ({"lower": 1} if routine == "potrf" else {})
     call = getattr(lapack, "d" + routine)
