@@ -237,7 +237,7 @@ def source(
     triangle: Triangle | None = None,
     solved: bool = False,
 ) -> KernelSource:
-    """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
+    """The kernel of `config` that computes all of C or a triangle, with B conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
     return kernel_source(config, form, conj, triangle, solved, product_of)

@@ -32,7 +32,7 @@ def kernel_source(
     solved: bool,
     product: Callable[..., Product],
 ) -> KernelSource:
-    """The kernel of `config`; with `conj` A is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
+    """The kernel of `config`; with `conj` B is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k and options (`kernels.common.options`:
     which triangle of C is meant, and whether A B is conjugated); int64 leading strides and batch strides of
@@ -63,7 +63,7 @@ def kernel_source(
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
         flags, parameters = (*flags, ("solved", solved)), SOLVING
-    of_a = triangle is None or triangle.on_left
+    of_a = triangle is not None and triangle.on_left
 
     def build():
         heart = product(config, conj and of_a, conj and not of_a)

@@ -99,7 +99,7 @@ class GemmGuarded(GemmSimt):
 
 
 def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
-    """The kernel of `config` that computes all of C or a triangle; with `conj` A is conjugated.
+    """The kernel of `config` that computes all of C or a triangle; with `conj` B is conjugated.
 
     Its parameters are pointers to the flags of A and B, to further ones, of what pairs do not serve, to A, B,
     C; int32 m, n, k, options (rasterization, triangle of C, or of which factor is a triangle), flags of a
@@ -124,7 +124,7 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
     THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
     TRANS_A, TRANS_B, PARTS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
-    heart = product_of(config, conj, False)
+    heart = product_of(config, False, conj)
     multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
     TRIANGULAR_FACTORS = not (triangular or config.dtype_facts.is_complex)
