@@ -6,7 +6,8 @@
 Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies
 up and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
 and requests tiles ahead, as the walk does. Rates of leaves are those of `benchmarks.reach`, links have one
-rate whatever goes the other way. `compute` is the work of the busiest card, `links` that of the busiest link.
+rate whatever goes the other way. `compute` is the work of the busiest card, `links` that of the busiest link,
+`bound` what one card takes at least in any order of the tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine
 from pyblasgpu.gpu.transfers import Block
-from pyblasgpu.tasks import Tile, flops
+from pyblasgpu.tasks import Task, Tile, flops
 from pyblasgpu.terminal import console
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
@@ -132,8 +133,7 @@ class Timeline:
             if not (tile in task.writes and overwrites(task.leaf)):
                 self._fetch(tile, card, now)
                 begin = max(begin, self._there[tile, card])
-        leaf = LIKE.get(task.leaf.routine, task.leaf.routine)
-        took = self.rates.seconds(leaf, flops(self.plan.tasks, task))
+        took = self._leaf(task)
         self.busy[card] += took  # type: ignore[assignment]
         end = self.compute[card] = begin + took
         for tile in task.writes:
@@ -144,6 +144,25 @@ class Timeline:
         for tile in task.finishes:
             self._go_home(tile, card, end)
         return end
+
+    def _leaf(self, task: Task) -> float:
+        """Seconds of its kernels."""
+        leaf = LIKE.get(task.leaf.routine, task.leaf.routine)
+        return self.rates.seconds(leaf, flops(self.plan.tasks, task))
+
+    def bound(self) -> float:
+        """Seconds that one card takes at least for host matrices, in any order of these tasks.
+
+        All copies up are before some leaf and its copy home; all leaves are after some copies up.
+        """
+        tasks, rate = self.plan.tasks.tasks, self.links.host
+        home = min(self.nbytes(tile) for task in tasks for tile in task.finishes) / rate
+        first = min(
+            sum(self.nbytes(tile, goes_up=True) for tile in set(task.reads) - set(task.writes))
+            for task in tasks
+        )
+        by_links = self.moved[0, True] / rate + min(map(self._leaf, tasks))
+        return self.links.start + max(by_links, first / rate + self.busy[0]) + home
 
     def _go_home(self, tile: Tile, card: int, now: float) -> None:
         if not self.on_card:
@@ -203,7 +222,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rates, itemsize = Rates.of(given.device, given.letter), DTYPES[given.letter].itemsize
     links = Links(given.link * 1e9, given.peer * 1e9, given.start * 1e-6, given.host * 1e-6)
     table = Table(title=f"{given.letter}, milliseconds, {'on a card' if given.on_card else 'from the host'}")
-    for head in ("routine", "n", "cards", "tiles", "tasks", "compute", "links", "call", "times one card"):
+    for head in (
+        "routine",
+        "n",
+        "cards",
+        "tiles",
+        "tasks",
+        "compute",
+        "links",
+        "bound",
+        "call",
+        "times one card",
+    ):
         table.add_column(head, justify="right")
     for name in given.routines:
         for n in given.sizes:
@@ -215,7 +245,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 one = one or took
                 linked = max(line.moved.values(), default=0) / links.host
                 cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in plan.tasks.grids.values())
-                numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, took)]
+                bound = line.bound() if cards == 1 and not given.on_card else took
+                numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, bound, took)]
                 counts = [str(each) for each in (n, cards)]
                 table.add_row(name, *counts, cuts, str(len(plan.owners)), *numbers, f"{one / took:.2f}")
     console(110).print(table)
