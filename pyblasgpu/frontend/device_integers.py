@@ -133,5 +133,15 @@ class DeviceIntegers:
         result = getattr(self.numpy(), how)(np.asarray(other))
         return bool(result) if not self.shape and np.ndim(result) == 0 else result
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # an address means nothing in another process
+        return np.asarray, (self.numpy(),)
+
+    def __copy__(self) -> DeviceIntegers:
+        return self  # they do not change
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeviceIntegers:
+        return self
+
     def __repr__(self) -> str:
         return f"<int32 of shape {self.shape} on device {self.device}>"

@@ -156,6 +156,11 @@ class Plan:
             if shares_memory(layouts[index], layouts[-1]):
                 raise OverlapError(f"{self.name}: out shares memory with {_NAMES[index]}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            f"{self.name}: a plan serves the process that made it, and is neither copied nor pickled"
+        )
+
     def __repr__(self) -> str:
         shapes = ", ".join(str(tuple(layout.shape)) for layout in self._layouts)
         return f"<Plan by {self.name} for {shapes} of {self._layouts[-1].dtype.name} on device {self.device}>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -64,6 +66,20 @@ def test_several_a_matrix(reads):
     pivots = made((4, 1), "z", single=False)
     assert pivots.shape == (4,)
     np.testing.assert_array_equal(pivots, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3, 1, 1)])
+def test_another_process_gets_the_numbers(reads, shape):
+    """Their address is another memory there."""
+    info = made(shape)
+    sent = pickle.loads(pickle.dumps(info))  # noqa: S301
+    assert type(sent) is np.ndarray and sent.dtype == np.int32
+    np.testing.assert_array_equal(sent, info.numpy())
+
+
+def test_a_copy_lies_where_they_lie(reads):
+    info = made((2, 1, 1))
+    assert copy.copy(info) is info and copy.deepcopy([info])[0] is info and not reads
 
 
 def test_the_cuda_array_interface():

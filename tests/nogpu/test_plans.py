@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -351,6 +353,13 @@ def test_in_place_stays_in_place(kernels):
 def test_no_plan_of_what_does_not_fit(kernels, arrays, options, error, message):
     with pytest.raises(error, match=message):
         plan_gemm(*arrays, **options)
+
+
+@pytest.mark.parametrize("move", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_plan_stays_in_its_process(kernels, move):
+    plan = plan_gemm(*(Array(placed(ONE)) for _ in range(3)))
+    with pytest.raises(TypeError, match="plan_gemm: a plan serves the process that made it"):
+        move(plan)
 
 
 def test_a_plan_says_what_it_is_for(kernels):
