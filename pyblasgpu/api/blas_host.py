@@ -119,7 +119,7 @@ def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
                         "the CPU alone: pass arrays in host memory"
                     )
                 bound[argument] = library.to_numpy(value)
-        run = getattr(import_module("scipy.linalg.blas"), name)
+        run = getattr(import_module("scipy.linalg").blas, name)
         return run(**{argument: value for argument, value in bound.items() if value is not None})
 
     function.__signature__ = signature  # type: ignore[attr-defined]

@@ -59,5 +59,5 @@ def by_scipy(function: Callable[..., Any], given: dict[str, Any], written: str, 
 
 @cache
 def _scipys(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module("scipy.linalg.blas"), name)
+    function: Callable[..., Any] = getattr(import_module("scipy.linalg").blas, name)
     return function

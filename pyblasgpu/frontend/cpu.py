@@ -294,9 +294,9 @@ def gemmtr(
 @cache
 def blas_function(name: str, dtype: np.dtype) -> Callable[..., Any]:
     """SciPy's function of this name, for a dtype."""
-    from scipy.linalg.blas import get_blas_funcs  # slow to import, and device arrays do without it
+    from scipy.linalg import blas  # slow to import, and device arrays do without it
 
-    return get_blas_funcs(name, dtype=dtype)
+    return blas.get_blas_funcs(name, dtype=dtype)
 
 
 def operation(a: np.ndarray, trans: Trans) -> tuple[np.ndarray, bool]:

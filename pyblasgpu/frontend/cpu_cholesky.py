@@ -20,9 +20,9 @@ __all__ = ["lapack", "lauum", "potrf", "potri", "potrs", "trtri", "trtrs"]
 @cache
 def lapack(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
     """SciPy's wrapper of a routine."""
-    from scipy.linalg.lapack import get_lapack_funcs  # slow to import, and device arrays do without it
+    from scipy.linalg import lapack  # slow to import, and device arrays do without it
 
-    return get_lapack_funcs(name, dtype=dtype)
+    return lapack.get_lapack_funcs(name, dtype=dtype)
 
 
 @quietly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -186,3 +187,14 @@ def test_routines_import_the_kernels_that_they_run_when_they_run_them():
         for name in ("gemm.simt", "gemm.mma", "trsm.fma", "trsm.mma", "trsm.space")
     }
     assert not heavy & set(found.split())
+
+
+#: Of two threads that import these at once one may find a module half made: the package imports them.
+_CIRCULAR = r"(from|import) scipy\.linalg\.(blas|lapack)|import_module\(\"scipy\.linalg\.(blas|lapack)\"\)"
+
+
+@pytest.mark.parametrize("folder", ["api", "frontend"])
+def test_threads_may_make_the_first_call_together(folder):
+    """`scipy.linalg` is imported, and its parts are taken from it."""
+    for file in (PACKAGE / folder).glob("*.py"):
+        assert not re.search(_CIRCULAR, file.read_text()), file
