@@ -195,6 +195,10 @@ def test_scipys_names():
     strided = cupy.zeros(12)[::2]
     assert blas.daxpy(x, strided) is not strided and (strided == 0).all()
     assert float(blas.ddot(x, x, n=2, offx=1, incx=2)) == 1 * 0 + 3 * 1
+    for order in "FC":  # of several dimensions by columns
+        grid = cupy.array(np.arange(6.0).reshape(2, 3), order=order)
+        scaled = blas.dscal(10, grid, n=2)
+        assert (scaled is grid) == (order == "F") and (scaled.get() == [[0, 1, 2], [30, 4, 5]]).all()
     with pytest.raises(NotImplementedError, match="dgbmv"):
         blas.dgbmv(3, 3, 1, 1, 1.0, cupy.ones((3, 3)), x)
 
@@ -216,4 +220,8 @@ def test_tensors():
     assert pyblasgpu.swap(x, y)[0] is x and torch.equal(x, expected) and torch.equal(y, before)
     assert blas.caxpy(x, y, n=3, incx=-1, offy=3) is y
     assert torch.equal(y[3:], before[3:] + expected[:3].flip(0)) and torch.equal(y[:3], before[:3])
+    grid = torch.arange(6.0, device="cuda").reshape(2, 3)
+    for each, is_written in ((grid, False), (grid.T.contiguous().T, True)):
+        scaled = blas.sscal(10, each, n=2)
+        assert (scaled is each) == is_written and scaled.tolist() == [[0, 1, 2], [30, 4, 5]]
     assert pyblasgpu.dot(torch.ones(3), torch.ones(3)).item() == 3
