@@ -97,8 +97,10 @@ def gemm(
 
     Rows of a float64 `a` and columns of `b` are scaled to integers instead, whose product is computed exactly
     from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
+    A product of complex128 is made of three of its parts, whose residues are subtracted exactly.
     The device finds the tiles of the result whose error might exceed the bound, as with rows whose elements
-    differ by more than 2^20, and computes them by FMAs. It takes up to 4 GiB of workspace.
+    differ by more than 2^20, and computes them by FMAs. It takes up to 4 GiB of workspace, and at most half
+    of the memory that is free.
 
     Examples
     --------

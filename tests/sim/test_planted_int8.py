@@ -1,10 +1,11 @@
-"""Defects planted in DGEMM by residues, one at a time: the checks of the kernels must catch every one."""
+"""Defects planted in DGEMM and ZGEMM by residues, one at a time: the checks of the kernels must catch every one."""
 
 from __future__ import annotations
 
 import pytest
 
 from . import test_gemm_int8 as checks
+from . import test_zgemm_int8 as of_complex
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -39,6 +40,14 @@ SAMPLED = Check("gemm_int8", lambda module: checks.check_sampled(module))
 FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
 GUARDED = Check("gemm_int8_guarded", lambda module: checks.check_guarded(module))
 CLUSTER = multiplied(m=70, n=20, k=40)
+Z_SCALED = Check("row_scales", lambda module: of_complex.check_scales(kernels=module))
+Z_PACKED = Check("pack_residues", lambda module: of_complex.check_pack(conj=True, kernels=module))
+Z_MULTIPLIED = Check("gemm_int8", lambda module: of_complex.check_products(kernels=module))
+Z_COMBINED = Check(
+    "combine_residues", lambda module: of_complex.check_combined(1 - 2j, 0.5j, m=9, kernels=module)
+)
+Z_EXACT = Check("combine_residues", lambda module: of_complex.check_combined(1j, m=9, kernels=module))
+Z_GUARDED = Check("gemm_int8_guarded", lambda module: of_complex.check_guarded(kernels=module))
 FOLDER = "gemm.int8."
 SCALES, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
     FOLDER + name
@@ -57,8 +66,8 @@ SCALES, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
 DEFECTS = [
     # scales
     (SCALES, "cuda.syncthreads()\n", "pass\n", scaled(k=40)),
-    (SCALES, "k if row0 + lane < extent else 0", "k", scaled(k=40, by_rows=True, gap=3)),
-    (SCALES, "k if row0 + row < extent else 0", "k", scaled(k=40, gap=3)),
+    (SCALES, "reals if row0 + lane < extent else 0", "reals", scaled(k=40, by_rows=True, gap=3)),
+    (SCALES, "reals if row0 + row < extent else 0", "reals", scaled(k=40, gap=3)),
     (SCALES, "at < k)", "True)", scaled(k=40, gap=3)),
     (SCALES, "by_norm = int32(by_norm - 1)", "pass", scaled(k=40)),
     (SCALES, "min(by_norm, LARGEST - 1 - e)", "by_norm", scaled(k=40, moduli=15)),
@@ -106,16 +115,27 @@ DEFECTS = [
     (COMBINE, "fma(times, real(-SECOND), seconds[e])", "seconds[e]", combined()),
     (COMBINE, "(lost + fma", "(fma", combined(alpha=2.0, m=70)),
     (COMBINE, "fill(thirds, real(BEGIN_3))", "fill(thirds, real(0))", combined()),
-    (COMBINE, "number * step", "0 * step", combined()),
-    (COMBINE, "(rows > 0) & (col < cols))\n        store", "col < cols)\n        store", combined()),
-    (COMBINE, "scales, beta != real(0))", "scales, True)", combined()),
-    (COMBINE, "+ beta * old[e + 2]", "+ old[e + 2]", combined(beta=0.5)),
-    (COMBINE, "found[e + 2] * scale_8", "found[e + 2] * scale", combined()),
+    (COMBINE, "MODULI + number) * step", "MODULI) * step", combined()),
+    (COMBINE, "REALS, (rows > row) & (col < cols)", "REALS, col < cols", combined()),
+    (COMBINE, "scales, reads_c)", "scales, True)", combined()),
+    (COMBINE, "+ beta * old[e], ok", "+ old[e], ok", combined(beta=0.5)),
+    (COMBINE, "cols, scale_8, scales[j]", "cols, scale, scales[j]", combined()),
     (COMBINE, "col + 4 * COLUMNS", "col + COLUMNS", combined()),
     (COMBINE, "if not flagged(flags, tile, t % 32):", "if True:", combined(flagged=True, beta=1.0)),
     # what is left
     (GUARD, "if flagged(flags", "if True or flagged(flags", GUARDED),
     (GUARD, "quotient(row, FLAG_M) * across", "quotient(row, FLAG_M)", GUARDED),
+    # complex numbers
+    (SCALES, "* REALS + at % REALS", "* REALS", Z_SCALED),
+    (PACK, "part * PART + row", "row", Z_PACKED),
+    (PACK, "scale if part != 1 else real(0)", "scale", Z_PACKED),
+    (PACK, "-scale if options & CONJUGATE else scale", "scale", Z_PACKED),
+    (PACK, "re if re > im else im", "re", Z_PACKED),
+    (EPILOGUE, "image % MODULI if PARTS > 1 else image", "image", Z_MULTIPLIED),
+    (COMBINE, "of_image(words, 1, e) - real(1)", "of_image(words, 1, e)", Z_EXACT),
+    (COMBINE, "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", Z_COMBINED),
+    (COMBINE, "beta * old_im + beta_i * old_re", "beta * old_im", Z_COMBINED),
+    (GUARD, "if COMPLEX and conj != 0", "if False", Z_GUARDED),
 ]  # fmt: skip
 
 
