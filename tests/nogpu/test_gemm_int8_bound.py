@@ -82,3 +82,55 @@ def test_integers_are_exact():
     x, y = np.arange(-40.0, 40.0), np.arange(80.0) - 7
     (rows, s), (cols, t) = scaled(x), scaled(y)
     assert sum(rows * cols) == Fraction(2) ** (s + t) * int(x @ y)
+
+
+def halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Real and imaginary parts of a complex row, its integers, part by part, and their shift."""
+    integers, shift = scaled(np.concatenate([x.real, x.imag]))
+    return x.real, x.imag, integers.reshape(2, -1), shift
+
+
+def sizes_of(re, im) -> np.ndarray:
+    """The larger part of each element, exactly."""
+    return np.array([max(abs(Fraction(a)), abs(Fraction(b))) for a, b in zip(re, im, strict=True)])
+
+
+def exact_product(x: tuple, y: tuple) -> tuple[Fraction, Fraction]:
+    """Of rows whose parts are given."""
+    (a, b), (c, d) = ([[Fraction(v) for v in part] for part in row] for row in (x, y))
+    terms = list(zip(a, b, c, d, strict=True))
+    return sum(p * r - q * s for p, q, r, s in terms), sum(p * s + q * r for p, q, r, s in terms)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 3, 10, 30]), st.sampled_from([1, 8]))
+def test_complex_elements_that_pass_are_within_the_bound(seed, spread, every):
+    """By one image of digits, those of larger parts."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(60, 300))
+    x, y = (
+        (rng.standard_normal(k) + 1j * rng.standard_normal(k) * 2.0 ** rng.integers(-spread, 1))
+        * 2.0 ** rng.integers(-spread, spread + 1, k)
+        for _ in range(2)
+    )
+    rows, cols = halves(x), halves(y)
+    scale = Fraction(2) ** (rows[3] + cols[3])
+    (unit_x, of_x), (unit_y, of_y) = (
+        (unit, np.maximum(*found.reshape(2, -1)))
+        for found, unit in (digits(each[2].ravel()) for each in (rows, cols))
+    )
+    lower = sum((of_x * of_y)[np.arange(k) % every == 0]) * unit_x * unit_y
+    sizes = sum(sizes_of(*rows[:2]) * sizes_of(*cols[:2])) * scale
+    assert lower <= sizes
+    shares = [
+        sum(abs(Fraction(v)) for v in np.concatenate(row[:2])) * Fraction(2) ** row[3] / 2
+        + Fraction(2 * k, 8)
+        for row in (rows, cols)
+    ]
+    found, exact = exact_product(rows[2], cols[2]), exact_product(rows[:2], cols[:2])
+    assert all(2 * abs(part) < prod(MODULI[:COUNT]) for part in found)
+    square = sum((part - scale * other) ** 2 for part, other in zip(found, exact, strict=True))
+    passes = sum(shares) <= 2 * (k - 2) * U * lower
+    assert not passes or square <= 8 * ((k - 2) * U * sizes) ** 2
+    if spread == 0 and every == 1:
+        assert passes
