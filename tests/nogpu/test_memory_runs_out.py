@@ -1,0 +1,76 @@
+"""No memory, or an error of the driver, at any step of a call on host arrays: nothing is written or kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu import lapack, linalg
+
+N = 6
+STEPS = ("allocate", "to_device", "to_host", "copy")
+
+
+def arrays(order: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    made = rng.uniform(1, 2, (3, N, N))
+    made[0] = np.tril(made[0]) + N * np.eye(N)
+    return tuple(np.array(each, order=order) for each in made)
+
+
+CALLS = {
+    "gemm": lambda a, b, out: pyblasgpu.gemm(a, b, out=out, beta=0.5, backend="cuda"),
+    "gemm of a part": lambda a, b, out: pyblasgpu.gemm(a[::2], b, out=out[::2], beta=1, backend="cuda"),
+    "trmm": lambda a, b, out: pyblasgpu.trmm(a, b, lower=True, out=out, backend="cuda"),
+    "trsm in place": lambda a, b, out: pyblasgpu.trsm(a, out, lower=True, out=out, backend="cuda"),
+    "symm": lambda a, b, out: pyblasgpu.symm(a, b, lower=True, out=out, backend="cuda"),
+    "syrk": lambda a, b, out: pyblasgpu.syrk(a, out=out, beta=1, backend="cuda"),
+    "syr2k": lambda a, b, out: pyblasgpu.syr2k(a, b, out=out, beta=1, backend="cuda"),
+    "gemmtr": lambda a, b, out: pyblasgpu.gemmtr(a, b, out=out, beta=1, backend="cuda"),
+    "a new result": lambda a, b, out: pyblasgpu.trsm(a, b, lower=True, backend="cuda"),
+    "potrf": lambda a, b, out: lapack.dpotrf(out, lower=1, overwrite_a=1),
+    "getrf": lambda a, b, out: lapack.dgetrf(out, overwrite_a=1),
+    "getrs": lambda a, b, out: lapack.dgetrs(a, np.arange(N), out, overwrite_b=1),
+    "solve": lambda a, b, out: linalg.solve(a, b),
+    "inv": lambda a, b, out: linalg.inv(a),
+}
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_written(fake, monkeypatch, name, order):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    memory, failures = fake[1], 0
+    for step in STEPS:
+        for number in range(20):
+            given, start = arrays(order), arrays(order)
+            if not _fails_at(memory, step, number, lambda given=given: CALLS[name](*given)):
+                break
+            failures += 1
+            for one, other in zip(given, start, strict=True):
+                np.testing.assert_array_equal(one, other)
+            assert not memory.held
+        else:
+            pytest.fail(f"{step} is called without end")
+    assert failures >= 3
+
+
+def _fails_at(memory, step: str, number: int, call) -> bool:
+    """Whether a call comes to this step for this time, and there fails."""
+    whole, left = getattr(memory, step), [number]
+
+    def failing(*arguments):
+        if left[0] == 0:
+            raise MemoryError("out of memory")
+        left[0] -= 1
+        return whole(*arguments)
+
+    setattr(memory, step, failing)
+    try:
+        call()
+    except MemoryError:
+        return True
+    finally:
+        setattr(memory, step, whole)
+    return False
