@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from . import terminal
 from .dispatch import catalogue
-from .errors import BackendUnavailable, PyblasgpuError
+from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .gpu import archive, backend, device
 from .gpu.archive import Archive, ArchiveError, Record
 from .gpu.compile import (
@@ -175,7 +176,7 @@ class _Run:
         if not self._missing:
             return
         if compiler is compile_job:
-            backend.require()
+            _require_compiler()
         keys = {(s.name, s.config, s.flags): key for key, s in self._missing.items()}
         written = time.monotonic()
         with Pool(compiler, workers) as pool:
@@ -209,6 +210,13 @@ class _Run:
     def _add(self, key: str, source: KernelSource, compiled: Compiled) -> None:
         self._records[key] = record_of(source, compiled)
         self._unwritten = True
+
+
+def _require_compiler() -> None:
+    if find_spec("numba_cuda") is None:  # the `numba.cuda` that Numba has itself is an older one
+        missing = ModuleNotFoundError("No module named 'numba_cuda'")
+        raise BackendUnavailable(f"kernels cannot be built here: {lacking(missing, 'cu13', 'cu12')}")
+    backend.require()
 
 
 def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -257,7 +258,7 @@ def simulated() -> Iterator[Row]:
 def _why_not_simulated() -> str:
     """What the simulator lacks here, and how it is installed."""
     reason = gpu.why_unavailable()
-    if reason:
+    if reason and find_spec("numba_cuda") is not None:  # else Numba's own simulator serves
         return reason
     try:
         import_module("greenlet")

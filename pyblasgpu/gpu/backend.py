@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -71,8 +70,6 @@ def _imported() -> tuple[Any, str | None]:
         with _older_numpy():
             if SIMULATED:
                 return import_module(".simulator.intrinsics", __package__), None
-            if find_spec("numba_cuda") is None:  # Numba's own `numba.cuda` is an older one
-                raise ModuleNotFoundError("No module named 'numba_cuda'", name="numba_cuda")
             intrinsics = import_module(".intrinsics.ptx", __package__)
             _have_numba_know_modules()
             return intrinsics, None

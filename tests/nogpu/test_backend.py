@@ -137,18 +137,6 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(package, simul
     assert package in unavailable and f"pyblasgpu[{extra}]" in unavailable
 
 
-def test_numba_without_numba_cuda_says_what_to_install():
-    """Numba has a module `numba.cuda` of its own, from which kernels cannot be built."""
-    hidden = """
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *package: None if name == "numba_cuda" else found(name, *package)
-"""
-    _, _, unavailable, reason = lines(hidden + FIRST_CALL, NUMBA_ENABLE_CUDASIM="0")
-    assert unavailable == reason
-    assert "No module named 'numba_cuda'" in reason and "pyblasgpu[cu13]" in reason
-
-
 def test_the_simulator_without_greenlet_says_what_to_install():
     error = "ModuleNotFoundError('No module named greenlet', name='greenlet')"
     program = """

@@ -232,6 +232,15 @@ def test_without_a_compiler_the_command_says_so(home, capsys, monkeypatch):
     assert "pyblasgpu[cu13]" in capsys.readouterr().err
 
 
+def test_numba_alone_is_no_compiler(home, capsys, monkeypatch):
+    """It has an older `numba.cuda` of its own."""
+    monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(1)))
+    monkeypatch.setattr(build, "find_spec", lambda name: None)
+    assert cli.main(["build", "--arch", "sm_90"]) == 2
+    error = capsys.readouterr().err
+    assert "No module named 'numba_cuda'" in error and "pyblasgpu[cu13]" in error
+
+
 def test_without_a_device_architectures_are_named(capsys, monkeypatch):
     monkeypatch.setattr(build.device, "here", lambda: iter(()))
     assert cli.main(["build"]) == 2
