@@ -134,7 +134,9 @@ def _prepare(
     target = as_matrix(name, "c", c, dtype)
     wanted = dtype or common_dtype_of(name, (*arrays.values(), target))
     if overwrite and may_overwrite(target, wanted, arrays.values()):
-        return Call(name, arrays, target, None, None, wanted), target, None, beta
+        call = Call(name, arrays, target, None, None, wanted)
+        call.out_name = "c"
+        return call, target, None, beta
     call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
     return call, None, call.inputs[-1], beta
 

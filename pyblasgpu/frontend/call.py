@@ -83,6 +83,8 @@ class Call:
         The output, once `set_output` has been called.
     out_dtype : Dtype
         Its dtype: that of the computation, unless it is set before `set_output`.
+    out_name : str
+        The argument that it is, for messages.
     result : array
         What the caller gets; if `is_new`, once its library has been given it.
     """
@@ -100,6 +102,7 @@ class Call:
         "names",
         "out",
         "out_dtype",
+        "out_name",
         "result",
         "stream",
         "vectors",
@@ -138,7 +141,7 @@ class Call:
             self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)
-        self.out_dtype = self.dtype
+        self.out_dtype, self.out_name = self.dtype, "out"
         self.inputs = [self._shaped(*each) for each in zip(self.names, self.inputs, strict=True)]
 
     @on_device
@@ -246,7 +249,7 @@ class Call:
         if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(batch_shape, shape[:-2]):
             last = shape_of(self.vectors["out"], rows) if is_vector else (rows, cols)
             needed = (*batch_shape, *last)
-            raise ValueError(f"{self.name}: out has shape {described.shape}; {needed} is needed")
+            raise ValueError(f"{self.name}: {self.out_name} has shape {described.shape}; {needed} is needed")
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
 
