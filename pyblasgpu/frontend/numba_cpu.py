@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -60,12 +60,31 @@ after_fork(_pool.cache_clear)  # threads do not survive
 
 
 def _together(tasks: list[Callable[[], Any]]) -> None:
-    """Run the tasks, each on a core; kernels run without the interpreter's lock."""
+    """Run the tasks, each on a core; kernels run without the interpreter's lock.
+
+    All are over when it returns or raises, as Ctrl-C has it do.
+    """
     if len(tasks) == 1:
         tasks[0]()
         return
-    for done in [_pool().submit(task) for task in tasks]:
-        done.result()
+    futures = [_begun(task) for task in tasks]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        wait(futures)
+
+
+def _begun(task: Callable[[], Any]) -> Future[Any]:
+    """The task on a thread of the pool; done already, by the thread that calls, where the pool has ended."""
+    try:
+        return _pool().submit(task)
+    except RuntimeError as error:
+        if "cannot schedule" not in str(error):
+            raise
+    ended: Future[Any] = Future()  # the main thread has come to its end, and others compute on
+    ended.set_result(task())
+    return ended
 
 
 def gemm(

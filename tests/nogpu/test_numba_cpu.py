@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import fields, replace
 
 import numpy as np
@@ -65,6 +68,45 @@ def test_several_threads_give_the_bits_of_one(monkeypatch, rng):
         numba_cpu.gemm(1, a, b, 0, results[-1], Trans.NO, Trans.NO)
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
+
+
+def test_all_parts_are_over_where_one_fails(monkeypatch):
+    """Who catches the error may write into the arrays."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    begun, ended = threading.Event(), []
+
+    def multiply(*_):
+        if not begun.is_set():
+            begun.set()
+            raise ValueError("the first part")
+        time.sleep(0.1)
+        ended.append(True)
+
+    monkeypatch.setattr(numba_cpu, "multiply", multiply)
+    with pytest.raises(ValueError, match="the first part"):
+        pyblasgpu.gemm(np.ones((200, 200)), np.ones((200, 200)), backend="numba")
+    assert ended == [True]
+
+
+def test_a_thread_computes_on_where_the_main_one_has_ended():
+    program = """
+import threading
+import numpy as np
+import pyblasgpu
+a = np.ones((200, 200))
+
+def work():
+    threading.main_thread().join()
+    print(pyblasgpu.gemm(a, a, backend="numba")[0, 0])
+
+pyblasgpu.gemm(a, a, backend="numba")
+threading.Thread(target=work).start()
+"""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (run.stdout, run.returncode) == ("200.0\n", 0), run.stderr
 
 
 def test_numba_is_imported_where_the_backend_is_asked_for():
