@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from functools import update_wrapper
+from inspect import signature
 from typing import Any
 
 from numpy.linalg import LinAlgError
@@ -75,6 +76,8 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
     except LinAlgError:
         raise  # a ValueError, too, but what the matrix is
     except patch.refusals as refusal:
+        if _has_written(refusal) and _may_overwrite(target, args, kwargs):
+            raise  # what SciPy would read is not there any more
         if isinstance(refusal, (MemoryError, BackendUnavailable)):
             _log.warning("%s goes to the CPU: %s", target.name, refusal)
         return target.original(*args, **kwargs)  # and so does all that it calls
@@ -82,6 +85,17 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
         _serving.now = False
     patch.count(target.name)
     return result
+
+
+def _has_written(error: BaseException) -> bool:
+    """Whether parts of the output were written before a call failed, as its `TileReport` tells."""
+    tiles = getattr(error, "tiles", None)
+    return tiles is not None and bool(tiles.final or tiles.torn)
+
+
+def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    given = signature(target.ours).bind(*args, **kwargs).arguments
+    return any(value for name, value in given.items() if name.startswith("overwrite_"))
 
 
 class Getter:

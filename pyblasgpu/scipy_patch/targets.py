@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +55,8 @@ def scipys() -> Iterator[Target]:
             for letter in "sdcz":
                 function = getattr(replacing, letter + name, None)
                 if function is not None and hasattr(theirs, letter + name):
+                    if name in _TWO_STEPS:
+                        function = _keeping_a(function)
                     measured = _typed(letter, positions, extent)
                     yield Target(name, getattr(theirs, letter + name), function, measured)
 
@@ -209,6 +213,22 @@ _LAPACK = {
     "getri": (((0, "lu"),), _factor),
     "gesv": (((0, "a"), (1, "b")), _factor),
 }
+
+
+#: Factor, then solve: where the second step has no memory, SciPy needs the matrix.
+_TWO_STEPS = ("posv", "gesv")
+
+
+def _keeping_a(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose argument a is not overwritten."""
+    parameters = signature(function)
+
+    @wraps(function)
+    def keeping(*args: Any, **kwargs: Any) -> Any:
+        bound = parameters.bind(*args, **kwargs)
+        return function(**{**bound.arguments, "overwrite_a": 0})
+
+    return keeping
 
 
 def _typed(

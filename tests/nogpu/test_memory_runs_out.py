@@ -1,12 +1,14 @@
-"""No memory, or an error of the driver, at any step of a call on host arrays: nothing is written or kept."""
+"""No memory at any step of a call on host arrays: nothing is written or kept, and patched calls are SciPy's."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import pyblasgpu
-from pyblasgpu import lapack, linalg
+from pyblasgpu import lapack, linalg, patch_scipy
+from pyblasgpu.errors import TileReport
 
 N = 6
 STEPS = ("allocate", "to_device", "to_host", "copy")
@@ -74,3 +76,40 @@ def _fails_at(memory, step: str, number: int, call) -> bool:
     finally:
         setattr(memory, step, whole)
     return False
+
+
+def definite() -> np.ndarray:
+    a = np.random.default_rng(1).uniform(-1, 1, (N, N))
+    return np.asfortranarray(a @ a.T + N * np.eye(N))
+
+
+@pytest.mark.parametrize(("name", "step"), [("dgesv", "cpu_lu.getrs"), ("dposv", "cpu_cholesky.potrs")])
+def test_a_matrix_that_was_factored_before_memory_ran_out_goes_to_scipy(monkeypatch, name, step):
+    def fails(*arguments, **options):
+        raise MemoryError("for the right-hand sides")
+
+    a, b = definite(), np.ones((N, 2), order="F")
+    expected = getattr(scipy.linalg.lapack, name)(a, b)
+    monkeypatch.setattr(f"pyblasgpu.frontend.{step}", fails)
+    with patch_scipy(backend="cpu", thresholds=0) as patch:
+        found = getattr(scipy.linalg.lapack, name)(a, b, overwrite_a=1)
+        assert not patch.calls
+    np.testing.assert_array_equal(found[-2], expected[-2])
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_was_written_in_part_does_not_go_to_scipy(monkeypatch, overwrite):
+    def fails(*arguments, **options):
+        error = MemoryError("for the last tiles")
+        error.tiles = TileReport("potrf", ((slice(0, 2), slice(0, 2)),), (), 9)
+        raise error
+
+    monkeypatch.setattr("pyblasgpu.api.linalg_cholesky.lapack.potrf", fails)
+    a = definite()
+    expected = scipy.linalg.cholesky(a)
+    with patch_scipy(backend="cpu", thresholds=0):
+        if overwrite:
+            with pytest.raises(MemoryError, match="for the last tiles"):
+                scipy.linalg.cholesky(a, overwrite_a=True)
+        else:
+            np.testing.assert_array_equal(scipy.linalg.cholesky(a), expected)
