@@ -55,13 +55,15 @@ def numbers(info: np.ndarray) -> list[int]:
     return info.view(np.int32)[:: info.itemsize // 4].tolist()
 
 
-def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, size=16, clean=0) -> None:
+def check(
+    letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, size=16, clean=0, blk=8
+) -> None:
     """The factor of a random matrix within a few units in the last place, between fences."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
     a, unharmed = fenced(hermitian(lower), order)
     info = unknown(batch, dtype)
-    config = kernels.PotrfLeaf(letter, size, threads, 8)
+    config = kernels.PotrfLeaf(letter, size, threads, blk)
     factor(a, info, config, kernels=kernels, clean=clean)
     assert numbers(info) == [0] * batch
     rows, cols = np.tril_indices(n)
@@ -75,8 +77,8 @@ def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, 
 
 @pytest.mark.parametrize("letter, order", [("s", "F"), ("d", "C"), ("z", "F")])
 def test_zeros_beyond_the_triangle(letter, order):
-    for n, size in ((2, 16), (13, 16), (16, 16), (30, 32)):
-        check(letter, n, order, batch=2, size=size, clean=1)
+    for n, size, blk in ((2, 16, 8), (13, 16, 16), (16, 16, 8), (30, 32, 8), (31, 32, 16)):
+        check(letter, n, order, batch=2, size=size, clean=1, blk=blk)
 
 
 @pytest.mark.parametrize("letter, order", list(product(DTYPES, "CF")))

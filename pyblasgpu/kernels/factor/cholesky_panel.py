@@ -6,10 +6,10 @@ Four columns are done between two barriers. All threads factor the four-by-four 
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from .cholesky_update_mma import trailing_update_mma
+from .cholesky_update_mma import tile_edge, trailing_update_mma
 from .inverse_root import inverse_root
 
-__all__ = ["GROUP", "conjugator", "panel_factor", "trailing_update"]
+__all__ = ["GROUP", "conjugator", "diagonal_tile", "panel_factor", "trailing_update"]
 
 GROUP = 4  # columns between barriers, and rows and columns of a tile
 
@@ -175,6 +175,11 @@ def panel_factor(config):
         return step
 
     return in_order([group(g) for g in range(config.BLK // GROUP)])
+
+
+def diagonal_tile(config) -> int:
+    """Rows of the tiles on the diagonal, whose other triangle is written too."""
+    return tile_edge(config) if config.dtype_facts.real_size == 8 else GROUP
 
 
 def trailing_update(config):

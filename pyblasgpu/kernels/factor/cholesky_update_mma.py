@@ -5,16 +5,21 @@ from __future__ import annotations
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.intrinsics.mma import elements_per_mma
 
-__all__ = ["trailing_update_mma"]
+__all__ = ["tile_edge", "trailing_update_mma"]
 
 DEPTH = 8  # columns that are multiplied at a time
 WIDE, NARROW = (16, 8), (8, 4)  # shapes of instructions, of Hopper and of Ampere
 
 
+def tile_edge(config) -> int:
+    """Rows and columns of a tile."""
+    return 16 if config.BLK % 16 == 0 and config.rows_below % 16 == 0 else 8
+
+
 def trailing_update_mma(config):
     """``update(l, acc, x, y, t, first, rows)``, as that of `cholesky_panel.trailing_update`."""
     PARTS, LEAD, BLK = config.dtype_facts.reals_per_element, config.lead, config.BLK
-    EDGE = 16 if BLK % 16 == 0 and config.rows_below % 16 == 0 else 8
+    EDGE = tile_edge(config)
     WARPS, ORDER, TILES_BELOW = config.threads // 32, config.ORDER, config.rows_below // EDGE
     GROUPS, SUMS, offset = EDGE // 8, EDGE * EDGE // 32 * PARTS, ptx.offset
     real, zero = ptx.REALS[config.dtype_facts.real], ptx.fill(SUMS)

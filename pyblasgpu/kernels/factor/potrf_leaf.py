@@ -18,14 +18,13 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
-from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
+from .cholesky_panel import GROUP, conjugator, diagonal_tile, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 
 __all__ = ["STEM", "PotrfLeaf", "plain_sources", "source"]
 
 STEM = "potrf_leaf"
-TILE_ON_DIAGONAL = 8  # rows, at most, of a tile that is written across the diagonal of shared memory
 PARAMETERS = "pp iii qq qq".replace(" ", "")
 
 
@@ -107,7 +106,7 @@ def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:
 
 def _upper_clearer(config: PotrfLeaf):
     """``clear(l, t)``: zeros right of the diagonal in row t, where tiles on it left what is not of L."""
-    facts, ORDER, LEAD, TILE = config.dtype_facts, config.ORDER, config.lead, TILE_ON_DIAGONAL
+    facts, ORDER, LEAD, TILE = config.dtype_facts, config.ORDER, config.lead, diagonal_tile(config)
     PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
 
     @device_function
