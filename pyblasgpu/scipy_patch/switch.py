@@ -138,8 +138,8 @@ def patch_scipy(
 
     Arrays that are not NumPy's float32, float64, complex64 or complex128, and calls that this library
     refuses, go to SciPy, as do calls for which the device has no memory. One that is overwriting its arrays
-    when memory runs out raises MemoryError. The patch holds for all threads of the process. Patches may be nested: the last one
-    decides.
+    when memory runs out raises MemoryError. The patch holds for all threads of the process. Patches may be
+    nested: the last one decides.
 
     Examples
     --------
