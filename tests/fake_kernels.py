@@ -159,7 +159,7 @@ class FakeKernel:
             (1, ldc),
         )
         a, b, c = (
-            self.view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "a")
+            self.view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "b")
             for name, pointer, extents, steps, step in zip(
                 "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
             )
