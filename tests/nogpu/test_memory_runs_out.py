@@ -1,4 +1,4 @@
-"""No memory at any step of a call on host arrays: nothing is written or kept, and patched calls are SciPy's."""
+"""No memory at any step of a call on host arrays: nothing is written or kept; patched calls are SciPy's."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Form(Enum):
 def relative_conjugation(conj_a: bool, conj_b: bool) -> tuple[bool, bool]:
     """Whether the kernel is that of A conj(B), and whether its sums are conjugated.
 
-    conj(A) conj(B) = conj(A B), and conj(A) B = conj(A conj(B)): two kernels serve all four. Products by `mma`
-    hold Im A with both signs, so that conj(B) costs them nothing; conj(A) costs registers.
+    conj(A) conj(B) = conj(A B), and conj(A) B = conj(A conj(B)): two kernels serve all four. Products by
+    `mma` hold Im A with both signs, so that conj(B) costs them nothing; conj(A) costs registers.
     """
     return conj_a != conj_b, conj_a
