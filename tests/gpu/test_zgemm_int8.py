@@ -100,6 +100,15 @@ def test_hard_data_are_within_the_bound(kind, k):
     assert gemm_error(1, a, b, 0, None, found) <= 1
 
 
+@pytest.mark.parametrize(("trans_a", "trans_b"), [("C", "N"), ("N", "C"), ("C", "C"), ("T", "C")])
+def test_conjugated_operands_of_a_wide_range(trans_a, trans_b):
+    """Whose tiles FMAs compute."""
+    a, b = (x * np.exp(8 * reals(D, 200, 200, seed=5)) for x in (normal(200, 200), normal(200, 200, seed=2)))
+    found = multiply(cupy.asarray(a), cupy.asarray(b), trans_a=trans_a, trans_b=trans_b).get()
+    left, right = ({"C": x.conj().T, "T": x.T, "N": x}[trans] for x, trans in ((a, trans_a), (b, trans_b)))
+    assert gemm_error(1, left, right, 0, None, found) <= 1
+
+
 def test_what_is_not_finite_reaches_what_depends_on_it():
     a, b = normal(400, 300), normal(300, 350, seed=2)
     a[201, 299] = complex(NAN, 0)
@@ -112,7 +121,7 @@ def test_blocks_of_the_result_and_plans(monkeypatch):
     a, b = (cupy.asarray(normal(700, 700, seed=seed)) for seed in (1, 2))
     a[3, 5] = 1e40  # a tile for FMAs
     expected = multiply(a, b)
-    out = cupy.full((700, 700), NAN, complex)
+    out = cupy.full_like(expected, NAN)  # as a row-major one it has other tiles for FMAs
     pyblasgpu.plan_gemm(a, b, out, method="tensor")(a, b, out)
     assert cupy.array_equal(out, expected)
     monkeypatch.setattr(int8, "MOST_WORKSPACE", 24 << 20)
