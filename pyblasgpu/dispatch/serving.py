@@ -75,7 +75,7 @@ MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIG
 #: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
-MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (2, 1)
+MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (3, 1)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
 LAYOUTS = {TRMM_LEFT: ("nn", "tn"), TRMM_RIGHT: ("nn", "nt"), PACKED: ("nt",), PACKED_3M: ("nt",)}
