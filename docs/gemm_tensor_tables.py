@@ -10,7 +10,8 @@ from vendor_tables import runs_of
 
 __all__ = ["draw_gemm_tensor", "gemm_tensor_tables"]
 
-LISTS = {"sgemm": "sgemm", "cgemm": "cgemm", "ranks": "sgemm", "dgemm": "dgemm", "shapes": "dgemm"}
+LISTS = {"sgemm": "sgemm", "cgemm": "cgemm", "zgemm": "zgemm", "ranks": "sgemm", "dgemm": "dgemm",
+         "shapes": "dgemm"}  # fmt: skip
 PRODUCTS = """
 ### Products on tensor cores
 
