@@ -19,8 +19,8 @@ PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Parts of a Cholesky factor on several cards, where they leave tiles of `WANTED` or more: fewer keep cards
 #: waiting for each other, more cost the host too much.
 PARTS_ON_SEVERAL, STEP = 11, 256
-#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: calls with shorter ones
-#: were slower, though a copy alone hardly is.
+#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: beside kernels shorter ones
+#: are copied at two thirds of the rate.
 LINE = 32 << 10
 #: By dtype the longest side up to which transfers take as long as products. Then less should come before the
 #: first task and go after the last one: dimensions along which no matrix has its lines are cut into
