@@ -199,11 +199,10 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
     "symv_small": (("WARPS", "SECTORS", "LOADS"), (
         (8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4))),
     "gemv_n": (("WARPS", "DIM_R", "THR_O", "THR_R"), (
-        *((8, dim, 4, 4) for dim in (32, 64, 128)), *((8, dim, 2, 8) for dim in (64, 128)),
-        *((16, dim, 4, 4) for dim in (64, 128, 256)), *((16, dim, 2, 8) for dim in (128, 256)))),
-    "gemv_t": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
-        *((dim, 2, 4, 1) for dim in (4, 8, 16, 32, 64, 128, 256)),
-        *((dim, 1, 8, 1) for dim in (16, 32, 64, 128, 256)), (32, 1, 4, 1), (32, 4, 2, 1), (32, 2, 4, 4))),
+        *((16, dim, 4, 4) for dim in (4, 16, 32, 64, 128)), *((8, dim, 4, 4) for dim in (8, 32, 64, 128)))),
+    "gemv_t": (("WARPS", "DIM_R", "THR_O", "THR_R"), (
+        *((16, dim, 2, 4) for dim in (8, 32, 64, 128, 256, 512)),
+        *((8, dim, 2, 4) for dim in (4, 16, 64, 128, 256)))),
     "symv": (("WARPS", "THR_M", "THR_N"), (
         (16, 4, 4), (8, 4, 8), (4, 4, 8), (8, 4, 4), (8, 2, 4), (4, 2, 8), (8, 2, 8))),
     "ger": (("DIM_M", "DIM_N", "THR_M", "THR_N"), (

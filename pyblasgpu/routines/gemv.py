@@ -119,15 +119,21 @@ def alignment(a: Operand) -> int:
 
 
 def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, device: Device) -> KernelChoice:
-    """The Config, of which vectors fit `stored`, the matrix as its columns lie."""
+    """The Config, of which vectors fit `stored`, the matrix as its columns lie.
+
+    Of many matrices each has blocks of its own. Then smaller blocks may be better, of which more are resident.
+    """
     choice = select("gemv", dtype, layout, (problem.outputs, problem.terms, problem.batch), device)
+    fallbacks = kernel.Gemv.fallbacks(dtype.letter, layout == "t")
     if choice.config.BYTES == LOAD and alignment(stored) < LOAD:
-        fallbacks = kernel.Gemv.fallbacks(dtype.letter, layout == "t")
-        choice = replace(choice, config=cheapest(fallbacks, problem, device))
-    elif problem.triangle and choice.origin != OVERRIDE:
+        return replace(choice, config=cheapest(fallbacks, problem, device))
+    configs: tuple[kernel.Gemv, ...] = (choice.config,)
+    if problem.triangle and choice.origin != OVERRIDE:
         configs = serving("gemv", dtype.letter, layout, device)
-        choice = KernelChoice(cheapest(configs, problem, device), COMPUTED)
-    return choice
+        choice = replace(choice, origin=COMPUTED)
+    if problem.batch > 1 and choice.origin == COMPUTED:
+        configs += fallbacks
+    return replace(choice, config=cheapest(configs, problem, device))
 
 
 def _has_vectors(x: Operand) -> bool:

@@ -56,6 +56,19 @@ def test_small_sums_are_not_sliced(kernels, letter):
             assert len(launches.entries) == 1 and not launches.uses_workspace
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_many_small_matrices_have_small_blocks(kernels, order):
+    """A multiprocessor holds two of them."""
+    dtype, rng = DTYPES["d"], np.random.default_rng(2)
+    a, x, y = (integers(rng, (1000, *shape), dtype) for shape in ((16, 12), (12, 1), (16, 1)))
+    a = np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2) if order == "F" else a
+    operands = operand(a, dtype), operand(x, dtype)
+    launches = gemv.launch_list(1, *operands, 0, operand(y, dtype))
+    assert [choice.config.WARPS for choice in launches.choices] == [8]
+    gemv.gemv(1, *operands, 0, operand(y, dtype), 0)
+    np.testing.assert_array_equal(y, a @ x)
+
+
 def test_nothing_to_do(kernels):
     dtype, a, x, y = DTYPES["d"], np.ones((3, 2)), np.full((2, 1), np.nan), np.ones((3, 1))
     gemv.gemv(0, operand(a, dtype), operand(x, dtype), 1, operand(y, dtype), 0)

@@ -39,7 +39,7 @@ class TrtriLeaf(TriangleInShared):
     DIM: int = 64
 
     STEM: ClassVar[str] = STEM
-    ORDERS: ClassVar[tuple[int, ...]] = (32, 64)
+    ORDERS: ClassVar[tuple[int, ...]] = (16, 32, 64)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import ClassVar, Self
 
 from ...errors import require
@@ -17,6 +16,7 @@ ALL, BEFORE, AFTER = 0, 1, 2
 #: Bits of the options. The last says that x may be read by vectors.
 CONJ_A, CONJ_X, UNIT, X_VECTORS = 1, 2, 4, 8
 
+UNDER_WAY = 8  # vectors of A that a thread asks for at a time, where nothing was tuned
 REGISTERS = 16  # of addresses, counters and predicates, beside what `registers` counts
 
 
@@ -161,23 +161,20 @@ class Gemv(VectorLoads):
 
     @classmethod
     def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
-        """What serves where nothing was tuned: few kernels, each with all that its threads may be told."""
+        """What serves where nothing was tuned: one kernel, with all that its threads may be told."""
         width = max(LOAD // DTYPES[dtype].itemsize, 1)
-        shapes = _TRANSPOSED if transposed else ((min(4, 2 * width), 4), (width, 8))
-        return tuple(
-            cls(dtype, transposed=transposed, DIM_R=dim, THR_O=thr_o, THR_R=thr_r)
-            for (thr_o, thr_r), dim in product(shapes, _DIMS[transposed])
-        )
+        outputs = 2 if transposed else min(4, 2 * width)
+        loads = UNDER_WAY // (outputs if transposed else outputs // width)
+        return cls(dtype, transposed=transposed, WARPS=16, THR_O=outputs, THR_R=loads).arrangements
 
     @classmethod
     def fallbacks(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
-        """What serves operands that vectors do not fit: one kernel."""
+        """What serves operands that vectors do not fit, and many small matrices: one kernel, of which a
+        multiprocessor holds two blocks.
+        """
         real_size = DTYPES[dtype].real_size
         outputs, loads = (2, 4 if dtype == "z" else 8) if transposed else (2 if dtype == "z" else 4, 4)
-        return tuple(
-            cls(dtype, real_size, transposed, DIM_R=dim, THR_O=outputs, THR_R=loads)
-            for dim in _DIMS[transposed]
-        )
+        return cls(dtype, real_size, transposed, THR_O=outputs, THR_R=loads).arrangements
 
     @property
     def arrangements(self) -> tuple[Self, ...]:
@@ -194,7 +191,5 @@ class Gemv(VectorLoads):
         return -(-terms // (slices * self.STEP)) * self.STEP
 
 
-#: Outputs of a thread and loads of each, where the matrix is transposed.
-_TRANSPOSED = ((2, 4),)
-#: By whether it is: threads along the sums.
-_DIMS = {False: (4, 8, 16, 32, 64, 128), True: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
+#: By whether the matrix is transposed: threads along the sums.
+_DIMS = {False: (4, 8, 16, 32, 64, 128), True: (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)}

@@ -15,17 +15,17 @@ from .sums import UNROLL
 
 __all__ = ["GemvProblem", "best_slices", "cheapest", "cycles"]
 
-LAUNCH = 2720  # cycles that a launch takes, whatever it does
-BLOCK = 2420  # those until a block runs, and in which its threads add up what they have
-STEP = 650  # those of a step along the sum, beside what its bytes take
-TICKET = 2410  # those in which a slice's sums are stored, and the last block finds itself the last
-SLOTS = 1170  # those in which a thread reads the sums of `UNROLL` slices
+LAUNCH = 1340  # cycles that a launch takes, whatever it does
+BLOCK = 2580  # those until a block runs, and in which its threads add up what they have
+STEP = 1600  # those of a step along the sum
+TICKET = 4900  # those in which a slice's sums are stored, and the last block finds itself the last
+SLOTS = 780  # those in which a thread reads the sums of `UNROLL` slices
 BORDER = 4000  # those of a step along the border of a triangle
 
-SM_BYTES = 57.0  # that a multiprocessor takes in a cycle
-DRAM_SHARE = 0.9  # of what memory could give
-WHOLE, SPREAD = 4096, 0.01  # neighbouring bytes that memory gives best; what each halving of them costs
-NARROW, NARROW_SHARE = 128, 0.8  # those with fewer than which it gives far less, and how much
+SM_BYTES = 256.0  # that a multiprocessor takes in a cycle, beside its steps
+DRAM_SHARE = 0.93  # of what memory could give
+WHOLE, SPREAD = 4096, 0.006  # neighbouring bytes that memory gives best; what each halving of them costs
+NARROW, NARROW_SHARE = 128, 0.75  # those with fewer than which it gives far less, and how much
 UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
 MOST_SLICES = 256
 ROUNDS = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
