@@ -121,7 +121,7 @@ def alignment(a: Operand) -> int:
 def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, device: Device) -> KernelChoice:
     """The Config, of which vectors fit `stored`, the matrix as its columns lie.
 
-    Of many matrices each has blocks of its own. Then smaller blocks may be better, of which more are resident.
+    Of many matrices each has blocks of its own. Then smaller ones may be better, of which more are resident.
     """
     choice = select("gemv", dtype, layout, (problem.outputs, problem.terms, problem.batch), device)
     fallbacks = kernel.Gemv.fallbacks(dtype.letter, layout == "t")
