@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from operator import index
 from typing import Any
 
+from ..arguments import shown
 from ..dispatch.decisions import Algorithm
 from ..dispatch.math_mode import in_mode
 from ..gpu.compile import KernelSource
@@ -18,6 +20,9 @@ from ..types import TENSOR, Diag, Dtype, Side, Uplo, dtype_of, product_method
 from .explained_calls import EXPLAINED, launch_lists
 
 __all__ = ["explain", "launches_of", "sources_of"]
+
+#: Routines of Level 3.
+_PRODUCTS = ("gemm", "trmm", "trsm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 
 
 def explain(
@@ -70,8 +75,8 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine or method, for the name of a device that is neither here nor described, and where
-        m = n is needed and not so.
+        For another routine or method, for extents that are no positive integers, for the name of a device
+        that is neither here nor described, and where m = n is needed and not so.
 
     See Also
     --------
@@ -132,6 +137,7 @@ def _launches(
     batch: int,
     method: str | None,
 ) -> tuple[Device, list[LaunchList]]:
+    _check(routine, m=m, n=n, k=k, batch=batch)
     facts = dtype_of(dtype)
     meant = stand_in(named(device)) if isinstance(device, str) else current(device)
     method = product_method(method, facts, "explain")
@@ -142,6 +148,19 @@ def _launches(
         return meant, lists(routine, facts, m, n, meant.ordinal, batch)
     extents = (m, n, m if k is None else k)
     return meant, [launches_of(routine, facts, *extents, meant.ordinal, batch, method)]
+
+
+def _check(routine: str, **numbers: Any) -> None:
+    known = (*_PRODUCTS, *EXPLAINED)
+    if routine not in known:
+        raise ValueError(f"explain: routine {routine!r} is none of {', '.join(known)}")
+    for name, value in numbers.items():
+        try:
+            is_count = value is None or index(value) > 0
+        except TypeError:
+            is_count = False
+        if not is_count:
+            raise ValueError(f"explain: {name}={shown(value)} is no positive integer")
 
 
 def launches_of(
@@ -175,9 +194,6 @@ def launches_of(
         "her2k": (dense(n, k), dense(n, k)),
         "gemmtr": (dense(n, k), dense(k, n)),
     }
-    if routine not in inputs:
-        known = ", ".join(("gemm", "trmm", "trsm", "symm", "hemm", *inputs, *EXPLAINED))
-        raise ValueError(f"explain: routine {routine!r} is none of {known}")
     if m != n:
         raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
     module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk

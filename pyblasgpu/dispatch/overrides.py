@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from itertools import count
 from typing import Any
 
 __all__ = ["active", "get_override", "override", "token"]
 
+#: What is chosen beside the Configs of kernel families.
+_CHOICES = (
+    *("layout", "lookahead", "math_mode", "packed", "potrf", "potrf_algorithm", "prefetch_c", "raster"),
+    *("splits", "symm", "syr2k_algorithm", "tiles", "trmm", "trmm_algorithm", "trsm", "trsm_algorithm"),
+)
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
 _tokens: dict[tuple[tuple[str, Any], ...], int] = {}
@@ -31,6 +37,11 @@ def override(name: str, value: Any) -> Iterator[None]:
     ------
     None
         The override ends with the block.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not in the table.
 
     See Also
     --------
@@ -76,6 +87,7 @@ def override(name: str, value: Any) -> Iterator[None]:
     >>> with pyblasgpu.override("splits", 4):
     ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
     """
+    _check(name)
     active = ((name, value), *_overrides.get())
     before = _overrides.set(active)
     before_token = _token.set(_tokens.setdefault(active, next(_numbers)))
@@ -84,6 +96,15 @@ def override(name: str, value: Any) -> Iterator[None]:
     finally:
         _overrides.reset(before)
         _token.reset(before_token)
+
+
+def _check(name: str) -> None:
+    if name in _CHOICES:
+        return
+    registry = import_module("..kernels.registry", __package__)
+    known = sorted((*registry.FAMILIES, *registry.FIXED, *_CHOICES))
+    if name not in known:
+        raise ValueError(f"override: name={name!r} is none of {', '.join(known)}")
 
 
 def active() -> tuple[tuple[str, Any], ...]:

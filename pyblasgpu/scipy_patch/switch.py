@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from math import isnan, nan
 from types import TracebackType
 from typing import Any
 
+from ..arguments import shown
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import backend_status
 from ..gpu.device import current
@@ -122,6 +124,8 @@ def patch_scipy(
         When 'cuda' or 'sim' is asked for and cannot run here.
     ValueError
         For an unknown backend or routine.
+    TypeError
+        When a threshold is no number.
 
     See Also
     --------
@@ -170,8 +174,8 @@ def unpatch_scipy() -> None:
 
 
 def _thresholds(given: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
-    if isinstance(given, (int, float)):
-        return dict.fromkeys(THRESHOLDS, float(given))
+    if given is not None and not isinstance(given, Mapping):
+        return dict.fromkeys(THRESHOLDS, _size(given))
     here = tuned(current().name) if backend == "cuda" else {}
     if given is not None:
         unknown = sorted(set(given) - set(THRESHOLDS))
@@ -179,8 +183,25 @@ def _thresholds(given: float | Mapping[str, float] | None, backend: str) -> dict
             raise ValueError(
                 f"patch_scipy: thresholds names {', '.join(unknown)}; known: {', '.join(THRESHOLDS)}"
             )
-        here |= given
+        here |= {name: _size(size) for name, size in given.items()}
     return {**THRESHOLDS, **here}
+
+
+def _size(value: Any) -> float:
+    """A threshold, which may be infinite.
+
+    Raises
+    ------
+    TypeError
+        When it is no number.
+    """
+    try:
+        size = float(value)
+    except (TypeError, ValueError):
+        size = nan
+    if isnan(size) or isinstance(value, str):
+        raise TypeError(f"patch_scipy: thresholds has {shown(value)}, which is no number")
+    return size
 
 
 def _bind() -> None:

@@ -69,6 +69,18 @@ def test_what_is_not_square_is_refused():
     assert explain("getrf", "d", 30, 4, device="h200") and explain("posv", "d", 30, 1, device="h200")
 
 
+@pytest.mark.parametrize("routine", ["gemm", "potrf", "dot"])
+@pytest.mark.parametrize("extent", [0, -5, 1.5, "x"])
+def test_extents_are_counts(routine, extent):
+    with pytest.raises(ValueError, match=r"explain: m=.* is no positive integer"):
+        explain(routine, "d", extent, device="h200")
+
+
+def test_an_unknown_routine_is_named_before_a_device_is_looked_for():
+    with pytest.raises(ValueError, match="explain: routine 'gemmm' is none of gemm, trmm"):
+        explain("gemmm", "d", 5)
+
+
 def test_a_vector_goes_by_its_length(capsys):
     assert cli.main(["explain", "sgemv", "1024x512", "--device", "h200", "--json"]) == 0
     first, second, third = json.loads(capsys.readouterr().out)

@@ -162,6 +162,9 @@ def test_the_size_of_a_call(name):
 def test_thresholds_name_routines():
     with pytest.raises(ValueError, match="thresholds names gemv"):
         patch_scipy(backend="cpu", thresholds={"gemv": 1})
+    for wrong in ("100", {"gemm": None}, float("nan")):
+        with pytest.raises(TypeError, match=r"thresholds has .* no number"):
+            patch_scipy(backend="cpu", thresholds=wrong)
 
 
 @pytest.mark.parametrize(

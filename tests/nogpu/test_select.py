@@ -129,6 +129,11 @@ def test_what_breaks_a_rule_or_the_device_is_passed_over(levels):
     assert ["tile_m" in str(raised[0].message), "device_shared" in str(raised[1].message)] == [True, True]
 
 
+def test_an_override_that_nothing_asks_for_is_refused():
+    with pytest.raises(ValueError, match=r"override: name='gemm_sim' is none of .*gemm_simt"):
+        override("gemm_sim", 1).__enter__()
+
+
 def test_an_override_serves_its_own_dtype_and_layout_only():
     found = config()
     with override("gemm_simt", found):
