@@ -13,11 +13,13 @@ from pyblasgpu.kernels.common.options import PREFETCH_C, options_of
 @pytest.mark.parametrize("asked", [False, True])
 def test_an_override_decides(asked):
     with override("prefetch_c", asked):
-        assert [prefetches_c(k) for k in (1, 64, 10000)] == 3 * [asked]
+        assert [prefetches_c(k, True) for k in (1, 64, 10000)] == 3 * [asked]
+        assert not prefetches_c(64, False)
 
 
-def test_long_sums_leave_c_alone():
-    assert not prefetches_c(1 << 16)
+def test_short_sums_ask_where_c_is_read():
+    assert [prefetches_c(k, True) for k in (1, 64, 512, 513, 1 << 16)] == [True, True, True, False, False]
+    assert not prefetches_c(64, False)
 
 
 def test_it_is_a_bit_of_its_own():
