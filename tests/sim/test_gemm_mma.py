@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.intrinsics.mma import SHAPES
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import mma as gemm_mma
@@ -49,21 +48,6 @@ def test_every_pipeline_and_layout(letter, trans_a, trans_b, pipeline):
 def test_c_is_read_group_by_group(letter):
     large = config(letter, BLK_N=32, WARP_M=32, DIM_XB=8, DIM_YB=8)
     check(large, 70, 37, 11, kernels=gemm_mma)
-
-
-@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
-@pytest.mark.parametrize("m", [37, 64])  # columns of C begin with vectors in the second
-def test_rows_that_follow_one_another(trans_a, trans_b, m):
-    pairs = config("d", trans_a, trans_b, VEC_M=2, **PIPELINES["prefetch-3"])
-    check(pairs, m, 19, 27, kernels=gemm_mma)
-    one_warp = replace(pairs, WARP_M=32, DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4)
-    check(one_warp, m, 16, 9, beta=0.0, kernels=gemm_mma)
-
-
-@pytest.mark.parametrize("letter, warp_m", [("z", 16), ("d", 8)])
-def test_neighbours_are_rows_of_two_instructions_on_doubles(letter, warp_m):
-    with pytest.raises(ConfigError, match="vector_m"):
-        config(letter, VEC_M=2, WARP_M=warp_m, MMA_M=8, DIM_XA=32, DIM_YA=4, DIM_XB=8, DIM_YB=16)
 
 
 @pytest.mark.parametrize("letter", "dz")

@@ -86,9 +86,6 @@ DEFECTS = [
     ("gemm.mma", "step * DEPTH + quarter", "step * DEPTH", mma()),
     ("gemm.mma", "t // 32 % WARPS_M * WARP_M + g", "g", mma()),
     ("gemm.mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", mma()),
-    ("gemm.mma", "WARP_M + g * VEC_M,", "WARP_M + g,", mma(VEC_M=2)),
-    ("gemm.mma", "* VEC_M + i % VEC_M", "* VEC_M", mma(VEC_M=2)),
-    ("gemm.mma", "load_shared(parts, VEC_M, STEP * parts)", "load_shared(parts, VEC_M, parts)", mma(trans_a=True, VEC_M=2)),
     # products in place
     ("gemm.mainloop", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", simt(stages=2, prefetch=True)),
     ("gemm.mainloop", "update(acc, ra_next, rb_next)\n        load", "load", simt(stages=2, prefetch=True)),

@@ -10,9 +10,9 @@ product is in `mainloop`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
@@ -40,9 +40,6 @@ class GemmMma(GemmConfig):
     MMA_M, MMA_K : int
         Shape of an instruction, one of `mma.SHAPES`; its N is 8. Of complex operands it takes half as many
         rows and k where it multiplies both parts at once.
-    VEC_M : int
-        Rows of C that a lane holds one after the other, and writes by one store: 2 only of doubles, which
-        takes the rows of A in another order.
     three_m : bool
         Whether a complex product is made of three real ones, of real parts, imaginary parts and their sums
         (3M; Higham, *Stability of a method for multiplying complex matrices with three real matrix
@@ -53,7 +50,6 @@ class GemmMma(GemmConfig):
     WARP_N: int
     MMA_M: int = 16
     MMA_K: int = 8
-    VEC_M: int = 1
     three_m: bool = False
 
     STEM: ClassVar[str] = STEM
@@ -93,37 +89,13 @@ class GemmMma(GemmConfig):
             k=self.elements_per_mma[1],
         )
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
-        self._check_vectors()
         for name in ("A", "B"):
             self.check_stripe(name)
         self.check_pipeline()
 
-    def _check_vectors(self) -> None:
-        require(
-            self.VEC_M == 1 or (self.VEC_M == 2 and self.dtype == "d" and self.WARP_M % 16 == 0),
-            "vector_m",
-            "VEC_M == 1, or VEC_M == 2 with dtype d and WARP_M % 16 == 0",
-            VEC_M=self.VEC_M,
-            dtype=self.dtype,
-            WARP_M=self.WARP_M,
-        )
-        require(
-            self.stripe_a.is_kept or self.stripe_a.lead % self.VEC_M == 0,
-            "fragment_aligned",
-            "(BLK_M + PAD_A) % VEC_M == 0",
-            BLK_M=self.BLK_M,
-            PAD_A=self.PAD_A,
-            VEC_M=self.VEC_M,
-        )
-
     @property
     def keeps_k_major(self) -> bool:
         return True
-
-    @property
-    def scalar_variant(self) -> Self:
-        """The same with single elements, of C too: its columns then hardly begin with vectors."""
-        return replace(super().scalar_variant, VEC_M=1)
 
     @property
     def needs(self) -> tuple[int, int]:
@@ -197,8 +169,8 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     WARPS_M = config.BLK_M // WARP_M
     B_STRIPE = config.place_b
     STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
-    rows_of_eight, columns_of_eight, VEC_M = WARP_M // 8, WARP_N // 8, config.VEC_M
-    load_a = _rows_loader(config)
+    rows_of_eight, columns_of_eight = WARP_M // 8, WARP_N // 8
+    load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
     shape = config.MMA_M, config.MMA_K
     counts, three_m = (WARP_M // ROWS, columns_of_eight), config.three_m
@@ -215,7 +187,7 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     @device_function
     def load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
         g, quarter = t % 32 // 4, t % 4
-        row, col = t // 32 % WARPS_M * WARP_M + g * VEC_M, t // 32 // WARPS_M * WARP_N + g
+        row, col = t // 32 % WARPS_M * WARP_M + g, t // 32 // WARPS_M * WARP_N + g
         along_k = step * DEPTH + quarter
         pa = offset(shared, (row * STEP_A + along_k * STEP_KA) * parts)
         pb = offset(shared, B_STRIPE + (col * STEP_B + along_k * STEP_KB) * parts)
@@ -223,7 +195,7 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
 
     @device_function
     def row(i, t):
-        return t // 32 % WARPS_M * WARP_M + (i // VEC_M * 8 + t % 32 // 4) * VEC_M + i % VEC_M
+        return t // 32 % WARPS_M * WARP_M + (i * 8 + t % 32 // 4)
 
     @device_function
     def col(j, t):
@@ -244,29 +216,6 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
         col,
         rows_of_eight * fragment,
         columns_of_eight * fragment,
-        run=VEC_M,
+        run=1,
         combine=unrolled(config.THR_M * config.THR_N, combine_one) if three_m else None,
     )
-
-
-def _rows_loader(config: GemmMma):
-    """``load(local, i, pointer, j)``: a lane's rows of A at one k, from `pointer` + `j` on: one of every
-    eight, or VEC_M neighbours of every eight times as many.
-    """
-    parts, VEC_M, STEP = config.dtype_facts.reals_per_element, config.VEC_M, config.stripe_a.step
-    VECTORS = config.WARP_M // 8 // VEC_M
-    if VEC_M == 1 or STEP == 1:
-        return ptx.load_shared(VEC_M * parts, VECTORS, 8 * VEC_M * STEP * parts)
-    load_neighbours, WIDTH = ptx.load_shared(parts, VEC_M, STEP * parts), VEC_M * parts
-
-    @device_function
-    def load_one(vector, local, i, pointer, j):
-        load_neighbours(local, i + vector * WIDTH, pointer, j + vector * (8 * VEC_M * STEP * parts))
-
-    load_vectors = unrolled(VECTORS, load_one)
-
-    @device_function
-    def load(local, i, pointer, j):
-        load_vectors(0, local, i, pointer, j)
-
-    return load
