@@ -67,6 +67,7 @@ DEFECTS = [
     ("gemm.diagonal_solve", "((i > j) == down) & (i != j)", "(i > j)", trsm_fused(triangle=Triangle.UPPER_LEFT, first_pass_only=True)),
     ("gemm.diagonal_solve", "(COUNT - 1 - i, COUNT - 1 - j)", "(i, j)",
      trsm_fused(triangle=Triangle.UPPER_LEFT, first_pass_only=True)),
+    ("gemm.simt", "conj_a,\n            conj_b,", "False,\n            conj_b,", trsm_fused("c", conj=True)),
     ("gemm.diagonal_solve", "real(CONJ) * value[x + 1]", "value[x + 1]", trsm_fused("c", conj=True)),
     ("gemm.diagonal_solve", "else (sides, extent)", "else (extent, sides)", trsm_fused(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.diagonal_solve", "(k < extent) & (side < sides)", "(side < sides)",
