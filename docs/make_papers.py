@@ -45,21 +45,23 @@ def page(text: str) -> str:
 
 
 def section(study: Study) -> Iterator[str]:
-    """The lines between two markers: tables of each device, then the figures of the newest."""
+    """The lines between two markers: tables of each device and commit, then the figures of the newest."""
     recorded = results_of(study)
-    for made in recorded:
+    for part in (part for made in recorded for part in by_commit(made)):
         options = study.parse(["--dtype", ",".join(DTYPES)])
-        for table in study.tables(made, options):
-            yield from ("", f"{table.title}, at {commits(made)}:", "", *markdown(table))
+        for table in study.tables(part, options):
+            yield from ("", f"{table.title}, at {(part['commit'] or '?')[:7]}:", "", *markdown(table))
     names = [figure.name for figure in _figures(study, recorded)]
     yield from ("", *(f"![{name}](../images/papers/{name}.svg)" for name in names)) if names else ()
     yield from ("", "")
 
 
-def commits(made: dict[str, Any]) -> str:
-    """Those at which it was recorded, the newest last: a result of an older run tells its own."""
-    older = dict.fromkeys(row["commit"] for row in made["results"] if "commit" in row)
-    return " and ".join((commit or "?")[:7] for commit in [*older, made["commit"]])
+def by_commit(made: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The results of each commit: a row of an older run tells its own."""
+    commits = [row.get("commit", made["commit"]) for row in made["results"]]
+    for commit in dict.fromkeys(commits):
+        rows = [row for row, of in zip(made["results"], commits, strict=True) if of == commit]
+        yield {**made, "commit": commit, "results": rows}
 
 
 def markdown(table: Table) -> Iterator[str]:
