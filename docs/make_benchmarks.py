@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from error_tables import error_table
 from gemm_tensor_tables import draw_gemm_tensor, gemm_tensor_tables
+from readme_table import Row, geometric_mean, readme_table
 from tensor_tables import tensor_tables
 from vendor_tables import vendor_tables
 
@@ -109,12 +109,6 @@ def _shown(key: tuple[str, str, str], cases: dict[tuple, Case]) -> list[Case]:
 def _order(key: tuple[str, str, str]) -> tuple:
     device, routine, kind = key
     return device, ROUTINES.index(routine), list(KINDS).index(kind)
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    """The mean by which rates are compared."""
-    logs = [log(ratio) for ratio in ratios]
-    return exp(sum(logs) / len(logs))
 
 
 def commits(cases: Iterable[Case]) -> str:
@@ -219,23 +213,24 @@ def newest_device(groups: Groups, routine: str, kind: str) -> str:
     return max(dates, key=dates.__getitem__)
 
 
-def readme_table(groups: Groups) -> str:
-    """README's four rows: geometric means of ours / cuBLAS by dtype."""
+def readme_rows(groups: Groups) -> Iterator[Row]:
+    """README's rows of what `pyblasgpu bench` has timed."""
     rows = [
         ("GEMM, orders 2048 to 8192, all layouts", "gemm", "square", 2048),
         ("TRSM, orders 256 to 8192, as many right-hand sides", "trsm", "square", 0),
         ("TRMM, orders 256 to 8192, as many columns", "trmm", "square", 0),
         ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0),
     ]
-    text = ["| times cuBLAS's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
     for label, routine, kind, least in rows:
         device = newest_device(groups, routine, kind)
         cases = [case for case in groups[device, routine, kind] if case.record["n"] >= least]
-        means = (geometric_mean(c.ratio for c in cases if c.record["dtype"] == letter) for letter in "sdcz")
-        card = device.removeprefix("NVIDIA ").split()[0]
-        row = " | ".join(f"{mean:.2f}" for mean in means)
-        text.append(f"| {label} | {row} | {card}, {commits(cases)} |")
-    return "\n".join(text)
+        found = [(case.record["dtype"], case.ratio, case.run["commit"][:7]) for case in cases]
+        yield Row(label, device, found)
+
+
+def with_table(readme: str, groups: Groups) -> str:
+    """README with its table."""
+    return between_markers(readme, readme_table(readme_rows(groups), RESULTS, HOPPER))
 
 
 def between_markers(text: str, made: str) -> str:
@@ -290,8 +285,7 @@ def main(arguments: list[str]) -> int:
         raise SystemExit(__doc__)
     groups = measured()
     PAGE.write_text(page(groups), encoding="utf-8")
-    readme = between_markers(README.read_text(encoding="utf-8"), readme_table(groups))
-    README.write_text(readme, encoding="utf-8")
+    README.write_text(with_table(README.read_text(encoding="utf-8"), groups), encoding="utf-8")
     PLOT.parent.mkdir(exist_ok=True)
     draw(plotted(groups), PLOT)
     draw_gemm_tensor(RESULTS, HOPPER, _peak(groups), PLOT_TENSOR)

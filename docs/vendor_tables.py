@@ -12,7 +12,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["runs_of", "vendor_tables"]
+__all__ = ["ratios", "runs_of", "vendor_tables"]
 
 #: The lists that a file may have, and the routine of records that name none.
 LISTS = {"results": "", "squares": "getrf", "solves": "", "batches": "getrf"}
@@ -38,7 +38,7 @@ class Ratio(NamedTuple):
 def vendor_tables(results: Path, device: str) -> Iterator[str]:
     """The lines of the page for a device: a table, or nothing."""
     rows: dict[str, dict[str, list[Ratio]]] = {}
-    for found in _newest(results, device):
+    for found in ratios(results, device):
         rows.setdefault(found.routine, {}).setdefault(found.dtype, []).append(found)
     if not rows:
         return
@@ -85,7 +85,7 @@ def _cell(cases: list[Ratio]) -> str:
     return f"{mean:.2f}, {min(ratios):.2f}"
 
 
-def _newest(results: Path, device: str) -> list[Ratio]:
+def ratios(results: Path, device: str) -> list[Ratio]:
     """Each case by its newest measurement."""
     found: dict[tuple[Any, ...], Ratio] = {}
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):

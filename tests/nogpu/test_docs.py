@@ -161,7 +161,7 @@ def test_figures_are_those_of_the_committed_results(benchmarks):
     groups = benchmarks.measured()
     assert benchmarks.PAGE.read_text() == benchmarks.page(groups)
     readme = benchmarks.README.read_text()
-    assert readme == benchmarks.between_markers(readme, benchmarks.readme_table(groups))
+    assert readme == benchmarks.with_table(readme, groups)
     assert f"<dc:source>{benchmarks.commits(benchmarks.plotted(groups))}<" in benchmarks.PLOT.read_text()
 
 

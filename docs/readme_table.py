@@ -1,0 +1,70 @@
+"""README's table: geometric means of the vendor's time over ours, by dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import exp, log
+from pathlib import Path
+from typing import NamedTuple
+
+from gemm_tensor_tables import newest
+from vendor_tables import ratios
+
+__all__ = ["Row", "geometric_mean", "readme_table"]
+
+LEAST_TENSOR = 4096  # from which order products on tensor cores count
+
+
+class Row(NamedTuple):
+    """What a line is made from.
+
+    Attributes
+    ----------
+    label : str
+    device : str
+    found : list of (str, float, str)
+        Dtype, ratio and commit of each case.
+    """
+
+    label: str
+    device: str
+    found: list[tuple[str, float, str]]
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean by which rates are compared."""
+    logs = [log(value) for value in values]
+    return exp(sum(logs) / len(logs))
+
+
+def readme_table(rows: Iterable[Row], results: Path, device: str) -> str:
+    """The table: `rows` of what `pyblasgpu bench` has timed, then what other benchmarks have on a device."""
+    text = ["| times the vendor's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
+    text += [_line(row) for row in (*rows, *_others(results, device)) if row.found]
+    return "\n".join(text)
+
+
+def _others(results: Path, device: str) -> Iterator[Row]:
+    products = [
+        (name[0], case["ratio"], commit)
+        for name, case, commit in newest(results, device, "sgemm", "dgemm", "cgemm", "zgemm")
+        if case["m"] == case["n"] == case["k"] >= LEAST_TENSOR
+    ]
+    yield Row(f'GEMM on tensor cores, `method="tensor"`, orders from {LEAST_TENSOR}', device, products)
+    for label, routine in (("LU, `getrf`", "getrf"), ("Cholesky, `potrf`, lower", "potrf, lower")):
+        cases = [case for case in ratios(results, device) if case.routine == routine]
+        orders = [case.order for case in cases] or [0]
+        found = [(case.dtype, case.ratio, case.commit) for case in cases]
+        yield Row(f"{label}, orders to {max(orders)}", device, found)
+
+
+def _line(row: Row) -> str:
+    commits = ", ".join(dict.fromkeys(commit for *_, commit in row.found))
+    card = row.device.removeprefix("NVIDIA ").split()[0]
+    cells = " | ".join(_cell(ratio for dtype, ratio, _ in row.found if dtype == x) for x in "sdcz")
+    return f"| {row.label} | {cells} | {card}, {commits} |"
+
+
+def _cell(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{geometric_mean(found):.2f}" if found else ""
