@@ -171,6 +171,7 @@ class _CuPy(Library):
     def on(self, device: int, stream: int) -> Iterator[Any]:
         """Make this CuPy's current device and stream."""
         cupy = module("cupy")
+        # CuPy 14 deprecates it for `Stream.from_external`, whose streams end with their objects
         with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
             yield cupy
 

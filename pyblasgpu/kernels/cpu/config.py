@@ -82,10 +82,6 @@ class CpuGemm:
         return self.BLK_M * self.BLK_K * self.dtype_facts.itemsize
 
     @property
-    def packed_b_bytes(self) -> int:
-        return self.BLK_N * self.BLK_K * self.dtype_facts.itemsize
-
-    @property
     def reuse(self) -> float:
         """FMAs for each element loaded in the innermost loop."""
         return self.dtype_facts.reuse(self.THR_M, self.THR_N)
