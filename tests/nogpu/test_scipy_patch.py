@@ -74,6 +74,8 @@ def test_calls_pass_through_us(name):
         found = getattr(scipy.linalg, name)(*arguments)
         assert patch.calls == {name: 1}
     for ours, scipys in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+        if name == "cho_factor" and np.ndim(ours):  # what else it holds is anything
+            ours, scipys = np.triu(ours), np.triu(scipys)
         np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
     getattr(scipy.linalg, name)(*arguments)
     assert patch.calls == {name: 1}
@@ -167,6 +169,7 @@ def test_thresholds_name_routines():
             patch_scipy(backend="cpu", thresholds=wrong)
 
 
+@pytest.mark.filterwarnings("ignore:Calling linalg.inv with arguments of dtype:DeprecationWarning")
 @pytest.mark.parametrize(
     "a",
     [
