@@ -69,8 +69,8 @@ class Routed:
 
 
 def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    _serving.now = True
     try:
+        _serving.now = True
         with preferred_backend(patch.backend):
             result = target.ours(*args, **kwargs)
     except LinAlgError:
