@@ -36,7 +36,7 @@ from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 __all__ = ["Links", "Timeline", "plan_for", "routine"]
 
 #: By routine the matrices of which it needs a triangle, and whether that is read.
-_TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "potrf": {"a": True}, "syrk": {"c": False}}
+_TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "syrk": {"c": False}}
 #: The leaf whose rate serves for another one.
 LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
 

@@ -1,48 +1,44 @@
 """Tiles of which a call needs one triangle: what is brought and what goes home, for the rest to stay.
 
-The triangle is copied in strips of some lines. Beside it they hold a few elements of the other triangle, next
-to the diagonal. Where such a strip goes home, these were brought before.
+The triangle is copied in strips of some lines. A strip begins or ends at a square on the diagonal, which
+holds elements of the other triangle, too. Where such a strip goes home, the squares were brought before.
 
 Lines are columns, or rows. Of line j the triangle has its tail, the elements from j on, or its head.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..gpu.transfers import Block
 
 __all__ = ["PARTS", "STRIP", "beside", "covering"]
 
 #: Lines of a strip: so many, or more where there would be too many strips.
-STRIP, PARTS = 128, 16
+STRIP, PARTS = 256, 8
 
 
-def _strip(order: int) -> int:
-    return min(max(STRIP, -(-order // PARTS)), order)
+def _strips(tile: Block) -> Iterator[tuple[int, int]]:
+    """Of each strip the first line, and how many lines it has."""
+    strip = max(STRIP, -(-tile.lines // PARTS))
+    return ((first, min(strip, tile.lines - first)) for first in range(0, tile.lines, strip))
 
 
 def covering(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
     """The strips of a square tile that hold the triangle."""
-    order, strip = tile.lines, _strip(tile.lines)
-    step = tile.pitch + itemsize  # from one element of the diagonal to the next
-    strips = []
-    for first in range(0, order, strip):
-        count = min(strip, order - first)
-        if has_tails:
-            address, length = tile.address + first * step, order - first
-        else:
-            address, length = tile.address + first * tile.pitch, first + count
-        strips.append(Block(address, length * itemsize, count, tile.pitch, tile.device))
-    return strips
+    parts = []
+    for first, count in _strips(tile):
+        skipped, length = (first, tile.lines - first) if has_tails else (0, first + count)
+        address = tile.address + first * tile.pitch + skipped * itemsize
+        parts.append(Block(address, length * itemsize, count, tile.pitch, tile.device))
+    return parts
 
 
 def beside(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
-    """The parts of a square tile that hold all elements of its other triangle that are in these strips."""
-    order, strip = tile.lines, _strip(tile.lines)
-    step = tile.pitch + itemsize
-    # the lines that are shorter than the band along the diagonal, and the band
-    corner = tile.address + (0 if has_tails else (order - strip) * step)
-    band = tile.address + (strip * tile.pitch if has_tails else itemsize)
-    parts = [Block(corner, strip * itemsize, strip, tile.pitch, tile.device)]
-    if strip < order:
-        parts.append(Block(band, strip * itemsize, order - strip, step, tile.device))
-    return parts
+    """The squares of a square tile that hold all elements of its other triangle that are in these strips."""
+    return [
+        Block(
+            tile.address + first * (tile.pitch + itemsize), count * itemsize, count, tile.pitch, tile.device
+        )
+        for first, count in _strips(tile)
+    ]

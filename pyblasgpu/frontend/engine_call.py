@@ -286,13 +286,14 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
 
 
 def needed_triangle(tiled: TiledRoutine, name: str, scalars: tuple[Any, ...]) -> Any:
-    """The `Triangle` of a matrix that a routine needs, where the other one stays; None where it needs all."""
-    is_output = name == tiled.names[-1]
-    if is_output and (tiled.routine not in ("syrk", "potrf") or tiled.is_new_output):
+    """The `Triangle` of a matrix that a routine needs, where the other one stays; None where all is copied.
+
+    Of Cholesky factors all is: more copies would cost the host more than the device has to gain.
+    """
+    is_updated = tiled.routine == "syrk" and name == "c" and not tiled.is_new_output
+    if not is_updated and (name != "a" or tiled.routine not in ("symm", "trmm", "trsm", "potrs")):
         return None
-    if not is_output and (tiled.routine not in ("symm", "trmm", "trsm", "potrs") or name != "a"):
-        return None
-    is_read = tiled.routine != "syrk" or scalars[1] != 0
+    is_read = not is_updated or scalars[1] != 0
     return engine_module("matrices").Triangle(tiled.flags["uplo"], is_read)
 
 
