@@ -3,19 +3,22 @@
     python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,zgemm,parts,int8_errors,...]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. The file is written after
-each case. `parts` times each launch of a call by itself, `configs` other Configs in turn.
+each case. `parts` times each launch of a call by itself, `configs` other Configs in turn, `mode` routines of
+products in `set_math_mode` and without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from statistics import median
 from typing import Any
 
 import cupy
 import numpy as np
 
+import pyblasgpu
+from pyblasgpu import lapack
 from pyblasgpu.dispatch.int8 import gains
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
@@ -45,6 +48,8 @@ MODULI = {13: 2, 14: 8, 15: 8}  # that are compared, with the sample of digits t
 CONFIGS: tuple[dict[str, int], ...] = (
     {"raster": 4}, {"raster": 2}, {"raster": 16}, {"cluster": 1}, {"stages": 3}, {"moduli": 13, "sample": 2},
 )  # fmt: skip
+#: Routines that are timed in the mode and without, by the type of their arrays.
+ROUTINES = {np.float64: ("gemm", "symm", "trsm", "getrf", "potrf", "trmm"), np.complex128: ("symm", "trsm")}
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 
@@ -165,6 +170,45 @@ def errors() -> Iterator[dict[str, Any]]:
             yield case
 
 
+def mode() -> Iterator[dict[str, Any]]:
+    """Seconds of routines in the mode and without, in turn."""
+    for n in (8192, 16384):
+        for dtype, routines in ROUTINES.items():
+            for routine in routines if n == 8192 or dtype is np.float64 else ():
+                start, c, run = problem(routine, n, dtype)
+                times: dict[str, list[float]] = {"mode": [], "plain": []}
+                for _ in range(4):
+                    for name, spent in times.items():
+                        c[...] = start
+                        with pyblasgpu.set_math_mode("tensor") if name == "mode" else nullcontext():
+                            spent.append(seconds_of(run))
+                found = {name: median(spent[1:]) for name, spent in times.items()}
+                yield {"routine": routine, "dtype": np.dtype(dtype).name, "n": n, **found,
+                       "ratio": found["plain"] / found["mode"]}  # fmt: skip
+
+
+def problem(routine: str, n: int, dtype: type) -> tuple[cupy.ndarray, cupy.ndarray, Callable[[], Any]]:
+    """What `c` begins with, `c`, and a call that overwrites it."""
+    make = normal if dtype is np.float64 else complex_normal
+    a = make(n, n, 1) / n**0.5
+    if routine in ("trmm", "trsm"):
+        a += 2 * cupy.eye(n)
+    elif routine == "potrf":
+        a = a + a.T.conj() + 6 * cupy.eye(n)
+    a = cupy.asfortranarray(a)
+    b = cupy.asfortranarray(a[:, ::-1])
+    c = cupy.empty_like(a)
+    run = {
+        "gemm": lambda: pyblasgpu.gemm(a, b, out=c),
+        "symm": lambda: pyblasgpu.symm(a, b, out=c, lower=True),
+        "trmm": lambda: pyblasgpu.trmm(a, c, out=c, lower=True),
+        "trsm": lambda: pyblasgpu.trsm(a, c, out=c, lower=True),
+        "potrf": lambda: lapack.potrf(c, lower=1, clean=0, overwrite_a=1),
+        "getrf": lambda: lapack.getrf(c, overwrite_a=1),
+    }[routine]
+    return a if routine in ("potrf", "getrf") else b, c, run
+
+
 def picked(n: int) -> tuple[Any, Any]:
     rows, cols = SAMPLED
     return np.linspace(0, n - 1, rows).astype(int), np.arange(0, n, max(n // cols, 1))
@@ -184,15 +228,8 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-KINDS = {
-    "dgemm": dgemm,
-    "zgemm": zgemm,
-    "zgemm_parts": complex_parts,
-    "shapes": shapes,
-    "parts": parts,
-    "int8_errors": errors,
-    "configs": configs,
-}
+KINDS = {"dgemm": dgemm, "zgemm": zgemm, "zgemm_parts": complex_parts, "shapes": shapes, "parts": parts,
+         "int8_errors": errors, "configs": configs, "mode": mode}  # fmt: skip
 
 
 if __name__ == "__main__":
