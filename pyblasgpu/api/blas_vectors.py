@@ -11,13 +11,13 @@ import numpy as np
 
 from ..arguments import Array, array_of_numbers, item, shown
 from ..frontend.arrays import (
+    by_columns,
     common_dtype,
     dtype_name,
     indexable,
     may_share_memory,
     output_view,
     reshaped,
-    transposed,
 )
 from ..frontend.vectors import Vector
 from ..types import Dtype
@@ -69,7 +69,7 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
     if len(array.shape) == 1:
         return array
     is_line = sum(extent > 1 for extent in array.shape) <= 1
-    return reshaped(array if is_line else transposed(array), (prod(array.shape),))
+    return reshaped(array, (prod(array.shape),)) if is_line else by_columns(array, (prod(array.shape),))
 
 
 def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
@@ -129,7 +129,7 @@ def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: b
             return Target(array, vector)
     made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
     shape = np.shape(array) if isinstance(array, _NUMBERS) else tuple(indexable(array, name, "").shape)
-    return Target(made if len(shape) == 1 else transposed(reshaped(made, shape[::-1])), made)
+    return Target(made if len(shape) == 1 else by_columns(made, shape), made)
 
 
 def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:

@@ -125,10 +125,13 @@ def _blocks(config: Any, m: int, n: int, k: int, room: int) -> tuple[int, int] |
 
 
 def _equal(extent: int, most: int, unit: int) -> int:
-    """`extent`, or the size of as few blocks of whole units as have at most `most`; 0: none is so small."""
+    """`extent`, or the size of as few blocks of whole units as have at most `most`, but no less than
+    `MIN_BLOCK` where that many fit; 0: none is so small.
+    """
     if extent <= most:
         return extent
     if most < unit:
         return 0
-    parts = -(-extent // (most // unit * unit))
-    return -(-extent // (parts * unit)) * unit
+    fitting = most // unit * unit
+    parts = -(-extent // fitting)
+    return max(-(-extent // (parts * unit)) * unit, min(fitting, MIN_BLOCK))

@@ -53,7 +53,8 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     devices, the mode changes nothing. Of float32 and complex64 each product takes a workspace as large as its
     two factors, large ones half as much again, in routines with a limit too. Beside these a large SYMM copies
     its matrix, and a large TRMM the one that it multiplies. Of float64 and complex128 a product takes up to
-    4 GiB, and at most half of the memory that is free.
+    4 GiB, and at most half of the memory that is free. Where too little is, it runs with FMAs, and rounds
+    otherwise.
 
     Examples
     --------

@@ -80,9 +80,7 @@ def _narrow(
     """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
     part = _part(longest, NARROW_PARTS)
     if routine == "syrk":
-        if orders[0] <= WANTED:
-            return min(orders[0], max(WANTED // 2, part)), orders[1]
-        return orders[0], orders[1] if has_lines[1] else min(orders[1], max(WANTED // 2, part))
+        return min(orders[0], max(WANTED // 2, part)), orders[1]
     narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
     outer = [
         order if is_lined else min(order, narrow)
@@ -104,7 +102,7 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 else WANTED
     while order < LARGEST and order * 2 * parts <= longest:
         order *= 2
-    if routine != "potrf" and cards == 1 and longest * itemsize >= 2 * LINE:
+    if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
         order = max(order, min(LINE // itemsize, LARGEST))
     if routine == "potrf" and cards > 1:
         return min(max(WANTED, -(-longest // (PARTS_ON_SEVERAL * STEP)) * STEP), LARGEST)

@@ -35,7 +35,10 @@ def covering(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
 
 
 def beside(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
-    """The squares of a square tile that hold all elements of its other triangle that are in these strips."""
+    """The squares of a square tile that hold all elements of its other triangle that are in these strips.
+
+    They are the same for both triangles: `has_tails` is there as `covering` has it.
+    """
     return [
         Block(
             tile.address + first * (tile.pitch + itemsize), count * itemsize, count, tile.pitch, tile.device

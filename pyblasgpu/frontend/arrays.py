@@ -23,6 +23,7 @@ from .protocols import Protocol
 __all__ = [
     "Library",
     "NoArrayError",
+    "by_columns",
     "can_be_output",
     "common_dtype",
     "common_library",
@@ -159,6 +160,14 @@ def transposed(array: Any) -> Any:
         if hasattr(array, method):
             return getattr(array, method)(axes)
     return array.__array_namespace__().permute_dims(array, axes)
+
+
+def by_columns(array: Any, shape: tuple[int, ...]) -> Any:
+    """`array` with another shape, its elements in the order of columns in both; a view where they lie so."""
+    try:
+        return array.reshape(shape, order="F")  # of Numba's arrays no transpose is a view
+    except (AttributeError, TypeError, NotImplementedError):  # PyTorch's know no order
+        return transposed(reshaped(transposed(array), shape[::-1]))
 
 
 def host_array(array: Any, routine: str, argument: str, written: bool = False) -> np.ndarray:

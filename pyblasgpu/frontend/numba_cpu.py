@@ -67,8 +67,10 @@ def _together(tasks: list[Callable[[], Any]]) -> None:
     if len(tasks) == 1:
         tasks[0]()
         return
-    futures = [_begun(task) for task in tasks]
+    futures: list[Future[Any]] = []
     try:
+        for task in tasks:
+            futures.append(_begun(task))
         for future in futures:
             future.result()
     finally:

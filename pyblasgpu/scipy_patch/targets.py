@@ -44,7 +44,10 @@ def scipys() -> Iterator[Target]:
     ours = import_module("..linalg", __package__)
     for name, size in _LINALG.items():
         if hasattr(linalg, name):
-            yield Target(name, getattr(linalg, name), getattr(ours, name), size)
+            function = getattr(ours, name)
+            if name in _SEVERAL_STEPS:
+                function = _keeping(function)
+            yield Target(name, getattr(linalg, name), function, size)
     for module, sizes in (("blas", _BLAS), ("lapack", _LAPACK)):
         if find_spec(f"pyblasgpu.{module}") is None:
             continue
@@ -55,8 +58,8 @@ def scipys() -> Iterator[Target]:
             for letter in "sdcz":
                 function = getattr(replacing, letter + name, None)
                 if function is not None and hasattr(theirs, letter + name):
-                    if name in _TWO_STEPS:
-                        function = _keeping_a(function)
+                    if name in _SEVERAL_STEPS:
+                        function = _keeping(function)
                     measured = _typed(letter, positions, extent)
                     yield Target(name, getattr(theirs, letter + name), function, measured)
 
@@ -215,18 +218,20 @@ _LAPACK = {
 }
 
 
-#: Factor, then solve: where the second step has no memory, SciPy needs the matrix.
-_TWO_STEPS = ("posv", "gesv")
+#: Several steps: where a later one has no memory, SciPy needs what an earlier one would have overwritten.
+_SEVERAL_STEPS = ("posv", "gesv", "solve", "inv", "lu")
 
 
-def _keeping_a(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, whose argument a is not overwritten."""
+def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which overwrites none of its arguments."""
     parameters = signature(function)
+    kept = dict.fromkeys((name for name in parameters.parameters if name.startswith("overwrite_")), False)
 
     @wraps(function)
     def keeping(*args: Any, **kwargs: Any) -> Any:
         bound = parameters.bind(*args, **kwargs)
-        return function(**{**bound.arguments, "overwrite_a": 0})
+        bound.arguments.update(kept)
+        return function(*bound.args, **bound.kwargs)
 
     return keeping
 

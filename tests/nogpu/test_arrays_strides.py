@@ -10,6 +10,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.arrays import by_columns
 from pyblasgpu.frontend.layouts import UnevenStridesError, element_strides
 from pyblasgpu.types import DTYPES
 
@@ -230,3 +231,30 @@ def test_the_message_tells_the_strides():
     ):
         element_strides(4096, (2, 2), (24, 16), DTYPES["z"])
     assert element_strides(4096, (2, 2), (-32, 16), DTYPES["z"]) == (-2, 1)
+
+
+class Copying(np.ndarray):
+    """Like Numba's arrays on a device: no transpose of it is a view."""
+
+    def transpose(self, *axes):
+        return np.ndarray.transpose(self, *axes).copy().view(Copying)
+
+
+class WithoutOrder(np.ndarray):
+    """Like PyTorch's: they are reshaped by rows alone."""
+
+    def reshape(self, shape):
+        return np.ndarray.reshape(self, shape).view(type(self))
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, Copying, WithoutOrder])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_elements_by_columns(kind, order):
+    array = np.asarray(np.arange(24.0).reshape(2, 3, 4), order=order).view(kind)
+    line = by_columns(array, (24,))
+    np.testing.assert_array_equal(line, np.arange(24.0).reshape(2, 3, 4).ravel(order="F"))
+    if order == "F":
+        assert np.shares_memory(line, array)
+    again = by_columns(line, (2, 3, 4))
+    np.testing.assert_array_equal(again, array)
+    assert np.shares_memory(again, line)

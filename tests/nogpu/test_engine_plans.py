@@ -98,9 +98,7 @@ def test_dimensions_without_lines_are_cut_finely():
     assert orders("gemm", 8192) == (4096, 1024, 4096)
     assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
     assert orders("trsm", 4096) == (2048, 1024) and orders("trmm", 4096) == (2048, 512)
-    assert orders("syrk", 4096) == (1024, 2048) and orders("syrk", 16384) == (4096, 4096)
-    assert orders("syrk", 8192) == (4096, 1024)  # no short lines
-    assert tile_orders("syrk", (8192,) * 2, "d", 64 * GIB, 1, (True, True)) == (4096, 4096)
+    assert orders("syrk", 8192) == (1024, 2048) and orders("syrk", 16384) == (4096, 4096)
     assert orders("gemm", 8192, limit=1 << 20) == (256,) * 3
     assert orders("gemm", 16384) == (4096,) * 3
     assert orders("gemm", 8192, "s") == (2048,) * 3 == orders("gemm", 8192, cards=2)

@@ -189,3 +189,11 @@ def test_kernels_keep_everything_in_registers(stem, dtype):
 def test_integers_are_not_approximated():
     ptx = to_ptx(family_of("pack_residues").source(PackResidues()), CC)
     assert ".approx" not in ptx and ".ftz" not in ptx and "fma.rn.f64" in ptx
+
+
+@pytest.mark.parametrize("extents", [(9216, 1400, 16384), (9216, 1280, 16384), (1400, 9216, 16384)])
+def test_blocks_that_fit_are_not_evened_out_below_the_least(extents, monkeypatch):
+    here = replace(known("h200"), ordinal=0)
+    monkeypatch.setattr(int8, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
+    made = int8_product(TensorProblem(DTYPES["z"], "nn", (*extents, 1), here))
+    assert isinstance(made, Int8Product)

@@ -97,6 +97,23 @@ def test_a_matrix_that_was_factored_before_memory_ran_out_goes_to_scipy(monkeypa
     np.testing.assert_array_equal(found[-2], expected[-2])
 
 
+@pytest.mark.parametrize(
+    ("name", "step"), [("inv", "frontend.cpu_lu.getri"), ("lu", "api.linalg_lu._row_order")]
+)
+def test_what_several_steps_overwrite_goes_to_scipy_as_it_was(monkeypatch, name, step):
+    def fails(*arguments, **options):
+        raise MemoryError("for a later step")
+
+    a = np.asfortranarray(np.random.default_rng(2).uniform(-1, 1, (N, N)))
+    expected = getattr(scipy.linalg, name)(a)
+    monkeypatch.setattr(f"pyblasgpu.{step}", fails)
+    with patch_scipy(backend="cpu", thresholds=0) as patch:
+        found = getattr(scipy.linalg, name)(a, overwrite_a=True)
+        assert not patch.calls
+    for one, other in zip(np.atleast_3d(found), np.atleast_3d(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_what_was_written_in_part_does_not_go_to_scipy(monkeypatch, overwrite):
     def fails(*arguments, **options):

@@ -49,8 +49,8 @@ def small_kernels(letter: str, stop: int = 8, stages: int = 2):
             override("split_k_reduce", SplitKReduce(dtype=letter, DIM=32, SLICES=4, UNROLL=2))
         )
         stack.enter_context(override("symmetrize", Symmetrize(letter, BLK=8, DIM=32)))
+        stack.enter_context(override("trmm_leaf", small("trmm", letter)))
         for routine in ("trmm", "trsm"):
-            stack.enter_context(override(f"{routine}_leaf", small(routine, letter)))
             stack.enter_context(override(routine, stop))
         yield
 
