@@ -12,7 +12,7 @@ from numpy.linalg import LinAlgError
 
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import preferred_backend
-from .targets import Target
+from .targets import IN_PLACE, Target
 
 __all__ = ["ACTIVE", "Getter", "Routed"]
 
@@ -76,7 +76,8 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
     except LinAlgError:
         raise  # a ValueError, too, but what the matrix is
     except patch.refusals as refusal:
-        if _has_written(refusal) and _may_overwrite(target, args, kwargs):
+        is_torn = target.name in IN_PLACE and isinstance(refusal, MemoryError)
+        if (is_torn or _has_written(refusal)) and _may_overwrite(target, args, kwargs):
             raise  # what SciPy would read is not there any more
         if isinstance(refusal, (MemoryError, BackendUnavailable)):
             _log.warning("%s goes to the CPU: %s", target.name, refusal)

@@ -219,7 +219,9 @@ _LAPACK = {
 
 
 #: Several steps: where a later one has no memory, SciPy needs what an earlier one would have overwritten.
-_SEVERAL_STEPS = ("posv", "gesv", "solve", "inv", "lu")
+_SEVERAL_STEPS = ("posv", "gesv", "solve", "lu")
+#: As these, but in place, as in SciPy: where memory runs out, the matrix may be gone.
+IN_PLACE = ("inv",)
 
 
 def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:

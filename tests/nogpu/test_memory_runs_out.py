@@ -97,21 +97,29 @@ def test_a_matrix_that_was_factored_before_memory_ran_out_goes_to_scipy(monkeypa
     np.testing.assert_array_equal(found[-2], expected[-2])
 
 
-@pytest.mark.parametrize(
-    ("name", "step"), [("inv", "frontend.cpu_lu.getri"), ("lu", "api.linalg_lu._row_order")]
-)
-def test_what_several_steps_overwrite_goes_to_scipy_as_it_was(monkeypatch, name, step):
-    def fails(*arguments, **options):
-        raise MemoryError("for a later step")
+def later(*arguments, **options):
+    raise MemoryError("for a later step")
 
+
+def test_what_several_steps_overwrite_goes_to_scipy_as_it_was(monkeypatch):
     a = np.asfortranarray(np.random.default_rng(2).uniform(-1, 1, (N, N)))
-    expected = getattr(scipy.linalg, name)(a)
-    monkeypatch.setattr(f"pyblasgpu.{step}", fails)
+    expected = scipy.linalg.lu(a)
+    monkeypatch.setattr("pyblasgpu.api.linalg_lu._row_order", later)
     with patch_scipy(backend="cpu", thresholds=0) as patch:
-        found = getattr(scipy.linalg, name)(a, overwrite_a=True)
+        found = scipy.linalg.lu(a, overwrite_a=True)
         assert not patch.calls
-    for one, other in zip(np.atleast_3d(found), np.atleast_3d(expected), strict=True):
+    for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_an_inverse_in_place_for_which_memory_runs_out_does_not_go_to_scipy(monkeypatch):
+    a = np.asfortranarray(np.random.default_rng(2).uniform(-1, 1, (N, N)))
+    expected = scipy.linalg.inv(a)
+    monkeypatch.setattr("pyblasgpu.frontend.cpu_lu.getri", later)
+    with patch_scipy(backend="cpu", thresholds=0):
+        np.testing.assert_array_equal(scipy.linalg.inv(a), expected)
+        with pytest.raises(MemoryError, match="for a later step"):
+            scipy.linalg.inv(a, overwrite_a=True)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
