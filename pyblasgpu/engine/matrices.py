@@ -202,9 +202,10 @@ class HostMatrix(Matrix):
         """What gives the parts of a tile that are copied as it is brought or goes home; None where all is."""
         if self.triangle is None or tile.row != tile.col:
             return None
-        function = beside if is_brought and not self.triangle.is_read else covering
+        if is_brought and not self.triangle.is_read:
+            return partial(beside, itemsize=self.dtype.itemsize)
         has_tails = (self.triangle.uplo is Uplo.LOWER) is not self.row_major
-        return partial(function, itemsize=self.dtype.itemsize, has_tails=has_tails)
+        return partial(covering, itemsize=self.dtype.itemsize, has_tails=has_tails)
 
 
 class DeviceMatrix(Matrix):

@@ -34,11 +34,8 @@ def covering(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
     return parts
 
 
-def beside(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
-    """The squares of a square tile that hold all elements of its other triangle that are in these strips.
-
-    They are the same for both triangles: `has_tails` is there as `covering` has it.
-    """
+def beside(tile: Block, itemsize: int) -> list[Block]:
+    """The squares of a square tile that hold what its strips have of the other triangle, whichever it is."""
     return [
         Block(
             tile.address + first * (tile.pitch + itemsize), count * itemsize, count, tile.pitch, tile.device

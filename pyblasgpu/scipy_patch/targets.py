@@ -44,10 +44,7 @@ def scipys() -> Iterator[Target]:
     ours = import_module("..linalg", __package__)
     for name, size in _LINALG.items():
         if hasattr(linalg, name):
-            function = getattr(ours, name)
-            if name in _SEVERAL_STEPS:
-                function = _keeping(function)
-            yield Target(name, getattr(linalg, name), function, size)
+            yield Target(name, getattr(linalg, name), _safe(name, getattr(ours, name)), size)
     for module, sizes in (("blas", _BLAS), ("lapack", _LAPACK)):
         if find_spec(f"pyblasgpu.{module}") is None:
             continue
@@ -58,10 +55,8 @@ def scipys() -> Iterator[Target]:
             for letter in "sdcz":
                 function = getattr(replacing, letter + name, None)
                 if function is not None and hasattr(theirs, letter + name):
-                    if name in _SEVERAL_STEPS:
-                        function = _keeping(function)
                     measured = _typed(letter, positions, extent)
-                    yield Target(name, getattr(theirs, letter + name), function, measured)
+                    yield Target(name, getattr(theirs, letter + name), _safe(name, function), measured)
 
 
 def numpys() -> Iterator[Target]:
@@ -224,8 +219,10 @@ _SEVERAL_STEPS = ("posv", "gesv", "solve", "lu")
 IN_PLACE = ("inv",)
 
 
-def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which overwrites none of its arguments."""
+def _safe(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which overwrites none of its arguments where it has `_SEVERAL_STEPS`."""
+    if name not in _SEVERAL_STEPS:
+        return function
     parameters = signature(function)
     kept = dict.fromkeys((name for name in parameters.parameters if name.startswith("overwrite_")), False)
 
