@@ -96,10 +96,13 @@ class Timeline:
         rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
         if tile.matrix not in self._triangle or tile.row != tile.col:
             return rows * cols * self.itemsize
-        parts = beside if goes_up and not self._triangle[tile.matrix] else covering
         line = rows * self.itemsize
         whole = Block(0, line, rows, line, 0)
-        return sum(each.width * each.lines for each in parts(whole, self.itemsize, True))
+        if goes_up and not self._triangle[tile.matrix]:
+            parts = beside(whole, self.itemsize)
+        else:
+            parts = covering(whole, self.itemsize, has_tails=True)
+        return sum(each.width * each.lines for each in parts)
 
     def run(self) -> float:
         """Seconds until the last tile is home."""
