@@ -18,12 +18,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from database_from_sweeps import decisive
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.sweep_file import read_sweep
+from tuning.database_from_sweeps import decisive
 
 FOLDER = Path(__file__).parent / "sweeps"
 DIGITS = 6  # of times that do not decide; they vary in the third

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ from pyblasgpu.tuning import portfolio, sweep_file
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.sweep_file import read_sweep
+from tuning import database_from_sweeps as script
+from tuning import gather_sweeps as gather
 
 H200 = known("h200")
 KEY = ("trsm_fma", "s", "any", "few")
@@ -22,18 +23,7 @@ SCRIPTS = Path(__file__).parents[2] / "tuning"
 pytestmark = pytest.mark.usefixtures("home")
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(SCRIPTS)
-    return import_module("database_from_sweeps")
-
-
-@pytest.fixture
-def gather(script):
-    return import_module("gather_sweeps")
-
-
-def test_packaged_values_are_computed_from_sweeps(home, script, monkeypatch):
+def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     monkeypatch.setitem(portfolio.BUDGETS, "leaf", 3.0)
     full = FAMILIES["trsm_fma"].parameters_of(candidates("trsm_fma", "s", "any", H200).left[0])
     times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
@@ -72,7 +62,7 @@ def test_packaged_values_are_computed_from_sweeps(home, script, monkeypatch):
     assert again.entries[KEY].parameters["stages"] == 2
 
 
-def test_a_device_gets_what_differs_from_its_architecture(home, script, monkeypatch):
+def test_a_device_gets_what_differs_from_its_architecture(home, monkeypatch):
     """The values of the only device of an architecture are that one's."""
     monkeypatch.setitem(portfolio.BUDGETS, "leaf", 3.0)
     sweep = written(home / "a.jsonl", [timed(2, 1.0), timed(3, 2.0)])
@@ -89,7 +79,7 @@ def test_a_device_gets_what_differs_from_its_architecture(home, script, monkeypa
     assert stages == {"sm_90.json": [3], "nvidia_h200.json": [2], "nvidia_h100.json": []}
 
 
-def test_packaged_rates_of_algorithms_are_computed_from_sweeps(home, script):
+def test_packaged_rates_of_algorithms_are_computed_from_sweeps(home):
     """The last sweep that has timed both decides at a point, or all but one that has failed."""
 
     def computed(*sweeps):
@@ -135,20 +125,20 @@ def written(path, records):
     return str(path)
 
 
-def packaged(script, folder, *sweeps):
+def packaged(folder, *sweeps):
     """The texts of the files that are computed from `sweeps`."""
     folder.mkdir(exist_ok=True)
     return [path.read_text() for path in script.main([*map(str, sweeps)], folder, lambda candidates: set())]
 
 
-def test_the_last_run_in_a_sweep_decides(home, script):
+def test_the_last_run_in_a_sweep_decides(home):
     """Its times are not compared with those of an earlier run, which was faster."""
     sweep = written(home / "a.jsonl", [timed(2, 0.1, "x"), timed(3, 1.0, "y"), timed(4, 2.0, "y")])
     kept = script.decisive([read_sweep(Path(sweep))])
     assert [(record.parameters["stages"], record.seconds) for record in kept] == [(3, 1.0), (4, 2.0)]
 
 
-def test_a_gathered_sweep_gives_the_values_of_those_that_it_was_gathered_from(home, script, gather):
+def test_a_gathered_sweep_gives_the_values_of_those_that_it_was_gathered_from(home):
     """Also where the last sweep does not decide; and gathered once more it is the same."""
     sweeps = [
         written(home / "a.jsonl", [timed(2, 1.0), timed(3, 1.1), timed(4, 9.0)]),
@@ -157,15 +147,15 @@ def test_a_gathered_sweep_gives_the_values_of_those_that_it_was_gathered_from(ho
     ]
     (path,) = gather.main(sweeps, home)
     assert path.name == "nvidia_h200.jsonl.gz"
-    found = packaged(script, home / "x", path)
-    assert found == packaged(script, home / "y", *sweeps)
+    found = packaged(home / "x", path)
+    assert found == packaged(home / "y", *sweeps)
     assert parse(found[0].encode()).entries[KEY].parameters["stages"] == 3
     before = path.read_bytes()
     gather.main([str(path)], home)
     assert path.read_bytes() == before
 
 
-def test_a_gathered_sweep_holds_the_best_rate_of_every_candidate(home, gather):
+def test_a_gathered_sweep_holds_the_best_rate_of_every_candidate(home):
     vendor = timed(2, 0.5, outcome="vendor", parameters={})
     spills = [replace(timed(5, 1.0), outcome="spills", seconds=0.0, tflops=0.0)] * 2
     reference = timed(2, 0.4, outcome="reference")
@@ -187,7 +177,7 @@ def test_a_gathered_sweep_holds_the_best_rate_of_every_candidate(home, gather):
     assert next(r.tflops for r in read_sweep(path) if r.outcome == "vendor") == 9.0
 
 
-def test_a_gathered_record_names_its_run_once(home, gather):
+def test_a_gathered_record_names_its_run_once(home):
     sweep = written(home / "7ac45f1_dtrsm.jsonl", [timed(2, 1.0, "numba-cuda 0.30.4")])
     for _ in range(2):
         (path,) = gather.main([sweep], home)
@@ -197,7 +187,7 @@ def test_a_gathered_record_names_its_run_once(home, gather):
         sweep = str(path)
 
 
-def test_records_of_a_candidate_have_one_spelling(home, gather):
+def test_records_of_a_candidate_have_one_spelling(home):
     """Older runs left out parameters that are off; whoever reads the lines themselves sees one Config."""
     full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
     short = {name: value for name, value in full.items() if name != "through_l1"}
@@ -233,7 +223,7 @@ def test_what_is_best_for_updates_is_kept_beside(monkeypatch, rate, kept):
 
 
 @pytest.mark.slow
-def test_the_packaged_values_are_those_of_the_gathered_sweeps(home, script):
+def test_the_packaged_values_are_those_of_the_gathered_sweeps(home):
     """Byte for byte, where none of the Configs spills."""
     files = script.main([*map(str, sorted(SCRIPTS.glob("sweeps/*.gz")))], home, lambda candidates: set())
     assert {path.name for path in files} == {"nvidia_h100_80gb_hbm3.json", "nvidia_h200.json", "sm_90.json"}

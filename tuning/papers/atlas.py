@@ -263,7 +263,7 @@ def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
-    curves = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for recording in made["results"]:
         name = recording["dtype"] + recording["routine"]
         rows = replay(recording, options.keep)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pyblasgpu.bench.machine import peak
 from pyblasgpu.errors import PyblasgpuError
@@ -47,6 +47,7 @@ Extents = tuple[int, ...]
 #: A family's stem, and a Config.
 Kernel = tuple[str, Any]
 Rows = list[dict[str, Any]]
+Item = TypeVar("Item")
 
 
 class Measured(NamedTuple):
@@ -102,7 +103,7 @@ class Experiment:
         finally:
             self.until = end
 
-    def in_turn(self, items: Sequence[Any], weights: Sequence[float] = ()) -> Iterator[Any]:
+    def in_turn(self, items: Sequence[Item], weights: Sequence[float] = ()) -> Iterator[Item]:
         """The items, each with its part of the time that is left: equal parts, or by weight."""
         weights = weights or [1.0] * len(items)
         for number, item in enumerate(items):

@@ -122,7 +122,11 @@ def potri(parts: Parts, a: Any) -> None:
 
 
 #: Each with its operations, in thirds of n^3.
-ROUTINES = {"potri": (potri, 2), "potrs": (potrs, 6), "posv": (posv, 7)}
+ROUTINES: dict[str, tuple[Callable[..., None], int]] = {
+    "potri": (potri, 2),
+    "potrs": (potrs, 6),
+    "posv": (posv, 7),
+}
 
 
 def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
@@ -190,7 +194,7 @@ def rows(run: Experiment, letter: str, sizes: Sequence[int]) -> Rows:
     found: Rows = []
     for n in sizes:
         for routine in ROUTINES:
-            row = {"dtype": letter, "routine": routine, "n": n}
+            row: dict[str, Any] = {"dtype": letter, "routine": routine, "n": n}
             for name, triangular in (("ours", ours), ("cublas", theirs)):
                 job = Job(routine, letter, "any", vendor=name == "cublas")
                 row[name] = run.remembered(job, (n, n), partial(rate, routine, letter, n, triangular))

@@ -25,7 +25,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 from rich.table import Table
@@ -34,6 +38,7 @@ from pyblasgpu.gpu.device import Device, known
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.types import DTYPES, Dtype
+from tuning.papers.study import names_in
 
 __all__ = [
     "LAYOUTS",
@@ -342,27 +347,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="fermi", help="a name such as fermi, a100, h200; default: fermi")
-    parser.add_argument("--dtype", default=list(DTYPES), type=_listed(DTYPES), help="s,d,c,z; default: all")
-    parser.add_argument("--layout", default=LAYOUTS, type=_listed(LAYOUTS), help="nn,nt,tn,tt; default: all")
+    parser.add_argument("--dtype", default=list(DTYPES), type=names_in(DTYPES), help="s,d,c,z; default: all")
+    parser.add_argument("--layout", default=LAYOUTS, type=names_in(LAYOUTS), help="nn,nt,tn,tt; default: all")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--unbracketed", action="store_true", help="reuse of complex types as 4mn/(2m+n)")
     parser.add_argument("--stripes-once", action="store_true", help="an element of a stripe is a register")
     for name, kind in (("threads", int), ("blocks", int), ("reuse", float)):
         parser.add_argument(f"--min-{name}", type=kind, metavar="X", help="default: of Table 1")
     return parser.parse_args(arguments)
-
-
-def _listed(known_names: Iterable[str]):
-    """Parses names that are separated by commas."""
-
-    def parse(text: str) -> list[str]:
-        names = text.split(",")
-        for name in names:
-            if name not in known_names:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known_names)}")
-        return names
-
-    return parse
 
 
 def _guidelines(options: argparse.Namespace, otherwise: Guidelines) -> Guidelines:

@@ -74,7 +74,7 @@ def packed(letter: str, device: Device) -> list[Kernel]:
     """
     likely: list[Kernel] = []
     for stem in families_of("gemm", letter):
-        found = {}
+        found: dict[Any, None] = {}
         for config in candidates(stem, letter, LAYOUT, device, "quick").left:
             try:
                 found[config.for_packed()] = None
@@ -125,7 +125,7 @@ def _second_step(
             each = run.timed(STEM, LAYOUT, finalist.config, sizes, verify=False)
             rows += [_row(each, run.device)] if each.rates else []
         if pack is not None and (run.is_over or run.compiled(pack[0], [pack[1]])):
-            each = _of_packed(run, letter, *pack, sizes)
+            each = _of_packed(run, letter, pack, sizes)
             rows += [_row(each, run.device)] if each.rates else []
     return rows
 
@@ -138,10 +138,10 @@ def _finalists(timed: list[Measured], sizes: Sequence[Extents]) -> list[Measured
     return [by_config[config] for config in list(found)[:FINALISTS]]
 
 
-def _of_packed(run: Experiment, letter: str, stem: str, config: Any, sizes: Sequence[Extents]) -> Measured:
+def _of_packed(run: Experiment, letter: str, kernel: Kernel, sizes: Sequence[Extents]) -> Measured:
     """A kernel on packed operands; the time of packing is in it."""
-    overrides = (("packed", True), (stem, config))
-    return Measured(config, "ok", run.ours(letter, LAYOUT, sizes, "gemm", overrides))
+    overrides = (("packed", True), kernel)
+    return Measured(kernel[1], "ok", run.ours(letter, LAYOUT, sizes, "gemm", overrides))
 
 
 def _row(each: Measured, device: Device) -> dict[str, Any]:

@@ -72,8 +72,7 @@ def replays(records: Sequence[Record], device: str, keep: int = KEEP) -> list[Re
         if record.stem == "trmm_leaf":
             order = record.extents[0]
             if order >= max((order for order, _ in alone[key]), default=0):
-                at = order, leaf
-                alone[key][at] = max(record.tflops, alone[key].get(at, 0.0))
+                alone[key][order, leaf] = max(record.tflops, alone[key].get((order, leaf), 0.0))
         elif STOP in record.parameters:
             at = leaf, record.parameters[STOP], record.extents, record.toolchain
             pairs[key][at] = max(record.tflops, pairs[key].get(at, 0.0))

@@ -56,7 +56,7 @@ _VECTOR = 16  # bytes of the widest load
 
 def candidates(scheme: str, letter: str, layout: str, device: Device) -> list[GemmSimt]:
     """All kernels of a scheme that the rules and the device leave, each once, in random order."""
-    found = {}
+    found: dict[GemmSimt, None] = {}
     for parameters in _parameters(scheme, DTYPES[letter], layout):
         try:
             config = FAMILIES[STEM].config(letter, layout, parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
 
     name: str
     title: str
-    curves: dict[str, Sequence[tuple[float, float]]]
+    curves: Mapping[str, Sequence[tuple[float, float]]]
     labels: tuple[str, str] = ("n", "TFLOP/s")
 
 
