@@ -17,10 +17,11 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
+from unittest import mock
 
 HERE = Path(__file__).parents[1]
 DTYPES = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
@@ -153,18 +154,14 @@ class Calls:
         from pyblasgpu.routines.launch_list import LaunchList
 
         sources: dict = {}
-        bound = LaunchList.bound
 
-        def collect(launches, *scalars):
+        def collect(launches: LaunchList, *scalars: complex) -> Callable[..., None]:
             sources.update(dict.fromkeys(entry.source for entry in launches.entries))
             return lambda bases, stream: None
 
-        LaunchList.bound = collect
-        try:
+        with mock.patch.object(LaunchList, "bound", collect):
             for case in cases:
                 self._call(case, self._arrays(case, random_values=False))
-        finally:
-            LaunchList.bound = bound
         compile_missing(sources, current(0).cc)
         return len(sources)
 
@@ -213,7 +210,7 @@ class Calls:
     def _arrays(self, case: Case, random_values: bool = True) -> tuple:
         flags, extents = case["flags"], case["extents"]
 
-        def matrix(rows, cols):
+        def matrix(rows: int, cols: int) -> Any:
             return self._matrix(case, rows, cols, random_values)
 
         if case["routine"] == "gemm":

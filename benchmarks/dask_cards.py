@@ -44,7 +44,7 @@ def cluster(cards: int, processes: bool, threads: int = 2) -> SpecCluster:
     workers: dict[int, dict[str, Any]] = {}
     for number in range(cards):
         if processes:
-            own = {"env": {"CUDA_VISIBLE_DEVICES": str(number)}}
+            own: dict[str, Any] = {"env": {"CUDA_VISIBLE_DEVICES": str(number)}}
         else:
             pool = ThreadPoolExecutor(threads, f"card-{number}", _use, (number,))
             own = {"executor": pool}
@@ -101,24 +101,24 @@ def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]
         if library == "cupy":
             meta = import_module("cupy").empty((0, 0))
             inputs = [x.map_blocks(_on_card, dtype=x.dtype, meta=meta) for x in inputs]
-        inputs = [client.persist(x) for x in inputs]
-        wait(inputs)
+        a, b = (client.persist(x) for x in inputs)
+        wait([a, b])
         known = client.run_on_scheduler(_tasks)
         for routine in given.routines:
             times: list[float] = []
             with get_task_stream(client=client) as stream:
                 for _ in range(given.repeats):
                     start = time.perf_counter()
-                    result = client.persist(ROUTINES[routine](*inputs))
+                    result = client.persist(ROUTINES[routine](a, b))
                     wait(result)
                     times.append(time.perf_counter() - start)
                     assert all(future.status == "finished" for future in futures_of(result))
-                    error = _error(routine, *inputs, result)
+                    error = _error(routine, a, b, result)
                     del result
                     while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
                         time.sleep(0.05)
             found[routine] = {"each": times, "spent": _spent(stream.data), "error": error}
-        del inputs
+        del inputs, a, b
     cupy = import_module("cupy")
     for number in range(given.cards):
         with cupy.cuda.Device(number):

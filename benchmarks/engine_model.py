@@ -17,6 +17,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.table import Table
 
@@ -81,7 +82,7 @@ class Timeline:
     down: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     peer: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     compute: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    busy: Counter[int] = field(default_factory=Counter)  # type: ignore[assignment]
+    busy: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     moved: Counter[tuple[int, bool]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class Timeline:
                 self._fetch(tile, card, now)
                 begin = max(begin, self._there[tile, card])
         took = self._leaf(task)
-        self.busy[card] += took  # type: ignore[assignment]
+        self.busy[card] += took
         end = self.compute[card] = begin + took
         for tile in task.writes:
             self._versions[tile] += 1
@@ -200,14 +201,16 @@ class Timeline:
 
 def routine(name: str, n: int) -> TiledRoutine:
     """A routine on matrices of order n."""
-    flags = {
+    flags_of: dict[str, dict[str, Any]] = {
         "gemm": {"trans_a": Trans.NO, "trans_b": Trans.NO},
         "syrk": {"uplo": Uplo.LOWER, "trans": Trans.NO},
         "potrf": {"uplo": Uplo.LOWER},
-    }.get(name, {"side": Side.LEFT, "uplo": Uplo.LOWER, "trans": Trans.NO, "diag": Diag.NON_UNIT})
+    }
+    triangular = {"side": Side.LEFT, "uplo": Uplo.LOWER, "trans": Trans.NO, "diag": Diag.NON_UNIT}
+    flags = flags_of.get(name, triangular)
     names = {"gemm": ("a", "b", "c"), "syrk": ("a", "c"), "potrf": ("a",)}.get(name, ("a", "b"))
     extents = (n,) * {"gemm": 3, "potrf": 1}.get(name, 2)
-    return TiledRoutine(name, names, extents, flags, side=flags.get("side"))  # type: ignore[arg-type]
+    return TiledRoutine(name, names, extents, flags, side=flags.get("side"))
 
 
 def plan_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Plan:

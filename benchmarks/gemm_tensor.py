@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest import mock
 
 import cupy
 import numpy as np
@@ -38,9 +39,13 @@ ORDERS = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
 COMPLEX_ORDERS = (1024, 2048, 4096, 8192)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
 #: By n: fields of Configs that are timed in turn, with the default among them.
-LARGE = tuple({"BLK_K": blk_k, "ordered": ordered} for blk_k in (64, 128) for ordered in (False, True))
-LARGE = ({"BLK_K": 256}, *LARGE)
-SMALL = tuple({"BLK_N": cols, "cluster": cluster} for cols in (64, 128) for cluster in (1, 2))
+LARGE: tuple[dict[str, Any], ...] = (
+    {"BLK_K": 256},
+    *({"BLK_K": blk_k, "ordered": ordered} for blk_k in (64, 128) for ordered in (False, True)),
+)
+SMALL: tuple[dict[str, Any], ...] = tuple(
+    {"BLK_N": cols, "cluster": cluster} for cols in (64, 128) for cluster in (1, 2)
+)
 CONFIGS = {16384: LARGE, 8192: LARGE, 4096: LARGE, 2048: SMALL + LARGE, 1024: SMALL, 1536: SMALL}
 PASSES = 5
 Cases = Iterator[dict[str, Any]]
@@ -158,7 +163,9 @@ def host_seconds(run: Callable, *operands: Any) -> float:
 
 def configs() -> Iterator[dict[str, Any]]:
     """Seconds of a call with other Configs, a pass of each in turn."""
-    fields_of = [{"BLK_K": block_of(n), **fields} for n, each in CONFIGS.items() for fields in each]
+    fields_of: list[dict[str, Any]] = [
+        {"BLK_K": block_of(n), **fields} for n, each in CONFIGS.items() for fields in each
+    ]
     compile_ahead((product.source(GemmWgmma(**fields)) for fields in fields_of), cupy.cuda.Device().id)
     for n, all_fields in CONFIGS.items():
         yield from in_turn(Operands(n, n, n), all_fields, configured)
@@ -185,13 +192,11 @@ def in_turn(
 def configured(**fields: Any) -> Iterator[None]:
     """With this Config, and its BLK_K if that is among the fields."""
     forget()
+    asked = (lambda k: fields["BLK_K"]) if "BLK_K" in fields else block_of
     try:
-        if "BLK_K" in fields:
-            dispatch.block_of = lambda k: fields["BLK_K"]
-        with override("gemm_wgmma", GemmWgmma(**fields)):
+        with mock.patch.object(dispatch, "block_of", asked), override("gemm_wgmma", GemmWgmma(**fields)):
             yield
     finally:
-        dispatch.block_of = block_of
         forget()
 
 
@@ -215,7 +220,7 @@ def launches_of(operands: Sequence[Sequence[cupy.ndarray]]) -> list[list[tuple[s
     spent: list[list[tuple[str, Any, Any]]] = []
     original = launch.LoadedKernel.launch
 
-    def timed(self, *arguments, **options):
+    def timed(self: launch.LoadedKernel, *arguments: Any, **options: Any) -> None:
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
         original(self, *arguments, **options)
@@ -223,13 +228,12 @@ def launches_of(operands: Sequence[Sequence[cupy.ndarray]]) -> list[list[tuple[s
         spent[-1].append((self.source.name, start, stop))
 
     forget()
-    launch.LoadedKernel.launch = timed  # type: ignore[method-assign]
     try:
-        for each in operands:
-            spent.append([])
-            tensor(*each)
+        with mock.patch.object(launch.LoadedKernel, "launch", timed):
+            for each in operands:
+                spent.append([])
+                tensor(*each)
     finally:
-        launch.LoadedKernel.launch = original  # type: ignore[method-assign]
         forget()
     cupy.cuda.Device().synchronize()
     return [

@@ -7,7 +7,7 @@ import json
 import mmap
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -115,10 +115,10 @@ class HostProblem:
     Attributes
     ----------
     a, b, c : numpy.ndarray
-        Inputs, and the output.
+        Inputs, and the output. `ours` takes arrays of a card too.
     """
 
-    def __init__(self, routine: str, letter: str, arrays: list[np.ndarray]):
+    def __init__(self, routine: str, letter: str, arrays: Sequence[Any]):
         self.routine, self.letter = routine, letter
         self.a, self.b, self.c = arrays
         self.n = len(self.a)

@@ -93,10 +93,10 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str,
     is_pageable = not all(each[3] for each in CONSTANTS if each[1] in names)
     pageable = problem.pageable() if problem.n <= 8192 and is_pageable else None
     for module, name, values, is_direct in CONSTANTS:
-        if name not in names:
-            continue
         given = problem if is_direct else pageable
-        for value in values if given else ():
+        if name not in names or given is None:
+            continue
+        for value in values:
             with patch.object(module, name, value):
                 row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}

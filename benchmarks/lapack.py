@@ -35,6 +35,8 @@ try:
 except ImportError:  # `require_device` says so
     cupy = None
 
+#: A launch list, and the operands that it runs on.
+Launches = tuple[LaunchList, tuple[Operand, ...]]
 ROUNDS = 5
 BUSY = 1 << 28  # bytes that are written before each call
 NO_RIVAL = float("nan")
@@ -73,20 +75,20 @@ class Case(NamedTuple):
             matrices.append(b.transpose(0, 2, 1))
         return matrices
 
-    def launches(self, info: Operand, a: Operand, b: Operand | None) -> list[tuple[LaunchList, tuple]]:
+    def launches(self, info: Operand, a: Operand, *b: Operand) -> list[Launches]:
         """Our launch lists, with the operands of each."""
-        if self.routine == "potrs":
-            return [(potrs.launch_list(a, b, uplo=self.uplo), (a, b))]
+        found: list[tuple[LaunchList | None, tuple[Operand, ...]]] = []
         if self.routine == "lauum":
-            return [(lauum.launch_list(a, uplo=self.uplo), (a,))]
+            found.append((lauum.launch_list(a, uplo=self.uplo), (a,)))
         if self.routine == "trtri":
-            return [(trtri.launch_list(info, a, uplo=self.uplo, diag=Diag.NON_UNIT), (info, a))]
+            found.append((trtri.launch_list(info, a, uplo=self.uplo, diag=Diag.NON_UNIT), (info, a)))
         if self.routine == "potri":
-            return [(potri.launch_list(info, a, uplo=self.uplo), (info, a))]
-        found = [(potrf.launch_list(info, a, uplo=self.uplo), (info, a))]
-        if self.routine == "posv":
-            found.append((potrs.launch_list(a, b, uplo=self.uplo), (a, b)))
-        return found
+            found.append((potri.launch_list(info, a, uplo=self.uplo), (info, a)))
+        if self.routine in ("potrf", "posv"):
+            found.append((potrf.launch_list(info, a, uplo=self.uplo), (info, a)))
+        if self.routine in ("potrs", "posv"):
+            found.append((potrs.launch_list(a, *b, uplo=self.uplo), (a, *b)))
+        return [(launches, operands) for launches, operands in found if launches is not None]
 
     def rival(self, solver: cusolver.Cusolver) -> Callable[..., None] | None:
         """cuSOLVER's call on the arrays of one set."""
@@ -116,7 +118,7 @@ def operand(array: Any) -> Operand:
     return Operand(array.data.ptr, rows, cols, row, col, dtype, False, batch, step, array.device.id)
 
 
-def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[tuple[LaunchList, tuple]]:
+def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[Launches]:
     """Our launch lists of a case on these arrays."""
     told = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
     operands = [operand(array) for array in arrays]
@@ -126,7 +128,7 @@ def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[tuple[LaunchL
         override("potrf_algorithm", case.algorithm or None),
         override("potrf_leaf", leaf) if leaf else nullcontext(),
     ):
-        return case.launches(told, operands[0], operands[1] if len(operands) > 1 else None)
+        return case.launches(told, *operands)
 
 
 def run_lists(case: Case, info: Any, *arrays: Any) -> None:

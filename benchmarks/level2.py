@@ -88,13 +88,13 @@ def ours(case: Case, a: Operand, x: Operand, y: Operand) -> tuple[Any, tuple[Ope
     if case.routine == "gemv_t":
         return gemv.launch_list(0.5, a.T, y, 0, x), (a.T, y, x), (0.5, 0)
     if case.routine == "symv":
-        flags = {"uplo": Uplo.LOWER, "hermitian": case.dtype.is_complex}
-        return symv.launch_list(0.5, a, x, 0, y, **flags), (a, x, y), (0.5, 0)
+        launches = symv.launch_list(0.5, a, x, 0, y, uplo=Uplo.LOWER, hermitian=case.dtype.is_complex)
+        return launches, (a, x, y), (0.5, 0)
     if case.routine == "ger":
         return ger.launch_list(0.5, y, x, a), (y, x, a), (0.5, 0)
     if case.routine == "syr":
-        flags = {"uplo": Uplo.LOWER, "hermitian": case.dtype.is_complex}
-        return syr.launch_list(0.5, x, a, **flags), (x, a), (0.5, 0)
+        launches = syr.launch_list(0.5, x, a, uplo=Uplo.LOWER, hermitian=case.dtype.is_complex)
+        return launches, (x, a), (0.5, 0)
     return trmv.launch_list(a, x, uplo=Uplo.LOWER, diag=Diag.NON_UNIT), (a, x), (1, 0)
 
 
@@ -140,19 +140,21 @@ class Bench:
 
     def ours(self, case: Case) -> float:
         """Seconds of a call of ours."""
-        enqueue = None
-        runs = []
-        for number in range(self.calls(case)):
-            launches, operands, scalars = ours(case, *self.data.operands(case, number))
-            if enqueue is None:
-                enqueue = launches.bound_at(self.workspace.address, *scalars)
-            runs.append([operand.pointer for operand in operands])
+        calls = [ours(case, *self.data.operands(case, number)) for number in range(self.calls(case))]
+        launches, _, scalars = calls[0]
+        enqueue = launches.bound_at(self.workspace.address, *scalars)
+        runs = [[operand.pointer for operand in operands] for _, operands, _ in calls]
         return self._seconds(lambda: [enqueue(bases, self.stream.ptr) for bases in runs], len(runs))
 
     def theirs(self, case: Case) -> float:
         """Seconds of a call of cuBLAS's."""
         runs = [self.data.operands(case, number) for number in range(self.calls(case))]
-        return self._seconds(lambda: [theirs(self.library, case, *run) for run in runs], len(runs))
+
+        def enqueue() -> None:
+            for run in runs:
+                theirs(self.library, case, *run)
+
+        return self._seconds(enqueue, len(runs))
 
     def _seconds(self, enqueue: Callable[[], Any], count: int) -> float:
         enqueue()

@@ -243,20 +243,17 @@ class Batch:
         self.prepare()
         pivots = getattr(lapack, f"{self.letter}getrf")(self.view, overwrite_a=1)[1]
         b = cupy.ones((self.count, columns, self.n), self.a.dtype)
-        ours, run = (
-            getattr(lapack, f"{self.letter}getrs"),
-            getattr(cublas, f"{self.letter}getrsBatched", None),
-        )
+        ours = getattr(lapack, f"{self.letter}getrs")
         answer, matrices, rights = ctypes.c_int(), self.addresses(self.a), self.addresses(b)
         theirs = cupy.asarray(pivots) + 1
         numbers = matrices.data.ptr, self.n, theirs.data.ptr, rights.data.ptr, self.n
         right = b.swapaxes(1, 2)
-        return self.line(
-            "getrs",
-            columns,
-            lambda: ours(self.view, pivots, right, overwrite_b=1),
-            lambda: run(self.handle, 0, self.n, columns, *numbers, ctypes.addressof(answer), self.count),
-        )
+
+        def vendor() -> None:
+            run = getattr(cublas, f"{self.letter}getrsBatched")
+            run(self.handle, 0, self.n, columns, *numbers, ctypes.addressof(answer), self.count)
+
+        return self.line("getrs", columns, lambda: ours(self.view, pivots, right, overwrite_b=1), vendor)
 
 
 def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
@@ -285,6 +282,7 @@ def launch_times(letter: str, n: int) -> dict[str, Any]:
         Operand(info.data.ptr, 1, 1, 1, 1, dtype),
         Operand(a.data.ptr, n, n, 1, n, dtype),
     )
+    assert launches is not None
     launches.run((piv.data.ptr, info.data.ptr, a.data.ptr), 1.0, stream=0)
     a[...] = random(letter, n, n)
     taken = workspace.take(launches.workspace_bytes, 0, 0, flags=True)

@@ -33,6 +33,8 @@ __all__ = ["Links", "Rates", "bounds", "gemm_bounds", "main", "simulate"]
 RESULTS = Path(__file__).parent / "results"
 #: Flops of each routine on square operands, as multiples of the cube of the order.
 CUBES = {"gemm": 2.0, "herk": 1.0, "trsm": 1.0, "potrf": 1 / 3}
+#: By routine and variant of `bench` the leaf whose rate it is.
+LEAF_OF = {"gemm NT": "gemm", "syrk LN": "herk", "trsm LLNN": "trsm"}
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,7 @@ def _rates(rows: Iterable[dict[str, Any]], letter: str) -> Iterable[tuple[str, i
                 yield "potrf", row["n"], row["n"] ** 3 / 3 / row["ours_us"] * 1e6
         elif row.get("dtype") == letter and "n" in row and row.get("batch", 1) in (1, None):
             square = row["n"] == row.get("m", row["n"]) == row.get("k", row["n"])
-            name = {("gemm", "NT"): "gemm", ("syrk", "LN"): "herk", ("trsm", "LLNN"): "trsm"}
-            routine = name.get((row.get("routine"), row.get("variant")))
+            routine = LEAF_OF.get(f"{row.get('routine')} {row.get('variant')}")
             if square and routine and row["n"] & (row["n"] - 1) == 0:
                 yield routine, row["n"], row["tflops"] * 1e12
 

@@ -52,7 +52,7 @@ def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     given = [cupy.asarray(x, order="F") for x in _arrays(problem)]
     rows, one, base = [], None, None
     for count in cards:
-        apart = HostProblem(problem.routine, problem.letter, given)  # type: ignore[arg-type]
+        apart = HostProblem(problem.routine, problem.letter, given)
         options: dict[str, Any] = {"devices": range(count)} if count > 1 else {}
 
         def run(apart: HostProblem = apart, options: dict[str, Any] = options) -> None:

@@ -142,7 +142,8 @@ class Solution:
     """A system of float64 with one right-hand side, by LU or Cholesky factors; refined at any order."""
 
     def __init__(self, routine: str, n: int):
-        self.routine, self.x = routine, None
+        self.routine = routine
+        self.x: Any = None  # the last solution
         a = normal(n, n, 1).astype(np.float64)
         if routine == "posv":
             a *= 1 / n**0.5
