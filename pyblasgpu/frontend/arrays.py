@@ -164,10 +164,9 @@ def transposed(array: Any) -> Any:
 
 def by_columns(array: Any, shape: tuple[int, ...]) -> Any:
     """`array` with another shape, its elements in the order of columns in both; a view where they lie so."""
-    try:
-        return array.reshape(shape, order="F")  # of Numba's arrays no transpose is a view
-    except (AttributeError, TypeError, NotImplementedError):  # PyTorch's know no order
-        return transposed(reshaped(transposed(array), shape[::-1]))
+    if hasattr(array, "is_f_contiguous") and array.is_f_contiguous():
+        return array.reshape(shape, order="F")  # Numba's, of which no transpose is a view
+    return transposed(reshaped(transposed(array), shape[::-1]))
 
 
 def host_array(array: Any, routine: str, argument: str, written: bool = False) -> np.ndarray:

@@ -54,6 +54,14 @@ def test_the_same_kind_out(library, letter, order):
     same(library.get(solved), a @ b, "trsm")
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_numbas_matrices_are_vectors_by_columns(order):
+    grid = Numba.put(np.array(np.arange(6.0).reshape(2, 3), order=order))
+    scaled = blas.dscal(10, grid, n=2)
+    assert (scaled is grid) == (order == "F")
+    same(Numba.get(scaled), np.array([[0.0, 1, 2], [30, 4, 5]]), "dscal")
+
+
 def test_lazily_conjugated_tensors():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(2)
