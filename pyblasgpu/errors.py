@@ -42,9 +42,10 @@ class TileReport:
 
     The exception of such a call has it as attribute `tiles`, and tells it in a note.
 
-    Attributes
+    Parameters
     ----------
     routine : str
+        Its name.
     final : tuple of (slice, slice)
         Rows and columns of the parts that hold the result.
     torn : tuple of (slice, slice)
@@ -115,12 +116,35 @@ class DatabaseWarning(UserWarning):
 
 
 def lacking(missing: ImportError, *extras: str) -> str:
-    """What is missing, and how it is installed: by one of the `extras` of this package."""
+    """What is missing, and how it is installed.
+
+    Parameters
+    ----------
+    missing : ImportError
+        Names the module.
+    *extras : str
+        The extras of this package that bring it.
+
+    Returns
+    -------
+    str
+        A sentence for an error.
+    """
     ways = " or ".join(f"pip install 'pyblasgpu[{extra}]'" for extra in extras)
     return f"{missing}; {ways}"
 
 
 def require(condition: bool, rule: str, inequality: str, **values: object) -> None:
-    """Raise `ConfigError` unless `condition` holds."""
+    """Raise `ConfigError` unless a condition holds.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether the rule is kept.
+    rule, inequality : str
+        As `ConfigError` takes them.
+    **values : object
+        The values it was tried with.
+    """
     if not condition:
         raise ConfigError(rule, inequality, **values)

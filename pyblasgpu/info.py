@@ -40,7 +40,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 
     Parameters
     ----------
-    mode : {'stdout', 'dicts'}, optional
+    mode : {'stdout', 'dicts'}, default 'stdout'
         Whether to print a page, or to return a dictionary that JSON can hold.
 
     Returns
@@ -67,7 +67,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     --------
     >>> import pyblasgpu
     >>> sorted(pyblasgpu.show_config("dicts"))[:3]
-    ['backend', 'cache', 'data']
+    ['archives', 'backend', 'cache']
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode={mode!r} is neither 'stdout' nor 'dicts'")

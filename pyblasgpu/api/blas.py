@@ -289,7 +289,7 @@ def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tupl
     Parameters
     ----------
     arrays : sequence of arrays, optional
-        Of one library.
+        Of one library; by default none.
     dtype : dtype, optional
         Used if no arrays are given; by default float64.
 
@@ -306,6 +306,10 @@ def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tupl
     ------
     TypeError
         For dtypes that would lose precision (SciPy takes long double as float64).
+
+    See Also
+    --------
+    get_blas_funcs : The functions of the type.
     """
     dtypes = [dtype_name(array) for array in arrays] or [numpy_dtype("float64" if dtype is None else dtype)]
     best = common_dtype("find_best_blas_type", dtypes)
@@ -340,10 +344,10 @@ def get_blas_funcs(
     names : str or sequence of str
         Without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
     arrays : sequence of arrays, optional
-        Of one library; the functions are of the BLAS type that holds them all.
+        Of one library; the functions are of the BLAS type that holds them all. By default none.
     dtype : dtype, optional
         Used if no arrays are given; by default float64.
-    ilp64 : bool or 'preferred', optional
+    ilp64 : bool or 'preferred', default False
         Accepted; indices have 64 bits in either case.
 
     Returns
@@ -356,6 +360,17 @@ def get_blas_funcs(
     ------
     ValueError
         For a name that is not there.
+
+    See Also
+    --------
+    find_best_blas_type : How the type is found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import blas
+    >>> blas.get_blas_funcs("gemm", [np.ones(2, dtype="complex64")]).__name__
+    'cgemm'
     """
     prefix = find_best_blas_type(arrays, dtype)[0]
     functions = []

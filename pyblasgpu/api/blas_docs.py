@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .docstrings import filled
+from .docstrings import filled, see_also
 
 __all__ = ["gemm", "gemmtr", "rank_k", "symm", "triangular"]
 
@@ -13,13 +13,13 @@ alpha : number
     The factor of the product.
 """,
     "beta_c": """
-beta : number, optional
+beta : number, default 0
     The factor of `c`. With 0, `c` is not read.
 c : array, shape (m, n), optional
     What is added to. By default 0.
 """,
     "beta": """
-beta : number, optional
+beta : number, default 0
     The factor of `c`. With 0, `c` is not read.
 """,
     "square_c": """
@@ -27,20 +27,25 @@ c : array, shape (n, n), optional
     What is added to. By default 0.
 """,
     "trans_ab": """
-trans_a, trans_b : {0, 1, 2} or {'N', 'T', 'C'}, optional
+trans_a, trans_b : {0, 1, 2} or {'N', 'T', 'C'}, default 0
     Each op: as it is, transposed, conjugate transposed.
 """,
     "computed_triangle": """
-lower : {0, 1}, optional
+lower : {0, 1}, default 0
     Whether the lower triangle is computed, else the upper one.
 """,
     "overwrite_c": """
-overwrite_c : bool, optional
+overwrite_c : bool, default False
     Whether `c` may hold the result.
 """,
     "method": """
 method : {'tensor'}, optional
-    float32 on tensor cores, see `pyblasgpu.gemm`. SciPy has no such argument.
+    Products on tensor cores, of float32 and complex64 alone, see `pyblasgpu.gemm`; by default FMAs. SciPy has
+    no such argument.
+""",
+    "product_method": """
+method : {'3m', 'tensor'}, optional
+    As that of `pyblasgpu.gemm`; by default FMAs. SciPy has no such argument.
 """,
     "result": """
 c : array, shape (m, n)
@@ -58,6 +63,12 @@ TypeError
 """,
 }
 
+#: Functions beside the one in keyword style.
+_OTHERS = {
+    "gemm": {"linalg__matmul": "With NumPy's signature."},
+    "trsm": {"linalg__solve_triangular": "With SciPy's signature."},
+}
+
 _GEMM = """General matrix product, ``alpha op(a) op(b) + beta c``%(types)s.
 
 ``c = %(name)s(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c, method])``
@@ -72,7 +83,7 @@ b : array, shape (k, n), or (n, k) if transposed
 %(beta_c)s
 %(trans_ab)s
 %(overwrite_c)s
-%(method)s
+%(product_method)s
 
 Returns
 -------
@@ -81,6 +92,14 @@ Returns
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(2, [[1, 2], [3, 4]], [[1, 0], [0, 1]]).real.tolist()
+[[2.0, 4.0], [6.0, 8.0]]
 """
 
 _TRIANGULAR = """%(summary)s%(types)s.
@@ -95,15 +114,15 @@ a : array, shape (m, m), or (n, n) from the right
     A triangle. %(a_note)sThe other one, and a unit diagonal, are not read.
 b : array, shape (m, n)
     %(b_note)s
-side : {0, 1} or {'L', 'R'}, optional
+side : {0, 1} or {'L', 'R'}, default 0
     Whether op(a) stands to the left or to the right.
-lower : {0, 1}, optional
+lower : {0, 1}, default 0
     Whether `a` is lower triangular.
-trans_a : {0, 1, 2} or {'N', 'T', 'C'}, optional
+trans_a : {0, 1, 2} or {'N', 'T', 'C'}, default 0
     The op: as it is, transposed, conjugate transposed.
-diag : {0, 1} or {'N', 'U'}, optional
+diag : {0, 1} or {'N', 'U'}, default 0
     Whether the diagonal of `a` is taken to be 1.
-overwrite_b : bool, optional
+overwrite_b : bool, default False
     Whether `b` may hold the result.
 %(method)s
 
@@ -115,6 +134,14 @@ Returns
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(1, [[2, 0], [1, 2]], [[4, 8], [4, 8]], lower=1).real.tolist()
+%(example)s
 """
 
 _SYMM = """Product with a %(kind)s matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``%(types)s.
@@ -129,9 +156,9 @@ a : array, shape (m, m), or (n, n) from the right
 b : array, shape (m, n)
     The other factor.
 %(beta_c)s
-side : {0, 1} or {'L', 'R'}, optional
+side : {0, 1} or {'L', 'R'}, default 0
     Whether `a` stands to the left or to the right.
-lower : {0, 1}, optional
+lower : {0, 1}, default 0
     Whether the lower triangle of `a` is read, else the upper one.
 %(overwrite_c)s
 %(method)s
@@ -143,6 +170,14 @@ Returns
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(1, [[1, 2], [0, 3]], [[1, 0], [0, 1]]).real.tolist()
+[[1.0, 2.0], [2.0, 3.0]]
 """
 
 _RANK_K = """One triangle of ``%(sum)s + beta c``%(types)s.
@@ -157,7 +192,7 @@ alpha : number
     %(inputs_note)s
 %(beta)s%(beta_note)s
 %(square_c)s%(diagonal)s
-trans : {0, %(code)s} or {'N', '%(letter)s'}, optional
+trans : {0, %(code)s} or {'N', '%(letter)s'}, default 0
     The op: as it is, %(op)s. Real arrays take all of 0, 1, 2.
 %(computed_triangle)s
 %(overwrite_c)s
@@ -171,9 +206,17 @@ Raises
 ------
 %(errors)s
 
+%(see_also)s
+
 Notes
 -----
 Where SciPy prints a complaint and returns zeros, ValueError is raised.
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(1, %(example)s).real.tolist()
+[[1.0, 2.0], [0.0, 4.0]]
 """
 
 _GEMMTR = """One triangle of the product ``alpha op(a) op(b) + beta c``%(types)s.
@@ -202,6 +245,14 @@ Returns
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(1, [[1], [2]], [[3, 4]], lower=1).real.tolist()
+[[3.0, 0.0], [6.0, 8.0]]
 """
 
 _TRIANGULAR_WORDS = {
@@ -210,12 +261,14 @@ _TRIANGULAR_WORDS = {
         "summary": "Product with a triangle, ``alpha op(a) b`` or ``alpha b op(a)``",
         "a_note": "If `a` is larger, its leading part is used. ",
         "b_note": "The other factor.",
+        "example": "[[8.0, 16.0], [12.0, 24.0]]",
     },
     "trsm": {
         "output": "x",
         "summary": "Solution of ``op(a) x = alpha b`` or ``x op(a) = alpha b``, a triangular",
         "a_note": "",
         "b_note": "The right-hand sides.",
+        "example": "[[2.0, 4.0], [1.0, 2.0]]",
     },
 }
 _SYMM_WORDS = {
@@ -252,29 +305,32 @@ _RANK_K_WORDS = {
 
 def gemm(name: str, types: str) -> str:
     """The docstring of GEMM; `types` is what its summary says about dtypes."""
-    return _of(_GEMM, name, types)
+    return _of(_GEMM, "gemm", name, types)
 
 
 def triangular(which: str, name: str, types: str) -> str:
     """The docstring of TRMM or TRSM (`which`)."""
-    return _of(_TRIANGULAR, name, types, _TRIANGULAR_WORDS[which])
+    return _of(_TRIANGULAR, which, name, types, _TRIANGULAR_WORDS[which])
 
 
 def symm(which: str, name: str, types: str) -> str:
     """The docstring of SYMM or HEMM (`which`)."""
-    return _of(_SYMM, name, types, _SYMM_WORDS[which])
+    return _of(_SYMM, which, name, types, _SYMM_WORDS[which])
 
 
 def rank_k(which: str, name: str, types: str) -> str:
     """The docstring of SYRK, HERK, SYR2K or HER2K (`which`)."""
     inputs_note = "The factors." if which.endswith("2k") else "The factor."
-    return _of(_RANK_K, name, types, {**_RANK_K_WORDS[which], "inputs_note": inputs_note})
+    example = "[[1], [2]], [[0.5], [1]]" if which.endswith("2k") else "[[1], [2]]"
+    words = {**_RANK_K_WORDS[which], "inputs_note": inputs_note, "example": example}
+    return _of(_RANK_K, which, name, types, words)
 
 
 def gemmtr(name: str, types: str) -> str:
     """The docstring of GEMMTR."""
-    return _of(_GEMMTR, name, types)
+    return _of(_GEMMTR, "gemmtr", name, types)
 
 
-def _of(template: str, name: str, types: str, words: dict[str, str] | None = None) -> str:
-    return filled(template, {**_PARTS, **(words or {}), "name": name, "types": types})
+def _of(template: str, stem: str, name: str, types: str, words: dict[str, str] | None = None) -> str:
+    others = see_also(**{stem: "In keyword style.", **_OTHERS.get(stem, {})})
+    return filled(template, {**_PARTS, **(words or {}), "name": name, "types": types, "see_also": others})

@@ -96,7 +96,7 @@ _NOTES = {
     "a": "array\n    The diagonals, as the BLAS keeps banded matrices.",
     "ap": "array\n    The columns of a triangle, one behind the other.",
     "x": "array\n    Holds the vector.",
-    "y": "array\n    Holds the other vector.",
+    "y": "array\n    Holds the other vector; of a product what is added to, by default 0.",
     "trans": "int\n    1: transposed, 2: conjugate transposed.",
     "lower": "int\n    Whether the lower triangle is kept.",
     "diag": "int\n    Whether the diagonal is taken to be 1.",
@@ -141,7 +141,7 @@ def _doc(stem: str, name: str, dtype: Dtype, summary: str, result: str, signatur
     needed = [p.name for p in listed if p.default is Parameter.empty]
     others = [p.name for p in listed if p.default is not Parameter.empty]
     call = ", ".join(needed) + (f", [{', '.join(others)}]" if others else "")
-    notes = "\n".join(f"{p.name} : {_note(stem, p.name)}" for p in listed)
+    notes = "\n".join(_entry(stem, p) for p in listed)
     return f"""{summary}, in {dtype.name}, by SciPy's BLAS.
 
 ``{result} = {name}({call})``
@@ -159,7 +159,20 @@ Raises
 ------
 NotImplementedError
     When an array is on a device.
+
+See Also
+--------
+scipy.linalg.blas : Has the function that is called.
 """
+
+
+def _entry(stem: str, parameter: Parameter) -> str:
+    kind, text = _note(stem, parameter.name).split("\n", 1)
+    if parameter.default is None:
+        kind += ", optional"
+    elif parameter.default is not Parameter.empty:
+        kind += f", default {parameter.default}"
+    return f"{parameter.name} : {kind}\n{text}"
 
 
 def _note(stem: str, parameter: str) -> str:

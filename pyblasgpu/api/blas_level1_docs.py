@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..types import Dtype
-from .docstrings import filled
+from .docstrings import filled, see_also
 
 __all__ = ["axpy", "copy", "dot", "reduction", "rot", "rotm", "scal", "swap"]
 
@@ -21,20 +21,20 @@ n : int, optional
     Elements of the vectors; by default as many as fit into `x` behind its offset.
 """,
     "at_x": """
-offx : int, optional
+offx : int, default 0
     The first element of the vector in `x`.
-incx : int, optional
+incx : int, default 1
     From one element to the next. A negative one runs backwards, and ends at the offset.
 """,
     "at_xy": """
 offx, incx : int, optional
-    The first element of the vector in `x`, and from one to the next. A negative increment runs backwards,
-    and ends at the offset.
+    The first element of the vector in `x`, and from one to the next; by default 0 and 1. A negative increment
+    runs backwards, and ends at the offset.
 offy, incy : int, optional
-    The same of `y`.
+    The same of `y`; by default 0 and 1.
 """,
     "overwrite_xy": """
-overwrite_x, overwrite_y : bool, optional
+overwrite_x, overwrite_y : bool, default False
     Whether `x`, `y` may hold the results.
 """,
     "result_y": """
@@ -71,7 +71,14 @@ Returns
 Raises
 ------
 %(errors)s
-OVERLAP"""
+OVERLAP
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> %(example)s
+"""
 
 _SCAL = """Multiple of a vector, ``x := a x``, in %(dtype)s.
 
@@ -93,6 +100,14 @@ array
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> blas.%(name)s(2, [1, 2]).real.tolist()
+[2.0, 4.0]
 """
 
 _ROT = """%(summary)s, in %(dtype)s.
@@ -116,6 +131,15 @@ Raises
 %(errors)s
 OverlapError
     When what is written overlaps.
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> x, y = blas.%(name)s([1, 2], [3, 4], %(example)s)
+>>> x.real.tolist(), y.real.tolist()
+([3.0, 4.0], [-1.0, -2.0])
 """
 
 _NUMBER = """%(summary)s, in %(dtype)s.
@@ -136,52 +160,64 @@ Returns
 Raises
 ------
 %(errors)s
+
+%(see_also)s
+
+Examples
+--------
+>>> from pyblasgpu import blas
+>>> %(example)s
 """
 
 
 _OVERLAP = "OverlapError\n    When what is written overlaps.\n"
 
 
-def _of(template: str, name: str, dtype: Dtype, **words: str) -> str:
+def _of(template: str, stem: str, name: str, dtype: Dtype, **words: str) -> str:
     # the words may name parts themselves
-    text = filled(template, {**words, "name": name, "dtype": dtype.name, **_PARTS})
-    return filled(text, _PARTS)
+    others = see_also(**{stem: "In keyword style."})
+    parts = {**_PARTS, "name": name, "dtype": dtype.name, "see_also": others}
+    return filled(filled(template, {**words, **parts}), parts)
 
 
 def axpy(name: str, dtype: Dtype) -> str:
     """The docstring of AXPY."""
-    factor = "a : number, optional\n    The factor of `x`. With 0, `x` is not read.\n"
+    factor = "a : number, default 1\n    The factor of `x`. With 0, `x` is not read.\n"
     words = {"summary": "Sum of vectors, ``y := a x + y``", "output": "z", "a": "a, "}
+    words["example"] = "blas.%(name)s([1, 2], [3, 4], a=2).real.tolist()\n[5.0, 8.0]"
     template = _WRITE.replace("FACTOR", factor).replace("OVERLAP", "")
-    return _of(template, name, dtype, **words, result=_PARTS["result_y"])
+    return _of(template, "axpy", name, dtype, **words, result=_PARTS["result_y"])
 
 
 def copy(name: str, dtype: Dtype) -> str:
     """The docstring of COPY."""
     words = {"summary": "Copy of a vector, ``y := x``", "output": "y", "a": ""}
+    words["example"] = "blas.%(name)s([1, 2], [0, 0]).real.tolist()\n[1.0, 2.0]"
     template = _WRITE.replace("FACTOR", "").replace("OVERLAP", "")
-    return _of(template, name, dtype, **words, result=_PARTS["result_y"])
+    return _of(template, "copy", name, dtype, **words, result=_PARTS["result_y"])
 
 
 def swap(name: str, dtype: Dtype) -> str:
     """The docstring of SWAP."""
     words = {"summary": "Exchange of two vectors, ``x, y := y, x``", "output": "x, y", "a": ""}
+    words["example"] = "[z.real.tolist() for z in blas.%(name)s([1, 2], [3, 4])]\n[[3.0, 4.0], [1.0, 2.0]]"
     template = _WRITE.replace("FACTOR", "").replace("OVERLAP", _OVERLAP)
-    return _of(template, name, dtype, **words, result=_PARTS["result_xy"])
+    return _of(template, "swap", name, dtype, **words, result=_PARTS["result_xy"])
 
 
 def scal(name: str, dtype: Dtype, kind: str, overwrite: str) -> str:
     """The docstring of SCAL; `overwrite` is the name of the argument that allows to write in place."""
-    note = f"{overwrite} : bool, optional\n    Whether `x` may hold the result.\n" if overwrite else ""
+    note = f"{overwrite} : bool, default False\n    Whether `x` may hold the result.\n" if overwrite else ""
     more, may = (f", {overwrite}", "may hold the result, ") if overwrite else ("", "")
-    return _of(_SCAL.replace("OVERWRITE", note), name, dtype, kind=kind, overwrite=more, may=may)
+    return _of(_SCAL.replace("OVERWRITE", note), "scal", name, dtype, kind=kind, overwrite=more, may=may)
 
 
 def rot(name: str, dtype: Dtype) -> str:
     """The docstring of ROT."""
     notes = "c, s : real number\n    Cosine and sine."
     summary = "Plane rotation, ``x, y := c x + s y, c y - s x``"
-    return _of(_ROT, name, dtype, summary=summary, numbers="c, s", number_notes=notes)
+    words = {"numbers": "c, s", "number_notes": notes, "example": "0, 1"}
+    return _of(_ROT, "rot", name, dtype, summary=summary, **words)
 
 
 def rotm(name: str, dtype: Dtype) -> str:
@@ -191,7 +227,8 @@ def rotm(name: str, dtype: Dtype) -> str:
         "    The flag and h11, h21, h12, h22, as `drotmg` makes them; see `pyblasgpu.rotm`."
     )
     summary = "Modified plane rotation, ``x, y := h11 x + h12 y, h21 x + h22 y``"
-    return _of(_ROT, name, dtype, summary=summary, numbers="param", number_notes=notes)
+    words = {"numbers": "param", "number_notes": notes, "example": "[-1, 0, -1, 1, 0]"}
+    return _of(_ROT, "rotm", name, dtype, summary=summary, **words)
 
 
 def dot(name: str, dtype: Dtype, conj: bool) -> str:
@@ -200,7 +237,8 @@ def dot(name: str, dtype: Dtype, conj: bool) -> str:
     words = {"summary": f"Inner product of vectors, ``{formula}``", "output": "xy", "inputs": "x, y"}
     kind = "complex" if dtype.is_complex else "float"
     offsets = {"vectors": _PARTS["xy"], "offsets": _PARTS["at_xy"], "more": ", offy, incy"}
-    return _of(_NUMBER, name, dtype, **words, **offsets, kind=kind)
+    example = "abs(blas.%(name)s([1, 2], [3, 4]))\n11.0"
+    return _of(_NUMBER, "dot", name, dtype, **words, **offsets, kind=kind, example=example)
 
 
 _REDUCTIONS = {
@@ -214,13 +252,16 @@ _REDUCTIONS = {
     ),
 }
 
+_OF_3_4 = {"nrm2": "5.0", "asum": "7.0", "iamax": "1"}
+
 
 def reduction(which: str, name: str, dtype: Dtype) -> str:
     """The docstring of NRM2, ASUM or I?AMAX (`which`)."""
     summary, output, kind, note = _REDUCTIONS[which]
     at_x = (
-        "offx : int, optional\n    The first element of the vector in `x`.\n"
-        f"incx : int, optional\n    From one element to the next. {note}"
+        "offx : int, default 0\n    The first element of the vector in `x`.\n"
+        f"incx : int, default 1\n    From one element to the next. {note}"
     )
     words = {"summary": summary, "output": output, "inputs": "x", "kind": kind, "more": ""}
-    return _of(_NUMBER, name, dtype, **words, vectors=_PARTS["x"], offsets=at_x)
+    example = f"blas.%(name)s([3, 4])\n{_OF_3_4[which]}"
+    return _of(_NUMBER, which, name, dtype, **words, vectors=_PARTS["x"], offsets=at_x, example=example)

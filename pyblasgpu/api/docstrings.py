@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-__all__ = ["documented", "documenting", "filled"]
+__all__ = ["documented", "documenting", "filled", "see_also"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _PART = re.compile(r"%\((\w+)\)s")
@@ -25,76 +25,76 @@ CuPy arrays or PyTorch tensors on one device and of one dtype: float32, float64,
 complex128. Any strides.
 """,
     "alpha_beta": """
-alpha, beta : number
-    With ``alpha=0`` neither `a` nor `b` is read, with ``beta=0`` `out` is not read.
+alpha, beta : number, optional
+    By default 1 and 0. With ``alpha=0`` neither `a` nor `b` is read, with ``beta=0`` `out` is not read.
 """,
     "alpha_beta_vector": """
-alpha, beta : number
-    With ``alpha=0`` neither `a` nor `x` is read, with ``beta=0`` `out` is not read.
+alpha, beta : number, optional
+    By default 1 and 0. With ``alpha=0`` neither `a` nor `x` is read, with ``beta=0`` `out` is not read.
 """,
     "alpha_beta_hermitian": """
-alpha : number
+alpha : number, default 1
     With 0 neither `a` nor `b` is read.
-beta : number
+beta : number, default 0
     Real. With 0 `out` is not read.
 """,
     "trans_ab": """
-trans_a, trans_b : {'N', 'T', 'C'}
+trans_a, trans_b : {'N', 'T', 'C'}, default 'N'
     Each op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
     serve too.
 """,
     "trans": """
-trans : {'N', 'T', 'C'}
+trans : {'N', 'T', 'C'}, default 'N'
     The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
     serve too.
 """,
     "vector_triangle_flags": """
-lower : bool
+lower : bool, default False
     Whether `a`, as it is stored, is lower triangular.
-trans : {'N', 'T', 'C'}
+trans : {'N', 'T', 'C'}, default 'N'
     The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
     serve too.
-unit_diag : bool
+unit_diag : bool, default False
     Take the diagonal of `a` to be 1.
 """,
     "read_triangle": """
-lower : bool
+lower : bool, default False
     Whether the lower triangle of `a` is read, else the upper one.
 """,
     "triangle": """
 A triangle. The other one, and a unit diagonal, are never read.
 """,
     "triangle_flags": """
-alpha : number
+alpha : number, default 1
     With 0 the result is 0 and neither `a` nor `b` is read.
-side : {'L', 'R'}
+side : {'L', 'R'}, default 'L'
     Where op(a) stands; 0 and 1 serve too.
-lower : bool
+lower : bool, default False
     Whether `a`, as it is stored, is lower triangular.
-trans : {'N', 'T', 'C'}
+trans : {'N', 'T', 'C'}, default 'N'
     The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
     serve too.
-unit_diag : bool
+unit_diag : bool, default False
     Take the diagonal of `a` to be 1.
 """,
     "symmetric_flags": """
-side : {'L', 'R'}
+side : {'L', 'R'}, default 'L'
     Where `a` stands; 0 and 1 serve too.
-lower : bool
+lower : bool, default False
     Whether the lower triangle of `a` is read, else the upper one.
 """,
     "updated_triangle": """
-lower : bool
+lower : bool, default False
     Whether the lower triangle is computed, else the upper one. The other one is neither read nor
     written.
 """,
     "trans_symmetric": """
-trans : {'N', 'T'}
+trans : {'N', 'T'}, default 'N'
     The op: the matrix itself, its transpose. 'C' is 'T' for real arrays, and refused for complex
     ones.
 """,
     "trans_hermitian": """
-trans : {'N', 'C'}
+trans : {'N', 'C'}, default 'N'
     The op: the matrix itself, its conjugate transpose. 'T' is 'C' for real arrays, and refused
     for complex ones.
 """,
@@ -104,6 +104,10 @@ out : array, shape (..., m, n), optional
 """,
     "out_vector": """
 out : array, shape (..., m), optional
+    Written in place, whatever its strides. It may not share memory with an input.
+""",
+    "out_vector_square": """
+out : array, shape (..., n), optional
     Written in place, whatever its strides. It may not share memory with an input.
 """,
     "out_vector_in_place": """
@@ -157,7 +161,7 @@ devices : sequence of int or 'all', optional
 max_device_memory : int, optional
     Bytes that tiles of host arrays may take on each card; by default most of what is free. Matrices
     that need more are streamed through it. Workspace of kernels comes on top.
-blocking : bool, optional
+blocking : bool, default True
     With False the call returns a `Handle`, whose ``wait()`` gives the result.
 progress : callable or bool, optional
     ``progress(done, total)`` is called as tasks end. True shows a bar, False none; by default long
@@ -172,15 +176,16 @@ stream : int or stream object, optional
 method : {'3m', 'tensor'}, optional
     '3m': complex products may be made of three real ones instead of four, as by the BLAS's
     ``zgemm3m``: fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor
-    cores is computed so; complex64, and what runs on the CPU, as without.
+    cores is computed so; complex64, and what runs on the CPU, as without. Real dtypes raise ValueError.
     'tensor': products of float32 and complex64 are made of FP16 ones on Hopper's tensor cores, those of
     float64 and complex128 of INT8 ones, within the same bound of the error, see `gemm`. Small products,
     other devices and the CPU compute as without; `explain` tells.
 """,
     "tensor_method": """
 method : {'tensor'}, optional
-    Products of float32 are made on Hopper's tensor cores, within the same bound of the error, see
-    `gemm`. Where they do not serve, it changes nothing; `explain` tells.
+    Of float32 and complex64 alone, other dtypes raise ValueError: products are made on Hopper's tensor
+    cores, within the same bound of the error, see `gemm`. Where tensor cores do not serve, it changes
+    nothing; `explain` tells. `set_math_mode` asks for it in all dtypes.
 """,
     "result": """
 `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.
@@ -204,20 +209,20 @@ inputs are, else row-major.
 `out`, or a new array of the inputs' library with zeros in the other triangle.
 """,
     "casting": """
-casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, default 'same_kind'
     Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
 """,
     "computed_in": """
 dtype : dtype, optional
-    To compute in: float32, float64, complex64 or complex128.
-subok : bool, optional
+    To compute in: float32, float64, complex64 or complex128; by default that of the inputs together.
+subok : bool, default True
     Accepted; results are never instances of subclasses.
 """,
     "vector_product_options": """
 out : array, optional
-    Where the result goes, of any dtype that `casting` allows.
+    Where the result goes, of any dtype that `casting` allows; by default a new array.
 %(casting)s
-order : {'K', 'A', 'C', 'F'}, optional
+order : {'K', 'A', 'C', 'F'}, default 'K'
     Accepted as by `matmul`.
 %(computed_in)s
 """,
@@ -271,6 +276,12 @@ def _filled_line(line: str, parts: Mapping[str, str]) -> str:
     return _PART.sub(lambda match: parts[match[1]].strip("\n").replace("\n", f"\n{indent}"), line)
 
 
+def see_also(**functions: str) -> str:
+    """A section See Also: each function of `pyblasgpu`, dots as ``__``, and what it is."""
+    lines = [f"pyblasgpu.{name.replace('__', '.')} : {text}" for name, text in functions.items()]
+    return "\n".join(["See Also", "--------", *lines])
+
+
 _RAISES = "Raises\n------\n"
 _RETURNS = "Returns\n-------\n"
 
@@ -285,6 +296,7 @@ _PARTS |= {
     "raises": _RAISES
     + "".join(_PARTS[f"{kind}_error"].lstrip("\n") for kind in ("shape", "type", "overlap")),
     "vector_product_options": filled(_PARTS["vector_product_options"], _PARTS),
+    "see_blas": see_also(blas="SciPy's names and signatures."),
     "returns_vector": _RETURNS + _entry("array, shape (..., n)", "vector_result"),
     "returns_number": _RETURNS + _entry("array, shape (...)", "number_result"),
     "returns_matrix": _RETURNS + _entry("array, shape (..., m, n)", "result"),

@@ -52,13 +52,13 @@ def explain(
         LAPACK's solutions m is the order and n the number of right-hand sides. n is m by default.
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
-    device : int or str
-        Ordinal of the device, or its name in any spelling; also one that is described and not here ('h200').
-    batch : int
+    device : int or str, default 0
+        Number of the device, or its name in any spelling; also one that is described and not here ('h200').
+    batch : int, default 1
         How many products, or triangles.
     method : {'3m', 'tensor'}, optional
-        Of a complex GEMM: three real products instead of four. Products on tensor cores; where
-        they do not serve, "algorithm" comes first, and instead of an origin the reason.
+        '3m': a complex GEMM by three real products instead of four. 'tensor': products on tensor cores. Where
+        they do not serve, an entry "algorithm" comes first, with the reason in the place of the origin.
 
     Returns
     -------
@@ -82,6 +82,13 @@ def explain(
     --------
     override : Another choice, within a block.
     show_config : The files that Configs come from.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> kernel, config, origin = pyblasgpu.explain("gemm", "d", 4096, device="h200")[0]
+    >>> kernel
+    'gemm_mma'
     """
     chosen: dict[tuple[str, str, str], None] = {}
     lists = _launches(routine, dtype, m, n, k, device, batch, method)[1]

@@ -52,11 +52,19 @@ def gemmtr(
     See Also
     --------
     gemm : All of the product.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     Componentwise error as that of `gemm`. The name is that of the reference BLAS since LAPACK 3.12.1;
     elsewhere the routine is called gemmt.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.gemmtr(np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), lower=True)
+    array([[3., 0.],
+           [6., 8.]])
     """
     key = ("gemmtr", lower, trans_a, trans_b, type(lower), type(trans_a), type(trans_b))
     if replay(key, (a, b, out), alpha, beta, stream, backend):

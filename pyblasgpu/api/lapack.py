@@ -42,10 +42,10 @@ def get_lapack_funcs(
     names : str or sequence of str
         Without prefix: 'potrf', 'trtrs', ...
     arrays : sequence of arrays, optional
-        Of one library; the functions are of the type that holds them all.
+        Of one library; the functions are of the type that holds them all. By default none.
     dtype : dtype, optional
         Used if no arrays are given; by default float64.
-    ilp64 : bool or 'preferred', optional
+    ilp64 : bool or 'preferred', default False
         Accepted; addresses have 64 bits in either case, and orders 32.
 
     Returns
@@ -58,6 +58,17 @@ def get_lapack_funcs(
     ------
     ValueError
         For a name that is not there.
+
+    See Also
+    --------
+    pyblasgpu.blas.get_blas_funcs : The same of the BLAS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import lapack
+    >>> lapack.get_lapack_funcs("potrf", [np.ones(2, dtype="float32")]).__name__
+    'spotrf'
     """
     prefix = find_best_blas_type(arrays, dtype)[0]
     functions = []

@@ -8,7 +8,7 @@ __all__ = ["cholesky", "triangular"]
 
 _PARTS = {
     "lower": """
-lower : {0, 1}, optional
+lower : {0, 1}, default 0
     Whether the lower triangle is meant, else the upper one. The other one is not read.
 """,
     "info": """
@@ -31,11 +31,11 @@ b : array, shape (n,), (n, k) or (..., n, k)
     The right-hand sides. Leading dimensions broadcast.
 """,
     "overwrite_b": """
-overwrite_b : bool, optional
+overwrite_b : bool, default False
     Whether `b` may hold the result.
 """,
     "overwrite_c": """
-overwrite_c : bool, optional
+overwrite_c : bool, default False
     Whether `c` may hold the result.
 """,
     "solution": """
@@ -64,9 +64,9 @@ Parameters
 a : array, shape (n, n) or (..., n, n)
     One triangle is read, without the imaginary parts of the diagonal.
 %(lower)s
-clean : {0, 1}, optional
-    Whether the other triangle of the result is zero (the default), else that of `a`.
-overwrite_a : bool, optional
+clean : {0, 1}, default 1
+    Whether the other triangle of the result is zero, else that of `a`.
+overwrite_a : bool, default False
     Whether `a` may hold the result.
 
 Returns
@@ -80,11 +80,23 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+potrs : Solve by the factor.
+pyblasgpu.linalg.cholesky : With SciPy's signature, and an error in place of `info`.
+
 Notes
 -----
 Each entry of ``L L^H`` differs from that of `a` by at most ``(n+4) u`` times that of ``|L| |L^H|``, u the
 unit roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical
 Algorithms*, Theorem 10.3). The recursion is that of LAPACK's potrf2 (Gustavson, 1997).
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> c, info = lapack.%(name)s([[4, 2], [2, 5]], lower=1)
+>>> c.real.tolist(), info
+([[2.0, 0.0], [1.0, 2.0]], 0)
 """,
     "potri": """Inverse of a Hermitian positive definite matrix from its Cholesky factor%(types)s.
 
@@ -106,9 +118,21 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+potrf : Makes the factor.
+pyblasgpu.linalg.inv : From the matrix itself.
+
 Notes
 -----
 The inverse of the triangle, then its product with its conjugate transpose: `trtri` and `lauum`.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> inv_a, info = lapack.%(name)s([[0.5, 0], [0.5, 0.5]], lower=1)
+>>> inv_a.real.tolist(), info
+([[8.0, 0.0], [-4.0, 4.0]], 0)
 """,
     "potrs": """Solution of a Hermitian positive definite system from its Cholesky factor%(types)s.
 
@@ -130,9 +154,21 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+potrf : Makes the factor.
+pyblasgpu.linalg.cho_solve : With SciPy's signature, and an error in place of `info`.
+
 Notes
 -----
 Two triangular systems, solved by substitution: the bounds of `trsm` hold for each.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> x, info = lapack.%(name)s([[2, 0], [1, 2]], [8, 14], lower=1)
+>>> x.real.tolist(), info
+([0.75, 2.5], 0)
 """,
     "posv": """Solution of a Hermitian positive definite system%(types)s.
 
@@ -144,7 +180,7 @@ a : array, shape (n, n) or (..., n, n)
     One triangle is read, without the imaginary parts of the diagonal.
 %(b)s
 %(lower)s
-overwrite_a : bool, optional
+overwrite_a : bool, default False
     Whether `a` may hold the factor.
 %(overwrite_b)s
 
@@ -164,6 +200,14 @@ See Also
 --------
 potrf : The factor.
 potrs : The solution from the factor.
+pyblasgpu.linalg.solve : With SciPy's signature, and an error in place of `info`.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> c, x, info = lapack.%(name)s([[4, 2], [2, 5]], [8, 14], lower=1)
+>>> x.real.tolist(), info
+([0.75, 2.5], 0)
 """,
 }
 
@@ -177,7 +221,7 @@ Parameters
 c : array, shape (n, n) or (..., n, n)
     A triangle. The other one, and a unit diagonal, are never read.
 %(lower)s
-unitdiag : {0, 1}, optional
+unitdiag : {0, 1}, default 0
     Take the diagonal to be 1; then it is not written either.
 %(overwrite_c)s
 
@@ -191,11 +235,23 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+trtrs : Solve without an inverse, which is more accurate.
+pyblasgpu.trsm : Many triangles, or from the right.
+
 Notes
 -----
 Blocks on the diagonal are inverted by substitution, and merged by two products with triangles. The residual
-``X c - I`` is bounded componentwise by ``3 n u |X| |c| |X| |c|`` (Du Croz and Higham, *Stability of methods
-for matrix inversion*, IMA J. Numer. Anal. 12, 1992; LAWN 27).
+``X c - I`` is bounded componentwise by ``4 (n+1) u |X| |c| |X| |c|`` (Du Croz and Higham, *Stability of
+methods for matrix inversion*, IMA J. Numer. Anal. 12, 1992; LAWN 27).
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> inv_c, info = lapack.%(name)s([[2, 0], [1, 0.5]], lower=1)
+>>> inv_c.real.tolist(), info
+([[0.5, 0.0], [-1.0, 2.0]], 0)
 """,
     "lauum": """Product of a triangle and its conjugate transpose, ``U U^H`` or ``L^H L``%(types)s.
 
@@ -218,10 +274,21 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+potri : The inverse that it is a part of.
+
 Notes
 -----
 Componentwise error at most ``(n+2) u |c| |c|^H``, u the unit roundoff; for complex numbers sqrt(8) times
 that.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> a, info = lapack.%(name)s([[2, 0], [1, 3]], lower=1)
+>>> a.real.tolist(), info
+([[5.0, 0.0], [3.0, 9.0]], 0)
 """,
     "trtrs": """Solution of a triangular system%(types)s.
 
@@ -232,14 +299,14 @@ Parameters
 a : array, shape (n, n) or (..., n, n)
     A triangle. The other one, a unit diagonal, and rows beyond n are never read.
 %(b)s
-lower : {0, 1}, optional
+lower : {0, 1}, default 0
     Whether `a`, as it is stored, is lower triangular.
-trans : {0, 1, 2} or {'N', 'T', 'C'}, optional
+trans : {0, 1, 2} or {'N', 'T', 'C'}, default 0
     The op of ``op(a) x = b``: as it is, transposed, conjugate transposed.
-unitdiag : {0, 1}, optional
+unitdiag : {0, 1}, default 0
     Take the diagonal to be 1.
 lda : int, optional
-    The number of rows of `a`, as it is.
+    Accepted where it is the number of rows of `a`, the default.
 %(overwrite_b)s
 
 Returns
@@ -251,9 +318,21 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+pyblasgpu.trsm : From either side, and without a look at the diagonal.
+pyblasgpu.linalg.solve_triangular : With SciPy's signature, and an error in place of `info`.
+
 Notes
 -----
 By substitution: the bounds of `trsm` hold.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> x, info = lapack.%(name)s([[2, 0], [1, 0]], [4, 4], lower=1)
+>>> info  # the second number of the diagonal is 0
+2
 """,
 }
 

@@ -39,7 +39,7 @@ Parameters
 ----------
 a : array, shape (m, n) or (..., m, n)
     The matrix, or a stack.
-overwrite_a : bool, optional
+overwrite_a : bool, default False
     Whether `a` may hold the result.
 
 Returns
@@ -53,6 +53,11 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+getrs : Solve by the factors.
+pyblasgpu.linalg.lu_factor : With SciPy's signature, and a warning in place of `info`.
+
 Notes
 -----
 The pivot of a column is the first element with the largest ``|re| + |im|``, as in LAPACK. Where it is zero,
@@ -60,6 +65,13 @@ nothing is divided by it, and the factorization goes on.
 Each entry of ``P L U`` differs from that of `a` by at most ``n u`` times that of ``P |L| |U|``, u the unit
 roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*,
 Theorem 9.3). The recursion is that of Toledo (1997) and of LAPACK's getrf2.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> lu, piv, info = lapack.%(name)s([[1, 2], [2, 8]])
+>>> lu.real.tolist(), piv.tolist(), info
+([[2.0, 8.0], [0.5, -2.0]], [1, 1], 0)
 """,
     "getrs": """Solution of ``op(A) x = b`` from the LU factors of A%(types)s.
 
@@ -72,9 +84,9 @@ lu : array, shape (n, n) or (..., n, n)
 %(given)s
 b : array, shape (n, r), (n,) or (..., n, r)
     The right-hand sides.
-trans : {0, 1, 2}, optional
+trans : {0, 1, 2} or {'N', 'T', 'C'}, default 0
     Whether A itself is meant, its transpose or its conjugate transpose.
-overwrite_b : bool, optional
+overwrite_b : bool, default False
     Whether `b` may hold the result.
 
 Returns
@@ -88,11 +100,23 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+getrf : Makes the factors.
+pyblasgpu.linalg.lu_solve : With SciPy's signature, without `info`.
+
 Notes
 -----
 ``(A + E) x = b`` with each entry of E at most ``(3n+1) u`` times that of ``P |L| |U|``, u the unit roundoff;
 for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*, Theorem
 9.4).
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> x, info = lapack.%(name)s([[2, 8], [0.5, -2]], [1, 1], [3, 10])
+>>> x.real.tolist(), info
+([1.0, 1.0], 0)
 """,
     "getri": """Inverse of a matrix from its LU factors%(types)s.
 
@@ -104,8 +128,8 @@ lu : array, shape (n, n) or (..., n, n)
     The factors, as `getrf` leaves them.
 %(given)s
 lwork : int, optional
-    Accepted where it is at least n; on a device the workspace has the size of `lu`.
-overwrite_lu : bool, optional
+    Accepted where it is at least n, and not needed: the workspace is the library's.
+overwrite_lu : bool, default False
     Whether `lu` may hold the result.
 
 Returns
@@ -118,9 +142,21 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+getrf : Makes the factors.
+pyblasgpu.linalg.inv : From the matrix itself.
+
 Notes
 -----
 U is inverted, and ``X L = U^-1`` solved, as in LAPACK's getri (method B of Du Croz and Higham, 1992).
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> inv_a, info = lapack.%(name)s([[2, 8], [0.5, -2]], [1, 1])
+>>> inv_a.real.tolist(), info
+([[2.0, -0.5], [-0.5, 0.25]], 0)
 """,
     "gesv": """Solution of ``A x = b`` by LU factors with partial pivoting%(types)s.
 
@@ -132,7 +168,7 @@ a : array, shape (n, n) or (..., n, n)
     The matrix, or a stack.
 b : array, shape (n, r), (n,) or (..., n, r)
     The right-hand sides.
-overwrite_a, overwrite_b : bool, optional
+overwrite_a, overwrite_b : bool, default False
     Whether `a`, `b` may hold the results.
 
 Returns
@@ -148,11 +184,24 @@ Raises
 ------
 %(errors)s
 
+See Also
+--------
+getrf : The factors.
+getrs : The solution from the factors.
+pyblasgpu.linalg.solve : With SciPy's signature, and an error in place of `info`.
+
 Notes
 -----
 The bounds are those of `getrf` and `getrs`.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> lu, piv, x, info = lapack.%(name)s([[1, 2], [2, 8]], [3, 10])
+>>> x.real.tolist(), info
+([1.0, 1.0], 0)
 """,
-    "laswp": """Rows of a matrix interchanged as pivots say%(types)s.
+    "laswp": """Interchange rows of a matrix as pivots say%(types)s.
 
 ``a = %(name)s(a, piv, [k1, k2, off, inc, overwrite_a])``
 
@@ -165,11 +214,11 @@ piv : array of int, shape (k,) or (..., k), or `DeviceIntegers`
     are checked; on a device int32 and int64 are taken, and have to be rows of the matrix.
 k1, k2 : int, optional
     The first and the last row i; by default 0 and k - 1.
-off : int, optional
+off : int, default 0
     Where in `piv` pivots begin.
-inc : int, optional
+inc : int, default 1
     The distance of pivots; where it is negative, rows are interchanged from `k2` to `k1`.
-overwrite_a : bool, optional
+overwrite_a : bool, default False
     Whether `a` may hold the result.
 
 Returns
@@ -180,6 +229,16 @@ a : array, shape (m, n) or (..., m, n)
 Raises
 ------
 %(errors)s
+
+See Also
+--------
+getrf : Makes the pivots.
+
+Examples
+--------
+>>> from pyblasgpu import lapack
+>>> lapack.%(name)s([[1, 2], [3, 4]], [1, 1]).real.tolist()
+[[3.0, 4.0], [1.0, 2.0]]
 """,
 }
 

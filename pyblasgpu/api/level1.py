@@ -36,7 +36,7 @@ def axpy(
         %(dtypes)s
     y : array, shape (..., n)
         What is added to.
-    alpha : number
+    alpha : number, default 1
         The factor of `x`. With 0, `x` is not read.
     out : array, shape (..., n), optional
         Written in place, whatever its strides. ``out=y`` is the sum in place; no other memory may be shared
@@ -51,6 +51,8 @@ def axpy(
     %(type_error)s
     OverlapError
         When `out` shares memory with an input, and is not `y` itself.
+
+    %(see_blas)s
 
     Notes
     -----
@@ -94,6 +96,15 @@ def scal(
     %(type_error)s
     OverlapError
         When `out` shares memory with `x`, and is not `x` itself.
+
+    %(see_blas)s
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> x = np.array([1.0, 2.0])
+    >>> pyblasgpu.scal(x, alpha=3, out=x)
+    array([3., 6.])
     """
     key = ("scal",)
     if out is x and replay(key, (x,), alpha, 0, stream, backend):
@@ -121,6 +132,8 @@ def copy(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     %(type_error)s
     OverlapError
         When `out` shares memory with `x`, and is not `x` itself.
+
+    %(see_blas)s
     """
     key = ("copy",)
     if replay(key, (x, out), 1, 0, stream, backend):
@@ -149,6 +162,15 @@ def swap(x: Array, y: Array, *, stream: Stream = None, backend: str | None = Non
     %(type_error)s
     OverlapError
         When they share memory.
+
+    %(see_blas)s
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> x, y = np.zeros(2), np.ones(2)
+    >>> pyblasgpu.swap(x, y)
+    (array([1., 1.]), array([0., 0.]))
     """
     return pair_vectors("swap", x, y, (), (x, y), stream, backend)
 
@@ -187,6 +209,14 @@ def rot(
     %(type_error)s
     OverlapError
         When `x` and `y`, or the outputs, share memory.
+
+    %(see_blas)s
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.rot(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 0, 1)
+    (array([3., 4.]), array([-1., -2.]))
     """
     return pair_vectors("rot", x, y, (c, s), out, stream, backend)
 
@@ -225,6 +255,8 @@ def rotm(
     %(type_error)s
     OverlapError
         When `x` and `y`, or the outputs, share memory.
+
+    %(see_blas)s
     """
     return pair_vectors("rotm", x, y, (param,), out, stream, backend)
 
@@ -245,7 +277,7 @@ def dot(
     ----------
     x, y : array, shape (..., n)
         %(dtypes)s
-    conj : bool
+    conj : bool, default False
         Whether `x` is conjugated.
     %(number_out)s
     %(stream_backend)s
@@ -253,6 +285,8 @@ def dot(
     %(returns_number)s
 
     %(raises)s
+
+    %(see_blas)s
 
     Notes
     -----
@@ -284,11 +318,19 @@ def nrm2(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
 
     %(raises)s
 
+    %(see_blas)s
+
     Notes
     -----
     Squares neither overflow nor underflow: large and small numbers are scaled before (Blue, *A portable
     Fortran program to find the Euclidean norm of a vector*, ACM TOMS 4, 1978). Relative error at most
     ``(n/2 + 3) u``, u the unit roundoff; in practice a few u.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> float(pyblasgpu.nrm2(np.array([3.0, 4.0])))
+    5.0
     """
     return reduce_vectors("nrm2", {"x": x}, False, out, stream, backend)
 
@@ -307,6 +349,8 @@ def asum(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     %(returns_number)s
 
     %(raises)s
+
+    %(see_blas)s
 
     Notes
     -----
@@ -333,9 +377,17 @@ def iamax(x: Array, *, out: Array = None, stream: Stream = None, backend: str | 
 
     %(raises)s
 
+    %(see_blas)s
+
     Notes
     -----
     On a device NaN counts as larger than any number, as for `numpy.argmax`. On the CPU that is SciPy's BLAS's
     to decide.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> int(pyblasgpu.iamax(np.array([1.0, -5.0, 3.0])))
+    1
     """
     return reduce_vectors("iamax", {"x": x}, False, out, stream, backend)

@@ -55,6 +55,8 @@ def gemv(
     --------
     symv : Of a symmetric matrix, half of which is read.
     gemm : Of two matrices.
+    pyblasgpu.linalg.matvec : NumPy's signature.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -105,7 +107,7 @@ def symv(
         The vector.
     %(alpha_beta_vector)s
     %(read_triangle)s
-    %(out_vector)s
+    %(out_vector_square)s
     %(stream_backend)s
 
     %(returns_vector)s
@@ -115,11 +117,18 @@ def symv(
     See Also
     --------
     hemv : Of a Hermitian matrix.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     Componentwise error at most ``(n+2) u (|alpha| |a| |x| + |beta| |out|)``, u the unit roundoff; for complex
     numbers sqrt(8) times that. On a device it takes a workspace of n^2 / 64 elements, at most.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.symv(np.array([[1.0, 2.0], [np.nan, 3.0]]), np.ones(2))
+    array([3., 5.])
     """
     return _symmetric("symv", a, x, alpha, beta, lower, out, stream, backend)
 
@@ -148,7 +157,7 @@ def hemv(
         The vector.
     %(alpha_beta_vector)s
     %(read_triangle)s
-    %(out_vector)s
+    %(out_vector_square)s
     %(stream_backend)s
 
     %(returns_vector)s
@@ -158,6 +167,7 @@ def hemv(
     See Also
     --------
     symv : Of a symmetric matrix.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----

@@ -65,8 +65,8 @@ def gemm(
     %(out)s
     %(trans_ab)s
     %(stream_backend)s
-    %(engine_options)s
     %(method)s
+    %(engine_options)s
 
     %(returns_matrix)s
 
@@ -75,6 +75,9 @@ def gemm(
     See Also
     --------
     plan_gemm : The same product again and again, with less of the host's time.
+    pyblasgpu.linalg.matmul : NumPy's signature.
+    pyblasgpu.blas : SciPy's names and signatures.
+    pyblasgpu.dask.gemm : Of Dask arrays.
 
     Notes
     -----

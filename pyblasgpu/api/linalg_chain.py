@@ -27,7 +27,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         Matrices whose extents follow from each other. The first and the last may be vectors, a row and a
         column.
     out : array, optional
-        Where the result goes.
+        Where the result goes, by default a new array.
 
     Returns
     -------
@@ -43,9 +43,20 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
     TypeError
         When arrays are of different libraries, or dtypes are none that can be computed.
 
+    See Also
+    --------
+    matmul : Of two matrices.
+
     Notes
     -----
     The order is that of Cormen, Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 15.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.multi_dot([np.ones((10, 100)), np.ones((100, 5)), np.ones((5, 50))]).shape
+    (10, 50)
     """
     if len(arrays) < 2:
         raise ValueError("Expecting at least two arrays.")
@@ -122,6 +133,10 @@ def matrix_power(a: Array, n: int) -> Array:
         When `a` is not square, or `n` is negative and `a` singular.
     TypeError
         When `n` is no integer, or the dtype is none that can be computed.
+
+    See Also
+    --------
+    matmul : Of two matrices.
 
     Notes
     -----

@@ -22,9 +22,9 @@ def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_fin
     ----------
     a : array, shape (..., n, n)
         Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
-    lower : bool or {'L', 'U'}, optional
+    lower : bool or {'L', 'U'}, default False
         Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
@@ -46,10 +46,20 @@ def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_fin
     See Also
     --------
     cho_factor : Leaves in the other triangle what was there.
+    pyblasgpu.lapack.potrf : Tells `info`, and raises nothing.
+    pyblasgpu.dask.cholesky : Of Dask arrays.
 
     Notes
     -----
     Componentwise backward error about ``n u |L| |L|ᴴ``, n the order and u the unit roundoff.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+    array([[2., 0.],
+           [1., 2.]])
     """
     arrays, factor, _ = _factored("cholesky", a, lower, overwrite_a, check_finite, clean=True)
     return arrays.returned(factor)
@@ -64,9 +74,9 @@ def cho_factor(
     ----------
     a : array, shape (..., n, n)
         Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
-    lower : bool or {'L', 'U'}, optional
+    lower : bool or {'L', 'U'}, default False
         Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
@@ -90,6 +100,7 @@ def cho_factor(
     See Also
     --------
     cholesky : The other triangle becomes zero.
+    cho_solve : Solve by the factor.
     """
     arrays, factor, lower = _factored("cho_factor", a, lower, overwrite_a, check_finite, clean=False)
     return arrays.returned(factor), lower
@@ -106,7 +117,7 @@ def cho_solve(
         What `cho_factor` or `cholesky` made of a; the other triangle is not read.
     b : array, shape (n,) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast with those of the factor.
-    overwrite_b : bool, optional
+    overwrite_b : bool, default False
         Whether `b` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in the factor and in `b`; by default that is done for host arrays
@@ -123,6 +134,19 @@ def cho_solve(
         When the factor is not square, shapes do not fit, or Inf or NaN was found.
     TypeError
         When dtypes or libraries do not fit.
+
+    See Also
+    --------
+    cho_factor : Makes the factor.
+    solve : Factor and solution at once, with ``assume_a='pos'``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> a, b = np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 14.0])
+    >>> linalg.cho_solve(linalg.cho_factor(a), b)
+    array([0.75, 2.5 ])
     """
     name = "cho_solve"
     c, lower = c_and_lower

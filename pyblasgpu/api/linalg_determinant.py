@@ -29,7 +29,7 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     ----------
     a : array, shape (..., n, n)
         Leading dimensions count matrices.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may be overwritten.
     check_finite : bool, optional
         Whether to look for Inf and NaN; by default that is done for host arrays alone.
@@ -94,6 +94,18 @@ def slogdet(a: Array) -> SlogdetResult:
         When `a` is not square.
     TypeError
         When the dtype is none that can be computed.
+
+    See Also
+    --------
+    det : The determinant itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> sign, logarithm = linalg.slogdet(1e200 * np.eye(2))
+    >>> float(sign), round(float(logarithm))
+    (1.0, 921)
     """
     arrays = taken("slogdet", {"a": a})
     (matrix,) = arrays.each

@@ -28,7 +28,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     b : array, shape (k,) or (..., k, n)
         Of one or more dimensions, or a number.
     out : array, optional
-        Where the result goes; of the shape and the dtype of the result.
+        Where the result goes, by default a new array; of the shape and the dtype of the result.
 
     Returns
     -------
@@ -85,6 +85,10 @@ def vdot(a: Array, b: Array, /) -> Array:
         When the sizes differ.
     TypeError
         When arrays are of different libraries, or dtypes are none that can be computed.
+
+    See Also
+    --------
+    vecdot : Of stacks of vectors.
     """
     arrays = taken("vdot", {"a": a, "b": b})
     with arrays.current():
@@ -115,6 +119,10 @@ def inner(a: Array, b: Array, /) -> Array:
         When the last axes differ in length.
     TypeError
         When arrays are of different libraries, or dtypes are none that can be computed.
+
+    See Also
+    --------
+    vecdot : Of stacks of vectors.
     """
     arrays = taken("inner", {"a": a, "b": b})
     with arrays.current():
@@ -135,7 +143,7 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
     a, b : array
         Their elements are taken in C order, as m and n of them.
     out : array, shape (m, n), optional
-        Where the result goes.
+        Where the result goes; by default a new array.
 
     Returns
     -------
@@ -148,6 +156,10 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
         When `out` has another shape.
     TypeError
         When arrays are of different libraries, or dtypes are none that can be computed or stored in `out`.
+
+    See Also
+    --------
+    pyblasgpu.ger : Added to a matrix.
     """
     arrays = taken("outer", {"a": a, "b": b})
     with arrays.current():
@@ -163,7 +175,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     ----------
     a, b : array
         The factors.
-    axes : int or (sequence of int, sequence of int), optional
+    axes : int or (sequence of int, sequence of int), default 2
         The axes of `a` and those of `b` that are summed over; an int n means the last n of `a` and the first
         n of `b`.
 
@@ -180,6 +192,18 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         When an array lacks an axis.
     TypeError
         When arrays are of different libraries, or dtypes are none that can be computed.
+
+    See Also
+    --------
+    einsum : Axes by letters.
+    dot : The last axis of one, the last but one of the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+    (2, 5)
     """
     arrays = taken("tensordot", {"a": a, "b": b})
     with arrays.current():

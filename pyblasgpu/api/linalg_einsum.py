@@ -22,7 +22,7 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     a, b : array
         The operands.
     out : array, optional
-        Where the result goes.
+        Where the result goes, by default a new array.
 
     Returns
     -------
@@ -46,6 +46,13 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     taken. What remains is a product of stacks of matrices. Operands in an order of axes that no strides of
     a matrix describe are copied. NumPy's lists of subscripts, more operands than two and `optimize` are not
     taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.einsum("bij,bj->bi", np.ones((10, 2, 3)), np.ones((10, 3))).shape
+    (10, 2)
     """
     arrays = taken("einsum", {"a": a, "b": b})
     terms = _parsed(subscripts, [len(each.shape) for each in arrays.each])

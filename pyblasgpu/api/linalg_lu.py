@@ -29,7 +29,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     ----------
     a : array, shape (..., m, n)
         Leading dimensions count matrices.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN, and for pivots that are zero; by default that is done for host
@@ -53,6 +53,12 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     -----
     scipy.linalg.LinAlgWarning
         When a pivot is exactly zero.
+
+    See Also
+    --------
+    lu_solve : Solve by the factors.
+    lu : The factors as matrices.
+    pyblasgpu.lapack.getrf : Tells `info`, and warns of nothing.
 
     Notes
     -----
@@ -90,9 +96,9 @@ def lu_solve(
         What `lu_factor` made of a.
     b : array, shape (n,) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast with those of the factors.
-    trans : {0, 1, 2, 'N', 'T', 'C'}, optional
+    trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
         op: a as it is, transposed, conjugate transposed.
-    overwrite_b : bool, optional
+    overwrite_b : bool, default False
         Whether `b` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in `b`; by default that is done for host arrays alone.
@@ -108,6 +114,19 @@ def lu_solve(
         When shapes do not fit, `trans` is invalid, host pivots are no rows, or Inf or NaN was found.
     TypeError
         When dtypes or libraries do not fit.
+
+    See Also
+    --------
+    lu_factor : Makes the factors.
+    solve : Factors and solution at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> a, b = np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 14.0])
+    >>> linalg.lu_solve(linalg.lu_factor(a), b)
+    array([0.75, 2.5 ])
     """
     name = "lu_solve"
     factors, pivots = lu_and_piv
@@ -147,13 +166,13 @@ def lu(
     ----------
     a : array, shape (..., m, n)
         Leading dimensions count matrices. k is the lesser of m and n.
-    permute_l : bool, optional
+    permute_l : bool, default False
         Whether to return ``P L`` in the place of P and L.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may be overwritten.
     check_finite : bool, optional
         Whether to look for Inf and NaN; by default that is done for host arrays alone.
-    p_indices : bool, optional
+    p_indices : bool, default False
         Whether P is returned as row indices: ``a = L[p] @ U``.
 
     Returns
@@ -171,6 +190,20 @@ def lu(
         When `a` is no matrix, or Inf or NaN was found.
     TypeError
         When the dtype is none that can be computed.
+
+    See Also
+    --------
+    lu_factor : The factors for `lu_solve`.
+    pyblasgpu.dask.lu : Of Dask arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> p, l, u = linalg.lu(np.array([[1.0, 2.0], [2.0, 8.0]]))
+    >>> u
+    array([[ 2.,  8.],
+           [ 0., -2.]])
     """
     name = "lu"
     arrays = taken(name, {"a": a})

@@ -42,10 +42,10 @@ def matmul(
         Leading dimensions broadcast. A vector `x1` is a row and a vector `x2` a column, and the dimension
         is taken out of the result.
     out : array, optional
-        Where the result goes. It may share memory with `x1` and `x2`, and may have any dtype that
-        `casting` allows.
+        Where the result goes, by default a new array. It may share memory with `x1` and `x2`, and may have
+        any dtype that `casting` allows.
     %(casting)s
-    order : {'K', 'A', 'C', 'F'}, optional
+    order : {'K', 'A', 'C', 'F'}, default 'K'
         Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
         inputs are, by 'K' matrices that are column-major if those of all inputs are.
     %(computed_in)s
@@ -63,10 +63,23 @@ def matmul(
     TypeError
         When `casting` forbids a cast, or arrays are of different libraries.
 
+    See Also
+    --------
+    pyblasgpu.gemm : Transposes, alpha and beta.
+    matvec : Of matrices and vectors.
+    dot : Of arrays of any dimensions.
+
     Notes
     -----
     Unlike NumPy's, products of integers and booleans are computed, and returned, in float64. The other
     keywords of NumPy's ufuncs (`axes`, `signature`) are not taken, and NumPy has no `method`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.matmul(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
+    array([3., 7.])
     """
     return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok, method)
 

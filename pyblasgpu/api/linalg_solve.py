@@ -44,9 +44,9 @@ def solve(
         Leading dimensions count matrices.
     b : array, shape (n,) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast with those of `a`.
-    lower : bool, optional
+    lower : bool, default False
         Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
-    overwrite_a, overwrite_b : bool, optional
+    overwrite_a, overwrite_b : bool, default False
         Whether `a` and `b` may be overwritten.
     check_finite : bool, optional
         Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
@@ -56,7 +56,7 @@ def solve(
         division; 'symmetric' ('sym') and 'hermitian' ('her') by LU factors of the whole matrix. 'tridiagonal'
         and 'banded' are for host arrays, and are SciPy's. By default the structure of one host matrix is
         looked for, and other arrays are general.
-    transposed : bool, optional
+    transposed : bool, default False
         Solve ``a.T x = b``; for real `a`.
     method : {'tensor'}, optional
         LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. Of large
@@ -86,6 +86,11 @@ def solve(
         When the reciprocal condition number of a matrix in the 1-norm is estimated below the precision of its
         dtype. Device matrices are looked at with `check_finite` alone. A refined solution has no estimate.
 
+    See Also
+    --------
+    lu_factor : Factors for several solutions.
+    pyblasgpu.dask.solve : Of Dask arrays.
+
     Notes
     -----
     With ``method='tensor'`` a solution of float64 is refined, with residuals in float64, until
@@ -94,6 +99,13 @@ def solve(
     performance of 32 bit floating point arithmetic in obtaining 64 bit accuracy*, SC 2006). It holds where
     the condition is below about 1e7. Otherwise, and where float32 cannot hold `a`, factors in float64 follow.
     Each step waits for the device. A copy of `a` in float32 is memory on top.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, b = np.array([[4.0, 2.0], [2.0, 5.0]]), np.array([8.0, 14.0])
+    >>> pyblasgpu.linalg.solve(a, b, assume_a="pos")
+    array([0.75, 2.5 ])
     """
     name = "solve"
     if assume_a not in STRUCTURES:
@@ -149,13 +161,13 @@ def inv(
     ----------
     a : array, shape (..., n, n)
         Leading dimensions count matrices.
-    overwrite_a : bool, optional
+    overwrite_a : bool, default False
         Whether `a` may be overwritten.
     check_finite : bool, optional
         Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
     assume_a : str, optional
         The structure of `a`, by SciPy's names; see `solve`. By default general.
-    lower : bool, optional
+    lower : bool, default False
         Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
 
     Returns
@@ -178,6 +190,10 @@ def inv(
     scipy.linalg.LinAlgWarning
         When the reciprocal condition number of a matrix in the 1-norm is below the precision of its dtype.
         Device matrices are looked at with `check_finite` alone.
+
+    See Also
+    --------
+    solve : More accurate than a product with the inverse, and faster.
     """
     name = "inv"
     structure = STRUCTURES.get(assume_a, "banded")

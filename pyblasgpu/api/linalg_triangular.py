@@ -38,13 +38,13 @@ def solve_triangular(
         The other triangle is not read, nor is a unit diagonal.
     b : array, shape (n,) or (..., n, k)
         Leading dimensions broadcast with those of `a`.
-    trans : {0, 1, 2, 'N', 'T', 'C'}, optional
+    trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
         op: `a` as it is, transposed, conjugate transposed.
-    lower : bool or {'L', 'U'}, optional
+    lower : bool or {'L', 'U'}, default False
         Whether `a` is lower triangular.
-    unit_diagonal : bool or {'N', 'U'}, optional
+    unit_diagonal : bool or {'N', 'U'}, default False
         Take the diagonal of `a` to be 1.
-    overwrite_b : bool, optional
+    overwrite_b : bool, default False
         Whether `b` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in `a` and `b`, and for zeros on the diagonal. By default that is done
@@ -64,6 +64,18 @@ def solve_triangular(
         When `a` is not square, shapes do not fit, `trans` is invalid, or Inf or NaN was found.
     TypeError
         When dtypes or libraries do not fit.
+
+    See Also
+    --------
+    pyblasgpu.trsm : From either side, in place, on any stream.
+    pyblasgpu.dask.solve_triangular : Of Dask arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.solve_triangular(np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([4.0, 4.0]), lower=True)
+    array([2., 1.])
     """
     name = "solve_triangular"
     trans, uplo = Trans.parse(trans, name, "trans"), Uplo.parse(lower, name, "lower")

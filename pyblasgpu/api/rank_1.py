@@ -35,9 +35,9 @@ def ger(
         %(dtypes)s
     y : array, shape (..., n)
         The vector along the columns.
-    alpha : number
+    alpha : number, default 1
         With 0 neither `x` nor `y` is read.
-    conj : bool
+    conj : bool, default False
         Whether `y` is conjugated, as GERC does, else as GERU.
     %(out_updated)s
     %(stream_backend)s
@@ -52,11 +52,19 @@ def ger(
     See Also
     --------
     syr : Of a symmetric matrix.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     Componentwise error at most ``3 u (|alpha| |x| |y|^T + |out|)``, u the unit roundoff; for complex numbers
     sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.ger(np.array([1.0, 2.0]), np.array([3.0, 4.0]), out=np.ones((2, 2)))
+    array([[4., 5.],
+           [7., 9.]])
     """
     key = ("ger", conj, type(conj))
     if replay(key, (x, y, out), alpha, 0, stream, backend):
@@ -86,7 +94,7 @@ def syr(
     Parameters
     ----------
     %(vector_x)s
-    alpha : number
+    alpha : number, default 1
         With 0 `x` is not read.
     %(updated_triangle)s
     %(out_updated_square)s
@@ -99,6 +107,7 @@ def syr(
     See Also
     --------
     her : Of complex vectors, with the conjugate transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -123,7 +132,7 @@ def her(
     Parameters
     ----------
     %(vector_x)s
-    alpha : number
+    alpha : number, default 1
         Real. With 0 `x` is not read.
     %(updated_triangle)s
     %(out_updated_square)s
@@ -141,6 +150,7 @@ def her(
     See Also
     --------
     syr : With the transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -166,7 +176,7 @@ def syr2(
     Parameters
     ----------
     %(vectors_xy)s
-    alpha : number
+    alpha : number, default 1
         With 0 neither `x` nor `y` is read.
     %(updated_triangle)s
     %(out_updated_square)s
@@ -179,6 +189,7 @@ def syr2(
     See Also
     --------
     her2 : Of complex vectors, with the conjugate transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -204,7 +215,7 @@ def her2(
     Parameters
     ----------
     %(vectors_xy)s
-    alpha : number
+    alpha : number, default 1
         With 0 neither `x` nor `y` is read.
     %(updated_triangle)s
     %(out_updated_square)s
@@ -218,6 +229,7 @@ def her2(
     See Also
     --------
     syr2 : With the transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----

@@ -45,14 +45,14 @@ def syrk(
     a : array, shape (..., n, k), or (..., k, n) if transposed
         The factor.
         %(dtypes)s
-    alpha, beta : number
-        With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
+    alpha, beta : number, optional
+        By default 1 and 0. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
     %(updated_triangle)s
     %(trans_symmetric)s
     %(out_square)s
     %(stream_backend)s
-    %(engine_options)s
     %(tensor_method)s
+    %(engine_options)s
 
     %(returns_square)s
 
@@ -61,12 +61,21 @@ def syrk(
     See Also
     --------
     herk : Of complex matrices, with the conjugate transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
+    pyblasgpu.dask.syrk : Of Dask arrays.
 
     Notes
     -----
     Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^T + |beta| |out|)``, u the unit
     roundoff; for complex numbers sqrt(8) times that. On a device `out` is copied only where it has no
     unit stride.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.syrk(np.array([[1.0], [2.0]]), lower=True)
+    array([[1., 0.],
+           [2., 4.]])
     """
     options = engine_options("syrk", device, devices, max_device_memory, blocking, progress)
     return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend, options, method)
@@ -96,8 +105,8 @@ def herk(
     a : array, shape (..., n, k), or (..., k, n) if transposed
         The factor.
         %(dtypes)s
-    alpha, beta : number
-        Real. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
+    alpha, beta : number, optional
+        By default 1 and 0. Real. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
     %(updated_triangle)s
     %(trans_hermitian)s
     %(out_square)s
@@ -116,11 +125,20 @@ def herk(
     See Also
     --------
     syrk : With the transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
+    pyblasgpu.dask.herk : Of Dask arrays.
 
     Notes
     -----
     Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^H + |beta| |out|)``, u the unit
     roundoff; for complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.herk(np.array([[1.0], [2.0j]]), lower=True)
+    array([[1.+0.j, 0.+0.j],
+           [0.+2.j, 4.+0.j]])
     """
     options = engine_options("herk", device, devices, max_device_memory, blocking, progress)
     return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
@@ -161,6 +179,7 @@ def syr2k(
     See Also
     --------
     her2k : Of complex matrices, with the conjugate transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -208,6 +227,7 @@ def her2k(
     See Also
     --------
     syr2k : With the transpose.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----

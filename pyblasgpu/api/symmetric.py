@@ -52,8 +52,8 @@ def symm(
     %(symmetric_flags)s
     %(out)s
     %(stream_backend)s
-    %(engine_options)s
     %(tensor_method)s
+    %(engine_options)s
 
     %(returns_matrix)s
 
@@ -62,12 +62,20 @@ def symm(
     See Also
     --------
     hemm : Of a Hermitian matrix.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     Componentwise error at most ``(n+2) u (|alpha| |a| |b| + |beta| |out|)``, n the order of `a` and u the
     unit roundoff; for complex numbers sqrt(8) times that. On a device it takes a workspace of at most 32 MiB
     or a twentieth of `out`, for completed blocks of `a`.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.symm(np.array([[1.0, 2.0], [np.nan, 3.0]]), np.eye(2))
+    array([[1., 2.],
+           [2., 3.]])
     """
     options = engine_options("symm", device, devices, max_device_memory, blocking, progress)
     return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend, options, method)
@@ -114,6 +122,7 @@ def hemm(
     See Also
     --------
     symm : Of a symmetric matrix.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----

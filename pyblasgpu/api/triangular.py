@@ -53,8 +53,8 @@ def trmm(
         Written in place, whatever its strides. ``out=b`` is the product in place; no other memory may be
         shared with `a` or `b`.
     %(stream_backend)s
-    %(engine_options)s
     %(tensor_method)s
+    %(engine_options)s
 
     %(returns_matrix)s
 
@@ -68,11 +68,21 @@ def trmm(
     See Also
     --------
     plan_trmm : The same again and again, with less of the host's time.
+    pyblasgpu.blas : SciPy's names and signatures.
+    pyblasgpu.dask.trmm : Of Dask arrays.
 
     Notes
     -----
     Componentwise error at most ``(n+2) u |alpha| |op(a)| |b|``, n the order of `a` and u the unit roundoff;
     for complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, b = np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([[4.0, 8.0], [4.0, 8.0]])
+    >>> pyblasgpu.trmm(a, b, lower=True)
+    array([[ 8., 16.],
+           [12., 24.]])
     """
     options = engine_options("trmm", device, devices, max_device_memory, blocking, progress)
     return _triangular(
@@ -114,8 +124,8 @@ def trsm(
         Written in place, whatever its strides. ``out=b`` solves in place; no other memory may be
         shared with `a` or `b`.
     %(stream_backend)s
-    %(engine_options)s
     %(tensor_method)s
+    %(engine_options)s
 
     %(returns_matrix)s
 
@@ -130,12 +140,23 @@ def trsm(
     See Also
     --------
     plan_trsm : The same again and again, with less of the host's time.
+    pyblasgpu.linalg.solve_triangular : SciPy's signature.
+    pyblasgpu.blas : SciPy's names and signatures.
+    pyblasgpu.dask.trsm : Of Dask arrays.
 
     Notes
     -----
     By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a` and u the unit
     roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much
     (`Plan.workspace`).
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, b = np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([[4.0, 8.0], [4.0, 8.0]])
+    >>> pyblasgpu.trsm(a, b, lower=True)
+    array([[2., 4.],
+           [1., 2.]])
     """
     options = engine_options("trsm", device, devices, max_device_memory, blocking, progress)
     return _triangular(

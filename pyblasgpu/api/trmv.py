@@ -53,11 +53,19 @@ def trmv(
     See Also
     --------
     trsv : The solution with a triangle.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     Componentwise error at most ``(n+2) u |op(a)| |x|``, u the unit roundoff; for complex numbers sqrt(8)
     times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, x = np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([4.0, 4.0])
+    >>> pyblasgpu.trmv(a, x, lower=True)
+    array([ 8., 12.])
     """
     return _triangular("trmv", a, x, lower, trans, unit_diag, out, stream, backend)
 
@@ -99,11 +107,19 @@ def trsv(
     See Also
     --------
     trsm : With several right-hand sides.
+    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
     By substitution: componentwise backward error about ``n u |op(a)| |y|``, u the unit roundoff. A zero on
     the diagonal gives infinities and NaN, and no error.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, x = np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([4.0, 4.0])
+    >>> pyblasgpu.trsv(a, x, lower=True)
+    array([2., 1.])
     """
     return _triangular("trsv", a, x, lower, trans, unit_diag, out, stream, backend)
 

@@ -13,18 +13,18 @@ Of chunks in the other triangle nothing is computed. It is cut along both dimens
 else it is rechunked.
 """,
         "alpha": """
-alpha : number
+alpha : number, default 1
     A factor.
 """,
         "trans": """
 op: nothing, the transpose, or the conjugate transpose.
 """,
         "triangle_flags": """
-lower : bool or {'L', 'U'}
+lower : bool or {'L', 'U'}, default False
     Which triangle of `a` is read.
-trans : {'N', 'T', 'C'}
+trans : {'N', 'T', 'C'}, default 'N'
     op: nothing, the transpose, or the conjugate transpose.
-unit_diag : bool or {'N', 'U'}
+unit_diag : bool or {'N', 'U'}, default False
     The diagonal is taken to be ones, and not read.
 """,
         "as_b": """
@@ -39,8 +39,8 @@ a : dask array, shape (n, k), or (k, n) if transposed
 """,
         "c_lower": """
 c : dask array, shape (n, n), optional
-    The matrix that `beta` scales. Its other triangle is that of the result.
-lower : bool or {'L', 'U'}
+    The matrix that `beta` scales; by default none. Its other triangle is that of the result.
+lower : bool or {'L', 'U'}, default False
     Which triangle is updated.
 """,
         "returns_triangle": """

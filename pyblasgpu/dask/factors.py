@@ -26,7 +26,7 @@ def cholesky(a: Any, lower: Flag = False) -> Any:
     a : dask array, shape (n, n)
         Symmetric, or Hermitian; chunks of one triangle are computed and read. It is cut along both dimensions
         as its rows are; else it is rechunked.
-    lower : bool or {'L', 'U'}
+    lower : bool or {'L', 'U'}, default False
         Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
 
     Returns
@@ -47,6 +47,13 @@ def cholesky(a: Any, lower: Flag = False) -> Any:
     --------
     solve : Of systems with such a matrix.
     pyblasgpu.linalg.cholesky : Of arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu.dask
+    >>> factor = pyblasgpu.dask.cholesky(4 * da.eye(4, chunks=2), lower=True)
+    >>> factor.trace().compute().item()
+    8.0
     """
     uplo = Uplo.parse(lower, "cholesky", "lower")
     (matrix,) = matrices("cholesky", a=a)
@@ -62,7 +69,7 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
     ----------
     a : dask array, shape (n, n)
         It is computed in block columns, cut as its rows are.
-    p_indices : bool
+    p_indices : bool, default False
         Return the permutation as row indices, for which ``a = l[p] u``.
 
     Returns

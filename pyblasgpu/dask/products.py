@@ -35,11 +35,12 @@ def gemm(
         Its chunks cut the result's rows and the inner dimension.
     b : dask array, shape (k, n), or (n, k) if transposed
         Cut along k as `a` is; else it is rechunked.
-    alpha, beta : number
-        With ``beta=0`` `c` is not read: its shape is checked, and its dtype does not count.
+    alpha, beta : number, optional
+        By default 1 and 0. With ``beta=0`` `c` is not read: its shape is checked, and its dtype does not
+        count.
     c : dask array, shape (m, n), optional
-        The matrix that `beta` scales.
-    trans_a, trans_b : {'N', 'T', 'C'}
+        The matrix that `beta` scales; by default none.
+    trans_a, trans_b : {'N', 'T', 'C'}, default 'N'
         %(trans)s
 
     Returns
@@ -59,6 +60,13 @@ def gemm(
     Notes
     -----
     A chunk of the result is accumulated in place; at most 8 products are one Dask task.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu.dask
+    >>> a = da.ones((4, 4), chunks=2)
+    >>> pyblasgpu.dask.gemm(a, a, trans_b="T").sum().compute().item()
+    64.0
     """
     op_a, op_b = Trans.parse(trans_a, "gemm", "trans_a"), Trans.parse(trans_b, "gemm", "trans_b")
     is_read = number(beta, DTYPES["z"], "gemm", "beta") != 0
@@ -84,10 +92,10 @@ def syrk(
     Parameters
     ----------
     %(updated)s
-    alpha, beta : number
-        With ``beta=0`` the triangle of `c` is not read.
+    alpha, beta : number, optional
+        By default 1 and 0. With ``beta=0`` the triangle of `c` is not read.
     %(c_lower)s
-    trans : {'N', 'T'}
+    trans : {'N', 'T'}, default 'N'
         op: nothing, or the transpose.
 
     %(returns_triangle)s
@@ -101,6 +109,13 @@ def syrk(
     --------
     herk : With the conjugate transpose.
     pyblasgpu.syrk : Of arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu.dask
+    >>> a = da.ones((4, 4), chunks=2)
+    >>> pyblasgpu.dask.syrk(a, lower=True).sum().compute().item()
+    40.0
     """
     return _rank_k("syrk", Trans.TRANS, a, alpha, beta, c, lower, trans)
 
@@ -114,10 +129,10 @@ def herk(
     Parameters
     ----------
     %(updated)s
-    alpha, beta : number
-        Real. With ``beta=0`` the triangle of `c` is not read.
+    alpha, beta : number, optional
+        By default 1 and 0. Real. With ``beta=0`` the triangle of `c` is not read.
     %(c_lower)s
-    trans : {'N', 'C'}
+    trans : {'N', 'C'}, default 'N'
         op: nothing, or the conjugate transpose.
 
     %(returns_triangle)s

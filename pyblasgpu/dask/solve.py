@@ -29,10 +29,10 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
         It is cut along both dimensions as its rows are; else it is rechunked.
     b : dask array, shape (n,) or (n, k)
         The right-hand sides. Its columns keep their chunks.
-    assume_a : {'general', 'gen', 'positive definite', 'pos'}
+    assume_a : {'general', 'gen', 'positive definite', 'pos'}, default 'general'
         The structure of `a`: general, by LU factors, or symmetric (Hermitian) positive definite, by Cholesky
         factors.
-    lower : bool or {'L', 'U'}
+    lower : bool or {'L', 'U'}, default False
         Which triangle of a positive definite `a` is read.
 
     Returns

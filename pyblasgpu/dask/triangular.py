@@ -37,7 +37,7 @@ def trmm(
     b : dask array, shape (m, n)
         Cut as `a` is along the dimension that they share; else it is rechunked.
     %(alpha)s
-    side : {'L', 'R'}
+    side : {'L', 'R'}, default 'L'
         On which side of `b` the triangle stands.
     %(triangle_flags)s
 
@@ -76,7 +76,7 @@ def trsm(
     b : dask array, shape (m, n)
         The right-hand sides, cut as `a` is along the dimension that they share; else they are rechunked.
     %(alpha)s
-    side : {'L', 'R'}
+    side : {'L', 'R'}, default 'L'
         On which side of x the triangle stands.
     %(triangle_flags)s
 
@@ -109,11 +109,11 @@ def solve_triangular(
         One triangle is read.
     b : dask array, shape (n,) or (n, k)
         The right-hand sides.
-    trans : {0, 1, 2, 'N', 'T', 'C'}
+    trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
         %(trans)s
-    lower : bool
+    lower : bool, default False
         Which triangle of `a` is read.
-    unit_diagonal : bool
+    unit_diagonal : bool, default False
         The diagonal is taken to be ones, and not read.
 
     Returns
@@ -131,6 +131,14 @@ def solve_triangular(
     See Also
     --------
     trsm : From either side.
+    pyblasgpu.linalg.solve_triangular : Of arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu.dask
+    >>> x = pyblasgpu.dask.solve_triangular(2 * da.eye(4, chunks=2), da.ones(4, chunks=2), lower=True)
+    >>> x.compute()
+    array([0.5, 0.5, 0.5, 0.5])
     """
     b = da.asanyarray(b)
     if b.ndim == 1:

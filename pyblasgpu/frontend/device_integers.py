@@ -34,6 +34,10 @@ class DeviceIntegers:
     ----------
     shape : tuple of int
     dtype : numpy.dtype
+
+    See Also
+    --------
+    pyblasgpu.lapack.getrf : Returns them as pivots and `info` of device arrays.
     """
 
     __slots__ = ("_layout", "_stream", "shape")

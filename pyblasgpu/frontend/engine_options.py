@@ -46,7 +46,7 @@ def ambient_options() -> EngineOptions | None:
 
 @contextmanager
 def use_devices(devices: Any = None, max_device_memory: int | None = None) -> Iterator[None]:
-    """Calls in this context run on several cards, or through a part of a card's memory.
+    """Run calls within the block on several cards, or through a part of a card's memory.
 
     It serves functions that have no such keywords, as those of `pyblasgpu.blas` and `pyblasgpu.linalg`: their
     products, TRMM, TRSM, and Cholesky and LU factors of matrices. Whatever else is called runs as without.
@@ -58,6 +58,11 @@ def use_devices(devices: Any = None, max_device_memory: int | None = None) -> It
         The cards, by number; device arrays lie on one of them.
     max_device_memory : int, optional
         Bytes that tiles of host arrays may take on each card; by default most of what is free.
+
+    Yields
+    ------
+    None
+        The setting ends with the block.
 
     Raises
     ------

@@ -109,7 +109,7 @@ def patch_scipy(
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
         'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.
-    numpy : bool, optional
+    numpy : bool, default False
         Replace ``numpy.linalg.cholesky``, ``solve``, ``inv``, ``det`` and ``slogdet``, too.
 
     Returns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import json
@@ -16,6 +17,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
+from pyblasgpu.gpu import device
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -84,8 +86,31 @@ def test_each_docstring_stands_by_itself(name):
     assert inspect.Signature.empty not in annotations
 
 
-#: What numpydoc asks for and docstrings here need not have: long summaries, See Also, examples, bare types.
-NOT_ASKED = {"ES01", "SA01", "EX01", "RT02"}
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
+    """On the CPU backend."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    examples = doctest.DocTestParser().get_doctest(inspect.getdoc(FUNCTIONS[name]), {}, name, None, None)
+    said: list[str] = []
+    assert not doctest.DocTestRunner().run(examples, out=said.append).failed, "".join(said)
+    device.current.cache_clear()  # `explain` has looked at a card that is not here
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_default_is_told(name):
+    """A parameter with a default other than None says which it is."""
+    function = FUNCTIONS[name]
+    if inspect.isclass(function):
+        return
+    told = re.findall(r"^([\w, ]+) : (.*(?:\n    .*)*)", inspect.getdoc(function), re.MULTILINE)
+    texts = {parameter: text for names, text in reversed(told) for parameter in names.split(", ")}
+    parameters = inspect.signature(function).parameters.values()
+    defaults = [x.name for x in parameters if x.default not in (None, inspect.Parameter.empty)]
+    assert not [parameter for parameter in defaults if "default" not in texts[parameter]]
+
+
+#: What numpydoc asks for and docstrings here need not have: long summaries, examples, bare types.
+NOT_ASKED = {"ES01", "EX01", "RT02"}
 
 
 @pytest.mark.skipif(not find_spec("numpydoc"), reason="needs the extra docs, which `make docs` installs")
