@@ -13,7 +13,6 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import call as frontend_call
 from pyblasgpu.frontend import cpu, cpu_cholesky, cpu_lu
 from pyblasgpu.gpu import backend, context
 from pyblasgpu.gpu.device import known
@@ -45,9 +44,6 @@ class Routines:
 
     def __init__(self):
         self.calls = []
-
-    def __call__(self, name):
-        return getattr(self, name)
 
     def launch_list(self, name):
         """What `launch_list_of` gives: what calls the stand-in with the addresses of the moment."""
@@ -376,12 +372,10 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     }
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
-    monkeypatch.setattr(frontend_call, "routine", routines)
-    monkeypatch.setattr("pyblasgpu.frontend.staging.routine", routines)
     for module in ("gemmtr", "level3", "rank_k", "symmetric", "triangular"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
     monkeypatch.setattr(
-        "pyblasgpu.frontend.factor_replay.launch_list_of", lambda name: routines.launch_list("copy")
+        "pyblasgpu.frontend.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
     for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)

@@ -18,6 +18,7 @@ from fake_device import elements, without_contexts
 from region_mask import mask
 
 from pyblasgpu.dispatch import compile_ahead
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.options import (
@@ -359,5 +360,5 @@ def check_trsm(letter, order, others, side, uplo, diag, b_order="F") -> None:
     a[np.diag_indices(order)] = np.nan if diag is Diag.UNIT else -1
     b = np.array(exact_triangular(case, a, x, alpha=1), order=b_order)
     t, target = (operand(each, case.dtype) for each in (np.asfortranarray(a), b))
-    trsm.trsm(2, t, target, 5, side=side, uplo=uplo, diag=diag)
+    routine("trsm")(2, t, target, 5, side=side, uplo=uplo, diag=diag)
     np.testing.assert_array_equal(b, 2 * x)

@@ -193,7 +193,7 @@ def launches_of(
         )
     if routine in ("symm", "hemm"):
         operands = dense(m, m), dense(m, n), dense(m, n)
-        return cached_launch_list(symm.emit, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
+        return cached_launch_list(symm.emit, operands, (True, Side.LEFT, Uplo.LOWER, hermitian))
     inputs = {
         "syrk": (dense(n, k),),
         "herk": (dense(n, k),),

@@ -38,7 +38,7 @@ from .layouts import (
     is_injective,
     shares_memory,
 )
-from .lazy_routines import enqueue, launch_list_of, routine
+from .lazy_routines import copy_launches, enqueue, launch_list_of, routine
 from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import NUMBER, Vector, column, shape_of
@@ -388,8 +388,8 @@ class Call:
 
 def copy(source: Layout, target: Layout, stream: int) -> None:
     """Enqueue a copy of an array, whose leading dimensions broadcast to the target's."""
-    for source_operand, target_operand in batches((source, target)):
-        routine("copy")(1, source_operand, target_operand, stream)
+    for operands in batches((source, target)):
+        enqueue(copy_launches, (1,), operands, stream)
 
 
 def _is_same(x: Any, y: Any) -> bool:

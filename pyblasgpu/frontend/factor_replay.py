@@ -18,7 +18,7 @@ from .call_cache import CONSTANT, CachedCall, find, keep
 from .device_integers import DeviceIntegers
 from .engine_options import ambient_options
 from .layouts import Layout, batches
-from .lazy_routines import launch_list_of
+from .lazy_routines import copy_launches
 
 if TYPE_CHECKING:
     from .libraries import Library
@@ -106,7 +106,7 @@ def keep_factor(
     generation = import_module("..dispatch.choose", __package__).generation
     call, copy = CachedCall(layouts, called[0], prepare, generation), None
     if source is not out:
-        copy = CachedCall((source, out), copied[0], _copy_launches, generation)
+        copy = CachedCall((source, out), copied[0], copy_launches, generation)
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != _strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
@@ -118,10 +118,6 @@ def keep_factor(
 def _strides_by_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
     """In elements, of a new array of this shape."""
     return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
-
-
-def _copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("copies")(scalars[0], *operands)
 
 
 def _facts(layout: Layout) -> tuple[Any, ...]:

@@ -7,7 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["enqueue", "launch_list_of", "routine", "routine_module"]
+from ..operands import Operand
+
+__all__ = ["copy_launches", "enqueue", "launch_list_of", "routine", "routine_module"]
 
 
 @cache
@@ -17,18 +19,32 @@ def routine_module(name: str) -> Any:
 
 
 @cache
-def routine(name: str) -> Callable[..., Any]:
-    """The function of `pyblasgpu.routines` with this name, imported at its first use."""
-    module = "copies" if name == "copy" else name
-    function: Callable[..., Any] = getattr(import_module(f"..routines.{module}", __package__), name)
+def launch_list_of(name: str) -> Callable[..., Any]:
+    """The function that gives the launch list of a routine, imported at its first use."""
+    function: Callable[..., Any] = routine_module(name).launch_list
     return function
 
 
 @cache
-def launch_list_of(name: str) -> Callable[..., Any]:
-    """The function that gives the launch list of a routine, imported at its first use."""
-    function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).launch_list
-    return function
+def routine(name: str) -> Callable[..., None]:
+    """What enqueues a routine: ``run(*arguments, stream, **flags)``, arguments as of its launch list."""
+    prepare = launch_list_of(name)
+
+    def run(*arguments: Any, **flags: Any) -> None:
+        *given, stream = arguments
+        launches = prepare(*given, **flags)
+        if launches is not None:
+            operands = [x for x in given if isinstance(x, Operand)]
+            scalars = [x for x in given if not isinstance(x, Operand)]
+            launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
+
+    run.__name__ = name
+    return run
+
+
+def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
+    """The launch list of a copy, for `enqueue` and what keeps calls."""
+    return launch_list_of("copies")(scalars[0], *operands)
 
 
 def enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:

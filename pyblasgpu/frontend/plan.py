@@ -10,10 +10,10 @@ from weakref import ref
 from ..arguments import Array, Stream
 from ..errors import OverlapError
 from ..gpu import launch, workspace
-from ..operands import Operand
 from .arrays import common_library
-from .call import Call, launch_list_of, on_device
+from .call import Call, on_device
 from .layouts import are_clear, batches, reach, shares_memory
+from .lazy_routines import copy_launches
 from .streams import stream_of
 
 __all__ = ["Plan", "PlannedCall"]
@@ -211,15 +211,11 @@ class PlannedCall(Call):
         steps: list[_Step] = []
         if 0 not in self.out.shape:
             if source is not None and source is not self.out:
-                steps += _steps(_copy_launches, (1,), layouts, (source, self.out), (source, self.out))
+                steps += _steps(copy_launches, (1,), layouts, (source, self.out), (source, self.out))
             origins = (*[layout for layout, _ in inputs], self.out)
             views = (*[layout.op(trans) for layout, trans in inputs], self.out)
             steps += _steps(prepare, scalars, layouts, origins, views)
         return Plan(self, steps, *read)
-
-
-def _copy_launches(scalars: tuple[Any, ...], operands: tuple[Operand, ...]) -> Any:
-    return launch_list_of("copies")(*scalars, *operands)
 
 
 def _steps(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..types import INT32, Dtype, dtype_of
 from .layouts import Layout, batches
-from .lazy_routines import routine
+from .lazy_routines import copy_launches, enqueue
 
 __all__ = ["run_staged", "run_staged_in_place"]
 
@@ -119,8 +119,8 @@ class _Staging:
         # the device transposes much faster than the host
         uploaded, target = self.upload(source), self.reserve(dense)
         for parts in zip(_real_parts(uploaded), _real_parts(target), strict=True):
-            for source_operand, target_operand in batches(parts):
-                routine("copy")(1, source_operand, target_operand, self.stream)
+            for operands in batches(parts):
+                enqueue(copy_launches, (1,), operands, self.stream)
         return target
 
     def download(self, dense: np.ndarray, layout: Layout) -> None:

@@ -6,7 +6,8 @@ writes tiles, op() applied and zeros at their ends.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.decisions import OVERRIDE
@@ -17,32 +18,30 @@ from ..kernels.copy import copy_scaled, pack
 from ..kernels.copy.packing import Packing
 from ..operands import Operand
 from ..types import Region, Uplo
-from .launch_list import ALPHA, LaunchList, cached_launch_list
+from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = [
     "Packed",
-    "copy",
     "emit_copy",
     "emit_copy_to_workspace",
     "emit_kept",
     "emit_mirrored",
     "emit_packed",
     "emit_scale",
+    "emit_zeros_beyond",
+    "is_readable",
     "launch_list",
+    "launch_list_of_product",
 ]
 
 MAX_DENSE, MAX_COLUMNS = 1 << 16, 1 << 30  # elements of a matrix, and matrices, that are copied as one matrix
 
 
-def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
-    """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
-    launches = launch_list(alpha, source, target)
-    if launches is not None:
-        launches.run((source.pointer, target.pointer), alpha, stream=stream)
-
-
 def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
-    """What `copy` runs, for operands that lie like these and any `alpha`; None for no work."""
+    """What computes target := alpha source, for operands that lie like these and any `alpha`.
+
+    Shapes, dtypes and batches are equal, and no memory is shared. None for no work.
+    """
     return None if target.is_empty else cached_launch_list(_emit_whole, (source, target), ())
 
 
@@ -68,6 +67,38 @@ def emit_scale(
 ) -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
     _emit(launches, factor, target, target, zero, region)
+
+
+def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
+    """Zeros in the strict other triangle."""
+    if a.rows > 1:
+        beyond = a.T if uplo is Uplo.LOWER else a
+        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
+
+
+def is_readable(operand: Operand) -> bool:
+    """Whether kernels can read it where it lies: its elements are at multiples of their size."""
+    return operand.pointer % operand.dtype.itemsize == 0
+
+
+def launch_list_of_product(
+    emit: Callable[..., None], alpha: Any, operands: tuple[Operand, ...], k: int, beta: Any, *options: Any
+) -> LaunchList | None:
+    """What ``emit(launches, *operands, beta == 0, *options)`` lists, or beta C where alpha or k is zero.
+
+    It serves operands that lie like these, and scalars that are zero, one like these. None where there is
+    nothing to do. The last operand is C.
+    """
+    if operands[-1].is_empty:
+        return None
+    if alpha == 0 or k == 0:
+        return None if beta == 1 else cached_launch_list(_emit_beta, operands, (beta == 0,))
+    return cached_launch_list(emit, operands, (beta == 0, *options))
+
+
+def _emit_beta(launches: LaunchList, *operands_and_overwrite: Any) -> None:
+    *_, c, overwrite = operands_and_overwrite
+    emit_scale(launches, BETA, c, zero=overwrite)
 
 
 def emit_copy_to_workspace(launches: LaunchList, source: Operand) -> Operand:

@@ -1,4 +1,4 @@
-"""Steps that the factorizations share: the leaf of Cholesky, copies, zeros, a number for alpha, failures."""
+"""Steps that the factorizations share: the leaf of Cholesky, copies, a number for alpha, failures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..gpu.device import current
 from ..kernels.factor import potrf_leaf, restore
 from ..kernels.registry import FIXED
 from ..operands import Operand
-from ..types import DTYPES, Diag, Dtype, Region, Uplo
-from .copies import emit_copy, emit_copy_to_workspace, emit_kept, emit_scale
+from ..types import DTYPES, Diag, Dtype, Region
+from .copies import emit_copy, emit_copy_to_workspace, emit_kept, is_readable
 from .laswp import words
 from .launch_list import ALPHA, LaunchList
 
@@ -20,8 +20,6 @@ __all__ = [
     "emit_readable",
     "emit_restore",
     "emit_unless_failed",
-    "emit_zeros_beyond",
-    "is_readable",
     "leaf_config",
     "real_dtype",
     "with_alpha",
@@ -38,18 +36,6 @@ def leaf_config(launches: LaunchList, stem: str, n: int) -> Any:
 def real_dtype(dtype: Dtype) -> Dtype:
     """The dtype of an element's parts, for kernels that move or look at reals."""
     return DTYPES["s" if dtype.real_size == 4 else "d"]
-
-
-def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
-    """Emit zeros in the strict other triangle."""
-    if a.rows > 1:
-        beyond = a.T if uplo is Uplo.LOWER else a
-        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
-
-
-def is_readable(a: Operand) -> bool:
-    """Whether kernels can read A where it lies: its elements are at multiples of their size."""
-    return a.pointer % a.dtype.itemsize == 0
 
 
 def emit_readable(

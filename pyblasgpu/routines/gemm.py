@@ -33,18 +33,16 @@ from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import TENSOR, THREE_M, Region
-from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
+from .copies import emit_copy, emit_copy_to_workspace, emit_packed, launch_list_of_product
 from .gemm_int8 import emit_int8
 from .gemm_tensor import emit_tensor
 from .gemv import emit_gemv
-from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+from .launch_list import ALPHA, BETA, LaunchList
 
 __all__ = [
     "alignments",
     "contiguous",
-    "gemm",
     "emit",
-    "emit_beta",
     "emit_gemm",
     "launch_list",
 ]
@@ -87,8 +85,10 @@ class GemmArguments(NamedTuple):
         return self.c.rows, self.c.cols, self.a.cols, self.c.batch
 
 
-def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: str | None = None) -> None:
-    """Enqueue C := alpha A B + beta C on `stream`.
+def launch_list(
+    alpha, a: Operand, b: Operand, beta, c: Operand, method: str | None = None
+) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
     ----------
@@ -97,33 +97,15 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, method: s
     a, b, c : Operand
         m x k, k x n and m x n, of one dtype, with one batch (A or B may repeat one matrix by a batch
         stride of 0), on one device. C overlaps neither A nor B.
-    stream : int
-        Handle of the stream.
     method : str, optional
         `THREE_M`, of complex products, or `TENSOR`.
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
     """
-    launches = launch_list(alpha, a, b, beta, c, method)
-    if launches is not None:
-        launches.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
-
-
-def launch_list(
-    alpha, a: Operand, b: Operand, beta, c: Operand, method: str | None = None
-) -> LaunchList | None:
-    """What `gemm` runs, for operands that lie like these and scalars that are zero, one like these.
-
-    None where there is nothing to do.
-    """
-    if c.is_empty:
-        return None
-    if alpha == 0 or a.cols == 0:
-        return None if beta == 1 else cached_launch_list(emit_beta, (a, b, c), (beta == 0,))
-    return cached_launch_list(emit, (a, b, c), (beta == 0, method))
-
-
-def emit_beta(launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
-    """Emit C := beta C, where A B is nothing; `overwrite` says that beta is zero."""
-    emit_scale(launches, BETA, c, zero=overwrite)
+    return launch_list_of_product(emit, alpha, (a, b, c), a.cols, beta, method)
 
 
 def emit(

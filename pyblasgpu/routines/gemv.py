@@ -19,14 +19,14 @@ from ..kernels.level2.config import LOAD
 from ..kernels.level2.gemv_cost import GemvProblem, best_slices, cheapest
 from ..operands import Operand
 from ..types import Diag, Dtype, Uplo
-from .copies import emit_scale
-from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+from .copies import launch_list_of_product
+from .launch_list import ALPHA, BETA, LaunchList
 
-__all__ = ["alignment", "emit_gemv", "gemv", "launch_list", "lies_by_columns"]
+__all__ = ["alignment", "emit_gemv", "launch_list", "lies_by_columns"]
 
 
-def gemv(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, stream: int) -> None:
-    """Enqueue y := alpha A x + beta y on `stream`.
+def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
     ----------
@@ -35,29 +35,13 @@ def gemv(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, stream: int)
     a, x, y : Operand
         m x n, n x 1 and m x 1, of one dtype, with one batch (A or x may repeat one by a batch stride of 0),
         on one device. y overlaps neither A nor x.
-    stream : int
-        Handle of the stream.
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
     """
-    launches = launch_list(alpha, a, x, beta, y)
-    if launches is not None:
-        launches.run((a.pointer, x.pointer, y.pointer), alpha, beta, stream=stream)
-
-
-def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> LaunchList | None:
-    """What `gemv` runs, for operands that lie like these and scalars that are zero, one like these.
-
-    None where there is nothing to do.
-    """
-    if y.is_empty:
-        return None
-    if alpha == 0 or a.cols == 0:
-        return None if beta == 1 else cached_launch_list(emit_beta, (a, x, y), (beta == 0,))
-    return cached_launch_list(_emit, (a, x, y), (beta == 0,))
-
-
-def emit_beta(launches: LaunchList, a: Operand, x: Operand, y: Operand, overwrite: bool) -> None:
-    """Emit y := beta y, where A x is nothing; `overwrite` says that beta is zero."""
-    emit_scale(launches, BETA, y, zero=overwrite)
+    return launch_list_of_product(_emit, alpha, (a, x, y), a.cols, beta)
 
 
 def _emit(launches: LaunchList, a: Operand, x: Operand, y: Operand, overwrite: bool) -> None:

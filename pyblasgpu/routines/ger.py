@@ -16,13 +16,15 @@ from .copies import emit_scale
 from .gemv import alignment, lies_by_columns
 from .launch_list import ALPHA, LaunchList, cached_launch_list
 
-__all__ = ["RANK_2", "emit_triangle", "ger", "launch_list"]
+__all__ = ["RANK_2", "emit_triangle", "launch_list"]
 
 RANK_2 = kernel.RANK_2
 
 
-def ger(alpha: Any, x: Operand, y: Operand, a: Operand, stream: int) -> None:
-    """Enqueue A := A + alpha x y^T on `stream`.
+def launch_list(
+    alpha: Any, x: Operand, y: Operand, a: Operand, is_new_output: bool = False
+) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; None for no work.
 
     Parameters
     ----------
@@ -31,18 +33,9 @@ def ger(alpha: Any, x: Operand, y: Operand, a: Operand, stream: int) -> None:
     x, y, a : Operand
         m x 1, n x 1 and m x n, of one dtype, with one batch (x or y may repeat one by a batch stride of 0),
         on one device. A overlaps neither x nor y.
-    stream : int
-        Handle of the stream.
+    is_new_output : bool
+        A is taken to be 0.
     """
-    launches = launch_list(alpha, x, y, a)
-    if launches is not None:
-        launches.run((x.pointer, y.pointer, a.pointer), alpha, stream=stream)
-
-
-def launch_list(
-    alpha: Any, x: Operand, y: Operand, a: Operand, is_new_output: bool = False
-) -> LaunchList | None:
-    """What `ger` runs, for operands that lie like these; a new A is taken to be 0. None for no work."""
     if a.is_empty:
         return None
     if alpha == 0:

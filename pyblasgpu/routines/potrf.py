@@ -19,14 +19,8 @@ from ..kernels.factor import potrf_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import potrf_panels, trsm
-from .factor_steps import (
-    emit_potrf_leaf,
-    emit_readable,
-    emit_zeros_beyond,
-    is_readable,
-    leaf_config,
-    with_alpha,
-)
+from .copies import emit_zeros_beyond, is_readable
+from .factor_steps import emit_potrf_leaf, emit_readable, leaf_config, with_alpha
 from .gemm import emit_gemm
 from .launch_list import CALL, LaunchList, cached_launch_list
 from .lookahead import emit_lookahead

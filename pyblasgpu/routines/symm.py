@@ -25,9 +25,9 @@ from ..gpu.device import current
 from ..operands import Operand
 from ..types import Side, Uplo
 from . import trmm_by_levels
-from .copies import emit_mirrored
-from .gemm import emit_beta, emit_gemm
-from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+from .copies import emit_mirrored, launch_list_of_product
+from .gemm import emit_gemm
+from .launch_list import ALPHA, BETA, LaunchList
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 
 __all__ = ["emit", "launch_list"]
@@ -56,11 +56,7 @@ def launch_list(
     LaunchList or None
         None where there is nothing to do.
     """
-    if c.is_empty:
-        return None
-    if alpha == 0:
-        return None if beta == 1 else cached_launch_list(emit_beta, (a, b, c), (beta == 0,))
-    return cached_launch_list(emit, (a, b, c), (side, uplo, hermitian, beta == 0))
+    return launch_list_of_product(emit, alpha, (a, b, c), a.cols, beta, side, uplo, hermitian)
 
 
 def emit(
@@ -68,12 +64,12 @@ def emit(
     a: Operand,
     b: Operand,
     c: Operand,
+    overwrite: bool,
     side: Side,
     uplo: Uplo,
     hermitian: bool,
-    overwrite: bool,
 ) -> None:
-    """Emit the whole call."""
+    """Emit the whole call; `overwrite` says that beta is zero."""
     launches.workspace_limit = trmm_by_levels.most_workspace(c)
     if side is Side.RIGHT:
         # C' = A' B', and A' is A or, if Hermitian, conj(A)

@@ -16,36 +16,21 @@ from ..kernels.level2 import symv_small, symv_sum
 from ..kernels.level2.config import LOAD
 from ..operands import Operand
 from ..types import Uplo
-from .gemv import alignment, emit_beta
-from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+from .copies import launch_list_of_product
+from .gemv import alignment
+from .launch_list import ALPHA, BETA, LaunchList
 
-__all__ = ["MAX_SMALL_BYTES", "launch_list", "symv"]
+__all__ = ["MAX_SMALL_BYTES", "launch_list"]
 
 #: Bytes of the matrices that `symv_small` multiplies, at most: on an H200 it is the faster one up to them.
 MAX_SMALL_BYTES = {"s": 64 << 20, "d": 32 << 20, "c": 32 << 20, "z": 32 << 20}
 
 
-def symv(
-    alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, uplo: Uplo, hermitian: bool, stream: int
-) -> None:
-    """Enqueue y := alpha A x + beta y on `stream`; see `gemv.gemv`. `uplo` of A is read."""
-    launches = launch_list(alpha, a, x, beta, y, uplo=uplo, hermitian=hermitian)
-    if launches is not None:
-        launches.run((a.pointer, x.pointer, y.pointer), alpha, beta, stream=stream)
-
-
 def launch_list(
     alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, *, uplo: Uplo, hermitian: bool
 ) -> LaunchList | None:
-    """What `symv` runs, for operands that lie like these and scalars that are zero, one like these.
-
-    None where there is nothing to do.
-    """
-    if y.is_empty:
-        return None
-    if alpha == 0:
-        return None if beta == 1 else cached_launch_list(emit_beta, (a, x, y), (beta == 0,))
-    return cached_launch_list(_emit, (a, x, y), (beta == 0, uplo, hermitian))
+    """What the routine runs; see `gemv.launch_list`. `uplo` of A is read."""
+    return launch_list_of_product(_emit, alpha, (a, x, y), a.cols, beta, uplo, hermitian)
 
 
 def _emit(

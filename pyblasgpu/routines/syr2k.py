@@ -21,25 +21,10 @@ from ..operands import Operand
 from ..types import Uplo
 from .gemm import emit_gemm
 from .launch_list import ALPHA, BETA, CONJ_ALPHA, LaunchList
-from .triangle_update import (
-    ProductTerm,
-    TriangleUpdate,
-    emit_triangle,
-    emit_zeros_beyond,
-    launch_list_of_triangle,
-)
+from .triangle_update import ProductTerm, TriangleUpdate, emit_triangle, launch_list_of_triangle
 from .trmm_by_levels import MOST_COPIED, most_workspace
 
-__all__ = ["emit", "syr2k", "launch_list"]
-
-
-def syr2k(
-    alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, *, uplo: Uplo, hermitian: bool = False
-) -> None:
-    """Enqueue the routine on `stream`, a handle; else as `launch_list` says."""
-    launches = launch_list(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
-    if launches is not None:
-        launches.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
+__all__ = ["emit", "launch_list"]
 
 
 def launch_list(
@@ -102,7 +87,7 @@ def _emit_symmetrized(
 ) -> None:
     """Emit W := `product`, C := W + W' + beta C."""
     launches.workspace_limit = most_workspace(c)
-    emit_zeros_beyond(launches, c, triangle)
+    triangle.clear_beyond(launches, c)
     alpha, left, right = product
     region = triangle.region
     if not c.by_rows:  # a row-major C is a column-major one of the transposed product

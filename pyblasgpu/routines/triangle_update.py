@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from ..operands import Operand
 from ..types import Region, Uplo
-from .copies import emit_scale
+from .copies import emit_scale, emit_zeros_beyond
 from .gemm import emit_gemm
 from .launch_list import BETA, LaunchList, cached_launch_list
 from .trmm_by_levels import most_workspace
 
-__all__ = ["ProductTerm", "TriangleUpdate", "emit_zeros_beyond", "emit_triangle", "launch_list_of_triangle"]
+__all__ = ["ProductTerm", "TriangleUpdate", "emit_triangle", "launch_list_of_triangle"]
 
 
 class ProductTerm(NamedTuple):
@@ -54,6 +54,11 @@ class TriangleUpdate(NamedTuple):
         """The triangle as kernels take it."""
         return Region.of(self.uplo, self.hermitian)
 
+    def clear_beyond(self, launches: LaunchList, c: Operand) -> None:
+        """Emit zeros beyond the triangle of a new C."""
+        if self.is_new_output:
+            emit_zeros_beyond(launches, c, self.uplo)
+
 
 def launch_list_of_triangle(
     emit: Callable[..., None],
@@ -80,15 +85,8 @@ def launch_list_of_triangle(
 
 def _emit_beta(launches: LaunchList, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
-    emit_zeros_beyond(launches, c, triangle)
+    triangle.clear_beyond(launches, c)
     emit_scale(launches, BETA, c, zero=triangle.overwrite, region=triangle.region)
-
-
-def emit_zeros_beyond(launches: LaunchList, c: Operand, triangle: TriangleUpdate) -> None:
-    """Emit zeros beyond the triangle of a new C."""
-    if triangle.is_new_output:
-        beyond = c.T if triangle.uplo is Uplo.LOWER else c
-        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
 
 
 def emit_triangle(
@@ -96,7 +94,7 @@ def emit_triangle(
 ) -> None:
     """Emit C := (the sum of `products`) + beta C in one triangle."""
     launches.workspace_limit = most_workspace(c)
-    emit_zeros_beyond(launches, c, triangle)
+    triangle.clear_beyond(launches, c)
     beta = 0.0 if triangle.overwrite else BETA
     for alpha, a, b in products:
         emit_gemm(launches, alpha, a, b, beta, c, triangle.region)

@@ -24,9 +24,9 @@ from ..kernels.common.options import options_of
 from ..kernels.registry import family_of
 from ..operands import Operand
 from ..types import Diag, Side, Triangle, Uplo
-from .copies import emit_copy, emit_copy_to_workspace
+from .copies import emit_copy, emit_copy_to_workspace, emit_scale, is_readable
 from .gemm import alignments, contiguous, emit_gemm
-from .launch_list import LaunchList
+from .launch_list import ALPHA, LaunchList, cached_launch_list
 from .trmm_by_levels import most_workspace
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "emit_in_place",
     "emit_steps",
     "fused_operands",
+    "launch_list_in_place",
     "leaf_emitter",
     "leaf_orders",
     "lower_leaf",
@@ -167,6 +168,39 @@ class Recurrence(NamedTuple):
     update: Callable
 
 
+def launch_list_in_place(
+    emit: Callable[..., None], alpha: Any, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag
+) -> LaunchList | None:
+    """What ``emit(launches, t, b, side, uplo, diag)`` lists, or zeros where alpha is zero.
+
+    It serves operands that lie like these and an alpha that is zero like this one, or not. None where there
+    is nothing to do.
+
+    Parameters
+    ----------
+    emit : callable
+        That of TRMM or TRSM.
+    alpha : number
+        alpha = 0 reads neither T nor B.
+    t : Operand
+        The triangle, n x n, op() applied as a view; only its `uplo` part is read, without its diagonal
+        where `diag` is unit.
+    b : Operand
+        n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
+    side, uplo, diag : Side, Uplo, Diag
+        `uplo` is meant after op().
+    """
+    if b.is_empty:
+        return None
+    if alpha == 0:
+        return cached_launch_list(_emit_zero, (t, b), ())
+    return cached_launch_list(emit, (t, b), (side, uplo, diag))
+
+
+def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:
+    emit_scale(launches, ALPHA, b, zero=True)
+
+
 def emit_in_place(
     launches: LaunchList,
     t: Operand,
@@ -181,7 +215,7 @@ def emit_in_place(
     is limited (`most_workspace`), for copies, partial tiles and packed operands.
     """
     system = given = on_left(t, b, side, uplo)
-    if not (_readable(t) and _readable(b)):
+    if not (is_readable(t) and is_readable(b)):
         given = system.lower
         system = given._replace(t=_readable_copy(launches, given.t), b=_readable_copy(launches, given.b))
     launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
@@ -243,14 +277,9 @@ def lower_leaf(emit: Callable[[Operand, Operand, Any], None]) -> Callable[[Trian
     return leaf
 
 
-def _readable(operand: Operand) -> bool:
-    """Whether complex elements lie at addresses that their vector loads can take."""
-    return operand.pointer % operand.dtype.itemsize == 0
-
-
 def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
     """`operand`, or a copy that kernels can read."""
-    return operand if _readable(operand) else emit_copy_to_workspace(launches, operand)
+    return operand if is_readable(operand) else emit_copy_to_workspace(launches, operand)
 
 
 def _integers(options: int, t: Operand, b: Operand) -> tuple:

@@ -16,58 +16,25 @@ from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm_by_levels, trmm_fused, trmm_tensor
-from .copies import emit_scale
-from .launch_list import ALPHA, LaunchList, cached_launch_list
+from .launch_list import ALPHA, LaunchList
 from .triangular import (
     Recurrence,
     TriangularSystem,
     emit_in_place,
     emit_steps,
+    launch_list_in_place,
     leaf_emitter,
     leaf_orders,
     lower_leaf,
     tuned_leaf,
 )
 
-__all__ = ["emit", "launch_list", "trmm"]
-
-
-def trmm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
-    """Enqueue the routine on `stream`.
-
-    Parameters
-    ----------
-    alpha : number
-        alpha = 0 reads neither T nor B and leaves zeros.
-    t : Operand
-        The triangle, n x n, op() applied as a view; only its `uplo` part is read, without its diagonal
-        where `diag` is unit.
-    b : Operand
-        n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
-    stream : int
-        Handle of the stream.
-    side, uplo, diag : Side, Uplo, Diag
-        `uplo` is meant after op().
-    """
-    launches = launch_list(alpha, t, b, side=side, uplo=uplo, diag=diag)
-    if launches is not None:
-        launches.run((t.pointer, b.pointer), alpha, stream=stream)
+__all__ = ["emit", "launch_list"]
 
 
 def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What `trmm` runs, for operands that lie like these and an alpha that is zero like this one, or not.
-
-    None where there is nothing to do.
-    """
-    if b.is_empty:
-        return None
-    if alpha == 0:
-        return cached_launch_list(_emit_zero, (t, b), ())
-    return cached_launch_list(emit, (t, b), (side, uplo, diag))
-
-
-def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:
-    emit_scale(launches, ALPHA, b, zero=True)
+    """What the routine runs; see `triangular.launch_list_in_place`."""
+    return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
 
 
 def _leaf_alpha(first: int):

@@ -12,19 +12,19 @@ from fake_kernels import operand
 
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
 from pyblasgpu.routines import launch_list
-from pyblasgpu.routines.copies import copy
-from pyblasgpu.routines.gemm import alignments, gemm
+from pyblasgpu.routines.gemm import alignments
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 S, D, C, Z = DTYPES.values()
+copy, gemm, trsm = map(routine, ("copies", "gemm", "trsm"))
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from pyblasgpu.dispatch import operand_copies, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
-from pyblasgpu.routines.gemm import gemm, launch_list
+from pyblasgpu.routines.gemm import launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES
@@ -26,6 +27,8 @@ from tuning.papers import steinsland
 
 H200, LAYOUTS, S = known("h200"), ("nn", "nt", "tn", "tt"), DTYPES["s"]
 LARGE = (4096, 4096, 4096)
+
+gemm = routine("gemm")
 
 
 @pytest.fixture

@@ -12,19 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import launch_list_of
+from pyblasgpu.frontend.call import launch_list_of, routine
 from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_by_levels
 from pyblasgpu.routines.triangular import Leaf, Update, on_left, schedule, split
-from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trmm_by_levels import blocks
-from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
+trmm, trsm = routine("trmm"), routine("trsm")
 orders, stops = st.integers(1, 5000), st.integers(1, 600)
 
 

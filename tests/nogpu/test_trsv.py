@@ -13,13 +13,13 @@ from pyblasgpu.dispatch.algorithms import MIN_TRSV_ORDER
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.frontend.call import launch_list_of
+from pyblasgpu.frontend.call import launch_list_of, routine
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels.trsv.kernel import Trsv
-from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 D = DTYPES["d"]
+trsm = routine("trsm")
 
 
 @pytest.fixture

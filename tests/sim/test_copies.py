@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from pyblasgpu import lapack
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.copies import copy, launch_list
+from pyblasgpu.routines.copies import launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
 from .launching import strides
 
+copy = routine("copies")
 GAP = 5  # elements between two matrices of a batch
 
 

@@ -15,15 +15,12 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend import call
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.kernels.copy.symmetrize import Symmetrize
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.copies import copy
-from pyblasgpu.routines.gemm import gemm
-from pyblasgpu.routines.trmm import trmm
-from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.testing.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
 from pyblasgpu.testing.reference import apply, exact_gemm, exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
@@ -32,6 +29,7 @@ from .launching import strides
 from .test_gemm_simt import config
 from .test_leaves import small
 
+copy, gemm, trmm, trsm = map(call.routine, ("copies", "gemm", "trmm", "trsm"))
 SIZES = (0, 1, 8, 17)
 STOPS = (8, 16, 256)
 NAN = float("nan")
