@@ -118,6 +118,22 @@ def test_trtri(letter, low, unit):
         assert (residual <= bound * (abs(x) @ abs(wide) @ abs(x) @ abs(wide))).all(), n
 
 
+@pytest.mark.parametrize("n", [4, 16, 17, 40])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_trtri_of_a_stack(letter, n):
+    """A singular triangle among them is told of, and stays."""
+    t = spoilt(np.stack([definite(n, letter) / n] * 37), 1)
+    t[5, n // 2, n // 2] = 0
+    found, info = lapack.trtri(cupy.asarray(t), lower=1)
+    assert info.numpy().tolist() == [n // 2 + 1 if i == 5 else 0 for i in range(37)]
+    x, wide = triangle(found.get(), 1), triangle(t, 1)
+    assert (x[5] == wide[5]).all()
+    good = np.arange(37) != 5
+    residual = abs(x @ wide - np.eye(n))[good]
+    bound = 4 * (n + 1) * DTYPES[letter].unit_roundoff * (8**0.5 if letter in "cz" else 1)
+    assert (residual <= bound * (abs(x) @ abs(wide) @ abs(x) @ abs(wide))[good]).all()
+
+
 @pytest.mark.parametrize("low", [0, 1])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_lauum_potri_and_solutions(letter, low):

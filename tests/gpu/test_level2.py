@@ -177,6 +177,9 @@ def test_batches(letter):
     same(result.get(), np.einsum("zij,zj->zi", a, x), "gemv of a batch")
     turned = pyblasgpu.gemv(cupy.asarray(a), cupy.asarray(x[:, :20]), trans="T")
     same(turned.get(), np.einsum("zji,zj->zi", a, x[:, :20]), "gemv of a batch, transposed")
+    for order in "CF":  # one vector for all, matrices that vectors of no type fit
+        one = pyblasgpu.gemv(cupy.asarray(a[:, 1:, 1:], order=order), cupy.asarray(x[0, 1:]))
+        same(one.get(), np.einsum("zij,j->zi", a[:, 1:, 1:], x[0, 1:]), f"gemv, one vector, {order}")
 
 
 def test_within_bounds():
