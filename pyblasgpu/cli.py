@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from . import __version__, terminal
+from .errors import BackendUnavailable
 from .options import (
     ROUTINES,
     Command,
@@ -261,6 +263,15 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
     parser.add_argument("--dtype", type=parse_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
 
 
+@contextmanager
+def _advising(advice: str) -> Iterator[None]:
+    """Where a device is lacking, say what goes without."""
+    try:
+        yield
+    except BackendUnavailable as missing:
+        raise BackendUnavailable(f"{str(missing).rstrip('.')}; {advice}") from None
+
+
 def _info(options: argparse.Namespace) -> int:
     from . import info
 
@@ -287,7 +298,8 @@ def _demo(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from . import explain_command
 
-    return explain_command.main(options)
+    with _advising("name a card that need not be here, as in --device h200"):
+        return explain_command.main(options)
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -299,13 +311,15 @@ def _build(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace) -> int:
     from .tuning import command as tune_command
 
-    return tune_command.main(options)
+    with _advising("--dry-run with --device h200, and --device cpu, need no GPU"):
+        return tune_command.main(options)
 
 
 def _report(options: argparse.Namespace) -> int:
     from .tuning import command as tune_command
 
-    return tune_command.show_report(options)
+    with _advising("name a recorded sweep, which needs no GPU"):
+        return tune_command.show_report(options)
 
 
 def _wisdom(options: argparse.Namespace) -> int:

@@ -299,7 +299,9 @@ def _cells(row: Row, with_cublas: bool) -> list[str | Text]:
     if with_cublas:
         cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
     error = Text(f"{row.error:.2g}", style="green" if row.passed else "bold red")
-    kernels = dict.fromkeys(f"{stem} ({origin})" for stem, _, origin in row.configs)
+    kernels = dict.fromkeys(
+        f"{config if stem == 'algorithm' else stem} ({origin})" for stem, config, origin in row.configs
+    )
     return [*cells, error, ", ".join(kernels)]
 
 

@@ -197,7 +197,8 @@ def _origin(kind: str) -> str:
 def _described(contents: dict[str, Any], origin: str) -> str:
     if contents["folder"] is None:
         return f"none: {origin}"
-    size = f"{contents['files']} files, {contents['bytes'] / 2**20:.1f} MiB"
+    files = contents["files"]
+    size = f"{files} file{'s' * (files != 1)}, {contents['bytes'] / 2**20:.1f} MiB"
     return f"{contents['folder']}: {size}, {origin}"
 
 

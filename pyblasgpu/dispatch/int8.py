@@ -90,7 +90,7 @@ def _obstacle(problem: TensorProblem) -> str:
     if k > config.MOST_K:
         return f"k={k} is too large for sums of products of bytes"
     if overrides.get_override(STEM) is None and not gains(dtype, m, n, k, config.moduli):
-        return "small products are faster without residues"
+        return "small products are faster by FMAs"
     return ""
 
 

@@ -130,7 +130,7 @@ def test_what_residues_do_not_serve(how):
     assert isinstance(how(n, n, n), Int8Product)
     for reason, made in {
         "small": how(512, 512, 512),
-        "residues": how(8192, 8192, 64),
+        "FMAs": how(8192, 8192, 64),
         "capability": how(n, n, n, "a100"),
         "contiguous": how(n, n, n, copied=True),
         "triangles": how(n, n, n, region=Region.LOWER),
