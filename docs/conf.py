@@ -26,6 +26,8 @@ default_role = "py:obj"
 add_module_names = False
 
 autosummary_generate = True
+# of classes the methods are described, not listed
+templates_path = ["_templates"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -77,13 +77,24 @@ class Handle:
         return self._counts
 
     def done(self) -> bool:
-        """Whether the call has ended, well or not."""
+        """Tell whether the call has ended, well or not.
+
+        Returns
+        -------
+        bool
+            Nothing waits for it.
+        """
         return self._ended.is_set()
 
     def cancel(self) -> bool:
-        """Ask the call to end after what is enqueued already; False where it has ended.
+        """Ask the call to end after what is enqueued already.
 
         `wait` then raises `CallCancelled`, which tells what is final, or returns if it was too late.
+
+        Returns
+        -------
+        bool
+            False where the call has ended already.
         """
         self._cancelled.set()
         return not self.done()
