@@ -130,7 +130,9 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     _add_scope(parser, parse_prefixed)
     efforts = ("quick", "normal", "exhaustive")
-    parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
+    parser.add_argument(
+        "--effort", choices=efforts, default="normal", help="how many candidates are timed (normal)"
+    )
     parser.add_argument(
         "--strategy",
         type=parse_strategy,
