@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    command("info", _info, "Print what was found: devices, versions, database, folders.")
+    command("info", _info, "Print what was found: devices, versions, tuned values, folders.")
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
     demo.add_argument("--verbose", action="store_true", help="also print the Configs in full")
     demo.add_argument("--n", type=parse_count, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     _add_build(command("build", _build, "Compile kernels ahead, so that no call waits for a compiler."))
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
     _add_report(command("report", _report, "Show what a tuning run has recorded."))
-    _add_wisdom(command("wisdom", _wisdom, "List, locate, hand on, take in or forget tuned values."))
+    _add_wisdom(command("wisdom", _wisdom, "List, locate, export, import or forget tuned values."))
     _add_bench(command("bench", _bench, "Time this library and cuBLAS side by side."))
     return parser
 
@@ -103,7 +103,9 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help="number or name; also of one that is not here: h200, ...",
     )
     parser.add_argument("--batch", type=parse_count, default=1, metavar="N", help="matrices (1)")
-    parser.add_argument("--method", choices=("3m", "tensor"), help="of a product: 3m if complex")
+    parser.add_argument(
+        "--method", choices=("3m", "tensor"), help="of products: 3m for complex ones, or on tensor cores"
+    )
     text = parser.add_mutually_exclusive_group()
     for name, what in (
         ("source", "Python, with the values that the Config gives it"),

@@ -279,8 +279,9 @@ def rank_k(
     routine = "syr2k" if which.endswith("2k") else "syrk"
     uplo, trans = Uplo.parse(lower, name, "lower"), Trans.parse(trans, name, "trans")
     if call.dtype.is_complex and trans is (Trans.TRANS if hermitian else Trans.CONJ):
-        other = "N and C" if hermitian else "N and T"
-        raise ValueError(f"{name}: trans={trans.value} of complex arrays is none of {other}")
+        known, other = ("N and C", ("he", "sy")) if hermitian else ("N and T", ("sy", "he"))
+        text = f"trans={trans.value} of complex arrays is none of {known}"
+        raise ValueError(f"{name}: {text}; {name.replace(*other)} takes it")
     alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
     beta = parse_beta(call, beta, out, source, _real if hermitian else Call.scalar)
     method = tensor_method(method, call.dtype, name)
