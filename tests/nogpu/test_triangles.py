@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+import scipy.linalg
 
 import pyblasgpu
 from pyblasgpu.engine import tile_size, triangles
@@ -114,3 +117,42 @@ def test_copies_of_a_triangle_are_no_larger_than_they_need_be(fake_cards, small_
     a, c = (driver.lock_pages(drawn((16, n), order="F")) for n in (8, 16))
     pyblasgpu.syrk(a, lower=True, out=c, device=0)
     assert driver.copied == {(-1, 0): 8 * (128 + 2 * 8), (0, -1): 8 * (64 + 2 * 36)}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("name", ["trmm", "trsm"])
+def test_every_flag_of_a_page_locked_triangle(fake_cards, small_tiles, monkeypatch, order, lower, name):
+    """NaN beyond it, and on a unit diagonal, is not read; it is a part of a larger matrix."""
+    monkeypatch.setattr(triangles, "STRIP", 3)
+    driver = fake_cards()
+    needed = np.tri(20, dtype=bool) if lower else np.tri(20, dtype=bool).T
+    room = driver.lock_pages(np.full((24, 23), np.nan, order=order))
+    for side, trans, unit in product("LR", "NTC", (False, True)):
+        full = np.where(needed, drawn((20, 20)), 0) / 100
+        np.fill_diagonal(full, 1 if unit else 2)
+        given = room[3:23, 1:21]
+        given[...] = np.where(needed & ~(np.eye(20, dtype=bool) & unit), full, np.nan)
+        before, op = room.copy(), full if trans == "N" else full.T
+        b = driver.lock_pages(drawn((20, 11) if side == "L" else (11, 20), order=order, seed=1))
+        apply = {"trmm": np.matmul, "trsm": np.linalg.solve}[name]
+        expected = apply(op, b) if side == "L" else apply(op.T, b.T).T
+        flags = {"side": side, "lower": lower, "trans": trans, "unit_diag": unit}
+        found = getattr(pyblasgpu, name)(given, b, out=b, max_device_memory=4500, **flags)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10, err_msg=str(flags))
+        np.testing.assert_array_equal(room, before)
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_a_factor_in_place_leaves_the_other_triangle(fake_cards, small_tiles, is_locked, lower):
+    driver = fake_cards()
+    root, needed = drawn((33, 33)), np.tri(33, dtype=bool) if lower else np.tri(33, dtype=bool).T
+    a = root @ root.T + 100 * np.eye(33)
+    given = np.asarray(np.where(needed, a, np.nan), order="F")
+    given = driver.lock_pages(given) if is_locked else given
+    with pyblasgpu.use_devices([0, 1]):
+        factor, info = pyblasgpu.lapack.potrf(given, lower, clean=0, overwrite_a=1)
+    assert info == 0 and np.shares_memory(factor, given)
+    expected = scipy.linalg.cholesky(a, lower=bool(lower))
+    np.testing.assert_allclose(given, np.where(needed, expected, np.nan), atol=1e-12)
