@@ -39,6 +39,8 @@ from .gemm_tensor import (
 
 ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560)
 COMPLEX_ORDERS = (4096, 2048, 1536, 1024, 8192, 3072, 16384)
+PART_ORDERS, COMPLEX_PART_ORDERS, CONFIG_ORDERS = (8192, 4096, 2048), (8192, 4096), (2048, 4096, 8192)
+ERROR_ORDERS, MODE_ORDERS = (2048, 8192), (8192, 16384)  # the second of the mode in float64 alone
 SHAPES = (
     (8192, 8192, 1024), (8192, 8192, 2048), (8192, 1024, 8192), (1024, 8192, 8192), (4096, 4096, 32768),
     (16384, 2048, 2048), (5000, 3001, 4003), (2048, 2048, 16384),
@@ -96,7 +98,7 @@ def zgemm() -> Iterator[dict[str, Any]]:
 
 
 def complex_parts() -> Iterator[dict[str, Any]]:
-    for n in (8192, 4096):
+    for n in COMPLEX_PART_ORDERS:
         yield {"n": n, "parts": launches(Operands(n, n, n, complex_normal))}
 
 
@@ -106,7 +108,7 @@ def shapes() -> Iterator[dict[str, Any]]:
 
 def parts() -> Iterator[dict[str, Any]]:
     """Seconds of each launch of a call, in their order, with events between them."""
-    for n in (8192, 4096, 2048):
+    for n in PART_ORDERS:
         yield {"n": n, "parts": launches(Operands(n, n, n, normal))}
 
 
@@ -117,7 +119,7 @@ def launches(operands: Operands) -> list[tuple[str, float]]:
 
 def configs() -> Iterator[dict[str, Any]]:
     """Seconds of a call with other Configs, a pass of each in turn."""
-    for n in (2048, 4096, 8192):
+    for n in CONFIG_ORDERS:
         yield from in_turn(Operands(n, n, n, normal), CONFIGS, configured)
 
 
@@ -152,7 +154,7 @@ def errors() -> Iterator[dict[str, Any]]:
     """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
     vendor = load()
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    for n in (2048, 8192):
+    for n in ERROR_ORDERS:
         for kind, a, b in hard(n):
             a, b = cupy.asfortranarray(a), cupy.asfortranarray(b)
             c = cupy.empty((n, n), np.float64, order="F")
@@ -172,9 +174,9 @@ def errors() -> Iterator[dict[str, Any]]:
 
 def mode() -> Iterator[dict[str, Any]]:
     """Seconds of routines in the mode and without, in turn."""
-    for n in (8192, 16384):
+    for n in MODE_ORDERS:
         for dtype, routines in ROUTINES.items():
-            for routine in routines if n == 8192 or dtype is np.float64 else ():
+            for routine in routines if n == MODE_ORDERS[0] or dtype is np.float64 else ():
                 start, c, run = problem(routine, n, dtype)
                 times: dict[str, list[float]] = {"mode": [], "plain": []}
                 for _ in range(4):
@@ -232,5 +234,9 @@ KINDS = {"dgemm": dgemm, "zgemm": zgemm, "zgemm_parts": complex_parts, "shapes":
          "int8_errors": errors, "configs": configs, "mode": mode}  # fmt: skip
 
 
-if __name__ == "__main__":
+def main() -> None:
     write_kinds("gemm_int8", KINDS, __doc__)
+
+
+if __name__ == "__main__":
+    main()

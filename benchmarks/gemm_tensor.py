@@ -37,6 +37,7 @@ from pyblasgpu.testing.cublas import load
 
 ORDERS = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
 COMPLEX_ORDERS = (1024, 2048, 4096, 8192)
+PART_ORDERS, ERROR_ORDERS = (1024, 2048, 4096, 8192, 16384), (1024, 4096, 8192)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
 #: By n: fields of Configs that are timed in turn, with the default among them.
 LARGE: tuple[dict[str, Any], ...] = (
@@ -130,7 +131,7 @@ def ranks() -> Iterator[dict[str, Any]]:
 
 def parts() -> Iterator[dict[str, Any]]:
     """Seconds of each launch of a call by itself, of the host, and of a plan."""
-    for n in (1024, 2048, 4096, 8192, 16384):
+    for n in PART_ORDERS:
         operands = Operands(n, n, n)
         each = launches(operands)
         a, b, c = operands.sets[0]
@@ -270,7 +271,7 @@ def errors() -> Iterator[dict[str, Any]]:
     """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
     vendor = load()
     vendor.set_stream(cupy.cuda.get_current_stream().ptr)
-    for n in (1024, 4096, 8192):
+    for n in ERROR_ORDERS:
         for kind, a, b in hard(n):
             a, b = cupy.asfortranarray(a), cupy.asfortranarray(b)
             c = cupy.empty((n, n), np.float32, order="F")

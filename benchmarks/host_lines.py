@@ -28,6 +28,7 @@ __all__ = ["Lines", "main"]
 
 COPY = 32 << 20  # bytes of a copy
 MOVED = 512 << 20  # bytes of a measurement
+ORDER = 8192  # of the products beside which lines are copied
 
 
 class Lines:
@@ -95,7 +96,7 @@ def measured(lines: Lines, streams: list[Stream], device: list[int]) -> Iterator
 
 def _beside_products(lines: Lines, up: Stream, target: Block) -> float:
     """GB/s of copies while the multiprocessors compute."""
-    factor = cupy.ones((8192, 8192))
+    factor = cupy.ones((ORDER, ORDER))
     work = cupy.cuda.Stream(non_blocking=True)
     with work:
         product = factor @ factor
@@ -135,6 +136,7 @@ def main() -> None:
     with current_context(0):
         streams = [Stream(0) for _ in range(3)]
         device = [memory.allocate(COPY, 0, 0) for _ in range(2)]
+        memory.synchronize(0)  # other streams use it
         # all at once: the driver knows pages by their addresses
         memories = {kind: page_locked(given.gib << 30, kind) for kind in given.kinds}
         for kind, host in memories.items():

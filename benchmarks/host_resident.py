@@ -150,11 +150,11 @@ def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def allocating(nbytes: int = 8 * GIB) -> float:
+def allocating() -> float:
     """Seconds to take memory for tiles on the card and to give it back, as each streamed call does."""
 
     def run() -> None:
-        address = memory.allocate(nbytes, 0, 0)
+        address = memory.allocate(8 * GIB, 0, 0)
         memory.release(address, 0)
         memory.synchronize(0)
 

@@ -35,6 +35,8 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Uplo
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 OBLONG = ((65536, 256), (256, 65536), (16384, 1024), (1024, 16384), (200000, 32), (32, 200000))
 ROUTINES = ("gemv_n", "gemv_t", "symv", "ger", "syr", "trmv")
+MEMORY, MOST_MEMORY = 5 << 30, 9 << 30  # bytes of the data, of complex128 the second
+COPIED = 1 << 30  # bytes whose copy tells the rate
 PASSES, LEAST_CALLS, MOST_CALLS = 5, 4, 200
 
 
@@ -176,7 +178,7 @@ class Bench:
 
 def copy_rate() -> float:
     """Bytes that a copy of the device reads and writes in a second."""
-    source = cupy.zeros(1 << 28, cupy.float32)
+    source = cupy.zeros(COPIED, cupy.uint8)
     target, times = cupy.empty_like(source), []
     for _ in range(6):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -282,7 +284,7 @@ def main() -> int:
     print(f"{len(wanted)} kernels after {time.monotonic() - begin:.0f} s; copy rate {rate / 1e9:.0f} GB/s")
     rows: list[dict[str, Any]] = []
     for letter in options.dtype:
-        bench = Bench(Data(DTYPES[letter], 9 << 30 if letter == "z" else 5 << 30))
+        bench = Bench(Data(DTYPES[letter], MOST_MEMORY if letter == "z" else MEMORY))
         for case in cases(letter, options.routine, options.sizes):
             if time.monotonic() - begin > options.seconds:
                 break

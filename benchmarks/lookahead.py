@@ -25,7 +25,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import lanes
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 
-from .lu import random, seconds
+from .lu import FLUSH, random, seconds
 
 
 def definite(letter: str, n: int) -> cupy.ndarray:
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--shared", type=int, help="SHARED of panels of float32 Cholesky factors")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
+    flush, begin, results = cupy.empty(FLUSH, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     MIN_ORDER.clear()  # the mode is asked for at all sizes
     panel = None if options.shared is None else PotrfPanel("s", SHARED=options.shared)

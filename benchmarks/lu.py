@@ -33,7 +33,10 @@ from pyblasgpu.types import DTYPES
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PANEL_ROWS = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PANEL_COLS = 64
+BATCH_ORDERS, MOST_BATCH = (4, 8, 16, 32, 64, 128, 256), 20000
+CONFIG_ORDERS, KERNEL_ORDERS = (512, 1024, 2048, 4096, 8192), (512, 1024, 4096, 16384)
 BUSY = 24  # times that the L2 cache is emptied before a run
+FLUSH = 128 << 20  # bytes that are written for it
 #: ROWS, COLS, DIRECT and CLUSTER of panels
 CONFIGS = {
     "d": ((256, 32, 16, 0), (256, 32, 16, 16), (128, 32, 16, 16)),
@@ -192,8 +195,8 @@ def inverse(letter: str, lu: cupy.ndarray, piv: Any, flush: cupy.ndarray) -> dic
 def batches(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """Factors and solutions of batches beside cuBLAS's getrfBatched and getrsBatched."""
     for letter in letters:
-        for n in (4, 8, 16, 32, 64, 128, 256):
-            case = Batch(letter, n, min(max((1 << 22) // n**2, 64), 20000), flush)
+        for n in BATCH_ORDERS:
+            case = Batch(letter, n, min(max((1 << 22) // n**2, 64), MOST_BATCH), flush)
             yield case.factors()
             for columns in (1, 4):
                 yield case.solutions(columns)
@@ -261,7 +264,7 @@ def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     for letter in letters:
         for values in CONFIGS[letter]:
             with override("getrf_panel", GetrfPanel(letter, *values)):
-                for n in (512, 1024, 2048, 4096, 8192):
+                for n in CONFIG_ORDERS:
                     config = dict(zip(("rows", "cols", "direct", "cluster"), values, strict=True))
                     yield {**config, **measure(letter, n, n, flush, vendor=False)}
 
@@ -269,7 +272,7 @@ def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
 def kernels(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """Launches and seconds of each kernel of a square."""
     for letter in letters:
-        for n in (512, 1024, 4096, 16384) if letter in "sd" else (4096,):
+        for n in KERNEL_ORDERS if letter in "sd" else KERNEL_ORDERS[2:3]:
             yield {"dtype": letter, "n": n, **launch_times(letter, n)}
 
 
@@ -315,7 +318,7 @@ def main() -> None:
     parser.add_argument("--kinds", default="squares,solves,batches,kernels,configs")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    flush, begin = cupy.empty(128 << 20, cupy.uint8), time.monotonic()
+    flush, begin = cupy.empty(FLUSH, cupy.uint8), time.monotonic()
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     for kind in options.kinds.split(","):
         results = []

@@ -112,7 +112,7 @@ class FakeKernel:
         self.log, self.source = log, source
         self.dtype, self.flags = source.config.dtype_facts, dict(source.flags)
 
-    def launch(self, grid, stream, pointers, integers, reals, pdl):
+    def launch(self, grid, stream, pointers, integers, reals, pdl=False):
         codes, arguments = self.source.parameters, (*pointers, *integers, *reals)
         assert len(arguments) == len(codes)
         assert all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID))
