@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
-from importlib import import_module, util
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+import pyblasgpu
+from pyblasgpu import override
 
 FILES = sorted(Path(__file__).parents[1].joinpath("gpu").glob("*.py"))
 
@@ -31,11 +36,49 @@ def imported(path: Path) -> list[tuple[str, str]]:
     ]
 
 
+def found(module: str, name: str) -> object:
+    """What ``from module import name`` gives."""
+    held = import_module(module)
+    return getattr(held, name) if hasattr(held, name) else import_module(f"{module}.{name}")
+
+
+def modules(path: Path) -> dict[str, ModuleType]:
+    """The modules of the package that a file imports from others, by name."""
+    held = {"pyblasgpu": pyblasgpu} | {name: found(module, name) for module, name in imported(path)}
+    return {name: each for name, each in held.items() if isinstance(each, ModuleType)}
+
+
+def used(path: Path, here: dict[str, ModuleType]) -> Iterator[tuple[ModuleType, str]]:
+    """Module and name of each ``module.name``, and of each ``monkeypatch.setattr(module, "name", ...)``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in here:
+                yield here[module], name
+            case ast.Call(
+                func=ast.Attribute(attr="setattr"), args=[ast.Name(id=module), ast.Constant(value=name), _]
+            ) if module in here:
+                yield here[module], name
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_is_imported_is_there(path):
     for module, name in imported(path):
-        held = import_module(module)
-        assert hasattr(held, name) or util.find_spec(f"{module}.{name}"), f"{module} has no {name}"
+        assert found(module, name) is not None, f"{module} has no {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_is_used_is_there(path):
+    for module, name in used(path, modules(path)):
+        assert hasattr(module, name), f"{module.__name__} has no {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_overrides_are_known(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Name(id="override"), args=[ast.Constant(value=name), _]):
+                with override(name, None):
+                    pass
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
