@@ -284,28 +284,21 @@ def product_method(method: Any, dtype: Dtype, routine: str) -> str | None:
     ValueError
         For another method, and for three products of real arrays.
     """
-    if method is None:
-        return None
-    if not isinstance(method, str) or method not in (THREE_M, TENSOR):
-        raise ValueError(f"{routine}: method={shown(method)} is none of {THREE_M!r}, {TENSOR!r} and None")
-    if method == THREE_M and not dtype.is_complex:
+    if not isinstance(method, str) or method != THREE_M:
+        return tensor_method(method, routine, f"none of {THREE_M!r}, {TENSOR!r} and None")
+    if not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
-    return str(method)
+    return THREE_M
 
 
-def tensor_method(method: Any, dtype: Dtype, routine: str) -> str | None:
-    """`method` of a routine of products in `dtype`, checked: `TENSOR`, or None, the default.
+def tensor_method(method: Any, routine: str, known: str = f"neither {TENSOR!r} nor None") -> str | None:
+    """`method` of a routine of products, checked: `TENSOR`, or None, the default.
 
     Raises
     ------
     ValueError
-        For another method, and for double precision.
+        For another method.
     """
-    if method is None:
-        return None
-    if method != TENSOR:
-        raise ValueError(f"{routine}: method={shown(method)} is neither {TENSOR!r} nor None")
-    if dtype.letter not in "sc":
-        text = f"method={method!r} is for float32 and complex64 arrays, these are {dtype.name}"
-        raise ValueError(f"{routine}: {text}")
-    return TENSOR
+    if method is not None and not (isinstance(method, str) and method == TENSOR):
+        raise ValueError(f"{routine}: method={shown(method)} is {known}")
+    return None if method is None else TENSOR

@@ -40,8 +40,7 @@ overwrite_c : bool, default False
 """,
     "method": """
 method : {'tensor'}, optional
-    Products on tensor cores, of float32 and complex64 alone, see `pyblasgpu.gemm`; by default FMAs. SciPy has
-    no such argument.
+    Products on tensor cores, see `pyblasgpu.gemm`; by default FMAs. SciPy has no such argument.
 """,
     "product_method": """
 method : {'3m', 'tensor'}, optional

@@ -183,9 +183,9 @@ method : {'3m', 'tensor'}, optional
 """,
     "tensor_method": """
 method : {'tensor'}, optional
-    Of float32 and complex64 alone, other dtypes raise ValueError: products are made on Hopper's tensor
-    cores, within the same bound of the error, see `gemm`. Where tensor cores do not serve, it changes
-    nothing; `explain` tells. `set_math_mode` asks for it in all dtypes.
+    Products on Hopper's tensor cores, within the same bound of the error, see `gemm`. Where tensor cores do
+    not serve, as for triangles of float64, it changes nothing; `explain` tells. `set_math_mode` asks for it
+    in a block.
 """,
     "result": """
 `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.

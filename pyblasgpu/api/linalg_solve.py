@@ -9,7 +9,7 @@ from numpy.linalg import LinAlgError
 from ..arguments import Array, Flag, enabled
 from ..dispatch.math_mode import in_mode
 from ..dispatch.refinement import refinement_pays
-from ..types import DTYPES, Trans, Uplo, tensor_method
+from ..types import Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
@@ -285,7 +285,7 @@ def _checked_method(method: Any, arrays: Arrays) -> str | None:
     """The argument `method`, of real arrays."""
     if method is not None and arrays.dtype.is_complex:
         raise ValueError(f"solve: method={method!r} is for real arrays, these are {arrays.dtype.name}")
-    return tensor_method(method, DTYPES["s"], "solve")
+    return tensor_method(method, "solve")
 
 
 def _refinement_pays(matrix: Any, right: Any, structure: str) -> bool:

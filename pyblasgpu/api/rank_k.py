@@ -284,7 +284,7 @@ def rank_k(
         raise ValueError(f"{name}: {text}; {name.replace(*other)} takes it")
     alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
     beta = parse_beta(call, beta, out, source, _real if hermitian else Call.scalar)
-    method = tensor_method(method, call.dtype, name)
+    method = tensor_method(method, name)
     inputs = call.inputs[: 2 if routine == "syr2k" else 1]
     first, last = inputs[0], inputs[-1]
     if first.shape[-2:] != last.shape[-2:]:

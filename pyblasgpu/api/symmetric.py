@@ -180,7 +180,7 @@ def symmetric(
     name, hermitian = call.name, which == "hemm" and call.dtype.is_complex
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
-    method = tensor_method(method, call.dtype, name)
+    method = tensor_method(method, name)
     a, b = call.inputs[:2]
     m, n = b.shape[-2:]
     order = m if side is Side.LEFT else n

@@ -210,7 +210,7 @@ def triangular(
     name = call.name
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     trans, diag = Trans.parse(trans, name, "trans"), Diag.parse(unit_diag, name, "unit_diag")
-    alpha, method = call.scalar("alpha", alpha), tensor_method(method, call.dtype, name)
+    alpha, method = call.scalar("alpha", alpha), tensor_method(method, name)
     a, b = call.inputs
     m, n = b.shape[-2:]
     order = m if side is Side.LEFT else n
