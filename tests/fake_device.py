@@ -377,7 +377,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(
         "pyblasgpu.frontend.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
-    for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):
+    for module in ("lapack_call", "linalg_host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)

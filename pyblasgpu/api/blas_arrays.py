@@ -68,8 +68,11 @@ def may_overwrite(array: Array, dtype: Dtype, inputs: Iterable[Array]) -> bool:
 
 
 def shaped_like(result: Array, replaced: Array) -> Array:
-    """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
-    if replaced is None:
+    """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one.
+
+    A stack, which SciPy knows not, stays as it is.
+    """
+    if replaced is None or len(result.shape) > 2:
         return result
     shape = np.shape(replaced) if isinstance(replaced, _NUMBERS) else tuple(indexable(replaced, "", "").shape)
     return result if len(shape) == 2 else reshaped(result, shape)

@@ -22,14 +22,15 @@ def types_of(dtype: Dtype | None) -> str:
     return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
 
 
-def dressed(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable[..., Any]:
-    """`function` as users find it."""
+def dressed(
+    function: Any, name: str, dtype: Dtype | None, doc: str, module: str = "blas", integers: str = "int64"
+) -> Callable[..., Any]:
+    """`function` as users find it, and with the attributes of SciPy's; `integers` are those that it takes."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    function.__module__ = function.module_name = "pyblasgpu.blas"  # where users find it
+    function.__module__ = function.module_name = f"pyblasgpu.{module}"  # where users find it
     if dtype is not None:
-        # what SciPy's functions carry; indices are 64-bit throughout
         function.typecode = function.prefix = dtype.letter
-        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int64")
+        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype(integers)
     finished: Callable[..., Any] = function
     return finished

@@ -19,8 +19,11 @@ from ..frontend.arrays import (
 )
 from ..frontend.factor_call import FactorCall
 from ..frontend.layouts import is_column_major
+from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..types import Dtype
+from . import blas_functions
 from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
+from .blas_functions import name_of, types_of
 from .level3 import common_batch_shape
 
 __all__ = [
@@ -29,10 +32,10 @@ __all__ = [
     "check_system",
     "dressed",
     "factor_call",
+    "launches_of",
+    "launches_unless_failed",
     "order_of",
-    "routine_name",
     "solved_where",
-    "types_text",
 ]
 
 SMALL = 32  # rows and columns of small matrices
@@ -60,16 +63,15 @@ def order_of(name: str, argument: str, array: Array) -> int:
     return int(shape[-1])
 
 
-def check_rows(name: str, argument: str, order: int, other: str, array: Array) -> None:
-    """Raise ValueError unless `array` has as many rows as the matrix is of order."""
-    if array.shape[-2] != order:
-        shape = tuple(array.shape)
-        raise ValueError(f"{name}: {argument} is of order {order} and {other} has shape {shape}")
+def check_rows(name: str, argument: str, order: int, b: Array) -> None:
+    """Raise ValueError unless `b` has as many rows as the matrix is of order."""
+    if b.shape[-2] != order:
+        raise ValueError(f"{name}: {argument} is of order {order} and b has shape {tuple(b.shape)}")
 
 
 def check_system(name: str, a: Array, b: Array, overwrite_b: Flag) -> None:
     """Raise what the solution by the factors of `a` would raise, before these are written over `a`."""
-    check_rows(name, "a", order_of(name, "a", a), "b", b)
+    check_rows(name, "a", order_of(name, "a", a), b)
     common_library(name, ("a", "b"), (a, b))
     common_batch_shape(name, a, b)
     enabled(overwrite_b, name, "overwrite_b")
@@ -137,23 +139,22 @@ def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def routine_name(stem: str, dtype: Dtype | None) -> str:
-    """The name of a routine for a dtype, or for any."""
-    return stem if dtype is None else dtype.letter + stem
+def launches_of(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
+    """What gives the launch list of a routine with these flags, as `FactorCall.run_factor` takes it."""
+    return lambda scalars, operands: launch_list_of(stem)(*operands, **flags)
 
 
-def types_text(dtype: Dtype | None) -> str:
-    """What a docstring tells of the dtype."""
-    return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
+def launches_unless_failed(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
+    """The same for matrices whose info, the first operand, is 0."""
+    return lambda scalars, operands: getattr(routine_module("unless"), f"{stem}_launch_list")(
+        *operands, **flags
+    )
 
 
-def dressed(function: Any, name: str, dtype: Dtype | None, doc: str) -> Any:
-    """`function` with a name, a docstring, and the attributes of SciPy's wrappers."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    function.__module__ = function.module_name = "pyblasgpu.lapack"  # where users find it
-    if dtype is not None:
-        # what SciPy's functions carry; info and pivots have 32 bits
-        function.typecode = function.prefix = dtype.letter
-        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int32")
-    return function
+def dressed(
+    function: Any, stem: str, dtype: Dtype | None, docs: Callable[[str, str, str], str]
+) -> Callable[..., Any]:
+    """`function` as users find it; ``docs(stem, name, types)`` makes its docstring."""
+    name = name_of(stem, dtype)
+    # info and pivots have 32 bits
+    return blas_functions.dressed(function, name, dtype, docs(stem, name, types_of(dtype)), "lapack", "int32")

@@ -9,22 +9,22 @@ from typing import Any
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
 from ..frontend.factor_replay import call_key, replay_factor
-from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import common_dtype_of, shaped_like
+from .blas_functions import name_of
 from .lapack_call import (
     as_stack,
     check_rows,
     check_system,
     dressed,
     factor_call,
+    launches_of,
+    launches_unless_failed,
     order_of,
-    routine_name,
     solved_where,
-    types_text,
 )
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("potrf", dtype)
+    name = name_of("potrf", dtype)
 
     def potrf(a: Array, lower: Flag = 0, clean: Flag = 1, overwrite_a: Flag = 0) -> tuple[Array, Any]:
         uplo, cleans = Uplo.parse(lower, name, "lower"), enabled(clean, name, "clean")
@@ -65,20 +65,15 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
         tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
-        launches = partial(_potrf_launches, uplo, cleans)
+        launches = launches_of("potrf", uplo=uplo, clean=cleans)
         c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key)
         return c, info
 
-    return _dress(potrf, "potrf", dtype)
-
-
-def _potrf_launches(uplo: Uplo, clean: bool, scalars: tuple[Any, ...], operands: Any) -> Any:
-    info, a = operands
-    return launch_list_of("potrf")(info, a, uplo=uplo, clean=clean)
+    return dressed(potrf, "potrf", dtype, lapack_docs.cholesky)
 
 
 def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("potri", dtype)
+    name = name_of("potri", dtype)
 
     def potri(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
         uplo = Uplo.parse(lower, name, "lower")
@@ -90,29 +85,24 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
             return inv_a, info
         call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
         inv_a, info = call.run_factor(
-            partial(cpu_cholesky.potri, uplo=uplo), partial(_potri_launches, uplo), (), source, key=key
+            partial(cpu_cholesky.potri, uplo=uplo), launches_of("potri", uplo=uplo), (), source, key=key
         )
         return inv_a, info
 
-    return _dress(potri, "potri", dtype)
-
-
-def _potri_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
-    info, a = operands
-    return launch_list_of("potri")(info, a, uplo=uplo)
+    return dressed(potri, "potri", dtype, lapack_docs.cholesky)
 
 
 def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("potrs", dtype)
+    name = name_of("potrs", dtype)
 
     def potrs(c: Array, b: Array, lower: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
         uplo = Uplo.parse(lower, name, "lower")
         factor, right = as_stack(name, "c", c, dtype), as_stack(name, "b", b, dtype)
-        check_rows(name, "c", order_of(name, "c", factor), "b", right)
+        check_rows(name, "c", order_of(name, "c", factor), right)
         x = _solve(name, dtype, factor, right, uplo, overwrite_b)
-        return shaped_like(x, b) if len(x.shape) == 2 else x, 0
+        return shaped_like(x, b), 0
 
-    return _dress(potrs, "potrs", dtype)
+    return dressed(potrs, "potrs", dtype, lapack_docs.cholesky)
 
 
 def _solve(
@@ -125,10 +115,10 @@ def _solve(
     call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
     cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
     given: tuple[Any, ...] = ()
-    launches = partial(_potrs_launches, uplo)
+    launches = launches_of("potrs", uplo=uplo)
     if info is not None:
         given = (given_info(call, info),)
-        cpu, launches = solved_where(cpu), partial(_guarded_launches, uplo)
+        cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)
     inputs = ((call.inputs[0], Trans.NO),)
     extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}
 
@@ -139,21 +129,13 @@ def _solve(
     return x
 
 
-def _guarded_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return routine_module("unless").potrs_launch_list(*operands, uplo=uplo)
-
-
-def _potrs_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("potrs")(*operands, uplo=uplo)
-
-
 def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
     factor = _make_potrf(dtype)
 
     def posv(
         a: Array, b: Array, lower: Flag = 0, overwrite_a: Flag = 0, overwrite_b: Flag = 0
     ) -> tuple[Array, Array, Any]:
-        name = routine_name("posv", dtype)
+        name = name_of("posv", dtype)
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         check_system(name, matrix, right, overwrite_b)
         uplo, overwrites = Uplo.parse(lower, name, "lower"), enabled(overwrite_a, name, "overwrite_a")
@@ -163,17 +145,9 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
             return solved
         c, info = factor(matrix, uplo, 0, overwrites)
         x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
-        return c, shaped_like(x, b) if len(x.shape) == 2 else x, info
+        return c, shaped_like(x, b), info
 
-    return _dress(posv, "posv", dtype)
-
-
-def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name(stem, dtype)
-    result: Callable[..., Any] = dressed(
-        function, name, dtype, lapack_docs.cholesky(stem, name, types_text(dtype))
-    )
-    return result
+    return dressed(posv, "posv", dtype, lapack_docs.cholesky)
 
 
 potrf, potri, potrs, posv = _make_potrf(None), _make_potri(None), _make_potrs(None), _make_posv(None)

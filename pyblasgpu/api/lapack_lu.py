@@ -12,10 +12,11 @@ from ..frontend.engine_call import options_by_tiles
 from ..frontend.engine_lu import factor_by_columns
 from ..frontend.factor_replay import ONE, call_key, replay_factor
 from ..frontend.layouts import Layout
-from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..frontend.pivots import given_info, given_pivots
 from ..types import DTYPES, Dtype, Trans
+from . import lapack_lu_docs
 from .blas_arrays import common_dtype_of, shaped_like
+from .blas_functions import name_of
 from .blas_vectors import whole
 from .lapack_call import (
     as_stack,
@@ -23,12 +24,11 @@ from .lapack_call import (
     check_system,
     dressed,
     factor_call,
+    launches_of,
+    launches_unless_failed,
     order_of,
-    routine_name,
     solved_where,
-    types_text,
 )
-from .lapack_lu_docs import lu as documented
 
 __all__ = [
     "cgesv",
@@ -60,13 +60,13 @@ __all__ = [
 
 
 def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("getrf", dtype)
+    name = name_of("getrf", dtype)
 
     def getrf(a: Array, overwrite_a: Flag = 0) -> tuple[Array, Any, Any]:
         matrix = as_stack(name, "a", a, dtype)
         return _factor(name, dtype, matrix, overwrite_a)
 
-    return _dress(getrf, "getrf", dtype)
+    return dressed(getrf, "getrf", dtype, lapack_lu_docs.lu)
 
 
 def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
@@ -82,25 +82,21 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         factors, *values = factor_by_columns(call, options, source)
         piv, info = call.integers_of(values, counts)
         return factors, piv, info
-    factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts, key=key)
+    factors, piv, info = call.run_factor(cpu_lu.getrf, launches_of("getrf"), (), source, counts, key=key)
     return factors, piv, info
 
 
-def _getrf_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("getrf")(*operands)
-
-
 def _make_getrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("getrs", dtype)
+    name = name_of("getrs", dtype)
 
     def getrs(lu: Array, piv: Any, b: Array, trans: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
         op = Trans.parse(trans, name, "trans")
         factors, right = as_stack(name, "lu", lu, dtype), as_stack(name, "b", b, dtype)
-        check_rows(name, "lu", order_of(name, "lu", factors), "b", right)
+        check_rows(name, "lu", order_of(name, "lu", factors), right)
         x = _solve(name, dtype, factors, piv, right, op, overwrite_b)
-        return shaped_like(x, b) if len(x.shape) == 2 else x, 0
+        return shaped_like(x, b), 0
 
-    return _dress(getrs, "getrs", dtype)
+    return dressed(getrs, "getrs", dtype, lapack_lu_docs.lu)
 
 
 def _solve(
@@ -120,10 +116,10 @@ def _solve(
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
     given: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
-    launches = partial(_getrs_launches, trans)
+    launches = launches_of("getrs", trans=trans)
     if info is not None:
         given = given_info(call, info), *given
-        cpu, launches = solved_where(cpu), partial(_guarded_launches, trans)
+        cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
     inputs = ((call.inputs[0], Trans.NO),)
     (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, key=key)
     return x
@@ -131,23 +127,15 @@ def _solve(
 
 def _pivots(call: Any, piv: Any, n: int) -> Any:
     """The pivots of matrices of order `n`."""
-    given = given_pivots(call, "piv", piv, n)
+    given = given_pivots(call, piv, n)
     if given.shape[-2] != n:
         shape = tuple(given.shape[:-1])
         raise ValueError(f"{call.name}: piv has shape {shape}, and the matrix is of order {n}")
     return given
 
 
-def _getrs_launches(trans: Trans, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("getrs")(*operands, trans=trans)
-
-
-def _guarded_launches(trans: Trans, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return routine_module("unless").getrs_launch_list(*operands, trans=trans)
-
-
 def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("getri", dtype)
+    name = name_of("getri", dtype)
 
     def getri(lu: Array, piv: Any, lwork: int | None = None, overwrite_lu: Flag = 0) -> tuple[Array, Any]:
         factors = as_stack(name, "lu", lu, dtype)
@@ -160,18 +148,14 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
             return inverse, info
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         given = (_pivots(call, piv, order),)
-        inverse, info = call.run_factor(cpu_lu.getri, _getri_launches, (), source, given=given, key=key)
+        inverse, info = call.run_factor(cpu_lu.getri, launches_of("getri"), (), source, given=given, key=key)
         return inverse, info
 
-    return _dress(getri, "getri", dtype)
-
-
-def _getri_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("getri")(*operands)
+    return dressed(getri, "getri", dtype, lapack_lu_docs.lu)
 
 
 def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("gesv", dtype)
+    name = name_of("gesv", dtype)
 
     def gesv(
         a: Array, b: Array, overwrite_a: Flag = 0, overwrite_b: Flag = 0
@@ -181,13 +165,13 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         common = dtype or common_dtype_of(name, (matrix, right))
         factors, piv, info = _factor(name, common, matrix, overwrite_a)
         x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
-        return factors, piv, shaped_like(x, b) if len(x.shape) == 2 else x, info
+        return factors, piv, shaped_like(x, b), info
 
-    return _dress(gesv, "gesv", dtype)
+    return dressed(gesv, "gesv", dtype, lapack_lu_docs.lu)
 
 
 def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("laswp", dtype)
+    name = name_of("laswp", dtype)
 
     def laswp(
         a: Array,
@@ -202,14 +186,14 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         k1, off, inc = (whole(v, name, key) for key, v in (("k1", k1), ("off", off), ("inc", inc)))
         k2 = None if k2 is None else whole(k2, name, "k2")
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        given = given_pivots(call, "piv", piv, matrix.shape[-2])
+        given = given_pivots(call, piv, matrix.shape[-2])
         used = _used_pivots(name, given, (k1, k2, off, inc), matrix.shape[-2])
         cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
-        launches = partial(_laswp_launches, k1, inc < 0)
+        launches = launches_of("laswp", backwards=inc < 0, first=k1)
         (result,) = call.run_factor(cpu, launches, (), source, counts=(), given=(used,))
-        return shaped_like(result, a) if len(result.shape) == 2 else result
+        return shaped_like(result, a)
 
-    return _dress(laswp, "laswp", dtype)
+    return dressed(laswp, "laswp", dtype, lapack_lu_docs.lu)
 
 
 def _used_pivots(name: str, piv: Any, numbers: tuple[int, int | None, int, int], rows: int) -> Any:
@@ -234,16 +218,6 @@ def _every(piv: Any, start: int, count: int, step: int) -> Any:
         shape=(*piv.shape[:-2], count, 1),
         strides=(*leading, stride * step, last),
     )
-
-
-def _laswp_launches(first: int, backwards: bool, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("laswp")(*operands, backwards=backwards, first=first)
-
-
-def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name(stem, dtype)
-    result: Callable[..., Any] = dressed(function, name, dtype, documented(stem, name, types_text(dtype)))
-    return result
 
 
 getrf, getrs, getri = _make_getrf(None), _make_getrs(None), _make_getri(None)

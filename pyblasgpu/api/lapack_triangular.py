@@ -9,12 +9,12 @@ from typing import Any
 from ..arguments import Array, Flag
 from ..frontend import cpu_cholesky
 from ..frontend.factor_replay import call_key, replay_factor
-from ..frontend.lazy_routines import launch_list_of
 from ..types import DTYPES, Diag, Dtype, Trans, Uplo
 from . import lapack_docs
 from .blas_arrays import shaped_like
+from .blas_functions import name_of
 from .blas_vectors import whole
-from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
+from .lapack_call import as_stack, check_rows, dressed, factor_call, launches_of, order_of
 
 __all__ = [
     "clauum",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("trtri", dtype)
+    name = name_of("trtri", dtype)
 
     def trtri(c: Array, lower: Flag = 0, unitdiag: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
         uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
@@ -48,19 +48,14 @@ def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
             return inv_c, info
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
-        inv_c, info = call.run_factor(cpu, partial(_trtri_launches, uplo, diag), (), source, key=key)
+        inv_c, info = call.run_factor(cpu, launches_of("trtri", uplo=uplo, diag=diag), (), source, key=key)
         return inv_c, info
 
-    return _dress(trtri, "trtri", dtype)
-
-
-def _trtri_launches(uplo: Uplo, diag: Diag, scalars: tuple[Any, ...], operands: Any) -> Any:
-    info, a = operands
-    return launch_list_of("trtri")(info, a, uplo=uplo, diag=diag)
+    return dressed(trtri, "trtri", dtype, lapack_docs.triangular)
 
 
 def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("lauum", dtype)
+    name = name_of("lauum", dtype)
 
     def lauum(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, int]:
         uplo = Uplo.parse(lower, name, "lower")
@@ -68,19 +63,14 @@ def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
         order_of(name, "c", triangle)
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         cpu = partial(cpu_cholesky.lauum, uplo=uplo)
-        (a,) = call.run_factor(cpu, partial(_lauum_launches, uplo), (), source, counts=())
+        (a,) = call.run_factor(cpu, launches_of("lauum", uplo=uplo), (), source, counts=())
         return a, 0
 
-    return _dress(lauum, "lauum", dtype)
-
-
-def _lauum_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
-    (a,) = operands
-    return launch_list_of("lauum")(a, uplo=uplo)
+    return dressed(lauum, "lauum", dtype, lapack_docs.triangular)
 
 
 def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name("trtrs", dtype)
+    name = name_of("trtrs", dtype)
 
     def trtrs(
         a: Array,
@@ -98,31 +88,19 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
             raise ValueError(f"{name}: lda={lda} is not the number of rows of a, {triangle.shape[-2]}")
         if triangle.shape[-2] > triangle.shape[-1]:
             triangle = triangle[..., : triangle.shape[-1], :]
-        check_rows(name, "a", order_of(name, "a", triangle), "b", right)
+        check_rows(name, "a", order_of(name, "a", triangle), right)
         key = call_key(name, uplo, op, diag)
         if (repeated := replay_factor(key, (triangle, right), overwrite_b)) is not None:
             x, info = repeated
-            return shaped_like(x, b) if len(x.shape) == 2 else x, info
+            return shaped_like(x, b), info
         call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
         cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
         seen = uplo if op is Trans.NO else uplo.flipped
-        launches, inputs = partial(_trtrs_launches, seen, diag), ((call.inputs[0], op),)
+        launches, inputs = launches_of("trtrs", uplo=seen, diag=diag), ((call.inputs[0], op),)
         x, info = call.run_factor(cpu, launches, inputs, source, key=key)
-        return shaped_like(x, b) if len(x.shape) == 2 else x, info
+        return shaped_like(x, b), info
 
-    return _dress(trtrs, "trtrs", dtype)
-
-
-def _trtrs_launches(uplo: Uplo, diag: Diag, scalars: tuple[Any, ...], operands: Any) -> Any:
-    return launch_list_of("trtrs")(*operands, uplo=uplo, diag=diag)
-
-
-def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = routine_name(stem, dtype)
-    result: Callable[..., Any] = dressed(
-        function, name, dtype, lapack_docs.triangular(stem, name, types_text(dtype))
-    )
-    return result
+    return dressed(trtrs, "trtrs", dtype, lapack_docs.triangular)
 
 
 trtri, lauum, trtrs = _make_trtri(None), _make_lauum(None), _make_trtrs(None)

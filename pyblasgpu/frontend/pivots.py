@@ -17,7 +17,7 @@ from .layouts import Layout, broadcasts_to
 __all__ = ["given_info", "given_pivots"]
 
 
-def given_pivots(call: FactorCall, argument: str, piv: Any, rows: int) -> Any:
+def given_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
     """`piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of so many rows.
 
     Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
@@ -34,17 +34,15 @@ def given_pivots(call: FactorCall, argument: str, piv: Any, rows: int) -> Any:
         piv = piv.numpy()
     given: Layout | np.ndarray
     if isinstance(piv, DeviceIntegers):
-        given = _on_this_device(call, argument, piv.layout)
-    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, argument).host:
-        array = _checked(call.name, argument, _host_pivots(call.name, argument, piv), rows)
+        given = _on_this_device(call, "piv", piv.layout)
+    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, "piv").host:
+        array = _checked(call.name, _host_pivots(call.name, piv), rows)
         given = array if call.library.host else call.integers_on_device(array)
     else:
-        given = _on_this_device(call, argument, _layout(call, argument, piv))
+        given = _on_this_device(call, "piv", _layout(call, piv))
     if not broadcasts_to(tuple(given.shape[:-2]), tuple(call.out.shape[:-2])):
         shape, others = tuple(given.shape[:-1]), tuple(call.out.shape)
-        raise ValueError(
-            f"{call.name}: {argument} has shape {shape}, and a stack of shape {others} is computed"
-        )
+        raise ValueError(f"{call.name}: piv has shape {shape}, and a stack of shape {others} is computed")
     return given
 
 
@@ -55,29 +53,29 @@ def given_info(call: FactorCall, info: Any) -> Any:
     return np.asarray(info, np.int32)[..., None, None]
 
 
-def _host_pivots(name: str, argument: str, piv: Any) -> np.ndarray:
+def _host_pivots(name: str, piv: Any) -> np.ndarray:
     if isinstance(piv, (list, tuple, int)):
-        piv = array_of_numbers(piv, name, argument)
-    return np.atleast_1d(host_array(piv, name, argument))
+        piv = array_of_numbers(piv, name, "piv")
+    return np.atleast_1d(host_array(piv, name, "piv"))
 
 
-def _checked(name: str, argument: str, array: np.ndarray, rows: int) -> np.ndarray:
+def _checked(name: str, array: np.ndarray, rows: int) -> np.ndarray:
     """Pivots of shape (..., count, 1), int32, all of them rows."""
     if array.dtype.kind not in "iub" and array.size:
-        raise TypeError(f"{name}: {argument} has dtype {array.dtype}; integers are needed")
+        raise TypeError(f"{name}: piv has dtype {array.dtype}; integers are needed")
     if array.size and not (array.min() >= 0 and array.max() < rows):
         lowest, highest = array.min(), array.max()
-        raise ValueError(f"{name}: {argument} holds {lowest} ... {highest}; rows are 0 ... {rows - 1}")
+        raise ValueError(f"{name}: piv holds {lowest} ... {highest}; rows are 0 ... {rows - 1}")
     return array.astype(np.int32)[..., None]
 
 
-def _layout(call: FactorCall, argument: str, piv: Any) -> Layout:
+def _layout(call: FactorCall, piv: Any) -> Layout:
     """The layout of an array of integers on a device."""
     stored = numpy_dtype(dtype_name(piv))
     kinds = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
     if call.library.host or stored not in kinds:
         where = "on a device" if call.library.host else f"of dtype {stored}"
-        raise TypeError(f"{call.name}: {argument} is {where}; int32 or int64 beside the arrays is needed")
+        raise TypeError(f"{call.name}: piv is {where}; int32 or int64 beside the arrays is needed")
     layout = call.library.layout(piv, kinds[stored], call.stream)
     return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
 
