@@ -17,20 +17,41 @@ from ..frontend.arrays import (
     reshaped,
     stored_dtype,
 )
-from ..frontend.layouts import MisalignedError, is_column_major
+from ..frontend.layouts import MisalignedError, is_column_major, is_fortran_contiguous
 from ..types import Dtype
 
-__all__ = ["as_matrix", "common_dtype_of", "is_fortran", "leading_part", "may_overwrite", "shaped_like"]
+__all__ = [
+    "NUMBERS",
+    "as_matrix",
+    "common_dtype_of",
+    "is_fortran",
+    "leading_part",
+    "may_overwrite",
+    "given_shape",
+    "shaped_like",
+    "given_array",
+    "two_dimensional",
+]
 
 
 def as_matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` with two dimensions; a vector as one column, a number as one element."""
-    if isinstance(array, _NUMBERS):
+    return two_dimensional(name, argument, given_array(name, argument, array, dtype))
+
+
+def given_array(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
+    """`array`, or what NumPy makes of numbers; TypeError for a complex one of a real routine."""
+    if isinstance(array, NUMBERS):
         array = array_of_numbers(array, name, argument)
     array = indexable(array, name, argument)
     stored = common_dtype(name, [dtype_name(array)], [argument])
     if stored.is_complex and dtype is not None and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
+    return array
+
+
+def two_dimensional(name: str, argument: str, array: Array) -> Array:
+    """What `given_array` has left, with two dimensions."""
     dimensions = len(array.shape)
     if dimensions > 2:
         raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
@@ -40,7 +61,7 @@ def as_matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Ar
 
 
 #: What has no dtype of its own.
-_NUMBERS = (list, tuple, int, float, complex)
+NUMBERS = (list, tuple, int, float, complex)
 
 
 def common_dtype_of(name: str, arrays: tuple[Array, ...]) -> Dtype:
@@ -61,10 +82,7 @@ def may_overwrite(array: Array, dtype: Dtype, inputs: Iterable[Array]) -> bool:
     view = output_view(array, dtype)
     if view is None or any(may_share_memory(other, array) for other in inputs):
         return False
-    if isinstance(view, np.ndarray):
-        return view.flags.f_contiguous
-    (rows, cols), steps = view.shape, view.strides
-    return (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
+    return is_fortran_contiguous(view)
 
 
 def shaped_like(result: Array, replaced: Array) -> Array:
@@ -74,8 +92,13 @@ def shaped_like(result: Array, replaced: Array) -> Array:
     """
     if replaced is None or len(result.shape) > 2:
         return result
-    shape = np.shape(replaced) if isinstance(replaced, _NUMBERS) else tuple(indexable(replaced, "", "").shape)
+    shape = given_shape(replaced)
     return result if len(shape) == 2 else reshaped(result, shape)
+
+
+def given_shape(array: Array) -> tuple[int, ...]:
+    """The shape of an array, or of what NumPy makes of numbers."""
+    return np.shape(array) if isinstance(array, NUMBERS) else tuple(indexable(array, "", "").shape)
 
 
 def is_fortran(array: Array) -> bool:

@@ -6,13 +6,13 @@ Arrays on a device are refused, as there are no kernels for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
 
 from ..frontend.arrays import library_of
+from ..frontend.cpu import scipys_blas
 from ..types import DTYPES, Dtype
 from .blas_functions import dressed
 
@@ -119,8 +119,9 @@ def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
                         "the CPU alone: pass arrays in host memory"
                     )
                 bound[argument] = library.to_numpy(value)
-        run = getattr(import_module("scipy.linalg").blas, name)
-        return run(**{argument: value for argument, value in bound.items() if value is not None})
+        return scipys_blas(name)(
+            **{argument: value for argument, value in bound.items() if value is not None}
+        )
 
     function.__signature__ = signature  # type: ignore[attr-defined]
     return dressed(function, name, dtype, _doc(stem, name, dtype, summary, result, signature))

@@ -72,7 +72,7 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
         overwrite_y: Flag = 0,
     ) -> Array:
         uplo, matrix = Uplo.parse(lower, name, "lower"), as_matrix(name, "a", a, dtype)
-        n = check_square(name, "a", matrix)
+        n = check_square(name, matrix)
         product = _Product(name, dtype, matrix, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
         hermitian = dtype.is_complex
         return product.run(
@@ -211,7 +211,7 @@ def _triangular(
     uplo, trans = Uplo.parse(flags[0], name, "lower"), Trans.parse(flags[1], name, "trans")
     diag, matrix = Diag.parse(flags[2], name, "diag"), as_matrix(name, "a", a, dtype)
     flat, may_overwrite = as_vector(name, "x", x, dtype), enabled(overwrite, name, "overwrite_x")
-    n = check_square(name, "a", matrix)
+    n = check_square(name, matrix)
     part = parts_of(name, {"x": Given(flat, *at_x)}, n)["x"]
     if not may_overwrite and part == Vector(flat.shape[0]) and len(getattr(x, "shape", (1,))) == 1:
         call = Call(name, {"a": matrix, "x": flat}, None, None, None, dtype, vectors={"x": part, "out": None})

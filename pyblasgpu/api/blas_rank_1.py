@@ -13,7 +13,8 @@ from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix, may_overwrite
 from .blas_functions import dressed
 from .blas_vectors import Given, as_vector, parts_of, whole
-from .rank_1 import real_number, run_ger, run_rank_1
+from .level3 import real_number
+from .rank_1 import run_ger, run_rank_1
 
 __all__ = [
     "cgerc", "cgeru", "cher", "cher2", "csyr", "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc",

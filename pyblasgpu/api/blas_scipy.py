@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from ..frontend.cpu import scipys_blas
 
 __all__ = ["NOT_SCIPYS", "by_scipy"]
 
@@ -52,12 +52,6 @@ def by_scipy(function: Callable[..., Any], given: dict[str, Any], written: str, 
     if not is_pair and given.get("incx", 1) < 0:
         return NOT_SCIPYS
     try:
-        return _scipys(function.__name__)(**given)
+        return scipys_blas(function.__name__)(**given)
     except Exception:  # what SciPy refuses our checks refuse too, in words that name the argument
         return NOT_SCIPYS
-
-
-@cache
-def _scipys(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module("scipy.linalg").blas, name)
-    return function

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import Array, array_of_numbers, item, shown
-from ..frontend.arrays import (
-    by_columns,
-    common_dtype,
-    dtype_name,
-    indexable,
-    may_share_memory,
-    output_view,
-    reshaped,
-)
+from ..arguments import Array, item, shown
+from ..frontend.arrays import by_columns, may_share_memory, output_view, reshaped
+from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.vectors import Vector
 from ..types import Dtype
+from .blas_arrays import NUMBERS, given_array, given_shape
 from .vector_calls import map_vectors
 
 __all__ = ["Given", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
-
-_NUMBERS = (list, tuple, int, float, complex)
 
 
 class Given(NamedTuple):
@@ -58,12 +49,7 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
     TypeError
         For what is no array, and for complex ones of a real routine.
     """
-    if isinstance(array, _NUMBERS):
-        array = array_of_numbers(array, name, argument)
-    array = indexable(array, name, argument)
-    stored = common_dtype(name, [dtype_name(array)], [argument])
-    if stored.is_complex and not dtype.is_complex:
-        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
+    array = given_array(name, argument, array, dtype)
     if isinstance(array, np.ndarray):
         array = np.asarray(array)  # a np.matrix has two dimensions whatever its shape
     if len(array.shape) == 1:
@@ -123,12 +109,12 @@ def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: b
 
     SciPy writes into column-major arrays of the routine's dtype.
     """
-    if overwrite and not isinstance(array, _NUMBERS):
+    if overwrite and not isinstance(array, NUMBERS):
         view = output_view(array, dtype)
-        if view is not None and _is_column_major(view):
+        if view is not None and is_fortran_contiguous(view):
             return Target(array, vector)
     made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
-    shape = np.shape(array) if isinstance(array, _NUMBERS) else tuple(indexable(array, name, "").shape)
+    shape = given_shape(array)
     return Target(made if len(shape) == 1 else by_columns(made, shape), made)
 
 
@@ -137,16 +123,3 @@ def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
     if not may_share_memory(vector, target):
         return vector
     return map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
-
-
-def _is_column_major(view: Any) -> bool:
-    if isinstance(view, np.ndarray):
-        return view.flags.f_contiguous
-    return all(step == expected for step, expected, extent in _steps(view.shape, view.strides) if extent > 1)
-
-
-def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterable[tuple[int, int, int]]:
-    expected = 1
-    for step, extent in zip(strides, shape, strict=True):
-        yield step, expected, extent
-        expected *= extent

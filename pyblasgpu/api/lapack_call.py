@@ -7,22 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import Array, Flag, array_of_numbers, enabled
-from ..frontend.arrays import (
-    can_be_output,
-    common_dtype,
-    common_library,
-    dtype_name,
-    indexable,
-    library_of,
-    may_share_memory,
-)
+from ..arguments import Array, Flag, enabled
+from ..frontend.arrays import can_be_output, common_library, library_of, may_share_memory
 from ..frontend.factor_call import FactorCall
 from ..frontend.layouts import is_column_major
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..types import Dtype
 from . import blas_functions
-from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
+from .blas_arrays import common_dtype_of, given_array, may_overwrite, two_dimensional
 from .blas_functions import name_of, types_of
 from .level3 import common_batch_shape
 
@@ -39,20 +31,12 @@ __all__ = [
 ]
 
 SMALL = 32  # rows and columns of small matrices
-#: What has no shape of its own.
-_NUMBERS = (list, tuple, int, float, complex)
 
 
 def as_stack(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` as a matrix or a stack of them; a vector is one column, a number one element."""
-    if isinstance(array, _NUMBERS):
-        array = array_of_numbers(array, name, argument)
-    array = indexable(array, name, argument)
-    if len(array.shape) <= 2:
-        return as_matrix(name, argument, array, dtype)
-    if common_dtype(name, [dtype_name(array)], [argument]).is_complex and dtype and not dtype.is_complex:
-        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
-    return array
+    array = given_array(name, argument, array, dtype)
+    return array if len(array.shape) > 2 else two_dimensional(name, argument, array)
 
 
 def order_of(name: str, argument: str, array: Array) -> int:

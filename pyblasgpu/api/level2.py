@@ -185,11 +185,11 @@ def check_length(call: Call, a: Any, x: Any, n: int) -> None:
         )
 
 
-def check_square(name: str, argument: str, a: Any) -> int:
+def check_square(name: str, a: Any) -> int:
     """The order of `a`, a matrix of which a triangle is meant."""
     rows, cols = a.shape[-2:]
     if rows != cols:
-        raise ValueError(f"{name}: {argument} has shape {tuple(a.shape)}; a square matrix is needed")
+        raise ValueError(f"{name}: a has shape {tuple(a.shape)}; a square matrix is needed")
     return int(rows)
 
 
@@ -209,7 +209,7 @@ def _symmetric(
         return out
     call = Call(which, {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
     uplo, (matrix, vector) = Uplo.parse(lower, which, "lower"), call.inputs
-    n = check_square(which, "a", matrix)
+    n = check_square(which, matrix)
     check_length(call, matrix, vector, n)
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, None)
     call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)

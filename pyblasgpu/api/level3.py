@@ -21,14 +21,16 @@ from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..operands import Operand
-from ..types import TENSOR, THREE_M, Trans, product_method
+from ..types import TENSOR, THREE_M, Side, Trans, product_method
 from .docstrings import documented
 
 __all__ = [
     "common_batch_shape",
     "gemm",
     "multiply",
+    "check_order",
     "parse_beta",
+    "real_number",
     "scaled_by_beta",
 ]
 
@@ -191,6 +193,16 @@ def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], method: 
 _GEMM_TAPES = {method: partial(_gemm_tape, method=method) for method in (None, THREE_M, TENSOR)}
 
 
+def real_number(call: Call, argument: str, value: Number) -> Any:
+    """`value` as a real number of Python's."""
+    number = call.scalar(argument, value)
+    if isinstance(number, complex):
+        if number.imag != 0:
+            raise TypeError(f"{call.name}: {argument}={number} is complex; a real number is needed")
+        return number.real
+    return number
+
+
 def parse_beta(
     call: Call, beta: Number, out: Array, source: Any, parse: Callable[..., Any] = Call.scalar
 ) -> Any:
@@ -199,6 +211,16 @@ def parse_beta(
     if value != 0 and out is None and source is None:
         raise ValueError(f"{call.name}: beta={beta} needs out, the matrix that it scales")
     return value
+
+
+def check_order(name: str, a: Any, b: Any, side: Side) -> None:
+    """Raise ValueError unless the matrix `a` at this side of `b` is of its order."""
+    order = b.shape[-2 if side is Side.LEFT else -1]
+    if a.shape[-2:] != (order, order):
+        raise ValueError(
+            f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
+            f"of b with shape {b.shape}"
+        )
 
 
 def common_batch_shape(name: str, a: Any, b: Any, *names: str) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     with arrays.current():
         x, y = arrays.each
         if not x.shape or not y.shape:
-            return _delivered(arrays, _scaled(arrays), out, "dot")
+            return _delivered(arrays, _scaled(arrays), out)
         axis = max(len(y.shape) - 2, 0)
         _check_aligned(x, len(x.shape) - 1, y, axis)
         left = arrays.xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
@@ -63,7 +63,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
             multiply(call, 1, 0, out, "N", "N")
             return out
         result = gemm_of("dot", left, right, arrays.dtype)
-        return _delivered(arrays, arrays.xp.reshape(result, shape), out, "dot")
+        return _delivered(arrays, arrays.xp.reshape(result, shape), out)
 
 
 def vdot(a: Array, b: Array, /) -> Array:
@@ -226,7 +226,7 @@ def _scaled(arrays: Arrays) -> Any:
     return x * y
 
 
-def _delivered(arrays: Arrays, result: Any, out: Any, name: str) -> Any:
+def _delivered(arrays: Arrays, result: Any, out: Any) -> Any:
     """The `result` in `out`, which has to have its dtype and shape, or as a new array."""
     if out is None:
         return arrays.returned(result)
@@ -234,11 +234,11 @@ def _delivered(arrays: Arrays, result: Any, out: Any, name: str) -> Any:
         out.dtype != result.dtype or not out.flags.c_contiguous or out.ndim != result.ndim
     ):
         raise ValueError(
-            f"{name}: output array is not acceptable (must have the right datatype, number of dimensions, "
+            "dot: output array is not acceptable (must have the right datatype, number of dimensions, "
             "and be a C-Array)"
         )
     given = arrays.returned(result)
-    return stored(name, given, out, "equiv", broadcast=False) if given.shape else _stored_scalar(given, out)
+    return stored("dot", given, out, "equiv", broadcast=False) if given.shape else _stored_scalar(given, out)
 
 
 def _stored_scalar(value: Any, out: Any) -> Any:

@@ -227,7 +227,7 @@ def lu(
         if permuted:
             lower = _rows(arrays, lower, rows) if k else lower
             return arrays.returned(lower), arrays.returned(upper)
-        found = rows if indices else np.eye(rows.shape[-1], dtype=_real_name(arrays))[rows]
+        found = rows if indices else np.eye(rows.shape[-1], dtype=arrays.dtype.real)[rows]
         return arrays.returned(arrays.from_host(found)), arrays.returned(lower), arrays.returned(upper)
 
 
@@ -267,7 +267,3 @@ def _rows(arrays: Arrays, matrices: Any, order: Any) -> Any:
     order = arrays.from_host(order.astype(np.int64)[..., None])
     order = arrays.xp.broadcast_to(order, tuple(matrices.shape))
     return arrays.xp.take_along_axis(matrices, order, axis=-2)
-
-
-def _real_name(arrays: Arrays) -> str:
-    return arrays.dtype.real

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arguments import Array, shown
 from ..frontend.arrays import Library, can_be_output, may_share_memory, reshaped
 from ..frontend.call import Call
-from ..frontend.layouts import Layout
+from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.streams import contexts
 from ..types import Dtype
 from .docstrings import documented
@@ -259,7 +258,7 @@ def _product(
     direct = _direct_output(out, wanted, (x1, x2), dropped)
     call = Call(name, {"x1": left, "x2": right}, direct, None, None, wanted)
     if order == "A":
-        order = "F" if all(map(_is_fortran, call.inputs)) else "C"
+        order = "F" if all(map(is_fortran_contiguous, call.inputs)) else "C"
     target = _fortran(call, left, right) if order == "F" and out is None and core.trans == "N" else direct
     column_major = None if order == "K" else order == "F"
     result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major, method=method)
@@ -309,18 +308,6 @@ def _matrices(argument: str, array: Array, axis: int) -> Array:
 def _squeezed(array: Array, dropped: list[int]) -> Array:
     index = tuple(0 if axis in dropped else slice(None) for axis in (-2, -1))
     return array[(..., *index)] if dropped else array
-
-
-def _is_fortran(array: NDArray[Any] | Layout) -> bool:
-    """Whether the elements lie without gaps, the first index running fastest."""
-    if isinstance(array, np.ndarray):
-        return array.flags.f_contiguous
-    step = 1
-    for extent, stride in zip(array.shape, array.strides, strict=True):
-        if extent != 1 and stride != step:
-            return False
-        step *= extent
-    return True
 
 
 def _fortran(call: Call, left: Array, right: Array) -> Array:

@@ -309,8 +309,7 @@ def _triangular_solution(
     raise_singular(arrays, arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1))
 
     def solve(x: Any, trans: Trans, overwrite_b: bool = False) -> Any:
-        code = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}[trans]
-        return solve_triangular(matrix, x, code, low, overwrite_b=overwrite_b, check_finite=False)
+        return solve_triangular(matrix, x, trans, low, overwrite_b=overwrite_b, check_finite=False)
 
     if arrays.library.host:
         conditions.tell_triangle(matrix, Uplo.LOWER if low else Uplo.UPPER)

@@ -10,9 +10,9 @@ from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
 from .docstrings import documented
-from .level3 import common_batch_shape
+from .level3 import common_batch_shape, real_number
 
-__all__ = ["ger", "her", "her2", "real_number", "run_ger", "run_rank_1", "syr", "syr2"]
+__all__ = ["ger", "her", "her2", "run_ger", "run_rank_1", "syr", "syr2"]
 
 
 @documented
@@ -299,13 +299,3 @@ def run_rank_1(
 
     inputs = tuple([(x, Trans.NO) for x in vectors])
     return call.run(on_cpu, launches, inputs, (alpha,), source, None if is_new else key)
-
-
-def real_number(call: Call, argument: str, value: Number) -> Any:
-    """`value` as a real number of Python's."""
-    number = call.scalar(argument, value)
-    if isinstance(number, complex):
-        if number.imag != 0:
-            raise TypeError(f"{call.name}: {argument}={number} is complex; a real number is needed")
-        return number.real
-    return number

@@ -15,7 +15,7 @@ from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Trans, Uplo, tensor_method
 from .docstrings import documented
-from .level3 import common_batch_shape, parse_beta, scaled_by_beta
+from .level3 import common_batch_shape, parse_beta, real_number, scaled_by_beta
 
 __all__ = ["held_at_first", "her2k", "herk", "rank_k", "syr2k", "syrk"]
 
@@ -282,8 +282,8 @@ def rank_k(
         known, other = ("N and C", ("he", "sy")) if hermitian else ("N and T", ("sy", "he"))
         text = f"trans={trans.value} of complex arrays is none of {known}"
         raise ValueError(f"{name}: {text}; {name.replace(*other)} takes it")
-    alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
-    beta = parse_beta(call, beta, out, source, _real if hermitian else Call.scalar)
+    alpha = (real_number if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
+    beta = parse_beta(call, beta, out, source, real_number if hermitian else Call.scalar)
     method = tensor_method(method, name)
     inputs = call.inputs[: 2 if routine == "syr2k" else 1]
     first, last = inputs[0], inputs[-1]
@@ -325,13 +325,3 @@ def held_at_first(call: Call, out: Array, source: Any, n: int) -> tuple[bool, An
     if out is None and source is None:
         return True, None
     return False, scaled_by_beta(call, 1, source, n, n)
-
-
-def _real(call: Call, argument: str, value: Number) -> Any:
-    """`value` as a real number."""
-    number = call.scalar(argument, value)
-    if isinstance(number, complex):
-        if number.imag != 0:
-            raise TypeError(f"{call.name}: {argument}={number} is complex; a real number is needed")
-        return number.real
-    return number

@@ -15,7 +15,7 @@ from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Side, Trans, Uplo, tensor_method
 from .docstrings import documented
-from .level3 import common_batch_shape, parse_beta, scaled_by_beta
+from .level3 import check_order, common_batch_shape, parse_beta, scaled_by_beta
 
 __all__ = ["hemm", "symm", "symmetric"]
 
@@ -183,12 +183,7 @@ def symmetric(
     method = tensor_method(method, name)
     a, b = call.inputs[:2]
     m, n = b.shape[-2:]
-    order = m if side is Side.LEFT else n
-    if a.shape[-2:] != (order, order):
-        raise ValueError(
-            f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
-            f"of b with shape {b.shape}"
-        )
+    check_order(name, a, b, side)
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)

@@ -14,7 +14,7 @@ from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Diag, Side, Trans, Uplo, tensor_method
 from .docstrings import documented
-from .level3 import common_batch_shape
+from .level3 import check_order, common_batch_shape
 
 __all__ = ["triangular", "trmm", "trsm"]
 
@@ -213,12 +213,7 @@ def triangular(
     alpha, method = call.scalar("alpha", alpha), tensor_method(method, name)
     a, b = call.inputs
     m, n = b.shape[-2:]
-    order = m if side is Side.LEFT else n
-    if a.shape[-2:] != (order, order):
-        raise ValueError(
-            f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
-            f"of b with shape {b.shape}"
-        )
+    check_order(name, a, b, side)
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     in_place = call.check_overlap(in_place=1)
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped

@@ -141,7 +141,7 @@ def _triangular(
     call = Call(which, {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
     uplo, trans = Uplo.parse(lower, which, "lower"), Trans.parse(trans, which, "trans")
     diag, (matrix, vector) = Diag.parse(unit_diag, which, "unit_diag"), call.inputs
-    n = check_square(which, "a", matrix)
+    n = check_square(which, matrix)
     check_length(call, matrix, vector, n)
     call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)
     in_place = call.check_overlap(in_place=1)

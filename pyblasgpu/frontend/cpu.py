@@ -20,7 +20,7 @@ from ..types import Diag, Side, Trans, Uplo
 
 __all__ = [
     "blas_function", "column_major", "gemm", "gemmtr", "matrices", "operation", "prefers_transpose",
-    "quietly", "symm", "syr2k", "syrk", "trmm", "trsm", "update",
+    "quietly", "scale", "scipys_blas", "symm", "syr2k", "syrk", "trmm", "trsm", "triangle_mask", "update",
 ]  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def gemm(
     """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
     inner = a.shape[-1 if trans_a is Trans.NO else -2]
     if alpha == 0 or inner == 0:
-        _scale(c, beta)
+        scale(c, beta)
         return
     a, conj_a = operation(a, trans_a)
     b, conj_b = operation(b, trans_b)
@@ -181,7 +181,7 @@ def symm(
 ) -> None:
     """``c := alpha a b + beta c``, or ``alpha b a + beta c``; `uplo` of the symmetric `a` is read."""
     if alpha == 0:
-        _scale(c, beta)
+        scale(c, beta)
         return
     hermitian = hermitian and c.dtype.kind == "c"
     run = blas_function("hemm" if hermitian else "symm", c.dtype)
@@ -260,7 +260,7 @@ def _rank_k(
                 factor, *columns, beta, x, *flags, overwrite_c=1
             ),
             read=True,
-            kept=_kept(len(target), low),
+            kept=triangle_mask(len(target), low),
         )
 
 
@@ -288,7 +288,16 @@ def gemmtr(
         c[...] = 0
     product = c.copy()
     gemm(alpha, a, b, beta, product, trans_a, trans_b)
-    np.copyto(c, product, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+    np.copyto(c, product, where=triangle_mask(c.shape[-1], uplo is Uplo.LOWER))
+
+
+@cache
+def scipys_blas(name: str) -> Callable[..., Any]:
+    """SciPy's function of this name, the letter of its dtype before it."""
+    from scipy.linalg import blas  # slow to import, and device arrays do without it
+
+    function: Callable[..., Any] = getattr(blas, name)
+    return function
 
 
 @cache
@@ -342,10 +351,10 @@ def update(target: np.ndarray, compute: Callable[..., Any], read: bool, kept: An
         np.copyto(target, result, where=kept)
 
 
-def _kept(n: int, low: bool) -> np.ndarray:
-    """Which elements are of the triangle."""
-    kept = np.tri(n, dtype=bool)
-    return kept if low else kept.T
+def triangle_mask(n: int, low: bool, first: int = 0) -> np.ndarray:
+    """Which elements are of the triangle, but for its first diagonals."""
+    mask = np.tri(n, k=-first, dtype=bool)
+    return mask if low else mask.T
 
 
 def _scale_triangle(c: np.ndarray, beta: Any, uplo: Uplo, hermitian: bool) -> None:
@@ -355,11 +364,12 @@ def _scale_triangle(c: np.ndarray, beta: Any, uplo: Uplo, hermitian: bool) -> No
         diagonal = np.arange(c.shape[-1])
         c.imag[..., diagonal, diagonal] = 0
     scaled = c.copy()
-    _scale(scaled, beta)
-    np.copyto(c, scaled, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+    scale(scaled, beta)
+    np.copyto(c, scaled, where=triangle_mask(c.shape[-1], uplo is Uplo.LOWER))
 
 
-def _scale(c: np.ndarray, beta: Any) -> None:
+def scale(c: np.ndarray, beta: Any) -> None:
+    """``c := beta c``, which is not read where beta is 0."""
     if beta == 0:
         c[...] = 0
     elif beta != 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..types import Diag, Trans, Uplo
-from .cpu import quietly
+from .cpu import quietly, triangle_mask
 
 __all__ = ["lapack", "lauum", "potrf", "potri", "potrs", "trtri", "trtrs"]
 
@@ -59,8 +59,7 @@ def _in_triangle(
 ) -> None:
     """A routine on a triangle, of which the first `first` diagonals are not meant; no other is written."""
     run, n = lapack(name, a.dtype), a.shape[-1]
-    kept = np.tri(n, k=-first, dtype=bool)
-    kept = kept if uplo is Uplo.LOWER else kept.T
+    kept = triangle_mask(n, uplo is Uplo.LOWER, first)
     for index in np.ndindex(a.shape[:-2]):
         result, info[index] = run(np.array(a[index], order="F"), **flags, overwrite_c=1)
         np.copyto(a[index], result, where=kept)

@@ -5,10 +5,11 @@ dimensions count them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
+
+from .cpu import scipys_blas
 
 __all__ = ["axpy", "reduce", "rot", "rotm", "scal", "swap"]
 
@@ -72,7 +73,7 @@ def reduce(operation: str, conj: bool, *arrays: np.ndarray) -> None:
     name = (
         "i" + letter + "amax" if operation == "iamax" else _NAMES.get(letter + operation, letter + operation)
     )
-    run = _function(name.replace("dotu", "dotc") if conj else name)
+    run = scipys_blas(name.replace("dotu", "dotc") if conj else name)
     if vectors[0].shape[-2] == 0:
         out[...] = -1 if operation == "iamax" else 0
         return
@@ -84,15 +85,7 @@ _LETTERS = str.maketrans("fdFD", "sdcz")
 
 
 def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
-    return _function(dtype.char.translate(_LETTERS) + name)
-
-
-@cache
-def _function(name: str) -> Callable[..., Any]:
-    from scipy.linalg import blas  # slow to import, and device arrays do without it
-
-    function: Callable[..., Any] = getattr(blas, name)
-    return function
+    return scipys_blas(dtype.char.translate(_LETTERS) + name)
 
 
 def _vectors(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

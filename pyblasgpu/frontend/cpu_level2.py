@@ -13,7 +13,16 @@ import numpy as np
 
 from ..types import Diag, Side, Trans, Uplo
 from . import cpu
-from .cpu import blas_function, column_major, matrices, operation, prefers_transpose, quietly, update
+from .cpu import (
+    blas_function,
+    column_major,
+    matrices,
+    operation,
+    prefers_transpose,
+    quietly,
+    triangle_mask,
+    update,
+)
 
 __all__ = ["gemv", "ger", "symv", "syr", "syr2", "triangular"]
 
@@ -128,5 +137,4 @@ def _rank_1(
         def add(start: Any, dense: Any = dense, lower: bool = lower) -> Any:
             return run(alpha, *dense, a=start, lower=lower, overwrite_a=1)
 
-        kept = np.tri(len(target), dtype=bool)
-        update(target, add, read=True, kept=kept if lower else kept.T)
+        update(target, add, read=True, kept=triangle_mask(len(target), lower))

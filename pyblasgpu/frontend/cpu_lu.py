@@ -29,7 +29,7 @@ def getrs(piv: np.ndarray, lu: np.ndarray, b: np.ndarray, trans: Trans) -> None:
     """The solution of op(A) X = b, from the factors of A, in `b`."""
     run, batch = lapack("getrs", b.dtype), b.shape[:-2]
     lu, piv = (np.broadcast_to(x, batch + x.shape[-2:]) for x in (lu, piv))
-    code = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}[trans]
+    code = "NTC".index(trans.value)
     for index in np.ndindex(batch):
         b[index], _ = run(lu[index], piv[index][:, 0], b[index], trans=code)
 

@@ -17,7 +17,7 @@ from .engine_call import options_by_tiles, run_by_tiles
 from .engine_options import EngineOptions
 from .factor_replay import ONE, keep_factor, new_integers, plan_integers
 from .handle import watched
-from .layouts import Layout
+from .layouts import Layout, strides_by_rows
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .tiled_routines import TiledRoutine
@@ -153,8 +153,7 @@ class FactorCall(Call):
         layout = library.layout(made, self.dtype, self.stream)
         if dense.size:
             import_module("..gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
-        strides = tuple(int(prod(dense.shape[i + 1 :])) for i in range(dense.ndim))
-        return layout._replace(shape=dense.shape, strides=strides, dtype=INT32)
+        return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape), dtype=INT32)
 
     def _clear(self, layouts: tuple[Layout, ...]) -> None:
         """Zeros for matrices without elements, for which nothing is launched."""

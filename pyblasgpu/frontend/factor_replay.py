@@ -17,7 +17,7 @@ from .arrays import quick_library
 from .call_cache import CONSTANT, CachedCall, find, keep
 from .device_integers import DeviceIntegers
 from .engine_options import ambient_options
-from .layouts import Layout, batches
+from .layouts import Layout, batches, strides_by_rows
 from .lazy_routines import copy_launches
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: 
     """Memory for so many integers a matrix of each kind, an element each; each kind begins at a sector."""
     unit = max(SECTOR // dtype.itemsize, 1)
     shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
-    strides = tuple(map(_strides_by_rows, shapes))
+    strides = tuple(map(strides_by_rows, shapes))
     sizes = [-(-max(prod(shape), 1) // unit) * unit for shape in shapes]
     distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
     return IntegersPlan(shapes, strides, distances, sum(sizes), tuple(count == ONE for count in counts))
@@ -108,16 +108,11 @@ def keep_factor(
     if source is not out:
         copy = CachedCall((source, out), copied[0], copy_launches, generation)
     *batch_shape, rows, cols = out.shape
-    swapped = out.strides != _strides_by_rows(out.shape)
+    swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
     facts = (*description[0], *map(_facts, given))
     keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, new_shape, swapped))
     return call
-
-
-def _strides_by_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """In elements, of a new array of this shape."""
-    return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
 
 
 def _facts(layout: Layout) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,11 @@ __all__ = [
     "check_alignment",
     "element_strides",
     "is_column_major",
+    "is_fortran_contiguous",
     "is_injective",
     "reach",
     "shares_memory",
+    "strides_by_rows",
 ]
 
 
@@ -129,6 +132,18 @@ def is_column_major(array: Layout | np.ndarray) -> bool:
     return 0 < abs(row_step) < abs(col_step) and min(array.shape[-2:]) > 1
 
 
+def is_fortran_contiguous(array: Layout | np.ndarray) -> bool:
+    """Whether the elements lie without gaps, the first index running fastest."""
+    if isinstance(array, np.ndarray):
+        return array.flags.f_contiguous
+    step = 1
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
 def is_injective(array: Layout | np.ndarray) -> bool:
     """Whether no two elements share an address, as far as the strides show.
 
@@ -173,6 +188,11 @@ def are_clear(pointers: Sequence[int], reaches: Sequence[tuple[int, int]]) -> bo
         if pointer + low < stop and start < pointer + high:
             return False
     return True
+
+
+def strides_by_rows(shape: Sequence[int]) -> tuple[int, ...]:
+    """In elements, of a new array of this shape."""
+    return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -218,18 +218,12 @@ def _triangular(
                 factor, result, low = factor.T, result.T, not low
             if not low:
                 factor, result = factor[::-1, ::-1], result[::-1]
-            _scale(result, alpha)
+            cpu.quietly(cpu.scale)(result, alpha)
             rows, cols = result.shape
             count = max(min(threads(), rows * rows * cols // _WORTH), 1)
             _together(
                 [partial(recursion.run, factor, result[:, part]) for part in _cut(cols, count, config.THR_M)]
             )
-
-
-def _scale(b: np.ndarray, alpha: Any) -> None:
-    if alpha != 1:
-        with np.errstate(all="ignore"):
-            np.multiply(b, b.dtype.type(alpha), out=b)
 
 
 class _Recursion(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..types import Dtype
 from .keep_alive import hold
-from .layouts import Layout, check_alignment, element_strides
+from .layouts import Layout, check_alignment, element_strides, strides_by_rows
 from .libraries import CUPY, Library, NoArrayError, module, numba_cuda, reachable
 
 __all__ = ["NUMBA", "Protocol"]
@@ -52,7 +52,7 @@ class _Numba(Library):
             view = _memory_view(array, stream or 1)  # its legacy default stream; the protocols have no 0
         shape, strides = tuple(view.shape), view.strides
         if strides is None:
-            strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+            strides = strides_by_rows(shape)
         check_alignment(view.ptr, shape, dtype)
         read_only = view.readonly or _is_immutable(array) or (interface is not None and interface["data"][1])
         return Layout(view.ptr, shape, tuple(strides), dtype, device, False, not read_only, view)
