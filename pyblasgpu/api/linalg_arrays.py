@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import Array, shown
+from ..arguments import Array, enabled, shown
 from ..frontend.arrays import (
     Library,
     common_dtype,
@@ -89,9 +89,9 @@ class Arrays(NamedTuple):
         """A NumPy array where those of the call lie."""
         return array if self.library.host else self.xp.asarray(array, **self.placement)
 
-    def may_hold(self, array: Any) -> bool:
-        """Whether a result may go into `array` if the caller allows it: as by SciPy, not into host stacks."""
-        return not (self.library.host and len(array.shape) > 2)
+    def may_overwrite(self, flag: Any, name: str, argument: str, array: Any) -> bool:
+        """Whether results may go into `array`: the `flag` allows it, and it is no host stack, as by SciPy."""
+        return enabled(flag, name, argument) and not (self.library.host and len(array.shape) > 2)
 
     def integers(self, values: Any) -> Any:
         """Integers that a factorization left, as an array of the library."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from .linalg_arrays import Arrays
 
 __all__ = [
     "broadcast_batches",
-    "check_finite_values",
+    "check_values",
     "host_values",
     "is_checked",
     "raise_indefinite",
     "raise_singular",
+    "solved",
 ]
 
 
@@ -26,12 +28,12 @@ def is_checked(arrays: Arrays, check_finite: Any, name: str) -> bool:
     return arrays.library.host if check_finite is None else enabled(check_finite, name, "check_finite")
 
 
-def check_finite_values(arrays: Arrays, *each: Any) -> None:
-    """Raise ValueError, as SciPy words it, if an array holds Inf or NaN."""
-    xp = arrays.xp
-    for array in each:
-        if not bool(xp.all(xp.isfinite(array))):
-            raise ValueError("array must not contain infs or NaNs")
+def check_values(arrays: Arrays, check_finite: Any, name: str, *each: Any) -> bool:
+    """Whether values are looked at; ValueError, as SciPy words it, if an array holds Inf or NaN."""
+    xp, checked = arrays.xp, is_checked(arrays, check_finite, name)
+    if checked and not all(bool(xp.all(xp.isfinite(array))) for array in each):
+        raise ValueError("array must not contain infs or NaNs")
+    return checked
 
 
 def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
@@ -55,6 +57,15 @@ def raise_singular(arrays: Arrays, singular: Any) -> None:
     bad = np.flatnonzero(host_values(arrays, singular)).tolist()
     if bad:
         raise LinAlgError(f"A singular matrix detected: slice(s) {bad} are singular.")
+
+
+def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any], Any]) -> Any:
+    """What ``solve(factors, right)`` gives for stacks of factors and of right-hand sides, or a vector."""
+    vector = len(right.shape) == 1
+    right = right[..., None] if vector else right
+    factors, right = broadcast_batches(arrays, arrays.cast(factors), arrays.cast(right))
+    solution = arrays.xp.zeros_like(right) if 0 in right.shape else solve(factors, right)
+    return arrays.returned(solution[..., 0] if vector else solution)
 
 
 def broadcast_batches(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any]:

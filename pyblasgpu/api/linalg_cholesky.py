@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import Array, Flag, enabled
+from ..arguments import Array, Flag
 from ..types import Uplo
 from . import lapack
 from .linalg_arrays import Arrays, taken
-from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_indefinite
+from .linalg_checks import check_values, raise_indefinite, solved
 
 __all__ = ["cho_factor", "cho_solve", "cholesky"]
 
@@ -153,24 +153,15 @@ def cho_solve(
     arrays = taken(name, {"c": c, "b": b})
     # SciPy's cho_factor of a stack gives an array of equal flags
     low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
-    overwrite = enabled(overwrite_b, name, "overwrite_b")
     factor, right = arrays.each
-    overwrite = overwrite and arrays.may_hold(right)
+    overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, right, factor)
+        check_values(arrays, check_finite, name, right, factor)
         if len(factor.shape) < 2 or factor.shape[-1] != factor.shape[-2]:
             raise ValueError("The factored matrix c is not square.")
-        vector = len(right.shape) == 1
-        if not right.shape or right.shape[0 if vector else -2] != factor.shape[-1]:
+        if not right.shape or right.shape[-2:][0] != factor.shape[-1]:
             raise ValueError(f"incompatible dimensions ({tuple(factor.shape)} and {tuple(right.shape)})")
-        right = right[..., None] if vector else right
-        factor, right = broadcast_batches(arrays, arrays.cast(factor), arrays.cast(right))
-        if 0 in right.shape:
-            solution = arrays.xp.zeros_like(right)
-        else:
-            solution = lapack.potrs(factor, right, low, overwrite)[0]
-        return arrays.returned(solution[..., 0] if vector else solution)
+        return solved(arrays, factor, right, lambda c, b: lapack.potrs(c, b, low, overwrite)[0])
 
 
 def _factored(
@@ -179,12 +170,10 @@ def _factored(
     """The arrays of the call, the factors and `lower`."""
     arrays = taken(name, {"a": a})
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
-    overwrite = overwrite and arrays.may_hold(matrix)
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, matrix)
+        check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             matrix = arrays.xp.reshape(matrix, (1, -1))
         if matrix.shape[-1] != matrix.shape[-2]:

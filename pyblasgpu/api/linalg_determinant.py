@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ..arguments import Array, Flag, enabled
+from ..arguments import Array, Flag
 from . import lapack
 from .linalg_arrays import Arrays, taken
-from .linalg_checks import check_finite_values, is_checked
+from .linalg_checks import check_values
 
 __all__ = ["SlogdetResult", "det", "slogdet"]
 
@@ -52,13 +52,11 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     """
     name = "det"
     arrays = taken(name, {"a": a})
-    overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
-    overwrite = overwrite and arrays.may_hold(matrix)
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     xp = arrays.xp
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, matrix)
+        check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError("The input array must be at least two-dimensional.")
         if matrix.shape[-1] != matrix.shape[-2]:

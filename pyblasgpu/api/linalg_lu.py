@@ -12,12 +12,7 @@ from ..arguments import Array, Flag, enabled
 from ..types import Trans
 from . import lapack
 from .linalg_arrays import Arrays, taken
-from .linalg_checks import (
-    broadcast_batches,
-    check_finite_values,
-    host_values,
-    is_checked,
-)
+from .linalg_checks import check_values, host_values, solved
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -66,13 +61,10 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     """
     name = "lu_factor"
     arrays = taken(name, {"a": a})
-    overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
-    overwrite = overwrite and arrays.may_hold(matrix)
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.current():
-        checked = is_checked(arrays, check_finite, name)
-        if checked:
-            check_finite_values(arrays, matrix)
+        checked = check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
         factors, pivots, info = _factored(arrays, matrix, overwrite)
@@ -132,25 +124,16 @@ def lu_solve(
     factors, pivots = lu_and_piv
     arrays = taken(name, {"lu": factors, "b": b})
     op = Trans.parse(trans, name, "trans")
-    overwrite = enabled(overwrite_b, name, "overwrite_b")
     matrix, right = arrays.each
-    overwrite = overwrite and arrays.may_hold(right)
+    overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, right)
-        vector = len(right.shape) == 1
+        check_values(arrays, check_finite, name, right)
         shape = tuple(matrix.shape)
         if len(shape) < 2 or shape[-1] != shape[-2]:
             raise ValueError(f"{name}: lu has shape {shape}; a square matrix, or a stack, is needed")
-        if not right.shape or right.shape[0 if vector else -2] != shape[-1]:
+        if not right.shape or right.shape[-2:][0] != shape[-1]:
             raise ValueError(f"Shapes of lu {shape} and b {tuple(right.shape)} are incompatible")
-        right = right[..., None] if vector else right
-        matrix, right = broadcast_batches(arrays, arrays.cast(matrix), arrays.cast(right))
-        if 0 in right.shape:
-            solution = arrays.xp.zeros_like(right)
-        else:
-            solution = lapack.getrs(matrix, pivots, right, op, overwrite)[0]
-        return arrays.returned(solution[..., 0] if vector else solution)
+        return solved(arrays, matrix, right, lambda lu, b: lapack.getrs(lu, pivots, b, op, overwrite)[0])
 
 
 def lu(
@@ -208,13 +191,11 @@ def lu(
     name = "lu"
     arrays = taken(name, {"a": a})
     permuted, indices = enabled(permute_l, name, "permute_l"), enabled(p_indices, name, "p_indices")
-    overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
-    overwrite = overwrite and arrays.may_hold(matrix)
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     xp = arrays.xp
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, matrix)
+        check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError("The input array must be at least two-dimensional.")
         factors, pivots, _ = _factored(arrays, matrix, overwrite)

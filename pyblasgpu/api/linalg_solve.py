@@ -13,7 +13,7 @@ from ..types import Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
-from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
+from .linalg_checks import broadcast_batches, check_values, is_checked, raise_singular
 from .linalg_condition import Conditions, one_norms
 from .linalg_host import InverseNorms, invert_definite, invert_general, solve_definite, solve_general
 from .linalg_structures import STRUCTURES, mirrored, square, structure_of, with_both_triangles
@@ -113,17 +113,18 @@ def solve(
     structure = STRUCTURES[assume_a]
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     swapped = enabled(transposed, name, "transposed")
-    overwrite = enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
     arrays = taken(name, {"a": a, "b": b})
     method = _checked_method(method, arrays)
     matrix, right = arrays.each
-    overwrite = overwrite[0] and arrays.may_hold(matrix), overwrite[1] and arrays.may_hold(right)
+    overwrite = (
+        arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix),
+        arrays.may_overwrite(overwrite_b, name, "overwrite_b", right),
+    )
     if structure == "banded":
         return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, matrix, right)
+        check_values(arrays, check_finite, name, matrix, right)
         right = right if right.shape else arrays.xp.reshape(right, (1,))
         vector = len(right.shape) == 1
         right = right[..., None] if vector else right
@@ -200,14 +201,12 @@ def inv(
     if structure == "banded":
         raise ValueError(f"{assume_a} is not a recognized matrix structure")
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    overwrite = enabled(overwrite_a, name, "overwrite_a")
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
-    overwrite = overwrite and arrays.may_hold(matrix)
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.current():
-        if is_checked(arrays, check_finite, name):
-            check_finite_values(arrays, matrix)
+        check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
         matrix = square(arrays, matrix)
