@@ -24,7 +24,7 @@ __all__ = [
     "check_system",
     "dressed",
     "factor_call",
-    "launches_of",
+    "launches_by",
     "launches_unless_failed",
     "order_of",
     "solved_where",
@@ -123,7 +123,7 @@ def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def launches_of(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
+def launches_by(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
     """What gives the launch list of a routine with these flags, as `FactorCall.run_factor` takes it."""
     return lambda scalars, operands: launch_list_of(stem)(*operands, **flags)
 

@@ -21,7 +21,7 @@ from .lapack_call import (
     check_system,
     dressed,
     factor_call,
-    launches_of,
+    launches_by,
     launches_unless_failed,
     order_of,
     solved_where,
@@ -65,7 +65,7 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
         tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
-        launches = launches_of("potrf", uplo=uplo, clean=cleans)
+        launches = launches_by("potrf", uplo=uplo, clean=cleans)
         c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key)
         return c, info
 
@@ -85,7 +85,7 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
             return inv_a, info
         call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
         inv_a, info = call.run_factor(
-            partial(cpu_cholesky.potri, uplo=uplo), launches_of("potri", uplo=uplo), (), source, key=key
+            partial(cpu_cholesky.potri, uplo=uplo), launches_by("potri", uplo=uplo), (), source, key=key
         )
         return inv_a, info
 
@@ -115,7 +115,7 @@ def _solve(
     call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
     cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
     given: tuple[Any, ...] = ()
-    launches = launches_of("potrs", uplo=uplo)
+    launches = launches_by("potrs", uplo=uplo)
     if info is not None:
         given = (given_info(call, info),)
         cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)

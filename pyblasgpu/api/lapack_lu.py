@@ -24,7 +24,7 @@ from .lapack_call import (
     check_system,
     dressed,
     factor_call,
-    launches_of,
+    launches_by,
     launches_unless_failed,
     order_of,
     solved_where,
@@ -82,7 +82,7 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         factors, *values = factor_by_columns(call, options, source)
         piv, info = call.integers_of(values, counts)
         return factors, piv, info
-    factors, piv, info = call.run_factor(cpu_lu.getrf, launches_of("getrf"), (), source, counts, key=key)
+    factors, piv, info = call.run_factor(cpu_lu.getrf, launches_by("getrf"), (), source, counts, key=key)
     return factors, piv, info
 
 
@@ -116,7 +116,7 @@ def _solve(
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
     given: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
-    launches = launches_of("getrs", trans=trans)
+    launches = launches_by("getrs", trans=trans)
     if info is not None:
         given = given_info(call, info), *given
         cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
@@ -148,7 +148,7 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
             return inverse, info
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         given = (_pivots(call, piv, order),)
-        inverse, info = call.run_factor(cpu_lu.getri, launches_of("getri"), (), source, given=given, key=key)
+        inverse, info = call.run_factor(cpu_lu.getri, launches_by("getri"), (), source, given=given, key=key)
         return inverse, info
 
     return dressed(getri, "getri", dtype, lapack_lu_docs.lu)
@@ -189,7 +189,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         given = given_pivots(call, piv, matrix.shape[-2])
         used = _used_pivots(name, given, (k1, k2, off, inc), matrix.shape[-2])
         cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
-        launches = launches_of("laswp", backwards=inc < 0, first=k1)
+        launches = launches_by("laswp", backwards=inc < 0, first=k1)
         (result,) = call.run_factor(cpu, launches, (), source, counts=(), given=(used,))
         return shaped_like(result, a)
 

@@ -14,7 +14,7 @@ from . import lapack_docs
 from .blas_arrays import shaped_like
 from .blas_functions import name_of
 from .blas_vectors import whole
-from .lapack_call import as_stack, check_rows, dressed, factor_call, launches_of, order_of
+from .lapack_call import as_stack, check_rows, dressed, factor_call, launches_by, order_of
 
 __all__ = [
     "clauum",
@@ -48,7 +48,7 @@ def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
             return inv_c, info
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
-        inv_c, info = call.run_factor(cpu, launches_of("trtri", uplo=uplo, diag=diag), (), source, key=key)
+        inv_c, info = call.run_factor(cpu, launches_by("trtri", uplo=uplo, diag=diag), (), source, key=key)
         return inv_c, info
 
     return dressed(trtri, "trtri", dtype, lapack_docs.triangular)
@@ -63,7 +63,7 @@ def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
         order_of(name, "c", triangle)
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         cpu = partial(cpu_cholesky.lauum, uplo=uplo)
-        (a,) = call.run_factor(cpu, launches_of("lauum", uplo=uplo), (), source, counts=())
+        (a,) = call.run_factor(cpu, launches_by("lauum", uplo=uplo), (), source, counts=())
         return a, 0
 
     return dressed(lauum, "lauum", dtype, lapack_docs.triangular)
@@ -96,7 +96,7 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
         call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
         cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
         seen = uplo if op is Trans.NO else uplo.flipped
-        launches, inputs = launches_of("trtrs", uplo=seen, diag=diag), ((call.inputs[0], op),)
+        launches, inputs = launches_by("trtrs", uplo=seen, diag=diag), ((call.inputs[0], op),)
         x, info = call.run_factor(cpu, launches, inputs, source, key=key)
         return shaped_like(x, b), info
 
