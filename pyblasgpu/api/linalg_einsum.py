@@ -92,11 +92,10 @@ def _parsed(subscripts: Any, dimensions: list[int]) -> _Terms:
     left, right = (
         _axes(term, count, which) for which, (term, count) in enumerate(zip(terms, dimensions, strict=True))
     )
+    ellipsis = max((_dots(term) for term in (left, right)), key=len)
     if arrow:
-        ellipsis = max((_dots(term) for term in (left, right)), key=len)
         result = _output_axes(output, ellipsis)
     else:
-        ellipsis = max((_dots(term) for term in (left, right)), key=len)
         letters = [axis for axis in (*left, *right) if isinstance(axis, str)]
         result = (*ellipsis, *sorted(axis for axis in set(letters) if letters.count(axis) == 1))
     for axis in result:

@@ -6,7 +6,9 @@ Each would copy its arrays there and back. Here the matrix goes once, and its fa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ def solve_general(
         last = launch_list_of("getrs")(piv, matrix, right, trans=trans)
         return _InOrder((first, (0, 1, 2)), (estimate, (0, 2)), (last, (0, 2, 3)))
 
-    x, _, info = _solved(a, b, dtype, out, cpu, prepare, (a.shape[-1], ONE))
+    x, _, info = _run("solve", (_own_matrices(a), b), dtype, out, cpu, prepare, (a.shape[-1], ONE))
     return x, info
 
 
@@ -65,25 +67,23 @@ def solve_definite(
         estimate = inverse_norms.on_device((matrix,), solve)
         return _InOrder((first, (0, 1)), (estimate, (1,)), (solver(matrix, right, uplo=uplo), (1, 2)))
 
-    x, info = _solved(a, b, dtype, out, cpu, prepare, (ONE,))
+    x, info = _run("solve", (_own_matrices(a), b), dtype, out, cpu, prepare, (ONE,))
     return x, info
 
 
 def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
     """The inverse by LU factors, and info; `out` may be `a`."""
 
-    def cpu(piv: np.ndarray, info: np.ndarray, matrix: np.ndarray) -> None:
+    def cpu(piv: np.ndarray, info: np.ndarray, again: np.ndarray, matrix: np.ndarray) -> None:
         cpu_lu.getrf(piv, info, matrix)
-        cpu_lu.getri(np.zeros_like(info), piv, matrix)
+        cpu_lu.getri(again, piv, matrix)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         piv, info, again, matrix = operands
         first = launch_list_of("getrf")(piv, info, matrix)
         return _InOrder((first, (0, 1, 3)), (launch_list_of("getri")(again, piv, matrix), (2, 0, 3)))
 
-    inverse, _, info, _ = _inverted(
-        a, dtype, out, lambda piv, info, _, matrix: cpu(piv, info, matrix), prepare, (a.shape[-1], ONE, ONE)
-    )
+    inverse, _, info, _ = _run("inv", (a,), dtype, out, cpu, prepare, (a.shape[-1], ONE, ONE))
     return inverse, info
 
 
@@ -99,7 +99,7 @@ def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[
         first = launch_list_of("potrf")(info, matrix, uplo=uplo, clean=False)
         return _InOrder((first, (0, 2)), (launch_list_of("potri")(again, matrix, uplo=uplo), (1, 2)))
 
-    inverse, info, _ = _inverted(a, dtype, out, cpu, prepare, (ONE, ONE))
+    inverse, info, _ = _run("inv", (a,), dtype, out, cpu, prepare, (ONE, ONE))
     return inverse, info
 
 
@@ -126,16 +126,18 @@ class InverseNorms:
         """What estimates from factors on a device, as if it was a launch list; ``solver(*factors, x, trans)``
         gives the launch list of a solution.
         """
-        return _DeviceEstimate(self.found, factors, solver)
+        return SimpleNamespace(run=partial(self._estimate_there, factors, solver))
 
-
-class _DeviceEstimate:
-    def __init__(self, found: list[float], factors: tuple[Any, ...], solver: Callable[..., Any]) -> None:
-        self._found, self._factors, self._solver = found, factors, solver
-
-    def run(self, pointers: list[int], *scalars: Any, stream: int) -> None:
-        """Estimate; the host waits for each of the few solutions."""
-        matrix = self._factors[-1]
+    def _estimate_there(
+        self,
+        factors: tuple[Any, ...],
+        solver: Callable[..., Any],
+        pointers: list[int],
+        *scalars: Any,
+        stream: int,
+    ) -> None:
+        """The host waits for each of the few solutions."""
+        matrix = factors[-1]
         memory = import_module("..gpu.memory", __package__)
 
         def solve(x: np.ndarray, trans: Trans) -> np.ndarray:
@@ -147,7 +149,7 @@ class _DeviceEstimate:
                 operand = Operand(
                     address, n, columns, 1, n, matrix.dtype, False, count, n * columns, matrix.device
                 )
-                launches = self._solver(*self._factors, operand, trans=trans)
+                launches = solver(*factors, operand, trans=trans)
                 launches.run([*pointers, address], *scalars, stream=stream)
                 memory.to_host(dense, address, stream)
             finally:
@@ -155,7 +157,7 @@ class _DeviceEstimate:
             return np.swapaxes(dense, 1, 2)
 
         dtype = np.dtype(matrix.dtype.name)
-        self._found.extend(estimate_inverse_norms(solve, matrix.batch, matrix.rows, dtype).tolist())
+        self.found.extend(estimate_inverse_norms(solve, matrix.batch, matrix.rows, dtype).tolist())
 
 
 class _InOrder:
@@ -171,37 +173,27 @@ class _InOrder:
                 launches.run([pointers[index] for index in chosen], *scalars, stream=stream)
 
 
-def _solved(
-    a: np.ndarray,
-    b: np.ndarray,
+def _run(
+    name: str,
+    arrays: tuple[np.ndarray, ...],
     dtype: Dtype,
     out: Any,
     cpu: Callable[..., Any],
     prepare: Callable[..., Any],
     counts: tuple[int, ...],
 ) -> tuple[Any, ...]:
-    if 0 in a.strides and a.ndim > 2:
-        a = a.copy()  # its copy on the device is factored in place, each matrix by itself
-    call = FactorCall("solve", {"a": a, "b": b}, None, None, None, dtype)
-    rows, cols = b.shape[-2:]
-    call.set_output(out, b.shape[:-2], rows, cols, column_major=True)
-    source = call.out if out is not None else call.inputs[1]
-    return call.run_factor(cpu, prepare, ((call.inputs[0], Trans.NO),), source, counts)
+    """What a call on `arrays`, a and maybe b, makes in place of the last one, or in a new array."""
+    call = FactorCall(name, dict(zip("ab", arrays, strict=False)), None, None, None, dtype)
+    *batch, rows, cols = arrays[-1].shape
+    call.set_output(out, tuple(batch), rows, cols, column_major=True)
+    source = call.out if out is not None else call.inputs[-1]
+    inputs = tuple((array, Trans.NO) for array in call.inputs[:-1])
+    return call.run_factor(cpu, prepare, inputs, source, counts)
 
 
-def _inverted(
-    a: np.ndarray,
-    dtype: Dtype,
-    out: Any,
-    cpu: Callable[..., Any],
-    prepare: Callable[..., Any],
-    counts: tuple[int, ...],
-) -> tuple[Any, ...]:
-    call = FactorCall("inv", {"a": a}, None, None, None, dtype)
-    rows, cols = a.shape[-2:]
-    call.set_output(out, a.shape[:-2], rows, cols, column_major=True)
-    source = call.out if out is not None else call.inputs[0]
-    return call.run_factor(cpu, prepare, (), source, counts)
+def _own_matrices(a: np.ndarray) -> np.ndarray:
+    """`a`, its matrices apart: its copy on the device is factored in place, each of them by itself."""
+    return a.copy() if 0 in a.strides and a.ndim > 2 else a
 
 
 def _copied(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import NUMBER, Vector, column, shape_of
 
-__all__ = ["Call", "copy", "on_device", "routine", "launch_list_of"]
+__all__ = ["Call", "on_device", "routine", "launch_list_of"]
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
@@ -257,8 +257,7 @@ class Call:
         view = self.library.output_to_numpy(out)
         self._check_output(out, view.dtype)
         if not view.flags.writeable:
-            error = ValueError if isinstance(out, np.ndarray) else TypeError
-            raise error(f"{self.name}: out is read-only")
+            raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{self.name}: out is read-only")
         return view
 
     def _device_output(self, out: Any) -> Layout:
@@ -341,12 +340,10 @@ class Call:
             return self.delivered()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
-            if source is not None and source is not out:
-                copy(source, out, self.stream)
+            self.start_from(source)
             self._enqueue(prepare, scalars, layouts, key)
         elif self.backend in ON_PROCESSOR:
-            if source is not None and source is not out:
-                np.copyto(out, source)
+            self.start_from(source)
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
             assert self.device is not None
@@ -354,6 +351,16 @@ class Call:
             dtypes = self.dtype, self.out_dtype
             run_staged(cuda, inputs, scalars, out, source, dtypes, self.device, self.stream)
         return self.delivered()
+
+    def start_from(self, source: Any) -> None:
+        """Have the output hold `source`, which broadcasts to it; nothing where that is None or the output."""
+        if source is None or source is self.out:
+            return
+        if isinstance(source, Layout):
+            for operands in batches((source, self.out)):
+                enqueue(copy_launches, (1,), operands, self.stream)
+        else:
+            np.copyto(self.out, source)
 
     def _enqueue(
         self, prepare: Callable[..., Any], scalars: tuple[Any, ...], layouts: tuple[Layout, ...], key: Any
@@ -384,12 +391,6 @@ class Call:
         passed = set(map(id, (*self.arrays, self.result)))
         description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
         return None if description is None else (key, *description[0])
-
-
-def copy(source: Layout, target: Layout, stream: int) -> None:
-    """Enqueue a copy of an array, whose leading dimensions broadcast to the target's."""
-    for operands in batches((source, target)):
-        enqueue(copy_launches, (1,), operands, stream)
 
 
 def _is_same(x: Any, y: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .call import Call, copy
+from .call import Call
 from .engine_options import EngineOptions, ambient_options
 from .handle import Handle, Report, watched
 from .layouts import Layout
@@ -279,8 +279,8 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
         if source is None:
             low, high = call.out.span()
             memory.clear(low, high - low, call.stream)
-        elif source is not call.out:
-            copy(source, call.out, call.stream)
+        else:
+            call.start_from(source)
         for block in cleared:
             import_module("..gpu.transfers", __package__).clear_block(block, call.stream)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..types import INT32
-from .call import Call, copy, on_device
+from .call import Call, on_device
 from .device_integers import DeviceIntegers
 from .engine_call import options_by_tiles, run_by_tiles
 from .engine_options import EngineOptions
@@ -92,12 +92,8 @@ class FactorCall(Call):
         if tiled is not None:
             with watched(self.name, options.progress) as report:
                 return run_by_tiles(self, options, tiled, arrays, (), source, report=report)
-        if source is not self.out:
-            (np.copyto if self.library.host else self._copy_layout)(self.out, source)
+        self.start_from(source)
         return 0
-
-    def _copy_layout(self, target: Layout, source: Layout) -> None:
-        copy(source, target, self.stream)
 
     def integers_of(self, values: list[Any], counts: tuple[int, ...]) -> list[Any]:
         """Integers that are known: of device arrays in the memory of their device."""
@@ -131,8 +127,7 @@ class FactorCall(Call):
         if 0 in out.shape:
             self._clear(layouts)
         else:
-            if out is not source:
-                copy(source, out, stream)
+            self.start_from(source)
             operands, kept = (*layouts, *given, *(layout.op(trans) for layout, trans in inputs), out), None
             if key is not None:
                 kept = keep_factor(key, self.arrays, given, operands, source, prepare, plan)
@@ -178,11 +173,9 @@ class FactorCall(Call):
         if 0 in out.shape:
             return integers
         if self.device is None:
-            if source is not out:
-                np.copyto(out, source)
+            self.start_from(source)
             cpu(*integers, *given, *[array for array, _ in inputs], out)
             return integers
-        assert self.device is not None
         elements = [np.empty(array.shape, self.dtype.name) for array in integers]
         cuda = partial(enqueue, prepare)
         run_staged(

@@ -19,9 +19,6 @@ from .compile import KernelSource, compile_source, to_ptx
 __all__ = ["ptx_text", "python_text", "sass_text"]
 
 _PACKAGE = Path(__file__).parents[1]
-_HEADER = (
-    "{comment} {name}: {config}\n{comment} {flags}; {threads} threads, {shared} bytes of shared memory\n"
-)
 
 
 def python_text(source: KernelSource) -> str:

@@ -90,6 +90,8 @@ def launch_list(
 ) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
+    None where there is nothing to do.
+
     Parameters
     ----------
     alpha, beta : number
@@ -99,11 +101,6 @@ def launch_list(
         stride of 0), on one device. C overlaps neither A nor B.
     method : str, optional
         `THREE_M`, of complex products, or `TENSOR`.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return launch_list_of_product(emit, alpha, (a, b, c), a.cols, beta, method)
 

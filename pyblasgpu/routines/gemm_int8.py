@@ -18,12 +18,10 @@ from ..kernels.gemm.form import relative_conjugation
 from ..kernels.gemm.int8.image import FACTS, Image
 from ..kernels.registry import family_of
 from ..operands import Operand
+from .halves import RASTER
 from .launch_list import LaunchList
 
 __all__ = ["emit_int8"]
-
-#: Rows of clusters' tiles of a column in which C is rasterized, where nothing asks for another number.
-RASTER = 4
 
 
 class Residues(NamedTuple):

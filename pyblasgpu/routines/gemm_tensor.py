@@ -16,14 +16,10 @@ from ..kernels.registry import family_of
 from ..operands import Operand
 from ..types import Region
 from .gemm_triples import emit_triples, word_behind, words_of_triples
-from .halves import Halves, Target, distinct, halves_of
+from .halves import RASTER, Halves, Target, distinct, halves_of
 from .launch_list import LaunchList
 
 __all__ = ["emit_guarded", "emit_halves", "emit_product", "emit_tensor"]
-
-#: Rows of clusters' tiles of a column in which C is rasterized, where nothing asks for another number: what a
-#: wave reads of A and of B is about as much.
-RASTER = 4
 
 
 def emit_tensor(

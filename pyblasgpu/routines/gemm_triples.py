@@ -9,12 +9,10 @@ from ..kernels.gemm.wgmma.image import Image
 from ..kernels.gemm.wgmma.triples import PARTS
 from ..kernels.registry import family_of
 from ..operands import Operand
-from .halves import Halves, Target, distinct, halves_of
+from .halves import RASTER, Halves, Target, distinct, halves_of
 from .launch_list import LaunchList
 
 __all__ = ["emit_triples", "word_behind", "words_of_triples"]
-
-RASTER = 4  # as of pairs
 
 
 def _images(pack: Any, extents: tuple[int, int], k: int) -> list[Image]:

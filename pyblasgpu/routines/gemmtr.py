@@ -15,6 +15,8 @@ def launch_list(
 ) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
+    None where there is nothing to do.
+
     Parameters
     ----------
     alpha, beta : number
@@ -23,11 +25,6 @@ def launch_list(
         n by k, k by n and n by n, of one dtype, batch and device; C apart from A and B.
     uplo, is_new_output
         See `TriangleUpdate`.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return launch_list_of_triangle(emit, alpha, (a, b, c), a.cols, beta, uplo, False, is_new_output)
 

@@ -28,6 +28,8 @@ __all__ = ["alignment", "emit_gemv", "launch_list", "lies_by_columns"]
 def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
+    None where there is nothing to do.
+
     Parameters
     ----------
     alpha, beta : number
@@ -35,11 +37,6 @@ def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> La
     a, x, y : Operand
         m x n, n x 1 and m x 1, of one dtype, with one batch (A or x may repeat one by a batch stride of 0),
         on one device. y overlaps neither A nor x.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return launch_list_of_product(_emit, alpha, (a, x, y), a.cols, beta)
 

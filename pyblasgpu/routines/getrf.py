@@ -36,7 +36,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -48,11 +48,6 @@ def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
         first pivot that is zero.
     a : Operand
         m by n; L, whose diagonal is one, and U replace it.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if a.is_empty else cached_launch_list(emit, (piv, info, a), ())
 

@@ -27,18 +27,13 @@ WHOLE = 512  # rows up to which one product is faster than the recursion's chain
 
 
 def launch_list(a: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """What the routine runs, for an operand that lies like this; it is run with alpha 1.
+    """What the routine runs, for an operand that lies like this; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
     a : Operand
         n by n, of which the `uplo` triangle is read and becomes the product.
     uplo : Uplo
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if a.is_empty else cached_launch_list(emit, (a,), (uplo,))
 

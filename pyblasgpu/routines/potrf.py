@@ -36,7 +36,7 @@ PANEL = 1 << 30
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -
     uplo : Uplo
     clean : bool
         Whether the other triangle becomes zero; else it is neither read nor written.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo, clean))
 

@@ -12,7 +12,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -21,11 +21,6 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
     a : Operand
         n by n; its `uplo` triangle is the factor, and becomes that triangle of the inverse.
     uplo : Uplo
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo,))
 

@@ -13,7 +13,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -22,11 +22,6 @@ def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
     b : Operand
         n by r, of the same dtype, batch and device, apart from C.
     uplo : Uplo
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if b.is_empty else cached_launch_list(emit, (c, b), (uplo,))
 

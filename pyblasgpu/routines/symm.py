@@ -38,6 +38,8 @@ def launch_list(
 ) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
+    None where there is nothing to do.
+
     Parameters
     ----------
     alpha, beta : number
@@ -50,11 +52,6 @@ def launch_list(
         Where A stands.
     uplo : Uplo
     hermitian : bool
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return launch_list_of_product(emit, alpha, (a, b, c), a.cols, beta, side, uplo, hermitian)
 

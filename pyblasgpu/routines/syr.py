@@ -15,7 +15,7 @@ __all__ = ["launch_list"]
 def launch_list(
     alpha: Any, x: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False, is_new_output: bool = False
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these.
+    """What the routine runs, for operands that lie like these. None for no work.
 
     Parameters
     ----------
@@ -29,11 +29,6 @@ def launch_list(
         Whether this is HER.
     is_new_output : bool
         A is taken to be 0, and its other triangle becomes it.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     if a.is_empty or (alpha == 0 and not is_new_output):
         return None

@@ -40,6 +40,8 @@ def launch_list(
 ) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
+    None where there is nothing to do.
+
     Parameters
     ----------
     alpha, beta : number
@@ -50,11 +52,6 @@ def launch_list(
         n by n, of the same dtype, batch and device, apart from A and B.
     uplo, hermitian, is_new_output
         See `TriangleUpdate`.
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return launch_list_of_triangle(emit, alpha, (a, b, c), a.cols, beta, uplo, hermitian, is_new_output)
 

@@ -30,7 +30,7 @@ FUSED = 512  # rows of an inverse from which on TRMM is faster, one launch for e
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -41,11 +41,6 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchL
         n by n, of which the `uplo` triangle is read and becomes the inverse. A unit diagonal is neither read
         nor written.
     uplo, diag : Uplo, Diag
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo, diag))
 

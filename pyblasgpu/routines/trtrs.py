@@ -13,7 +13,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
 
     Parameters
     ----------
@@ -27,11 +27,6 @@ def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag
         n by r, of the same dtype, batch and device, apart from T.
     uplo, diag : Uplo, Diag
         `uplo` is meant after op().
-
-    Returns
-    -------
-    LaunchList or None
-        None where there is nothing to do.
     """
     return None if b.is_empty else cached_launch_list(emit, (info, t, b), (uplo, diag))
 

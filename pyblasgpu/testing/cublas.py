@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import BackendUnavailable
 from ..types import DTYPES, Diag, Dtype, Side, Trans, Uplo, dtype_of
 
-__all__ = ["Cublas", "library", "load"]
+__all__ = ["Cublas", "library", "load", "scalar"]
 
 # values of the enums in cublas_api.h
 _TRANS = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}
@@ -64,10 +64,10 @@ class Cublas:
             name,
             dtype,
             *extents,
-            _scalar(alpha, dtype),
+            scalar(alpha, dtype),
             *lies(a),
             *lies(b),
-            _scalar(beta, dtype),
+            scalar(beta, dtype),
             *lies(c),
             *batch,
         )
@@ -75,7 +75,7 @@ class Cublas:
     def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag, out=None) -> None:
         """``out := alpha op(a) b`` or ``alpha b op(a)``; by default in place: cuBLAS's C is B."""
         arguments = self._triangular(alpha, a, b, side, uplo, trans, diag, _matrix)
-        self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b if out is None else out))
+        self.call("trmm", dtype_of(b.dtype), *arguments, *_matrix(b if out is None else out))
 
     def trsm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b. Both may be batches."""
@@ -87,19 +87,19 @@ class Cublas:
     def trsv(self, a, x, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """Solve ``op(a) y = x`` for one column, which y overwrites."""
         flags, (start, _) = (_UPLO[uplo], _TRANS[trans], _DIAG[diag]), _matrix(x)
-        self._blas("trsv", dtype_of(x.dtype), *flags, x.shape[0], *_matrix(a), start, 1)
+        self.call("trsv", dtype_of(x.dtype), *flags, x.shape[0], *_matrix(a), start, 1)
 
     def gemv(self, alpha, a, x, beta, y, trans: Trans = Trans.NO) -> None:
         """``y := alpha op(a) x + beta y``, x and y matrices of one column."""
         dtype, ((start, _), (end, _)) = dtype_of(y.dtype), (_matrix(x), _matrix(y))
-        matrix = *a.shape, _scalar(alpha, dtype), *_matrix(a)
-        self._blas("gemv", dtype, _TRANS[trans], *matrix, start, 1, _scalar(beta, dtype), end, 1)
+        matrix = *a.shape, scalar(alpha, dtype), *_matrix(a)
+        self.call("gemv", dtype, _TRANS[trans], *matrix, start, 1, scalar(beta, dtype), end, 1)
 
     def ger(self, alpha, x, y, a) -> None:
         """``a := a + alpha x y^T``, x and y matrices of one column."""
         dtype, ((left, _), (right, _)) = dtype_of(a.dtype), (_matrix(x), _matrix(y))
         name = "geru" if dtype.is_complex else "ger"
-        self._blas(name, dtype, *a.shape, _scalar(alpha, dtype), left, 1, right, 1, *_matrix(a))
+        self.call(name, dtype, *a.shape, scalar(alpha, dtype), left, 1, right, 1, *_matrix(a))
 
     def _each(self, x: Any) -> tuple[ctypes.c_void_p, int]:
         """The address of the addresses of a batch's matrices, which are kept on the device, and the leading
@@ -116,7 +116,7 @@ class Cublas:
     @staticmethod
     def _triangular(alpha, a, b, side, uplo, trans, diag, lies: Callable) -> tuple:
         flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
-        return (*flags, *b.shape[-2:], _scalar(alpha, dtype_of(b.dtype)), *lies(a), *lies(b))
+        return (*flags, *b.shape[-2:], scalar(alpha, dtype_of(b.dtype)), *lies(a), *lies(b))
 
     def symm(self, alpha, a, b, beta, c, side: Side, uplo: Uplo) -> None:
         """``c := alpha a b + beta c`` or ``alpha b a + beta c``, a symmetric."""
@@ -144,16 +144,16 @@ class Cublas:
 
     def _symmetric(self, routine: str, alpha, a, b, beta, c, side, uplo) -> None:
         dtype = dtype_of(c.dtype)
-        self._blas(
+        self.call(
             routine,
             dtype,
             _SIDE[side],
             _UPLO[uplo],
             *c.shape,
-            _scalar(alpha, dtype),
+            scalar(alpha, dtype),
             *_matrix(a),
             *_matrix(b),
-            _scalar(beta, dtype),
+            scalar(beta, dtype),
             *_matrix(c),
         )
 
@@ -161,9 +161,9 @@ class Cublas:
         dtype = dtype_of(c.dtype)
         k = inputs[0].shape[-1 if trans is Trans.NO else -2]
         real = DTYPES["s" if dtype.real == "float32" else "d"] if routine in ("herk", "her2k") else dtype
-        factor = _scalar(alpha, real if routine == "herk" else dtype)
+        factor = scalar(alpha, real if routine == "herk" else dtype)
         matrices = (argument for x in inputs for argument in _matrix(x))
-        self._blas(
+        self.call(
             routine,
             dtype,
             _UPLO[uplo],
@@ -172,15 +172,12 @@ class Cublas:
             k,
             factor,
             *matrices,
-            _scalar(beta, real),
+            scalar(beta, real),
             *_matrix(c),
         )
 
     def call(self, routine: str, dtype: Dtype, *arguments) -> None:
         """``cublas<T>routine_v2`` of a dtype, with these arguments after the handle."""
-        self._blas(routine, dtype, *arguments)
-
-    def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
         self._named(f"{routine}_v2", dtype, *arguments)
 
     def _named(self, name: str, dtype: Dtype, *arguments) -> None:
@@ -236,7 +233,7 @@ def _batch(x: Any) -> tuple[ctypes.c_void_p, int, ctypes.c_longlong]:
     return *_start(x), ctypes.c_longlong(step)
 
 
-def _scalar(value: complex, dtype: Dtype) -> Any:
+def scalar(value: complex, dtype: Dtype) -> Any:
     """`value` in host memory, as cuBLAS takes alpha and beta."""
     real: Any = ctypes.c_float if dtype.real == "float32" else ctypes.c_double
     value = complex(value)

@@ -6,8 +6,8 @@ import ctypes
 from functools import lru_cache
 from typing import Any
 
-from ..types import DTYPES, Dtype, dtype_of
-from .cublas import Cublas, library
+from ..types import DTYPES, dtype_of
+from .cublas import Cublas, library, scalar
 
 __all__ = ["CublasVectors", "load_vectors"]
 
@@ -20,28 +20,28 @@ class CublasVectors(Cublas):
     def axpy(self, alpha: complex, x: Any, y: Any) -> None:
         """``y := alpha x + y``."""
         dtype = dtype_of(x.dtype)
-        self._named("axpy_v2", dtype, x.size, _number(alpha, dtype), *_vector(x), *_vector(y))
+        self.call("axpy", dtype, x.size, scalar(alpha, dtype), *_vector(x), *_vector(y))
 
     def scal(self, alpha: complex, x: Any) -> None:
         """``x := alpha x``."""
         dtype = dtype_of(x.dtype)
-        self._named("scal_v2", dtype, x.size, _number(alpha, dtype), *_vector(x))
+        self.call("scal", dtype, x.size, scalar(alpha, dtype), *_vector(x))
 
     def copy(self, x: Any, y: Any) -> None:
         """``y := x``."""
-        self._named("copy_v2", dtype_of(x.dtype), x.size, *_vector(x), *_vector(y))
+        self.call("copy", dtype_of(x.dtype), x.size, *_vector(x), *_vector(y))
 
     def swap(self, x: Any, y: Any) -> None:
         """``x, y := y, x``."""
-        self._named("swap_v2", dtype_of(x.dtype), x.size, *_vector(x), *_vector(y))
+        self.call("swap", dtype_of(x.dtype), x.size, *_vector(x), *_vector(y))
 
     def rot(self, x: Any, y: Any, c: float, s: float) -> None:
         """``x, y := c x + s y, c y - s x``."""
         dtype = dtype_of(x.dtype)
         real = DTYPES["s" if dtype.real_size == 4 else "d"]
         name = {"c": "srot", "z": "drot"}.get(dtype.letter, "rot")
-        numbers = _number(c, real), _number(s, real)
-        self._named(f"{name}_v2", dtype, x.size, *_vector(x), *_vector(y), *numbers)
+        numbers = scalar(c, real), scalar(s, real)
+        self.call(name, dtype, x.size, *_vector(x), *_vector(y), *numbers)
 
 
 class CublasNumbers(Cublas):
@@ -54,8 +54,9 @@ class CublasNumbers(Cublas):
     def dot(self, x: Any, y: Any, out: Any) -> None:
         """``out := x^T y``."""
         dtype = dtype_of(x.dtype)
-        name = "dotu_v2" if dtype.is_complex else "dot_v2"
-        self._named(name, dtype, x.size, *_vector(x), *_vector(y), _address(out))
+        self.call(
+            "dotu" if dtype.is_complex else "dot", dtype, x.size, *_vector(x), *_vector(y), _address(out)
+        )
 
     def nrm2(self, x: Any, out: Any) -> None:
         """``out := ||x||``."""
@@ -87,9 +88,3 @@ def _address(x: Any) -> ctypes.c_void_p:
 
 def _vector(x: Any) -> tuple[ctypes.c_void_p, int]:
     return _address(x), 1
-
-
-def _number(value: complex, dtype: Dtype) -> Any:
-    real: Any = ctypes.c_float if dtype.real == "float32" else ctypes.c_double
-    value = complex(value)
-    return (real * dtype.reals_per_element)(*(value.real, value.imag)[: dtype.reals_per_element])

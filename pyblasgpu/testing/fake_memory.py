@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,13 +14,12 @@ class RaceError(AssertionError):
     """Two accesses to memory that nothing orders."""
 
 
-class Access(tuple):
-    """Bytes that something reads or writes: (first, end, is_write)."""
+class Access(NamedTuple):
+    """Bytes that something reads or writes."""
 
-    __slots__ = ()
-
-    def __new__(cls, first: int, end: int, is_write: bool) -> Access:
-        return super().__new__(cls, (first, end, is_write))
+    first: int
+    end: int
+    is_write: bool
 
 
 @dataclass
