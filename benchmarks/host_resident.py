@@ -181,7 +181,8 @@ def main() -> None:
     tile_size.LINE = given.line
     end = time.perf_counter() + given.seconds
     cupy.cuda.Device(0).use()
-    largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
+    itemsize = max(DTYPES[letter].itemsize for letter in given.letters)
+    largest = max([n * n * itemsize for n in given.sizes] + [n * n * 8 for n in given.factors])
     pinned = Pinned(3, largest, given.memory)
     rate = rates(pinned.matrices("s", max(given.sizes)))
     about = {

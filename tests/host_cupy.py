@@ -184,6 +184,7 @@ def modules() -> dict[str, Any]:
     for name, value in {
         "Device": Device, "Event": Event, "Stream": Stream, "ExternalStream": Stream, "runtime": runtime,
         "device": handles, "get_current_stream": Stream, "MemoryPointer": lambda memory, offset: memory,
+        "profiler": SimpleNamespace(start=lambda: None, stop=lambda: None),
         "UnownedMemory": lambda at, nbytes, *_: (ctypes.c_char * nbytes).from_address(at),
         "get_elapsed_time": lambda start, end: 1e3 * (end.at - start.at) + 1e-6,
     }.items():  # fmt: skip

@@ -265,6 +265,27 @@ def test_programs_of_first_calls(scripts, monkeypatch):
         exec(compile(text, name, "exec"), {})
 
 
+@pytest.mark.filterwarnings("ignore:An ill-conditioned matrix")
+def test_errors_of_arrays_of_a_card(scripts, run):
+    level3 = scripts("error_bounds").level3
+    constants = {"SIZES": dict.fromkeys("sz", (6,)), "level3": lambda dtype, n, _: level3(dtype, n, "cpu")}
+    worst = run("error_bounds", "--letters sz", **constants)["error_bounds"]["worst"]
+    assert len(worst) >= 19 + 7 and all(row["over"] <= 1 for row in worst)
+
+
+def test_calls_that_are_profiled(scripts, monkeypatch):
+    script, ran = scripts("counters"), []
+    variants = ("NN", "LL", "LN", "LC", "LNN", "RUCU")
+    problems = list(script.problems(script.ROUTINES, "dz", variants, (6,)))
+    for kind in {type(problem) for problem in problems}:
+        ours = kind.ours
+        monkeypatch.setattr(kind, "ours", lambda self, x, _, ours=ours: ran.append(ours(self, x, "cpu")))
+    sides = script.parse_sides("ours,cuBLAS,out-of-place,raster=2")
+    script.run_profiled(problems, sides)
+    products = [problem for problem in problems if problem.routine == "gemm"]
+    assert len(ran) == 2 * (len(problems) + len(products))  # with and without the profiler; by two rasters
+
+
 def test_calls_of_another_checkout(scripts):
     """A case of each routine and its flags, small."""
     script = scripts("catalogue_loss")
