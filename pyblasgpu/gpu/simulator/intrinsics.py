@@ -12,150 +12,55 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .bulk_copy import (
-    align_shared,
-    bulk_copy,
-    bulk_copy_multicast,
-    cluster_rank,
-    cluster_sync,
-    mbarrier_arrive,
-    mbarrier_arrive_at,
-    mbarrier_expect,
-    mbarrier_init,
-    mbarrier_init_fence,
-    mbarrier_wait,
-    shared_address,
-    store_async,
-)
-from .half import (
-    bfloat_pair,
-    exponent,
-    half_pair,
-    lower_bfloat,
-    lower_half,
-    power_of_two,
-    upper_bfloat,
-    upper_half,
-)
+from . import bulk_copy as _bulk_copy
+from . import half as _half
+from . import messages as _messages
+from . import register_tile as _register_tile
+from . import residue as _residue
+from . import synchronization as _synchronization
+from . import warp_reduce as _warp_reduce
+from . import warpgroup_mma as _warpgroup_mma
+from .bulk_copy import *  # noqa: F403
+from .half import *  # noqa: F403
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
-from .messages import send_real, try_receive_real
-from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update, warp_mma
-from .residue import (
-    byte_as_fraction,
-    double_exponent,
-    double_power_of_two,
-    low_bytes,
-    low_word,
-    multiply_high,
-)
+from .messages import *  # noqa: F403
+from .register_tile import *  # noqa: F403
+from .residue import *  # noqa: F403
 from .schedule import reseed
-from .synchronization import (
-    atomic_add,
-    grid_dependency_wait,
-    load_acquire,
-    set_flag_release,
-    store_relaxed,
-    store_release,
-    sync_warp,
-    take_ticket,
-    try_take_flag,
-)
+from .synchronization import *  # noqa: F403
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, first_lane, first_max_lane, group_first_max, shuffle, warp_first_max
-from .warpgroup_mma import (
-    set_max_registers,
-    warpgroup_commit,
-    warpgroup_fence,
-    warpgroup_mma,
-    warpgroup_results,
-    warpgroup_wait,
-)
+from .warp_reduce import *  # noqa: F403
+from .warpgroup_mma import *  # noqa: F403
 
 __all__ = [
+    "REALS",
+    "called",
+    "commit_async",
+    "copy_async",
     "cuda",
-    "types",
-    "offset",
-    "shared_pointer",
-    "load_shared",
-    "store_shared",
+    "divide",
+    "fma",
+    "has_wide_mma",
+    "inlined",
+    "inverse_root_approximation",
+    "is_aligned",
     "load_global",
+    "load_shared",
+    "offset",
+    "opaque",
+    "pointer_type",
+    "prefetch",
+    "quotient",
+    "select",
+    "shared_pointer",
+    "square_root",
     "store_global",
     "store_global_vector",
     "store_int64",
-    "copy_async",
-    "commit_async",
+    "store_shared",
+    "types",
     "wait_async",
-    "sync_warp",
-    "set_flag_release",
-    "try_take_flag",
-    "take_ticket",
-    "atomic_add",
-    "load_acquire",
-    "store_release",
-    "store_relaxed",
-    "opaque",
-    "grid_dependency_wait",
-    "pointer_type",
-    "prefetch",
-    "REALS",
-    "rank1_update",
-    "shifted_update",
-    "has_wide_mma",
-    "warp_mma",
-    "send_real",
-    "try_receive_real",
-    "warp_first_max",
-    "shuffle",
-    "first_lane",
-    "first_max_lane",
-    "group_first_max",
-    "align_shared",
-    "shared_address",
-    "mbarrier_init",
-    "mbarrier_init_fence",
-    "mbarrier_arrive",
-    "mbarrier_expect",
-    "mbarrier_wait",
-    "bulk_copy",
-    "bulk_copy_multicast",
-    "cluster_rank",
-    "cluster_sync",
-    "mbarrier_arrive_at",
-    "store_async",
-    "warpgroup_fence",
-    "warpgroup_commit",
-    "warpgroup_wait",
-    "warpgroup_mma",
-    "warpgroup_results",
-    "set_max_registers",
-    "half_pair",
-    "lower_half",
-    "upper_half",
-    "bfloat_pair",
-    "lower_bfloat",
-    "upper_bfloat",
-    "exponent",
-    "power_of_two",
-    "byte_as_fraction",
-    "double_exponent",
-    "double_power_of_two",
-    "low_bytes",
-    "low_word",
-    "multiply_high",
-    "NO_LABEL",
-    "fill",
-    "axpy_column",
-    "eliminate_row",
-    "inlined",
-    "called",
-    "fma",
-    "divide",
-    "inverse_root_approximation",
-    "quotient",
-    "square_root",
-    "select",
-    "is_aligned",
     # what only the simulator has
     "Pointer",
     "SimulatorError",
@@ -167,6 +72,14 @@ __all__ = [
     "resolve",
     "view",
 ]
+__all__ += _bulk_copy.__all__
+__all__ += _half.__all__
+__all__ += _messages.__all__
+__all__ += _register_tile.__all__
+__all__ += _residue.__all__
+__all__ += _synchronization.__all__
+__all__ += _warp_reduce.__all__
+__all__ += _warpgroup_mma.__all__
 
 types = SimpleNamespace(
     int32=Integer("int32"),
