@@ -28,27 +28,9 @@ from .lapack_call import (
 )
 
 __all__ = [
-    "cposv",
-    "cpotrf",
-    "cpotri",
-    "cpotrs",
-    "dposv",
-    "dpotrf",
-    "dpotri",
-    "dpotrs",
-    "posv",
-    "potrf",
-    "potri",
-    "potrs",
-    "sposv",
-    "spotrf",
-    "spotri",
-    "spotrs",
-    "zposv",
-    "zpotrf",
-    "zpotri",
-    "zpotrs",
-]
+    "cposv", "cpotrf", "cpotri", "cpotrs", "dposv", "dpotrf", "dpotri", "dpotrs", "posv", "potrf", "potri",
+    "potrs", "sposv", "spotrf", "spotri", "spotrs", "zposv", "zpotrf", "zpotri", "zpotrs",
+]  # fmt: skip
 
 
 def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:

@@ -31,32 +31,10 @@ from .lapack_call import (
 )
 
 __all__ = [
-    "cgesv",
-    "cgetrf",
-    "cgetri",
-    "cgetrs",
-    "claswp",
-    "dgesv",
-    "dgetrf",
-    "dgetri",
-    "dgetrs",
-    "dlaswp",
-    "gesv",
-    "getrf",
-    "getri",
-    "getrs",
-    "laswp",
-    "sgesv",
-    "sgetrf",
-    "sgetri",
-    "sgetrs",
-    "slaswp",
-    "zgesv",
-    "zgetrf",
-    "zgetri",
-    "zgetrs",
-    "zlaswp",
-]
+    "cgesv", "cgetrf", "cgetri", "cgetrs", "claswp", "dgesv", "dgetrf", "dgetri", "dgetrs", "dlaswp", "gesv",
+    "getrf", "getri", "getrs", "laswp", "sgesv", "sgetrf", "sgetri", "sgetrs", "slaswp", "zgesv", "zgetrf",
+    "zgetri", "zgetrs", "zlaswp",
+]  # fmt: skip
 
 
 def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:

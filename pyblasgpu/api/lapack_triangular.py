@@ -17,22 +17,9 @@ from .blas_vectors import whole
 from .lapack_call import as_stack, check_rows, dressed, factor_call, launches_by, order_of
 
 __all__ = [
-    "clauum",
-    "ctrtri",
-    "ctrtrs",
-    "dlauum",
-    "dtrtri",
-    "dtrtrs",
-    "lauum",
-    "slauum",
-    "strtri",
-    "strtrs",
-    "trtri",
-    "trtrs",
-    "zlauum",
-    "ztrtri",
-    "ztrtrs",
-]
+    "clauum", "ctrtri", "ctrtrs", "dlauum", "dtrtri", "dtrtrs", "lauum", "slauum", "strtri", "strtrs",
+    "trtri", "trtrs", "zlauum", "ztrtri", "ztrtrs",
+]  # fmt: skip
 
 
 def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
