@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.linalg import LinAlgError
 
-from ..arguments import Array
+from ..arguments import Array, shown
 from .linalg_arrays import as_array, stored, taken
 from .linalg_dot import dot
 from .linalg_products import matmul
@@ -59,7 +59,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
     (10, 50)
     """
     if len(arrays) < 2:
-        raise ValueError("Expecting at least two arrays.")
+        raise ValueError("multi_dot: Expecting at least two arrays.")
     if len(arrays) == 2:
         return dot(arrays[0], arrays[1], out)
     named = {f"arrays[{place}]": array for place, array in enumerate(arrays)}
@@ -68,7 +68,9 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
     for place, factor in enumerate(factors):
         dimensions, at_end = len(factor.shape), place in (0, len(factors) - 1)
         if dimensions != 2 and not (at_end and dimensions == 1):
-            raise LinAlgError(f"{dimensions}-dimensional array given. Array must be two-dimensional")
+            raise LinAlgError(
+                f"multi_dot: {dimensions}-dimensional array given. Array must be two-dimensional"
+            )
     rows = factors[0].shape[0] if len(factors[0].shape) == 2 else 1
     extents = [rows]
     for one, other in pairwise(factors):
@@ -145,13 +147,16 @@ def matrix_power(a: Array, n: int) -> Array:
     arrays = taken("matrix_power", {"a": a})
     (x,) = arrays.each
     if len(x.shape) < 2:
-        raise LinAlgError(f"{len(x.shape)}-dimensional array given. Array must be at least two-dimensional")
+        raise LinAlgError(
+            f"matrix_power: {len(x.shape)}-dimensional array given. Array must be at least two-dimensional"
+        )
     if x.shape[-1] != x.shape[-2]:
-        raise LinAlgError("Last 2 dimensions of the array must be square")
+        shape = tuple(x.shape)
+        raise LinAlgError(f"matrix_power: Last 2 dimensions of the array must be square, not {shape}")
     try:
         exponent = index(n)
     except TypeError:
-        raise TypeError("exponent must be an integer") from None
+        raise TypeError(f"matrix_power: exponent must be an integer, not {shown(n)}") from None
     with arrays.current():
         x = arrays.cast(x)
         if exponent == 0:

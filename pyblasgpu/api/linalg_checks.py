@@ -32,7 +32,7 @@ def check_values(arrays: Arrays, check_finite: Any, name: str, *each: Any) -> bo
     """Whether values are looked at; ValueError, as SciPy words it, if an array holds Inf or NaN."""
     xp, checked = arrays.xp, is_checked(arrays, check_finite, name)
     if checked and not all(bool(xp.all(xp.isfinite(array))) for array in each):
-        raise ValueError("array must not contain infs or NaNs")
+        raise ValueError(f"{name}: array must not contain infs or NaNs")
     return checked
 
 

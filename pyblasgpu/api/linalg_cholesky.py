@@ -158,9 +158,11 @@ def cho_solve(
     with arrays.current():
         check_values(arrays, check_finite, name, right, factor)
         if len(factor.shape) < 2 or factor.shape[-1] != factor.shape[-2]:
-            raise ValueError("The factored matrix c is not square.")
+            shape = tuple(factor.shape)
+            raise ValueError(f"{name}: The factored matrix c is not square. It has shape {shape}")
         if not right.shape or right.shape[-2:][0] != factor.shape[-1]:
-            raise ValueError(f"incompatible dimensions ({tuple(factor.shape)} and {tuple(right.shape)})")
+            shapes = f"({tuple(factor.shape)} and {tuple(right.shape)})"
+            raise ValueError(f"{name}: incompatible dimensions {shapes}")
         return solved(arrays, factor, right, lambda c, b: lapack.potrs(c, b, low, overwrite)[0])
 
 
@@ -178,7 +180,7 @@ def _factored(
             matrix = arrays.xp.reshape(matrix, (1, -1))
         if matrix.shape[-1] != matrix.shape[-2]:
             raise ValueError(
-                f"Input array is expected to be square but has the shape: {tuple(matrix.shape)}."
+                f"{name}: Input array is expected to be square but has the shape: {tuple(matrix.shape)}."
             )
         matrix = arrays.cast(matrix)
         if 0 in matrix.shape:

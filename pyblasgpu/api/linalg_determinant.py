@@ -58,10 +58,11 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     with arrays.current():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
-            raise ValueError("The input array must be at least two-dimensional.")
+            raise ValueError(f"{name}: The input array must be at least two-dimensional.")
         if matrix.shape[-1] != matrix.shape[-2]:
             raise ValueError(
-                f"Last 2 dimensions of the array must be square but received shape {tuple(matrix.shape)}."
+                f"{name}: Last 2 dimensions of the array must be square but received shape "
+                f"{tuple(matrix.shape)}."
             )
         double = xp.complex128 if arrays.dtype.is_complex else xp.float64
         if 0 in matrix.shape:
@@ -110,10 +111,11 @@ def slogdet(a: Array) -> SlogdetResult:
     xp = arrays.xp
     if len(matrix.shape) < 2:
         raise LinAlgError(
-            f"{len(matrix.shape)}-dimensional array given. Array must be at least two-dimensional"
+            f"slogdet: {len(matrix.shape)}-dimensional array given. Array must be at least two-dimensional"
         )
     if matrix.shape[-1] != matrix.shape[-2]:
-        raise LinAlgError("Last 2 dimensions of the array must be square")
+        shape = tuple(matrix.shape)
+        raise LinAlgError(f"slogdet: Last 2 dimensions of the array must be square, not {shape}")
     with arrays.current(), np.errstate(all="ignore"):
         if 0 in matrix.shape:
             ones = xp.ones(matrix.shape[:-2], dtype=getattr(xp, arrays.dtype.name), **arrays.placement)

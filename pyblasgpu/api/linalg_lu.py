@@ -132,7 +132,7 @@ def lu_solve(
         if len(shape) < 2 or shape[-1] != shape[-2]:
             raise ValueError(f"{name}: lu has shape {shape}; a square matrix, or a stack, is needed")
         if not right.shape or right.shape[-2:][0] != shape[-1]:
-            raise ValueError(f"Shapes of lu {shape} and b {tuple(right.shape)} are incompatible")
+            raise ValueError(f"{name}: Shapes of lu {shape} and b {tuple(right.shape)} are incompatible")
         return solved(arrays, matrix, right, lambda lu, b: lapack.getrs(lu, pivots, b, op, overwrite)[0])
 
 
@@ -197,7 +197,7 @@ def lu(
     with arrays.current():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
-            raise ValueError("The input array must be at least two-dimensional.")
+            raise ValueError(f"{name}: The input array must be at least two-dimensional.")
         factors, pivots, _ = _factored(arrays, matrix, overwrite)
         m, n = factors.shape[-2:]
         k = min(m, n)

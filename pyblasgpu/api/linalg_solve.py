@@ -109,7 +109,7 @@ def solve(
     """
     name = "solve"
     if assume_a not in STRUCTURES:
-        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+        raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
     structure = STRUCTURES[assume_a]
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     swapped = enabled(transposed, name, "transposed")
@@ -128,7 +128,7 @@ def solve(
         right = right if right.shape else arrays.xp.reshape(right, (1,))
         vector = len(right.shape) == 1
         right = right[..., None] if vector else right
-        matrix = square(arrays, matrix)
+        matrix = square(arrays, matrix, name)
         if swapped and arrays.dtype.is_complex:
             raise NotImplementedError(
                 "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices."
@@ -138,7 +138,7 @@ def solve(
         else:
             if right.shape[-2] != matrix.shape[-1]:
                 raise ValueError(
-                    f"incompatible shapes: a has shape {tuple(matrix.shape)} and b "
+                    f"{name}: incompatible shapes: a has shape {tuple(matrix.shape)} and b "
                     f"{tuple(arrays.each[1].shape)}"
                 )
             solve_all = in_mode(method, _solution) if arrays.dtype.letter == "s" else _solution
@@ -199,7 +199,7 @@ def inv(
     name = "inv"
     structure = STRUCTURES.get(assume_a, "banded")
     if structure == "banded":
-        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+        raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
@@ -208,8 +208,8 @@ def inv(
     with arrays.current():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
-            raise ValueError(f"Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
-        matrix = square(arrays, matrix)
+            raise ValueError(f"{name}: Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
+        matrix = square(arrays, matrix, name)
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
         inverse = _inverse(conditions, matrix, structure, low, overwrite)

@@ -29,12 +29,12 @@ STRUCTURES = {
 }
 
 
-def square(arrays: Arrays, matrix: Any) -> Any:
+def square(arrays: Arrays, matrix: Any, name: str) -> Any:
     """`matrix` in the dtype of the computation, of two dimensions or more."""
     if len(matrix.shape) < 2:
         matrix = arrays.xp.reshape(matrix, (1, -1))
     if matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"Expected square matrix, got a of shape {tuple(matrix.shape)}")
+        raise ValueError(f"{name}: Expected square matrix, got a of shape {tuple(matrix.shape)}")
     return arrays.cast(matrix)
 
 

@@ -121,7 +121,7 @@ def _check_solvable(a: Array, b: Array, diag: Diag, check_finite: bool | None) -
 
 def _check_values(xp: Any, a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:
     if check_finite in (None, True) and not (bool(xp.all(xp.isfinite(a))) and bool(xp.all(xp.isfinite(b)))):
-        raise ValueError("array must not contain infs or NaNs")
+        raise ValueError("solve_triangular: array must not contain infs or NaNs")
     if diag is Diag.NON_UNIT and 0 not in b.shape:
         *stack, n, _ = a.shape
         steps = xp.arange(n)

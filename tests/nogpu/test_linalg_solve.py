@@ -306,6 +306,8 @@ def test_errors_are_scipys(name, arguments, options):
         getattr(linalg, name)(*arguments, **options)
     if tuple(map(int, scipy.__version__.split(".")[:2])) == (1, 17):  # other releases have other words
         assert str(scipys.value) in str(ours.value)
+    if ours.type is ValueError:
+        assert str(ours.value).startswith(f"{name}: ")
 
 
 #: SciPy counts the slices that fail and not those that came in, and shows one matrix of a stack.
