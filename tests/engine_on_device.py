@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Matrices(NamedTuple):
     c: Any
 
 
-def matrices(letter: str, m: int, n: int, order: str, seed: int = 0) -> Matrices:
+def matrices(letter: str, m: int, n: int, order: Literal["C", "F"], seed: int = 0) -> Matrices:
     """Random matrices: a m by n, b n by m, t of order m, c m by m."""
     rng, dtype = np.random.default_rng(seed), DTYPES[letter]
 
@@ -42,7 +42,7 @@ def matrices(letter: str, m: int, n: int, order: str, seed: int = 0) -> Matrices
 
 def pinned_like(cupy: Any, array: np.ndarray) -> np.ndarray:
     """A copy in page-locked memory, of the same order."""
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
     pinned = np.frombuffer(memory, array.dtype, array.size).reshape(array.shape, order=order)
     pinned[...] = array

@@ -60,7 +60,7 @@ def device(broken=None, pause=0.0):
 
     def run(job):
         config = job.overrides[0][1] if job.overrides else None
-        tile = (config.BLK_M, config.BLK_N) if hasattr(config, "BLK_M") else None
+        tile = (config.BLK_M, config.BLK_N) if config is not None and hasattr(config, "BLK_M") else None
         mishap = (broken or {}).get(tile)
         if job.vendor:
             yield Failed("absent", "no cuBLAS")

@@ -77,8 +77,11 @@ class Run:
             start[...] = NAN
         left, right = (Placed(x, "F", self.aligned).array for x in (a, b))
         out = Placed(start, self.order, self.aligned)
-        options = {"alpha": case.alpha, "beta": case.beta, "trans_a": case.trans_a, "trans_b": case.trans_b}
-        assert pyblasgpu.gemm(left, right, out=out.array, **options) is out.array
+        result = pyblasgpu.gemm(
+            left, right, alpha=case.alpha, beta=case.beta, trans_a=case.trans_a, trans_b=case.trans_b,
+            out=out.array,
+        )  # fmt: skip
+        assert result is out.array
         return out, expected
 
     def _triangular(self):
@@ -137,8 +140,8 @@ def exact_by(stem: str, dtype: Dtype, configs: Iterable) -> None:
                 case = GemmCase(dtype, m, n, k, trans_a, trans_b, alpha, beta)
                 a, b, c = (integers(np.random.default_rng(m + k), shape, dtype) for shape in case.shapes)
                 out = cupy.asarray(c if beta else np.full_like(c, NAN), order="F")
-                options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
-                pyblasgpu.gemm(cupy.asarray(a, order="F"), cupy.asarray(b, order="F"), out=out, **options)
+                left, right = (cupy.asarray(x, order="F") for x in (a, b))
+                pyblasgpu.gemm(left, right, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, out=out)
                 same(out.get(), exact_gemm(case, a, b, c), f"{stem} {case}")
 
 

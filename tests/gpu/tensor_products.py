@@ -31,7 +31,7 @@ def multiply(a, b, **options):
     return pyblasgpu.gemm(a, b, method="tensor", **options)
 
 
-def check_exact(dtype: Dtype, shape, aligned: bool, order: str) -> None:
+def check_exact(dtype: Dtype, shape: tuple[int, int, int], aligned: bool, order: str) -> None:
     """All layouts, odd extents and strides."""
     for number, (trans_a, trans_b) in enumerate(product(TRANS, TRANS)):
         case = GemmCase(dtype, *shape, trans_a, trans_b, 2, (-1, 0)[number % 2])

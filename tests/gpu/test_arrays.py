@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_lazily_conjugated_tensors():
 def test_nothing_is_written_when_an_error_is_raised(library):
     put = library.put
     a, out = put(np.eye(33)), put(np.full((33, 33), 5.0))
-    for error, options in [
+    cases: list[tuple[type[Exception], dict[str, Any]]] = [
         (ValueError, {"trans_a": "X"}),
         (TypeError, {"alpha": 1j}),
         (OverlapError, {"out": a}),
@@ -95,7 +96,8 @@ def test_nothing_is_written_when_an_error_is_raised(library):
         (TypeError, {"out": put(np.ones((33, 33), "f4"))}),
         (TypeError, {"out": np.ones((33, 33))}),
         (ValueError, {"backend": "cpu"}),
-    ]:
+    ]
+    for error, options in cases:
         with pytest.raises(error):
             pyblasgpu.gemm(a, a, **{"out": out, **options})
     same(library.get(out), np.full((33, 33), 5.0), "out")

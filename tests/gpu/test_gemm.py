@@ -133,8 +133,9 @@ def test_any_view(data):
     a, b, c = (integers(rng, shape, dtype) for shape in case.shapes)
     (left, _), (right, _), (out, whole) = (view(x, draw(views())) for x in (a, b, c))
     before = cupy.isnan(whole).sum()
-    options = {"trans_a": case.trans_a, "trans_b": case.trans_b, "alpha": case.alpha, "beta": case.beta}
-    pyblasgpu.gemm(left, right, out=out, **options)
+    pyblasgpu.gemm(
+        left, right, alpha=case.alpha, beta=case.beta, trans_a=case.trans_a, trans_b=case.trans_b, out=out
+    )
     same(out.get(), exact_gemm(case, a, b, c), case)
     assert cupy.isnan(whole).sum() == before, f"{case}: written outside the view"
 

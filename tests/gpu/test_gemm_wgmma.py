@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from .tensor_products import check_case, check_exact, is_hopper, multiply, skip_
 S, C = DTYPES["s"], DTYPES["c"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
 #: k and fields of Configs. One of warpgroups in turns is compiled: they are in no archive.
-CONFIGS = [(k, fields) for fields in ({}, {"BLK_N": 64, "cluster": 1}) for k in (200, 300, 2048, 4096)]
+FIELDS: tuple[dict[str, Any], ...] = ({}, {"BLK_N": 64, "cluster": 1})
+CONFIGS = [(k, fields) for fields in FIELDS for k in (200, 300, 2048, 4096)]
 CONFIGS += [(2048, {"ordered": True})]
 
 
@@ -75,10 +77,11 @@ def test_other_configs_are_exact_on_integers(shape, fields):
 @pytest.mark.parametrize("shape", [(150, 130, 65), (129, 1030, 128), (64, 128, 2050)])
 def test_complex_products_are_exact_on_integers(shape, aligned, order):
     """All layouts and conjugations, complex scalars; what must not be read is NaN."""
+    m, n, k = shape
     ways, scalars = (Trans.NO, Trans.TRANS, Trans.CONJ), ((2, -1), (1 - 2j, 0), (-1, 1 + 1j), (2j, 0))
     for number, (trans_a, trans_b) in enumerate(product(ways, ways)):
         alpha, beta = scalars[number % 4]
-        case = GemmCase(C, *shape, trans_a, trans_b, alpha, beta)
+        case = GemmCase(C, m, n, k, trans_a, trans_b, alpha, beta)
         check_case(case, number, aligned, order)
 
 

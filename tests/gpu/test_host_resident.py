@@ -97,8 +97,8 @@ def test_solutions_from_a_factor(letter, lower):
 @pytest.mark.parametrize("shape", [(1111, 1111), (2000, 777), (777, 2000)])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_lu_factors(letter, shape, order):
-    dtype = DTYPES[letter]
-    a = matrices(letter, *shape, order).a
+    dtype, (m, n) = DTYPES[letter], shape
+    a = matrices(letter, m, n, order).a
     with pyblasgpu.use_devices(max_device_memory=3 * shape[0] * 128 * dtype.itemsize):
         factors, piv, info = lapack.getrf(a)
     assert info == 0

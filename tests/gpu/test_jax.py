@@ -72,7 +72,12 @@ def test_other_dtypes_are_cast():
 
 def test_the_result_is_no_copy(monkeypatch):
     made, empty = [], type(libraries.CUPY).empty
-    monkeypatch.setattr(type(libraries.CUPY), "empty", lambda *given: made.append(empty(*given)) or made[-1])
+
+    def noted(*given):
+        made.append(empty(*given))
+        return made[-1]
+
+    monkeypatch.setattr(type(libraries.CUPY), "empty", noted)
     a = jnp.asarray(integers((129, 129), "d"))
     expected = np.asarray(a) @ np.asarray(a)
     for call in (pyblasgpu.gemm, linalg.matmul, lambda x, y: blas.dgemm(1, x, y)):

@@ -199,8 +199,9 @@ def test_scipys_names():
         grid = cupy.array(np.arange(6.0).reshape(2, 3), order=order)
         scaled = blas.dscal(10, grid, n=2)
         assert (scaled is grid) == (order == "F") and (scaled.get() == [[0, 1, 2], [30, 4, 5]]).all()
-    with pytest.raises(NotImplementedError, match="dgbmv"):
-        blas.dgbmv(3, 3, 1, 1, 1.0, cupy.ones((3, 3)), x)
+    not_ours = "dgbmv"
+    with pytest.raises(NotImplementedError, match=not_ours):
+        getattr(blas, not_ours)(3, 3, 1, 1, 1.0, cupy.ones((3, 3)), x)
 
 
 def test_tensors():

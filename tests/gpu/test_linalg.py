@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,8 +219,9 @@ def test_ill_conditioned_matrices_are_told(monkeypatch, structure):
     for smallest, warns in ((1e-5, False), (3e-17, True)):
         a = (q * np.geomspace(1, smallest, 200)) @ q.T
         a = (a + a.T) / 2 + (structure == "pos") * 1e-11 * np.eye(200)
-        for given, options in ((a, {}), (cupy.asarray(a), {"check_finite": True})):
-            b = cupy.ones(200) if options else np.ones(200)
+        for on_device in (False, True):
+            given, b = (cupy.asarray(x) if on_device else x for x in (a, np.ones(200)))
+            options: dict[str, Any] = {"check_finite": True} if on_device else {}
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 linalg.solve(given, b, assume_a=structure, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +27,14 @@ def random(letter: str, m: int, n: int) -> np.ndarray:
     return a.astype(DTYPES[letter].name)
 
 
-def problem(routine: str, letter: str, n: int) -> cupy.ndarray:
+def problem(routine: str, letter: str, n: int) -> Any:
     a = random(letter, n, n)
     if routine == "potrf":
         a = (a + a.conj().T) / 2 + n * np.eye(n, dtype=a.dtype)
     return cupy.asfortranarray(cupy.asarray(a))
 
 
-def factor(routine: str, letter: str, a: cupy.ndarray) -> list[cupy.ndarray]:
+def factor(routine: str, letter: str, a: Any) -> list[Any]:
     """The factors of a copy, and pivots."""
     if routine == "getrf":
         lu, piv, info = getattr(lapack, letter + routine)(a)
@@ -42,7 +43,7 @@ def factor(routine: str, letter: str, a: cupy.ndarray) -> list[cupy.ndarray]:
     return [c, cupy.asarray(info)]
 
 
-def on_one_stream(monkeypatch, routine: str, letter: str, a: cupy.ndarray) -> list[cupy.ndarray]:
+def on_one_stream(monkeypatch, routine: str, letter: str, a: Any) -> list[Any]:
     with monkeypatch.context() as patch:
         patch.setattr(lanes, "beside", lambda device, stream: None)
         return factor(routine, letter, a)

@@ -31,11 +31,9 @@ FENCE = 0xFF  # every byte of the workspace before
 def operand(array, letter: str, batch: int | None = None, conj: bool = False) -> Operand:
     """A CuPy array of shape (extent, k) or (batch, extent, k)."""
     *lead, extent, k = array.shape
-    steps = [stride // array.itemsize for stride in array.strides]
-    count, batch_stride = (lead[0], steps[0]) if lead else (batch or 1, 0)
-    return Operand(
-        array.data.ptr, extent, k, *steps[-2:], DTYPES[letter], conj, count, batch_stride, device=0
-    )
+    *step, row, col = (stride // array.itemsize for stride in array.strides)
+    count, batch_stride = (lead[0], step[0]) if lead else (batch or 1, 0)
+    return Operand(array.data.ptr, extent, k, row, col, DTYPES[letter], conj, count, batch_stride, device=0)
 
 
 def emitted(source: Operand, packing: Packing) -> tuple[LaunchList, Packed]:

@@ -125,7 +125,7 @@ def test_the_same_bits_as_without_packing(stem, letter):
     left, right = cupy.asarray(a, order="F"), cupy.asarray(b, order="C")
     results = []
     for chosen, orders in ((config, ["FC"]), (packed_variant(config, current()), ["CC", "CF", "FC", "FF"])):
-        for order_a, order_b in orders:
+        for order_a, order_b in map(tuple, orders):
             x, y = cupy.asarray(left, order=order_a), cupy.asarray(right, order=order_b)
             with override(stem, chosen), override("splits", 1):
                 results.append(pyblasgpu.gemm(x, y, alpha=0.7, beta=-1.3, out=cupy.asarray(c)).get())

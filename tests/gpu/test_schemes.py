@@ -10,6 +10,7 @@ import pytest
 
 from pyblasgpu.gpu.device import current, known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
+from pyblasgpu.kernels.gemm.simt import STEM
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak_timed, steinsland
 from tuning.papers.kurzak import variants
@@ -23,7 +24,7 @@ def test_every_scheme(scheme, letter):
     configs = [
         steinsland.candidates(scheme, letter, layout, current())[0] for layout in ("nn", "nt", "tn", "tt")
     ]
-    exact_by(steinsland.STEM, DTYPES[letter], configs)
+    exact_by(STEM, DTYPES[letter], configs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -32,7 +33,7 @@ def test_variants_of_algorithm_1(letter):
         space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
         return kurzak_timed.config_of(letter, layout, next(space))
 
-    exact_by(kurzak_timed.STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
+    exact_by(STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -40,4 +41,4 @@ def test_variants_of_algorithm_1(letter):
 def test_every_packing_of_each_operand(scheme, letter):
     config = steinsland.candidates(scheme, letter, "nt", current())[0]
     for pair in itertools.product((ROW, CBL, RBL), repeat=2):
-        exact_by(steinsland.STEM, DTYPES[letter], [config.packed_as(*pair)])
+        exact_by(STEM, DTYPES[letter], [config.packed_as(*pair)])

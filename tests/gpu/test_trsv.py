@@ -70,8 +70,8 @@ def test_backward_error_on_hard_triangles(kind, letter, columns):
     a = kind(rng, n, dtype) * (np.exp(0.3j) if dtype.is_complex else 1)
     a[np.triu_indices(n, 1)] = NAN
     wide = np.result_type(dtype.name, np.float64)
-    for order in "FC":
-        t = np.asarray(a.astype(dtype.name), order=order)
+    for lay_out in (np.asfortranarray, np.ascontiguousarray):
+        t = lay_out(a.astype(dtype.name))
         b = read_part(t, Uplo.LOWER, diag).astype(wide) @ reals(dtype, n, columns)
         b = np.asfortranarray(b.astype(dtype.name))
         result = pyblasgpu.trsm(cupy.asarray(t), cupy.asarray(b), lower=True, unit_diag=diag).get()

@@ -111,9 +111,10 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
     environment = {**os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "pyblasgpu", "tune", "--routine", "gemm", "--effort", "quick",
                "--budget", "60s", "--json"]  # fmt: skip
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipe = subprocess.PIPE
     started = [
-        subprocess.Popen([*command, "--dtype", dtype], env=environment, text=True, **pipes) for dtype in "sc"
+        subprocess.Popen([*command, "--dtype", dtype], env=environment, text=True, stdout=pipe, stderr=pipe)
+        for dtype in "sc"
     ]
     said = [process.communicate(timeout=400) for process in started]
     assert all(process.returncode == 0 for process in started), said
@@ -124,6 +125,7 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
     name = current().name
     tuned = tmp_path / "data" / "tuned" / f"{tuned_files.slug(name)}.json"
     document = read(tuned, name)
+    assert document is not None
     assert set(document.entries) == won[0] | won[1] and {key[1] for key in document.entries} == {"s", "c"}
     for (stem, dtype, layout, _), entry in document.entries.items():
         FAMILIES[stem].config(dtype, layout, entry.parameters)

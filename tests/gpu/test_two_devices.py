@@ -201,7 +201,7 @@ def test_plans(library, card, before, packed):
     else:
         first, others = ([library.put(x, card) for x in (factor * a, b)] for factor in (1, 2))
     outs = [library.put(np.full((65, 33), NAN, order="F"), card) for _ in range(2)]
-    plans = [unchanged(before, lambda: pyblasgpu.plan_gemm(*first, outs[0]))]
+    plans = [unchanged(before, lambda: pyblasgpu.plan_gemm(first[0], first[1], outs[0]))]
     assert (plans[0].workspace > 0) == packed
 
     def call():
