@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
-from ..dispatch.math_mode import in_mode
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
-from ..operands import Operand
 from ..types import TENSOR, THREE_M, Side, Trans, product_method
 from .docstrings import documented
 
@@ -159,20 +157,22 @@ def multiply(
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     inputs, scalars = ((a, trans_a), (b, trans_b)), (alpha, beta)
-    whole = partial(
-        call.run,
+    flags = {"trans_a": trans_a, "trans_b": trans_b}
+    return run_call(
+        call,
+        options,
+        partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags),
         lambda scalars, a, b, c: call.host.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        _GEMM_TAPES[method],
+        lambda scalars, operands: launch_list_of("gemm")(
+            scalars[0], *operands[:2], scalars[1], operands[2], method=method
+        ),
         inputs,
         scalars,
         source,
         key,
+        TENSOR if method == TENSOR else None,
+        streams_small=method != THREE_M,  # of which tiles do not know
     )
-    flags = {"trans_a": trans_a, "trans_b": trans_b}
-    tiled = partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags)
-    run = in_mode(TENSOR if method == TENSOR else None, run_call)
-    # tiles know of no `THREE_M`
-    return run(call, options, tiled, whole, inputs, scalars, source, streams_small=method != THREE_M)
 
 
 def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:
@@ -182,15 +182,6 @@ def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> An
     if beta == 0:
         return None
     return call.out if source is None else source
-
-
-def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], method: str | None) -> Any:
-    (alpha, beta), (a, b, c) = scalars, operands
-    return launch_list_of("gemm")(alpha, a, b, beta, c, method=method)
-
-
-#: By method; each the same object at every call.
-_GEMM_TAPES = {method: partial(_gemm_tape, method=method) for method in (None, THREE_M, TENSOR)}
 
 
 def real_number(call: Call, argument: str, value: Number) -> Any:

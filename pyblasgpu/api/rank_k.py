@@ -295,29 +295,22 @@ def rank_k(
     is_new_output, source = held_at_first(call, out, source, n)
     flags = {"hermitian": hermitian, "is_new_output": is_new_output}
     operands, scalars = tuple([(x, trans) for x in inputs]), (alpha, beta)
-    prepare = in_mode(
-        method,
-        lambda scalars, operands: launch_list_of(routine)(
-            scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
-        ),
-    )
-    whole = partial(
-        call.run,
-        lambda scalars, *arrays: getattr(cpu, routine)(
-            scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
-        ),
-        prepare,
-        operands,
-        scalars,
-        source,
-        None if is_new_output else key,  # the other triangle is written then
-    )
+    key = None if is_new_output else key  # the other triangle is written then
+
+    def on_cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
+        *factors, c = arrays
+        getattr(cpu, routine)(scalars[0], *factors, scalars[1], c, uplo, trans, **flags)
+
+    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+        *factors, c = operands
+        return launch_list_of(routine)(scalars[0], *factors, scalars[1], c, uplo=uplo, **flags)
+
     if routine == "syr2k":
-        return whole()
+        return call.run(on_cpu, in_mode(method, launches), operands, scalars, source, key)
     extents = n, first.shape[-1 if trans is Trans.NO else -2]
     named = {"uplo": uplo, "trans": trans, "hermitian": hermitian}
     tiled = partial(TiledRoutine, "syrk", ("a", "c"), extents, named, is_new_output)
-    return in_mode(method, run_call)(call, options, tiled, whole, operands, scalars, source)
+    return run_call(call, options, tiled, on_cpu, launches, operands, scalars, source, key, method)
 
 
 def held_at_first(call: Call, out: Array, source: Any, n: int) -> tuple[bool, Any]:

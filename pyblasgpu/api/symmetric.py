@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
-from ..dispatch.math_mode import in_mode
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
@@ -188,21 +187,18 @@ def symmetric(
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     inputs, scalars = ((a, Trans.NO), (b, Trans.NO)), (alpha, beta)
-    prepare = in_mode(
-        method,
+    flags = {"side": side, "uplo": uplo, "hermitian": hermitian}
+    return run_call(
+        call,
+        options,
+        partial(TiledRoutine, "symm", ("a", "b", "c"), (m, n), flags),
+        lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, **flags),
         lambda scalars, operands: launch_list_of("symm")(
-            scalars[0], *operands[:2], scalars[1], operands[2], side=side, uplo=uplo, hermitian=hermitian
+            scalars[0], *operands[:2], scalars[1], operands[2], **flags
         ),
-    )
-    whole = partial(
-        call.run,
-        lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, side, uplo, hermitian),
-        prepare,
         inputs,
         scalars,
         source,
         key,
+        method,
     )
-    flags = {"side": side, "uplo": uplo, "hermitian": hermitian}
-    tiled = partial(TiledRoutine, "symm", ("a", "b", "c"), (m, n), flags)
-    return in_mode(method, run_call)(call, options, tiled, whole, inputs, scalars, source)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
-from ..dispatch.math_mode import in_mode
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..frontend.engine_call import run_call
@@ -218,21 +217,18 @@ def triangular(
     in_place = call.check_overlap(in_place=1)
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
     inputs, source = ((a, trans),), call.out if in_place else None if alpha == 0 else b
-    prepare = in_mode(
-        method,
+    flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
+    return run_call(
+        call,
+        options,
+        partial(TiledRoutine, which, ("a", "b"), (m, n), flags, side=side),
+        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, **flags),
         lambda scalars, operands: launch_list_of(which)(
             scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
         ),
-    )
-    whole = partial(
-        call.run,
-        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
-        prepare,
         inputs,
         (alpha,),
         source,
         key,  # once b is copied to out, the call is the one in place
+        method,
     )
-    flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
-    tiled = partial(TiledRoutine, which, ("a", "b"), (m, n), flags, side=side)
-    return in_mode(method, run_call)(call, options, tiled, whole, inputs, (alpha,), source)

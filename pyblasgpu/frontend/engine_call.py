@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dispatch.math_mode import in_mode
 from .call import Call
 from .engine_options import EngineOptions, ambient_options
 from .handle import Handle, Report, watched
@@ -50,10 +51,13 @@ def run_call(
     call: Call,
     options: EngineOptions | None,
     tiled: Callable[[], TiledRoutine],
-    whole: Callable[[], Any],
+    cpu: Callable[..., Any],
+    prepare: Callable[..., Any],
     inputs: tuple[Any, ...],
     scalars: tuple[Any, ...],
     source: Any = None,
+    key: Any = None,
+    method: str | None = None,
     streams_small: bool = True,
 ) -> Any:
     """Run a call whose output is set: whole, or by tiles.
@@ -64,10 +68,10 @@ def run_call(
     options : EngineOptions or None
     tiled : callable
         Gives the routine by tiles.
-    whole : callable
-        Runs the call as one, and returns the caller's array.
-    inputs, scalars, source
+    cpu, prepare, inputs, scalars, source, key
         See `Call.run`.
+    method : str, optional
+        The mode in which it runs, see `in_mode`.
     streams_small : bool
         Whether host matrices that fit into the card may be streamed, too.
 
@@ -75,6 +79,11 @@ def run_call(
     -------
     array or Handle
     """
+    if method is not None:
+        prepare = in_mode(method, prepare)
+        run = in_mode(method, run_call)
+        return run(call, options, tiled, cpu, prepare, inputs, scalars, source, key, None, streams_small)
+    whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
     options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
         return whole()
