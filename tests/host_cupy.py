@@ -113,18 +113,22 @@ class Event:
         """Nothing is under way."""
 
 
-class Device:
+class _Scope:
+    """A context manager that changes nothing."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class Device(_Scope):
     attributes = {"L2CacheSize": 4096}
     mem_info = 64 * GIB, 80 * GIB
 
     def __init__(self, number: int = 0):
         self.id = number
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def use(self) -> None:
         """There is no other."""
@@ -132,19 +136,13 @@ class Device:
     synchronize = use
 
 
-class Stream:
+class Stream(_Scope):
     """A stream, or what was captured on one: whoever launches that runs nothing."""
 
     ptr = handle = 0
 
     def __init__(self, *_: Any, **__: Any):
         pass
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def synchronize(self) -> None:
         """Nothing is under way."""
@@ -206,9 +204,9 @@ def modules() -> dict[str, Any]:
             is_function = callable(function) and not isinstance(function, type)
             setattr(cupy, name, _of_numpy(function) if is_function else function)
     cupyx = ModuleType("cupyx")
-    cupyx.empty_pinned = np.empty  # type: ignore[attr-defined]
+    cupyx.empty_pinned = np.empty
     vendors = ModuleType("cupy_backends.cuda.libs")
-    vendors.cublas, vendors.cusolver = _Functions("cublas", 1), _Functions("cusolver", 1)  # type: ignore[attr-defined]
+    vendors.cublas, vendors.cusolver = _Functions("cublas", 1), _Functions("cusolver", 1)
     backends = {name: ModuleType(name) for name in ("cupy_backends", "cupy_backends.cuda")}
     return {"cupy": cupy, "cupy.cuda": cuda, "cupyx": cupyx, **backends, "cupy_backends.cuda.libs": vendors}
 

@@ -48,6 +48,7 @@ RUNS = (
     ("lookahead", "--sizes 24 --letters sz --shared 1", {"FLUSH": 64}, "lookahead"),
     ("level1", "--sizes 64", LEVEL1, "level1"),
     ("level1", "--sizes 64 --dtypes s --configs", LEVEL1, "level1-configs"),
+    ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "programs"),
     ("static_flags", "", {"SIZES": (8, 9), "ORDERS": (8,)}, "static_flags"),
 )
 
