@@ -187,12 +187,13 @@ def cards(scripts, monkeypatch):
     fake_cards_install.forget()
 
 
-def test_host_matrices_on_a_card(cards, run):
+def test_host_matrices_on_a_card(cards, run, scripts):
     tiles = "--tiles gemm:64,64,64 trsm:32,64 --constants WANTED --routines trsm"
     found = run("host_resident", f"--sizes 64 --letters d --no-pageable {tiles}", GIB=1 << 18)
     rows = found["host_resident"]["rows"]
     assert [row.get("tiles") for row in rows if "tiles" in row] == ["32,64"]
     assert any("WANTED" in row for row in rows)
+    assert all(hasattr(module, name) for module, name, *_ in scripts("host_resident").CONSTANTS)
 
 
 def test_host_matrices_on_several_cards(cards, run):
