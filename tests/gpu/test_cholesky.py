@@ -125,7 +125,7 @@ def test_trtri_of_a_stack(letter, n):
     t = spoilt(np.stack([definite(n, letter) / n] * 37), 1)
     t[5, n // 2, n // 2] = 0
     found, info = lapack.trtri(cupy.asarray(t), lower=1)
-    assert info.numpy().tolist() == [n // 2 + 1 if i == 5 else 0 for i in range(37)]
+    assert np.asarray(info).tolist() == [n // 2 + 1 if i == 5 else 0 for i in range(37)]
     x, wide = triangle(found.get(), 1), triangle(t, 1)
     assert (x[5] == wide[5]).all()
     good = np.arange(37) != 5
