@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .types import Dtype
 
-__all__ = ["SECTOR", "Operand"]
+__all__ = ["SECTOR", "Operand", "span"]
 
 #: Bytes that memory gives at once. Operands that begin elsewhere in them have other kernels.
 SECTOR = 32
+
+
+def span(pointer: int, shape: Sequence[int], steps: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """First address and the one past the last byte of elements that lie `steps` bytes apart."""
+    if 0 in shape:
+        return pointer, pointer
+    reaches = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
+    low, high = sum(min(reach, 0) for reach in reaches), sum(max(reach, 0) for reach in reaches)
+    return pointer + low, pointer + high + itemsize
 
 
 class Operand(NamedTuple):
@@ -95,15 +105,6 @@ class Operand(NamedTuple):
 
     def span(self) -> tuple[int, int]:
         """First address and the one past the last byte that the operand touches."""
-        if self.is_empty:
-            return self.pointer, self.pointer
-        low = high = 0
-        for extent, stride in (
-            (self.rows, self.row_stride),
-            (self.cols, self.col_stride),
-            (self.batch, self.batch_stride),
-        ):
-            reach = (extent - 1) * stride
-            low, high = low + min(reach, 0), high + max(reach, 0)
-        size = self.dtype.itemsize
-        return self.pointer + low * size, self.pointer + (high + 1) * size
+        size, extents = self.dtype.itemsize, (self.rows, self.cols, self.batch)
+        strides = self.row_stride, self.col_stride, self.batch_stride
+        return span(self.pointer, extents, [stride * size for stride in strides], size)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..operands import Operand
+from ..operands import Operand, span
 from ..types import Dtype, Trans
 
 __all__ = [
@@ -75,16 +75,8 @@ class Layout(NamedTuple):
 
     def span(self) -> tuple[int, int]:
         """First address and the one past the last byte of the array."""
-        low = high = 0
-        for extent, step in zip(self.shape, self.strides, strict=True):
-            if extent == 0:
-                return self.pointer, self.pointer
-            if step < 0:
-                low += (extent - 1) * step
-            else:
-                high += (extent - 1) * step
         size = self.dtype.itemsize
-        return self.pointer + low * size, self.pointer + (high + 1) * size
+        return span(self.pointer, self.shape, [step * size for step in self.strides], size)
 
 
 class MisalignedError(ValueError):

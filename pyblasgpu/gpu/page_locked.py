@@ -16,6 +16,7 @@ from weakref import finalize
 import numpy as np
 
 from ..errors import PyblasgpuError
+from ..operands import span
 from .context import current_context, current_device
 from .driver import after_fork, check, load
 from .events import Event
@@ -190,9 +191,6 @@ class page_locked:
 
     def _span(self) -> tuple[int, int]:
         """First address and bytes."""
-        reaches = [
-            (extent - 1) * step for extent, step in zip(self.array.shape, self.array.strides, strict=True)
-        ]
-        low = sum(min(reach, 0) for reach in reaches)
-        high = sum(max(reach, 0) for reach in reaches) + self.array.itemsize
-        return self.array.ctypes.data + low, high - low
+        array = self.array
+        low, high = span(array.ctypes.data, array.shape, array.strides, array.itemsize)
+        return low, high - low

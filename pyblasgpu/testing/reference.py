@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..frontend.cpu import triangle_mask
 from ..kernels.copy.packing import Packing
 from ..types import Diag, Dtype, Trans, Uplo
 from .cases import GemmCase, TriangularCase
@@ -69,14 +70,14 @@ def triangle(
     a[..., diagonal, diagonal] = size * rng.choice(units, (*batch_shape, n))
     if case.diag is Diag.UNIT:
         a[..., diagonal, diagonal] = np.nan
-    a[..., ~_kept(n, case.uplo)] = np.nan
+    a[..., ~triangle_mask(n, case.uplo is Uplo.LOWER)] = np.nan
     return a
 
 
 def read_part(a: np.ndarray, uplo: Uplo, diag: Diag) -> np.ndarray:
     """The matrix that the triangle `a` stands for: zeros in the other triangle, ones on a unit diagonal."""
     n = a.shape[-1]
-    full = np.where(_kept(n, uplo), a, 0).astype(a.dtype, copy=False)
+    full = np.where(triangle_mask(n, uplo is Uplo.LOWER), a, 0).astype(a.dtype, copy=False)
     if diag is Diag.UNIT:
         full[..., np.arange(n), np.arange(n)] = 1
     return full
@@ -158,8 +159,3 @@ def fenced(values: np.ndarray, order: str = "C", gap: int = 3, margin: int = 16)
         return now.tobytes() == then.tobytes()
 
     return (view.swapaxes(-1, -2) if order == "F" else view), unharmed
-
-
-def _kept(n: int, uplo: Uplo) -> np.ndarray:
-    kept = np.tri(n, dtype=bool)
-    return kept if uplo is Uplo.LOWER else kept.T

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..frontend.cpu import triangle_mask
 from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from .cases import ALPHAS, BETAS, EDGES, scalars
 from .reference import apply, integers
@@ -142,8 +143,7 @@ def _spoil(x: np.ndarray, case: SymmetricCase) -> None:
 
 
 def _kept(case: SymmetricCase) -> np.ndarray:
-    kept = np.tri(case.order, dtype=bool)
-    return kept if case.uplo is Uplo.LOWER else kept.T
+    return triangle_mask(case.order, case.uplo is Uplo.LOWER)
 
 
 def _whole(x: np.ndarray, case: SymmetricCase) -> np.ndarray:

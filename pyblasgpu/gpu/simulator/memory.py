@@ -14,6 +14,7 @@ import numpy as np
 from greenlet import getcurrent as _running
 
 from ...errors import PyblasgpuError
+from ...operands import span
 
 __all__ = [
     "WARP",
@@ -233,7 +234,7 @@ def adopt(array: np.ndarray) -> int:
     base = array
     while isinstance(base.base, np.ndarray):
         base = base.base
-    low, high = np.lib.array_utils.byte_bounds(base)
+    low, high = span(base.ctypes.data, base.shape, base.strides, base.itemsize)
     if low not in _allocations:
         # the registry must not keep the array alive, hence bytes that do not own it
         raw = memoryview((ctypes.c_uint8 * (high - low)).from_address(low))
