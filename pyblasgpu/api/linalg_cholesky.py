@@ -9,25 +9,42 @@ import numpy as np
 from ..arguments import Array, Flag
 from ..types import Uplo
 from . import lapack
+from .docstrings import documenting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values, raise_indefinite, solved
 
 __all__ = ["cho_factor", "cho_solve", "cholesky"]
 
+#: What docstrings share.
+_PARTS = {
+    "factored": """
+a : array, shape (..., n, n)
+    Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
+lower : bool or {'L', 'U'}, default False
+    Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
+overwrite_a : bool, default False
+    Whether `a` may hold the result.
+check_finite : bool, optional
+    Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+""",
+    "errors": """
+numpy.linalg.LinAlgError
+    When a matrix is not positive definite; device arrays are waited for to know it.
+ValueError
+    When `a` is not square, or Inf or NaN was found.
+TypeError
+    When the dtype is none that can be computed.
+""",
+}
 
+
+@documenting(_PARTS)
 def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None) -> Array:
     """Cholesky factor of a positive definite matrix, as `scipy.linalg.cholesky`.
 
     Parameters
     ----------
-    a : array, shape (..., n, n)
-        Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
-    lower : bool or {'L', 'U'}, default False
-        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-    overwrite_a : bool, default False
-        Whether `a` may hold the result.
-    check_finite : bool, optional
-        Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+    %(factored)s
 
     Returns
     -------
@@ -36,12 +53,7 @@ def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_fin
 
     Raises
     ------
-    numpy.linalg.LinAlgError
-        When a matrix is not positive definite; device arrays are waited for to know it.
-    ValueError
-        When `a` is not square, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
+    %(errors)s
 
     See Also
     --------
@@ -65,6 +77,7 @@ def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_fin
     return arrays.returned(factor)
 
 
+@documenting(_PARTS)
 def cho_factor(
     a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None
 ) -> tuple[Array, Flag]:
@@ -72,14 +85,7 @@ def cho_factor(
 
     Parameters
     ----------
-    a : array, shape (..., n, n)
-        Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
-    lower : bool or {'L', 'U'}, default False
-        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-    overwrite_a : bool, default False
-        Whether `a` may hold the result.
-    check_finite : bool, optional
-        Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+    %(factored)s
 
     Returns
     -------
@@ -90,12 +96,7 @@ def cho_factor(
 
     Raises
     ------
-    numpy.linalg.LinAlgError
-        When a matrix is not positive definite; device arrays are waited for to know it.
-    ValueError
-        When `a` is not square, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
+    %(errors)s
 
     See Also
     --------

@@ -49,11 +49,6 @@ class Conditions:
         """Keep reciprocal condition numbers."""
         self._found = np.atleast_1d(np.asarray(found)).ravel()
 
-    def tell_inverse(self, norms: Any, inverse: Array) -> None:
-        """Keep what the inverses tell."""
-        if self.wanted:
-            self.tell(norms, self.norms(inverse))
-
     def norms(self, matrix: Array) -> Any:
         """The 1-norms of a stack; None where they are not wanted."""
         if not self.wanted:

@@ -233,7 +233,8 @@ def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, ove
     else:
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
         return _solution(conditions, matrix, identity, structure, low, False, (overwrite, True))
-    conditions.tell_inverse(norms, inverse)
+    if conditions.wanted:
+        conditions.tell(norms, conditions.norms(inverse))
     return inverse
 
 

@@ -187,7 +187,7 @@ def _run_whole(
     result = whole()
     if not blocking and not call.library.host:
         memory = import_module("..gpu.memory", __package__)
-        with import_module("..gpu.context", __package__).current_context(call.device):
+        with contexts().current_context(call.device):
             memory.synchronize(call.stream)
     return result
 
@@ -232,7 +232,7 @@ def run_by_tiles(
     plan_of = import_module(".tiled_plan", __package__).plan_of
     plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
     grids = plan.tasks.grids
-    with import_module("..gpu.context", __package__).current_context(call.device):
+    with contexts().current_context(call.device):
         matrices = {
             name: matrix_of(call, name, grids[name], array, triangle=needed_triangle(tiled, name, scalars))
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
@@ -284,7 +284,7 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
         Parts of the output that are zeros, too.
     """
     memory = import_module("..gpu.memory", __package__)
-    with import_module("..gpu.context", __package__).current_context(call.device):
+    with contexts().current_context(call.device):
         if source is None:
             low, high = call.out.span()
             memory.clear(low, high - low, call.stream)

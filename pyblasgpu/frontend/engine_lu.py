@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from .engine_call import engine_module, follow_stream, matrix_of, prepare_device
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
 from .handle import watched
+from .streams import contexts
 
 __all__ = ["factor_by_columns"]
 
@@ -42,7 +42,7 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
     tasks = engine_module("columns").by_columns(tasks)
     # an integer is the first four bytes of an element
     elements = np.zeros((count, 1), call.dtype.name)
-    with import_module("..gpu.context", __package__).current_context(call.device):
+    with contexts().current_context(call.device):
         matrices = {
             "a": matrix_of(call, "a", tasks.grids["a"], call.out, source),
             "piv": matrix_of(call, "piv", tasks.grids["piv"], elements),

@@ -20,6 +20,7 @@ from .handle import watched
 from .layouts import Layout, strides_by_rows
 from .lazy_routines import enqueue
 from .staging import run_staged
+from .streams import contexts
 from .tiled_routines import TiledRoutine
 
 __all__ = ["FactorCall"]
@@ -103,7 +104,7 @@ class FactorCall(Call):
         plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
         layouts = new_integers(self.library, plan, self.dtype, device, stream)
         memory = import_module("..gpu.memory", __package__)
-        with import_module("..gpu.context", __package__).current_context(device):
+        with contexts().current_context(device):
             for layout, numbers in zip(layouts, values, strict=True):
                 elements = np.zeros(prod(layout.shape), self.dtype.name)
                 elements.view(np.int32)[:: self.dtype.itemsize // 4] = numbers
