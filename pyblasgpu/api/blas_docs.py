@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .docstrings import filled, see_also
+from .docstrings import examples_of, filled, see_also
 
 __all__ = ["gemm", "gemmtr", "rank_k", "symm", "triangular"]
 
 #: What the docstrings share.
 _PARTS = {
+    "examples": examples_of("blas"),
     "alpha": """
 alpha : number
     The factor of the product.
@@ -54,7 +55,9 @@ c : array, shape (m, n)
 c : array, shape (n, n)
     Column-major; the other triangle is that of `c`, or zeros.
 """,
-    "errors": """
+    "raises": """
+Raises
+------
 ValueError
     When shapes or flags do not fit.
 TypeError
@@ -88,15 +91,11 @@ Returns
 -------
 %(result)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(2, [[1, 2], [3, 4]], [[1, 0], [0, 1]]).real.tolist()
 [[2.0, 4.0], [6.0, 8.0]]
 """
@@ -130,15 +129,11 @@ Returns
 %(output)s : array, shape (m, n)
     Column-major.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [[2, 0], [1, 2]], [[4, 8], [4, 8]], lower=1).real.tolist()
 %(example)s
 """
@@ -166,15 +161,11 @@ Returns
 -------
 %(result)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [[1, 2], [0, 3]], [[1, 0], [0, 1]]).real.tolist()
 [[1.0, 2.0], [2.0, 3.0]]
 """
@@ -201,9 +192,7 @@ Returns
 -------
 %(square_result)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
@@ -211,9 +200,7 @@ Notes
 -----
 Where SciPy prints a complaint and returns zeros, ValueError is raised.
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, %(example)s).real.tolist()
 [[1.0, 2.0], [0.0, 4.0]]
 """
@@ -241,15 +228,11 @@ Returns
 -------
 %(square_result)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [[1], [2]], [[3, 4]], lower=1).real.tolist()
 [[3.0, 0.0], [6.0, 8.0]]
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..types import Dtype
-from .docstrings import filled, see_also
+from .docstrings import examples_of, filled, see_also
 
 __all__ = ["axpy", "copy", "dot", "reduction", "rot", "rotm", "scal", "swap"]
 
 _PARTS = {
+    "examples": examples_of("blas"),
     "x": """
 x : array
     Holds the vector; of more dimensions than one, in the order of columns.
@@ -46,7 +47,9 @@ x, y : array
     The arrays that were passed, where they may be written, are contiguous by columns and of the routine's
     dtype; else copies with the results.
 """,
-    "errors": """
+    "raises": """
+Raises
+------
 ValueError
     When offset, increment and n reach beyond an array.
 TypeError
@@ -68,15 +71,11 @@ Returns
 -------
 %(result)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 OVERLAP
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> %(example)s
 """
 
@@ -97,15 +96,11 @@ Returns
 array
     `x`, if it %(may)sis contiguous by columns and of the routine's dtype; else a copy with the result.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(2, [1, 2]).real.tolist()
 [2.0, 4.0]
 """
@@ -126,17 +121,13 @@ Returns
 -------
 %(result_xy)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 OverlapError
     When what is written overlaps.
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> x, y = blas.%(name)s([1, 2], [3, 4], %(example)s)
 >>> x.real.tolist(), y.real.tolist()
 ([3.0, 4.0], [-1.0, -2.0])
@@ -157,15 +148,11 @@ Returns
 %(kind)s
     Of arrays on a device an array without dimensions, for which nothing waits.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> %(example)s
 """
 

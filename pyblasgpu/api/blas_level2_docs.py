@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..types import Dtype
-from .docstrings import filled, see_also
+from .docstrings import examples_of, filled, see_also
 
 __all__ = ["gemv", "ger", "rank_1", "symv", "triangular"]
 
 _PARTS = {
+    "examples": examples_of("blas"),
     "added": """
 beta : number, default 0
     The factor of `y`. With 0, its elements are not read.
@@ -29,7 +30,9 @@ y : array, shape (ly,)
 overwrite_a : bool, default False
     Whether `a` may hold the result, as it does if it is column-major and of the routine's dtype.
 """,
-    "errors": """
+    "raises": """
+Raises
+------
 ValueError
     When shapes, offsets, increments or flags do not fit.
 TypeError
@@ -58,15 +61,11 @@ Returns
 -------
 %(result_y)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [[1, 2], [3, 4]], [1, 1]).real.tolist()
 [3.0, 7.0]
 """
@@ -92,15 +91,11 @@ Returns
 -------
 %(result_y)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [[1, 2], [0, 3]], [1, 1]).real.tolist()
 [3.0, 5.0]
 """
@@ -132,15 +127,11 @@ Returns
 %(output)s : array, shape (lx,)
     As `x` beside the elements of the vector.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s([[2, 0], [1, 2]], [4, 4], lower=1).real.tolist()
 %(example)s
 """
@@ -170,15 +161,11 @@ Returns
 a : array, shape (m, n)
     Column-major.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, [1, 2], [3, 4]).real.tolist()
 [[3.0, 4.0], [6.0, 8.0]]
 """
@@ -209,15 +196,11 @@ Returns
 a : array, shape (n, n)
     Column-major; the other triangle is that of `a`, or zeros.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 %(see_also)s
 
-Examples
---------
->>> from pyblasgpu import blas
+%(examples)s
 >>> blas.%(name)s(1, %(example)s, lower=1).real.tolist()
 [[1.0, 0.0], [2.0, 4.0]]
 """

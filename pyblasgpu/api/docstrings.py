@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-__all__ = ["documented", "documenting", "filled", "see_also"]
+__all__ = ["documented", "documenting", "examples_of", "filled", "see_also"]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _PART = re.compile(r"%\((\w+)\)s")
@@ -303,6 +303,11 @@ _PARTS |= {
     "returns_square": _RETURNS + _entry("array, shape (..., n, n)", "result_square"),
     "returns_triangle": _RETURNS + _entry("array, shape (..., n, n)", "new_triangle"),
 }
+
+
+def examples_of(module: str) -> str:
+    """How the examples of a function of this module begin."""
+    return f"Examples\n--------\n>>> from pyblasgpu import {module}"
 
 
 def documenting(parts: Mapping[str, str]) -> Callable[[_Function], _Function]:

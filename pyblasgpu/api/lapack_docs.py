@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .docstrings import filled
+from .docstrings import examples_of, filled
 
 __all__ = ["cholesky", "triangular"]
 
 _PARTS = {
+    "examples": examples_of("lapack"),
     "lower": """
 lower : {0, 1}, default 0
     Whether the lower triangle is meant, else the upper one. The other one is not read.
@@ -46,7 +47,9 @@ x : array
 info : int
     Always 0.
 """,
-    "errors": """
+    "raises": """
+Raises
+------
 ValueError
     When shapes or flags do not fit.
 TypeError
@@ -76,9 +79,7 @@ c : array, shape (n, n) or (..., n, n)
     positive, the columns of L, rows of U, before it are right, and the rest of the triangle is worth nothing.
 %(info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -91,9 +92,7 @@ Each entry of ``L L^H`` differs from that of `a` by at most ``(n+4) u`` times th
 unit roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical
 Algorithms*, Theorem 10.3). The recursion is that of LAPACK's potrf2 (Gustavson, 1997).
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> c, info = lapack.%(name)s([[4, 2], [2, 5]], lower=1)
 >>> c.real.tolist(), info
 ([[2.0, 0.0], [1.0, 2.0]], 0)
@@ -114,9 +113,7 @@ inv_a : array, shape (n, n) or (..., n, n)
     The same triangle of the inverse; the other one is that of `c`. Column-major unless it is `c`.
 %(zero_pivot)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -127,9 +124,7 @@ Notes
 -----
 The inverse of the triangle, then its product with its conjugate transpose: `trtri` and `lauum`.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> inv_a, info = lapack.%(name)s([[0.5, 0], [0.5, 0.5]], lower=1)
 >>> inv_a.real.tolist(), info
 ([[8.0, 0.0], [-4.0, 4.0]], 0)
@@ -150,9 +145,7 @@ Returns
 %(solution)s
 %(zero_info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -163,9 +156,7 @@ Notes
 -----
 Two triangular systems, solved by substitution: the bounds of `trsm` hold for each.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> x, info = lapack.%(name)s([[2, 0], [1, 2]], [8, 14], lower=1)
 >>> x.real.tolist(), info
 ([0.75, 2.5], 0)
@@ -192,9 +183,7 @@ x : array
     The solution, shaped as `b`; column-major unless it is `b`. Where `info` is not 0 it is `b`.
 %(info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -202,9 +191,7 @@ potrf : The factor.
 potrs : The solution from the factor.
 pyblasgpu.linalg.solve : With SciPy's signature, and an error in place of `info`.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> c, x, info = lapack.%(name)s([[4, 2], [2, 5]], [8, 14], lower=1)
 >>> x.real.tolist(), info
 ([0.75, 2.5], 0)
@@ -231,9 +218,7 @@ inv_c : array, shape (n, n) or (..., n, n)
     The inverse in the same triangle; the rest is that of `c`. Column-major unless it is `c`.
 %(zero_pivot)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -246,9 +231,7 @@ Blocks on the diagonal are inverted by substitution, and merged by two products 
 ``X c - I`` is bounded componentwise by ``4 (n+1) u |X| |c| |X| |c|`` (Du Croz and Higham, *Stability of
 methods for matrix inversion*, IMA J. Numer. Anal. 12, 1992; LAWN 27).
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> inv_c, info = lapack.%(name)s([[2, 0], [1, 0.5]], lower=1)
 >>> inv_c.real.tolist(), info
 ([[0.5, 0.0], [-1.0, 2.0]], 0)
@@ -270,9 +253,7 @@ a : array, shape (n, n) or (..., n, n)
     The same triangle of the product; the other one is that of `c`. Column-major unless it is `c`.
 %(zero_info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -283,9 +264,7 @@ Notes
 Componentwise error at most ``(n+2) u |c| |c|^H``, u the unit roundoff; for complex numbers sqrt(8) times
 that.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> a, info = lapack.%(name)s([[2, 0], [1, 3]], lower=1)
 >>> a.real.tolist(), info
 ([[5.0, 0.0], [3.0, 9.0]], 0)
@@ -314,9 +293,7 @@ Returns
 %(solution)s
 %(zero_pivot)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -327,9 +304,7 @@ Notes
 -----
 By substitution: the bounds of `trsm` hold.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> x, info = lapack.%(name)s([[2, 0], [1, 0]], [4, 4], lower=1)
 >>> info  # the second number of the diagonal is 0
 2

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .docstrings import filled
+from .docstrings import examples_of, filled
 
 __all__ = ["lu"]
 
 _PARTS = {
+    "examples": examples_of("lapack"),
     "piv": """
 piv : array of int32, shape (min(m, n),) or (..., min(m, n)), or `DeviceIntegers`
     Row i was interchanged with row ``piv[i]``, counted from 0. Of device arrays they stay on the device.
@@ -21,7 +22,9 @@ info : int, array of int32, or `DeviceIntegers`
     0, or the number, from 1, of the first pivot that is zero: U is singular then. Of a stack there is one a
     matrix. Of device arrays it stays on the device, and is read when it is asked for: ``int(info)``.
 """,
-    "errors": """
+    "raises": """
+Raises
+------
 ValueError
     When shapes, flags or pivots do not fit.
 TypeError
@@ -49,9 +52,7 @@ lu : array, shape (m, n) or (..., m, n)
 %(piv)s
 %(info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -66,9 +67,7 @@ Each entry of ``P L U`` differs from that of `a` by at most ``n u`` times that o
 roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*,
 Theorem 9.3). The recursion is that of Toledo (1997) and of LAPACK's getrf2.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> lu, piv, info = lapack.%(name)s([[1, 2], [2, 8]])
 >>> lu.real.tolist(), piv.tolist(), info
 ([[2.0, 8.0], [0.5, -2.0]], [1, 1], 0)
@@ -96,9 +95,7 @@ x : array, shape of `b`
 info : int
     Always 0.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -111,9 +108,7 @@ Notes
 for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*, Theorem
 9.4).
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> x, info = lapack.%(name)s([[2, 8], [0.5, -2]], [1, 1], [3, 10])
 >>> x.real.tolist(), info
 ([1.0, 1.0], 0)
@@ -138,9 +133,7 @@ inv_a : array, shape (n, n) or (..., n, n)
     Column-major unless it is `lu`. Where U is singular, it is `lu`.
 %(info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -151,9 +144,7 @@ Notes
 -----
 U is inverted, and ``X L = U^-1`` solved, as in LAPACK's getri (method B of Du Croz and Higham, 1992).
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> inv_a, info = lapack.%(name)s([[2, 8], [0.5, -2]], [1, 1])
 >>> inv_a.real.tolist(), info
 ([[2.0, -0.5], [-0.5, 0.25]], 0)
@@ -180,9 +171,7 @@ x : array, shape of `b`
     Column-major unless it is `b`. Where U is singular, and `info` not 0, it is `b`.
 %(info)s
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
@@ -194,9 +183,7 @@ Notes
 -----
 The bounds are those of `getrf` and `getrs`.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> lu, piv, x, info = lapack.%(name)s([[1, 2], [2, 8]], [3, 10])
 >>> x.real.tolist(), info
 ([1.0, 1.0], 0)
@@ -226,17 +213,13 @@ Returns
 a : array, shape (m, n) or (..., m, n)
     Column-major unless it is the argument.
 
-Raises
-------
-%(errors)s
+%(raises)s
 
 See Also
 --------
 getrf : Makes the pivots.
 
-Examples
---------
->>> from pyblasgpu import lapack
+%(examples)s
 >>> lapack.%(name)s([[1, 2], [3, 4]], [1, 1]).real.tolist()
 [[3.0, 4.0], [1.0, 2.0]]
 """,
