@@ -49,6 +49,8 @@ MIN_TRSV_ORDER = 256  # rows beyond which `trsv` is faster than the recursion
 #: Beyond so many rows complex64 goes by the recursion: the tiles with which its FMAs are fastest are too
 #: large for a fused TRMM, and have no registers left.
 MAX_FUSED_TRMM = {"c": 2048}
+#: Columns from which on more rows are fused, too, where B has no more elements than a square of that order.
+WIDE = 512
 #: With fewer right-hand sides and more rows the longest tile of a fused TRMM is what all others wait for.
 FEW_RHS, MANY_ROWS = 16, 1024
 
@@ -194,7 +196,8 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
         return Algorithm(asked, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(), IN_MODE)
-    is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
+    most = MAX_FUSED_TRMM.get(dtype.letter, order)
+    is_fused = order > LEAF and (order <= most or (rhs >= WIDE and order * rhs <= most * most))
     is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)
 

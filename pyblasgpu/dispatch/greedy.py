@@ -55,10 +55,16 @@ class GreedyOrder:
         """The next one."""
         if not self._left.any():
             raise StopIteration
-        found, self._left[self._next] = self._next, False
-        self._covered = np.maximum(self._covered, self._logs[found])
+        found = self._candidates[self._next]
+        self.take(found)
+        return found
+
+    def take(self, candidate: Any) -> None:
+        """Count `candidate` as one of those before, whatever it gains."""
+        number = self._candidates.index(candidate)
+        self._left[number] = False
+        self._covered = np.maximum(self._covered, self._logs[number])
         self._find()
-        return self._candidates[found]
 
     def _find(self) -> None:
         gains = (np.maximum(self._logs, self._covered) - self._covered) @ self._weights

@@ -21,6 +21,7 @@ from ..types import DTYPES, Triangle
 from . import portfolio
 from .measured_products import throughput_model
 from .portfolio import Portfolio
+from .throughput_model import of_fused_trmm
 from .variants import fused_variant, three_m_variant, triangle_variant
 
 __all__ = [
@@ -84,8 +85,6 @@ TRIANGLES = {TRMM_LEFT: Triangle.LOWER_LEFT, TRMM_RIGHT: Triangle.UPPER_RIGHT}
 #: Order and right-hand sides at which Configs for a fused TRMM are judged.
 TRMM_POINTS = tuple((order, rhs) for order in (128, 512, 1024, 2048, 4096) for rhs in (32, 512, order))
 LEAST_GAIN = 0.0065  # of the mean logarithm there
-#: The power of a Config's pace that counts there: products of all of C say only so much of a fused TRMM.
-PACE_OF_TRMM = 0.4
 LARGE = 1 << 29  # m n k of products that are worth packing
 
 
@@ -157,7 +156,7 @@ def _by_estimate(kind: Kind, stems: tuple[str, ...], found: Portfolio, device: D
         for config, pace in _paces(stems, found, extents, device).items():
             variant = variant_of(kind, config, device)
             if variant is not None and _fits(variant, device):
-                needed = pace**PACE_OF_TRMM * cycles(config.STEM, variant, extents, device, region=triangle)
+                needed = pace * cycles(config.STEM, variant, extents, device, region=triangle)
                 rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
     return Portfolio(rates)
 
@@ -175,7 +174,9 @@ def _fits(variant: Any, device: Device) -> bool:
 def _paces(
     stems: tuple[str, ...], found: Portfolio, extents: tuple[int, ...], device: Device
 ) -> dict[Any, float]:
-    """What a cycle takes, of each Config that may be chosen; all the same where nothing was measured."""
+    """What a cycle of a fused TRMM takes, of each Config that may be chosen; all the same where nothing was
+    measured.
+    """
     first = next(iter(found.rates))
     model = throughput_model(stems, first.dtype, first.layout, False, device)
     if model is None:
@@ -183,7 +184,7 @@ def _paces(
     paces, uncertainties = model.at(extents)
     return {
         known.config: float(pace)
-        for known, pace in zip(model.tuned, paces * uncertainties, strict=True)
+        for known, pace in zip(model.tuned, of_fused_trmm(paces) * uncertainties, strict=True)
         if known.config in found.rates
     }
 

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from .split_k import CYCLE
 
-__all__ = ["Measured", "ThroughputModel", "Sample", "Unmeasured"]
+__all__ = ["Measured", "ThroughputModel", "Sample", "Unmeasured", "of_fused_trmm"]
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
 SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
 REACH = 2.0  # such factors, over which a measurement says less of what is usual
 NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
+#: The power of what sets a Config's pace apart that counts in a fused TRMM: products of all of C say only so
+#: much of it.
+SHARE_IN_TRMM = 0.4
 
 Extents = tuple[int, ...]
 
@@ -116,6 +119,13 @@ class Unmeasured(NamedTuple):
     def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
         """A cycle's usual time, for each Config."""
         return np.full(len(self.tuned), CYCLE), np.ones(len(self.tuned))
+
+
+def of_fused_trmm(paces: NDArray[Any]) -> NDArray[Any]:
+    """The paces of Configs in a fused TRMM, by those in products."""
+    usual = np.exp(np.log(paces).mean())
+    found: NDArray[Any] = usual * (paces / usual) ** SHARE_IN_TRMM
+    return found
 
 
 def _padded(extents: Extents) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..gpu.device import Device
+from ..types import Triangle
 from . import measured_products, portfolio, serving
 from .decisions import COMPUTED
 from .gemm_problem import GemmProblem
@@ -16,7 +17,7 @@ from .leaf import of_class, runs
 from .lower_bounds import LowerBounds
 from .measured_products import throughput_model
 from .serving import Kind, serves, variant_of
-from .throughput_model import Measured, ThroughputModel, Unmeasured
+from .throughput_model import Measured, ThroughputModel, Unmeasured, of_fused_trmm
 from .variants import match_alignment
 
 __all__ = ["CandidateTable", "Row", "forget", "is_tuned", "table"]
@@ -48,6 +49,8 @@ class CandidateTable:
         if self._bounds is None:
             return
         paces, factors = (values[self._numbers] for values in self._model.at(problem.extents))
+        if isinstance(problem.region, Triangle):
+            paces = of_fused_trmm(paces)
         bounds = np.zeros(len(self.rows))
         if problem.splits in (None, 1):
             may_split = problem.splits is None

@@ -68,10 +68,11 @@ def triangle_variant(config: Any) -> Any:
 
 @lru_cache(maxsize=1 << 12)
 def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
-    """`config` as it runs on operands that begin at multiples of so many bytes."""
+    """`config` as it runs on operands that begin at multiples of so many bytes: its kernel copies single
+    elements where these bound its vectors.
+    """
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    sector_misaligned = min(aligned) < SECTOR
-    return config.for_alignment(a, b, sector_misaligned) if sector_misaligned else config
+    return config.for_alignment(a, b) if min(aligned) < SECTOR else config
 
 
 FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more

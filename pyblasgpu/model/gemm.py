@@ -27,6 +27,7 @@ MOVES = 3  # instructions that bring an element of a complex fragment to where f
 #: on tensor cores.
 MISALIGNED = {4: 2.5, 8: 2.5, 16: 2.0}
 MISALIGNED_MMA = {8: 1.5, 16: 2.0}
+PAST_L1 = 2.0  # times that, of 16 bytes that do not pass through the L1 cache
 LOAD = 10  # instructions of a global load: address, mask, load
 STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
@@ -80,9 +81,8 @@ def stripe_cycles(
     """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, sector_misaligned, strict=True)
-    times = MISALIGNED_MMA if family_of(config.STEM).tensor_cores else MISALIGNED
     stripes = [
-        (stripe, times[stripe.load_bytes] if strays and config.stages > 1 else 1)
+        (stripe, _misaligned(config, stripe.load_bytes) if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
         if shared
     ]
@@ -96,6 +96,13 @@ def stripe_cycles(
     alone = config.BLK_K * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
     return Block(work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
+
+
+def _misaligned(config: Any, load_bytes: int) -> float:
+    """Times the lines that asynchronous copies write, where columns do not begin with sectors."""
+    if not family_of(config.STEM).tensor_cores:
+        return MISALIGNED[load_bytes]
+    return MISALIGNED_MMA[load_bytes] * (PAST_L1 if load_bytes == 16 and not config.through_l1 else 1.0)
 
 
 def _fetching(instructions: float) -> float:

@@ -31,6 +31,7 @@ __all__ = ["cycles", "in_place_cycles", "partial_tile_bytes", "score", "scores",
 
 FIXUP = 8000  # cycles that sharing tiles takes, without what follows
 LONGEST = 0.8  # of the tile with the most to do of a product in place: it hides others, or they hide it
+SHARP_IN_PLACE = 6  # of these two the larger counts, more than where latency hides behind throughput
 LEVEL = 200  # cycles that each row of tiles costs there: a flag, and what waits for it
 FIXUP_LOAD = 700  # cycles in which a block adds what its threads load at a time
 
@@ -105,7 +106,7 @@ def cycles(
     if isinstance(region, Triangle):
         share, longest = in_place_cycles(config, extents, device, region, sector_misaligned)
         levels, _ = tile_counts(config, region, *extents[:2])
-        return overlapped(share, LONGEST * longest) + LEVEL * levels
+        return overlapped(share, LONGEST * longest, SHARP_IN_PLACE) + LEVEL * levels
     if cost := FAMILIES[stem].cost:
         return cost(config, extents, device)
     if FAMILIES[stem].is_leaf:

@@ -203,6 +203,7 @@ def test_trmm_is_fused_but_for_large_complex64_and_few_columns(letter):
 
     assert fused(65, 1) and fused(1024, 1) and fused(2048, 16) and not fused(64, 4096)
     assert not fused(1025, 15) and fused(2049, 16) == (letter != "c")
+    assert fused(4096, 512) and fused(4096, 1024) and fused(4096, 1025) == (letter != "c")
 
 
 # ------------------------------------------------------------------------------------------------- SYR2K

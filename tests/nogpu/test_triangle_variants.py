@@ -1,13 +1,15 @@
-"""Which kernels the choice takes for a triangle of C."""
+"""Which variants of Configs the choice takes: for a triangle of C, by alignment, fused with a triangle."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pyblasgpu.dispatch import choose, variants
 from pyblasgpu.dispatch.choose import tuned_configs
+from pyblasgpu.dispatch.throughput_model import of_fused_trmm
 from pyblasgpu.gpu.device import known
 from pyblasgpu.types import DTYPES, Region
 
@@ -33,3 +35,19 @@ def test_in_others_they_stay(letter):
 def test_the_choice_takes_the_variant(region):
     choice = choose.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, region=region)
     assert not choice.config.persistent
+
+
+def test_operands_that_begin_within_sectors_leave_a_config_as_it_is():
+    """Its kernel sees that; single elements it copies where vectors do not fit."""
+    config = next(c for c in tuned_configs("gemm", DTYPES["z"], "nn", H200) if not c.through_l1)
+    assert variants.match_alignment(config, (16, 16)) == config
+    config = next(c for c in tuned_configs("gemm", DTYPES["d"], "nn", H200) if c.VEC_A == c.VEC_B == 2)
+    assert variants.match_alignment(config, (16, 16)) == config
+    assert variants.match_alignment(config, (8, 32)) == config.scalar_variant
+
+
+def test_in_a_fused_trmm_paces_count_for_less():
+    """Their order, and what is usual, stay."""
+    paces = np.array([1.0, 2.0, 4.0])
+    fused = of_fused_trmm(paces)
+    assert fused[1] == pytest.approx(2.0) and 1.0 < fused[0] < fused[1] < fused[2] < 4.0
