@@ -4,7 +4,7 @@
 compile what their calls need, many kernels at a time; then each case is timed by both in turns, short ones
 more often. A kernel that waits is enqueued before what is timed, so that the host does not count.
 Reported are the geometric mean and the least of old / new seconds, by list. ``--list`` names some lists
-alone.
+alone. The file tells the Configs of products, too, for `tuning/gather_calls.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -40,9 +41,6 @@ extern "C" __global__ void wait(long long nanoseconds) {
 """
 
 Case = dict[str, Any]
-
-
-# ----------------------------------------------------------------------------------------------- the cases
 
 
 def _gemm(name: str, dtype: str, flags: str, extents: tuple[int, ...], pad: int = 0, shift: int = 0) -> Case:
@@ -130,9 +128,6 @@ LISTS = {"squares": squares, "awkward": awkward, "cliffs": cliffs, "triangular":
          "batches": batches}  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------- a process of a checkout
-
-
 class Calls:
     """Makes, times and collects calls of the package that this process imports."""
 
@@ -147,23 +142,28 @@ class Calls:
         self._sets: list[tuple] = []
         self._case: Case | None = None
 
-    def kernels(self, cases: list[Case]) -> int:
-        """Compile what these need, as many at a time as there are cores; how many there are."""
+    def kernels(self, cases: list[Case]) -> dict[str, Any]:
+        """Compile what these need, on all cores: the count, the Configs of products, the architecture."""
         from pyblasgpu.dispatch.compile_ahead import compile_missing
         from pyblasgpu.gpu.device import current
         from pyblasgpu.routines.launch_list import LaunchList
 
         sources: dict = {}
+        products: list[dict[str, Any]] = []
 
         def collect(launches: LaunchList, *scalars: complex) -> Callable[..., None]:
-            sources.update(dict.fromkeys(entry.source for entry in launches.entries))
+            found = [entry.source for entry in launches.entries]
+            sources.update(dict.fromkeys(found))
+            products[-1].update({str(each): each for each in filter(None, map(_product, found))})
             return lambda bases, stream: None
 
         with mock.patch.object(LaunchList, "bound", collect):
             for case in cases:
+                products.append({})
                 self._call(case, self._arrays(case, random_values=False))
         compile_missing(sources, current(0).cc)
-        return len(sources)
+        configs = [list(of_case.values()) for of_case in products]
+        return {"count": len(sources), "products": configs, "arch": current(0).arch}
 
     def seconds(self, case: Case) -> float:
         """The median over passes; a pass is a call on each of several copies of the arrays."""
@@ -246,6 +246,15 @@ class Calls:
             call(a, b, lower=flags[0] == "L", trans=flags[1], out=c)
 
 
+def _product(source: Any) -> tuple[str, str, dict[str, Any]] | None:
+    """Family, layout and parameters of a kernel of products of all of C or of a triangle; else None."""
+    config, flags = source.config, dict(source.flags)
+    if not hasattr(config, "BLK_K") or not hasattr(config, "layout") or flags.get("triangle"):
+        return None
+    left_out = ("dtype", "trans_a", "trans_b")
+    return config.STEM, config.layout, {k: v for k, v in asdict(config).items() if k not in left_out}
+
+
 def serve() -> None:
     """Answer requests on standard input, a line of JSON each, until it ends."""
     answers = os.fdopen(os.dup(1), "w")
@@ -293,30 +302,29 @@ class Side:
         self._process.wait(30)
 
 
-# ------------------------------------------------------------------------------------------------ the table
-
-
 def main(options: argparse.Namespace) -> int:
     """Time all cases and report; 1 where a list loses more than it may."""
     cases = [case for name in options.list for case in LISTS[name]()]
     random.Random(0).shuffle(cases)  # a budget that ends leaves some of all lists
     begun = time.monotonic()
-    counts = []
+    needed = []
     for checkout in (options.old, HERE):  # one after the other: each takes all cores
         side = Side(checkout)  # which ends: the calls that it has cached launch nothing
-        counts.append(side.ask("kernels", cases))
+        needed.append(side.ask("kernels", cases))
         side.close()
-        print(f"{counts[-1]} kernels, {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"{needed[-1]['count']} kernels, {time.monotonic() - begun:.0f} s", flush=True)
+    products = [{"old": a, "new": b} for a, b in zip(*(each["products"] for each in needed), strict=True)]
     old, new = Side(options.old), Side(HERE)
     results: list[Case] = []
     begun = time.monotonic()
-    for case in cases:
+    for case, of_case in zip(cases, products, strict=True):
         if time.monotonic() - begun > options.budget:
             print(f"the budget is over: {len(cases) - len(results)} of {len(cases)} cases are not timed")
             break
-        results.append({**case, **_timed(case, old, new)})
+        results.append({**case, **_timed(case, old, new), "products": of_case})
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "catalogue_loss.json").write_text(json.dumps({"kernels": counts, "results": results}))
+    facts = {"kernels": [each["count"] for each in needed], "arch": needed[-1]["arch"]}
+    (options.out / "catalogue_loss.json").write_text(json.dumps({**facts, "results": results}))
     for side in (old, new):
         side.close()
     return report(results)

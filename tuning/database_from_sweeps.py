@@ -2,7 +2,7 @@
 
 An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
 the winners among them. A device gets those winners of its own records that differ, from the same Configs.
-Give every sweep of an architecture at once: files are written anew.
+Give every sweep of an architecture at once, and its calls (`gather_calls`): files are written anew.
 Times of different runs are not compared. Of several sweeps of a device the last one decides at each place at
 which it has timed what was the best before, or something faster, of algorithms all that were timed before. Of
 several runs in one sweep, told apart by their toolchain, the last one at a place decides there. A winner that
@@ -16,17 +16,22 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES, TUNED
+from pyblasgpu.database import FAMILIES, FUSED_TRSM, TUNED
 from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.gpu.device import known
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning import portfolio
 from pyblasgpu.tuning.compile_pool import compile_all, complaint
-from pyblasgpu.tuning.results import Record, winners
+from pyblasgpu.tuning.results import Record, candidate_of, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
+from tuning.gather_calls import SUFFIX, read_calls
 
 FOLDER = Path(database.__file__).parent
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
@@ -40,17 +45,31 @@ def main(
     ``spilling(candidates)`` tells which of the (stem, Config, arch) it is given spill.
     """
     spilling = spilling or _spilling
+    calls = [call for path in sweeps if path.endswith(SUFFIX) for call in read_calls(Path(path))]
     architectures: dict[str, list[Record]] = defaultdict(list)
-    for record in decisive(read_sweep(Path(sweep)) for sweep in sweeps):
+    for record in decisive(read_sweep(Path(path)) for path in sweeps if not path.endswith(SUFFIX)):
         architectures[record.arch].append(record)
     documents, own = [], []
     for arch, found in architectures.items():
-        kept, records, document = _portfolio(found, arch, spilling)
+        kept, records, document = _portfolio(found, arch, spilling, calls)
         documents.append(document)
         for device in dict.fromkeys(record.device for record in found):
             of_device = portfolio.reduced((r for r in records if r.device == device), kept)
-            own.append(database.difference(winners(of_device, device), document))
+            found_there = winners(of_device, device)
+            _give_way(found_there, document, of_device)
+            own.append(database.difference(found_there, document))
     return [_write(document, folder) for document in (*documents, *own)]
+
+
+def _give_way(own: database.Document, shared: database.Document, records: list[Record]) -> None:
+    """Drop a device's winner of fused TRSM where one that was not timed on it was faster on another card."""
+    timed = {record.candidate for record in records if record.stem in FUSED_TRSM}
+    for key, entry in list(own.entries.items()):
+        best = shared.entries.get(key)
+        if key[0] in FUSED_TRSM and best and (best.tflops or 0.0) > (entry.tflops or 0.0):
+            stem, dtype, layout, point = key
+            if (*candidate_of(stem, dtype, layout, best.parameters), point) not in timed:
+                del own.entries[key]
 
 
 def _write(document: database.Document, folder: Path) -> Path:
@@ -107,11 +126,12 @@ def _fastest(records: Sequence[Record]) -> dict[tuple[int, ...], float]:
 
 
 def _portfolio(
-    records: list[Record], arch: str, spilling: Callable[[set], set]
+    records: list[Record], arch: str, spilling: Callable[[set], set], calls: list[dict[str, Any]]
 ) -> tuple[set[tuple], list[Record], database.Document]:
     """The candidates that an architecture keeps, none spilling; the records that count; the winners."""
+    calls = [call for call in calls if call["arch"] == arch]
     while True:
-        kept = portfolio.chosen(records)
+        kept = portfolio.chosen(records, calls)
         document = winners(portfolio.reduced(records, kept), arch)
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)

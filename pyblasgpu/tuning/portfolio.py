@@ -2,13 +2,14 @@
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
 gains most (`dispatch.greedy`), over all dtypes and layouts of an architecture at once, until there are as
-many as kernels can be built ahead for. What is best for updates of low rank is kept beside.
+many as kernels can be built ahead for. What is best for updates of low rank is kept beside, and what gains
+most for calls that were timed between the classes, with operands as callers have them (`Call`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
 
 #: Configs, told apart by their kernels, that are kept of a dtype and layout, on average: of products, fused
 #: TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
-BUDGETS = {"gemm": 9.5, "trsm_fused": 5.0, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
+BUDGETS = {"gemm": 8.75, "trsm_fused": 4.95, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
 #: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
 
@@ -29,7 +30,15 @@ WEIGHTS = {"nn": 2.0}
 #: spend their time in such updates.
 UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 
+#: Configs of products that are kept beside for calls, of all dtypes and layouts together, and what a call
+#: counts for beside a class.
+FOR_CALLS, CALL_WEIGHT = 18, 2.0
+
 Rates = Mapping[Any, Mapping[Any, float]]
+#: A call for which several Configs were timed: its `dtype`, and `rates`, [stem, layout, parameters, rate] of
+#: each. In what unit a rate is does not matter.
+Call = Mapping[str, Any]
+CALL = "call"
 
 
 class Cell(NamedTuple):
@@ -68,15 +77,21 @@ def greedy(cells: Mapping[Any, Rates], budget: int, weight: Callable = lambda ce
     return kept
 
 
-def _weight(cell: Cell) -> Callable[[tuple[str, str]], float]:
-    """What the classes of a cell count for, (device, size class)."""
+def _weight(cell: Cell) -> Callable[[tuple[Any, Any]], float]:
+    """What the classes of a cell count for, (device, size class), and calls, (`CALL`, number)."""
     stem = next((stem for stem in FAMILIES if FAMILIES[stem].routine == cell.routine), None)
-    return lambda at: class_weight(stem, at[1]) if stem else 1.0
+
+    def weight(at: tuple[Any, Any]) -> float:
+        if at[0] == CALL:
+            return CALL_WEIGHT
+        return class_weight(stem, at[1]) if stem else 1.0
+
+    return weight
 
 
-def chosen(records: Iterable[Record]) -> set[tuple]:
+def chosen(records: Iterable[Record], calls: Iterable[Call] = ()) -> set[tuple]:
     """The candidates that an architecture keeps, as `_kernel_of` names them, by all that was timed on its
-    devices.
+    devices, in classes and for `calls`.
     """
     cells = _rates(sound(records))
     kept: set[tuple] = set()
@@ -87,7 +102,43 @@ def chosen(records: Iterable[Record]) -> set[tuple]:
         kept.update(
             candidate for cell, order in found.items() for candidate in _for_updates(cells[cell], order)
         )
+        if kind == "gemm":
+            kept.update(_for_calls(of_kind, kept, calls))
     return kept
+
+
+def _for_calls(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iterable[Call]) -> Iterator[Any]:
+    """The `FOR_CALLS` candidates that gain most beside those `kept`, where `calls` count as classes do."""
+    orders = {}
+    for cell, rates in _with_calls(cells, calls).items():
+        orders[cell] = GreedyOrder(rates, _weight(cell))
+        for candidate in rates.keys() & set(kept):
+            orders[cell].take(candidate)
+    for _ in range(FOR_CALLS if orders else 0):
+        best = max(orders, key=lambda cell: WEIGHTS.get(cell.layout, 1.0) * orders[cell].gain)
+        if orders[best].gain <= 0:
+            return
+        yield next(orders[best])
+
+
+def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell, Rates]:
+    """The rates of those cells of which `calls` tell; where a candidate was not timed for a call of its
+    layout, it counts as the slowest that was.
+    """
+    found: dict[Cell, Any] = {}
+    for number, call in enumerate(calls):
+        timed = {
+            (layout, _kernel_of(stem, call["dtype"], layout, parameters)): rate
+            for stem, layout, parameters, rate in call["rates"]
+        }
+        slowest = min(timed.values())
+        for layout in {layout for layout, _ in timed}:
+            cell = Cell("gemm", call["dtype"], layout)
+            if cell in cells:
+                rates = found.setdefault(cell, {each: dict(at) for each, at in cells[cell].items()})
+                for candidate, at in rates.items():
+                    at[CALL, number] = timed.get((layout, candidate), slowest)
+    return found
 
 
 def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:

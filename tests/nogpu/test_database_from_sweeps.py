@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, parse
+from pyblasgpu.database import FAMILIES, FUSED_TRSM, RECURSION, TRSM_FUSED, parse
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import portfolio, sweep_file
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning import database_from_sweeps as script
+from tuning import gather_calls as calls_of
 from tuning import gather_sweeps as gather
 
 H200 = known("h200")
@@ -208,15 +210,73 @@ def test_records_of_a_candidate_have_one_spelling(home):
 def test_what_is_best_for_updates_is_kept_beside(monkeypatch, rate, kept):
     """Where none of the others comes near."""
     monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
-    full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
-
-    def record(pad, size, extents, seconds):
-        facts = {**full, "PAD_A": pad}, "ok", seconds, 1 / seconds
-        return Record("NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, extents, *facts)
-
-    times = {("large", (4096,) * 3): (1.0, 2.0), ("low_rank", (4096, 4096, 64)): (1 / rate, 1.0)}
-    records = [record(pad, *at, seconds) for at, both in times.items() for pad, seconds in zip((0, 4), both)]
+    monkeypatch.setattr(portfolio, "FOR_CALLS", 0)
+    records = products(1.0, 2.0) + products(1 / rate, 1.0, size="low_rank", extents=(4096, 4096, 64))
     assert {dict(found[3:])["PAD_A"] for found in portfolio.chosen(records)} == kept
+
+
+def products(*times, size="large", extents=(4096,) * 3):
+    """Records of two Configs of SGEMM, told apart by `PAD_A`, 0 and 4, with their seconds."""
+    full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
+    facts = "NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, extents
+    return [
+        Record(*facts, {**full, "PAD_A": pad}, "ok", seconds, 1 / seconds)
+        for pad, seconds in zip((0, 4), times, strict=True)
+    ]
+
+
+def call(records, *rates):
+    each = [["gemm_simt", "nn", record.parameters, rate] for record, rate in zip(records, rates, strict=True)]
+    return {"arch": "sm_90", "routine": "gemm", "dtype": "s", "rates": each}
+
+
+@pytest.mark.parametrize(("for_calls", "kept"), [(0, {0}), (1, {0, 4})])
+def test_what_calls_miss_is_kept_beside(monkeypatch, for_calls, kept):
+    monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
+    monkeypatch.setattr(portfolio, "FOR_CALLS", for_calls)
+    records = products(1.0, 2.0)
+    calls = [call(records, 0.8, 1.0), {**call(records, 0.1, 1.0), "dtype": "d"}]  # of d nothing was timed
+    assert {dict(found[3:])["PAD_A"] for found in portfolio.chosen(records, calls)} == kept
+
+
+def test_calls_are_gathered_from_results_of_the_benchmark(home):
+    first, second = ({"PAD_A": pad} for pad in (0, 4))
+    case = {"list": "awkward", "routine": "gemm", "dtype": "s", "flags": "NN", "extents": [9, 9, 9], "pad": 1}
+    case["shift"] = 0
+
+    def timed_with(ratio, *new):
+        of_each = {"old": [["gemm_simt", "nn", first]], "new": [["gemm_simt", "nn", each] for each in new]}
+        return {**case, "ratio": ratio, "products": of_each}
+
+    def gathered_from(*results):
+        (home / "x.json").write_text(json.dumps({"arch": "sm_90", "results": results}))
+        return calls_of.read_calls(calls_of.main(str(home / "x.calls.gz"), [str(home / "x.json")]))
+
+    (found,) = gathered_from(*(timed_with(ratio, second) for ratio in (0.7, 0.9, 0.8)))
+    rates = [["gemm_simt", "nn", first, 1.0], ["gemm_simt", "nn", second, 0.8]]
+    of_case = {name: case[name] for name in ("routine", "dtype", "flags", "extents", "pad")}
+    assert found == {"arch": "sm_90", **of_case, "rates": rates}
+    # nothing where both ran alike, or a side ran several Configs, or one failed
+    assert not gathered_from(timed_with(0.9, first), timed_with(1.0, second), timed_with(0.5, first, second))
+    assert not gathered_from({**case, "error": "new: out of memory"})
+
+
+def test_a_device_gives_way_to_what_was_faster_on_another_and_not_timed_on_it(home):
+    """Of fused TRSMs, whose Configs are few at each point."""
+    full = FUSED_TRSM["trsm_fused_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
+    facts = "trsm_fused_simt", "s", "left_colmajor", "512x32", (512, 32)
+
+    def record(device, stages, seconds):
+        return Record(device, "sm_90", *facts, {**full, "stages": stages}, "ok", seconds, 1 / seconds)
+
+    def own(*more):
+        records = [record("NVIDIA H200", 2, 1.0), record("NVIDIA H100", 3, 0.9), *more]
+        files = script.main([written(home / "a.jsonl", records)], home, lambda candidates: set())
+        (path,) = (path for path in files if path.name == "nvidia_h200.json")
+        return [entry.parameters["stages"] for entry in parse(path.read_bytes()).entries.values()]
+
+    assert own() == []
+    assert own(record("NVIDIA H200", 3, 1.1)) == [2], "here the other is slower"
 
 
 # ---------------------------------------------------------------------------------------- what is packaged
