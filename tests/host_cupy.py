@@ -18,10 +18,11 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu.api import plans
+from pyblasgpu.bench import command
 from pyblasgpu.dispatch import compile_ahead
 from pyblasgpu.frontend import libraries
 from pyblasgpu.gpu import device
-from pyblasgpu.testing import cublas, cusolver
+from pyblasgpu.testing import cublas, cublas_level1, cusolver
 
 CARD = device.known("h200")
 GIB = 1 << 30
@@ -208,20 +209,38 @@ def modules() -> dict[str, Any]:
 
 
 def install(monkeypatch: Any) -> None:
-    """Let scripts find it; calls of the library run on the processor."""
+    """Let scripts find it; calls of the library run on the processor.
+
+    Nothing is replaced that a module of the package may import by name meanwhile, and keep.
+    """
     for name, module in modules().items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     monkeypatch.setattr(type(libraries.NUMPY), "deliver", lambda self, result, like, stream: _put(result))
-    monkeypatch.setattr(cublas, "library", lambda: _Functions("cublas"))
-    monkeypatch.setattr(cublas, "load", cache(lambda: cublas.Cublas(_Functions("cublas"))))
     monkeypatch.setattr(cusolver, "load", cache(lambda: cusolver.Cusolver(_Functions("cusolver"))))
-    monkeypatch.setattr(device, "current", cache(lambda ordinal=0: CARD))
-    monkeypatch.setattr("pyblasgpu.bench.command.require_device", lambda: None)
     monkeypatch.setattr(pyblasgpu, "plan_gemm", _planned)
-    # what is compiled ahead is named all the same
-    monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: list(sources))
-    monkeypatch.setattr(compile_ahead, "compile_missing", lambda sources, cc: list(sources))
+
+
+def replace_in(monkeypatch: Any, script: ModuleType) -> None:
+    """Replace what needs a device among the names of a script; what it compiles ahead is listed."""
+    stand_ins = {
+        device.current: lambda ordinal=0: CARD,
+        compile_ahead.compile_ahead: lambda sources, ordinal: list(sources),
+        compile_ahead.compile_missing: lambda sources, cc: list(sources),
+        command.require_device: lambda: None,
+        cublas.load: cache(lambda: cublas.Cublas(_Functions("cublas"))),
+        cublas_level1.load_vectors: lambda: tuple(
+            kind(_Functions("cublas")) for kind in (cublas_level1.CublasVectors, cublas_level1.CublasNumbers)
+        ),
+    }
+    for name, value in vars(script).copy().items():
+        if callable(value) and value.__hash__ and value in stand_ins:
+            monkeypatch.setattr(script, name, stand_ins[value])
+    if getattr(script, "cublas", None) is cublas:
+        loaded = stand_ins[cublas.load]
+        monkeypatch.setattr(
+            script, "cublas", SimpleNamespace(load=loaded, library=lambda: _Functions("cublas"))
+        )
 
 
 def _planned(a: Any, b: Any, out: Any, **options: Any) -> Any:
