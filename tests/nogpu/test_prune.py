@@ -112,21 +112,19 @@ def test_which_copies_may_pass_through_the_l1_cache():
         assert config.scalar_variant.with_cache_policy(True) is None
     one = replace(config, stages=1, prefetch=False, persistent=False)
     assert one.with_cache_policy(True) is None
-    assert one.for_alignment(4, 4, sector_misaligned=True) == one
     with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):
         replace(one, through_l1=True)
 
 
 @pytest.mark.parametrize("letter", "sdcz")
 def test_a_config_has_its_full_vectors_or_scalar_loads(letter):
-    """Nothing between; sector-misaligned doubles take scalar loads, which pass through the L1 cache."""
+    """Nothing between; scalar loads of 16 bytes pass through the L1 cache."""
     space = candidates(families_of("gemm", letter)[-1], letter, "nt", H200).left
     config = max((c for c in space if c.stages > 1 and not c.through_l1), key=lambda c: c.VEC_A * c.VEC_B)
     scalar = config.scalar_variant
     assert (scalar.VEC_A, scalar.VEC_B, scalar.through_l1) == (1, 1, letter == "z")
     assert scalar.scalar_variant == scalar
     assert config.for_alignment(config.VEC_A, config.VEC_B) is config
-    assert config.for_alignment(8, 8, sector_misaligned=True) == (scalar if letter in "dz" else config)
     if config.VEC_B > 1:
         assert config.for_alignment(config.VEC_A, config.VEC_B // 2) == scalar
 

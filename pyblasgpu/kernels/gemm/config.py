@@ -277,15 +277,9 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def for_alignment(self, a: int, b: int, sector_misaligned: bool = False) -> Self:
-        """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`.
-
-        `sector_misaligned`: columns of A or B (rows, if transposed) do not begin with sectors. Asynchronous
-        copies of doubles had better pass through the L1 cache then, as those of the scalar variant do.
-        """
-        is_wide = a >= self.VEC_A and b >= self.VEC_B
-        by_cache = sector_misaligned and self.stages > 1 and self.dtype_facts.real_size == 8
-        return self if is_wide and not by_cache else self.scalar_variant
+    def for_alignment(self, a: int, b: int) -> Self:
+        """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`."""
+        return self if a >= self.VEC_A and b >= self.VEC_B else self.scalar_variant
 
     @property
     def scalar_variant(self) -> Self:
