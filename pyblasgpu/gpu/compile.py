@@ -52,8 +52,6 @@ __all__ = [
 
 #: A cluster of all blocks along x, however many a launch has.
 WHOLE_ROWS = 0
-#: Parameter codes: pointer to reals, pointer to int32, int32, int64, real.
-CODES = "pwiqr"
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,8 @@ def test_default_and_candidates_fit_the_processor(letter, vector_bytes, register
     candidates = [start, *space.tiles(letter, card), *space.blocks(start, card)]
     assert len(set(candidates)) > 20
     for config in candidates:
-        assert config.registers <= registers and config.packed_a_bytes <= card.l2_bytes
+        packed_a_bytes = config.BLK_M * config.BLK_K * config.dtype_facts.itemsize
+        assert config.registers <= registers and packed_a_bytes <= card.l2_bytes
         assert config.VEC * config.dtype_facts.real_size == vector_bytes
 
 

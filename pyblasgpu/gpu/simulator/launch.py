@@ -8,7 +8,7 @@ import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .block import Block, Launch, check_shared
-from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
+from .memory import AccessLog, Pointer, SimulatorError, poisoned
 from .schedule import random
 from .thread import current_thread
 
@@ -70,10 +70,6 @@ class _Module(FakeCUDAModule):
     def blockIdx(self) -> Dim3:
         return current_thread().block.index
 
-    @property
-    def laneid(self) -> int:
-        return current_thread().index % WARP
-
     def syncthreads(self) -> None:
         current_thread().wait()
 
@@ -82,9 +78,6 @@ class _Module(FakeCUDAModule):
 
     def syncthreads_or(self, value) -> bool:
         return any(current_thread().wait(bool(value)))
-
-    def syncthreads_count(self, value) -> int:
-        return sum(current_thread().wait(bool(value)))
 
 
 class _Cuda:

@@ -78,10 +78,6 @@ class CpuGemm:
         return self.vectors * (self.THR_N * self.dtype_facts.reals_per_element + 1) + 1
 
     @property
-    def packed_a_bytes(self) -> int:
-        return self.BLK_M * self.BLK_K * self.dtype_facts.itemsize
-
-    @property
     def reuse(self) -> float:
         """FMAs for each element loaded in the innermost loop."""
         return self.dtype_facts.reuse(self.THR_M, self.THR_N)

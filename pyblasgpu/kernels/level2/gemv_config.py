@@ -134,11 +134,6 @@ class Gemv(VectorLoads):
         return 1.0
 
     @property
-    def bytes_under_way(self) -> int:
-        """Of A, that a block asks for before it waits."""
-        return self.threads * self.THR_R * self.THR_O * self.VEC_R * self.dtype_facts.itemsize
-
-    @property
     def shared_bytes(self) -> int:
         """A sum of each output of each thread, at any DIM_R, and a word."""
         elements = max(self.threads * self.THR_O + self.WARPS, 2 * self.threads)
