@@ -13,13 +13,19 @@ __all__ = ["SECTOR", "Operand", "span"]
 SECTOR = 32
 
 
-def span(pointer: int, shape: Sequence[int], steps: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """First address and the one past the last byte of elements that lie `steps` bytes apart."""
-    if 0 in shape:
-        return pointer, pointer
-    reaches = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
-    low, high = sum(min(reach, 0) for reach in reaches), sum(max(reach, 0) for reach in reaches)
-    return pointer + low, pointer + high + itemsize
+def span(
+    pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int, unit: int = 1
+) -> tuple[int, int]:
+    """First address and the one past the last byte of elements, their strides in `unit` bytes."""
+    low = high = 0
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 0:
+            return pointer, pointer
+        if stride < 0:
+            low += (extent - 1) * stride
+        else:
+            high += (extent - 1) * stride
+    return pointer + low * unit, pointer + high * unit + itemsize
 
 
 class Operand(NamedTuple):
@@ -107,4 +113,4 @@ class Operand(NamedTuple):
         """First address and the one past the last byte that the operand touches."""
         size, extents = self.dtype.itemsize, (self.rows, self.cols, self.batch)
         strides = self.row_stride, self.col_stride, self.batch_stride
-        return span(self.pointer, extents, [stride * size for stride in strides], size)
+        return span(self.pointer, extents, strides, size, size)

@@ -76,7 +76,7 @@ class Layout(NamedTuple):
     def span(self) -> tuple[int, int]:
         """First address and the one past the last byte of the array."""
         size = self.dtype.itemsize
-        return span(self.pointer, self.shape, [step * size for step in self.strides], size)
+        return span(self.pointer, self.shape, self.strides, size, size)
 
 
 class MisalignedError(ValueError):

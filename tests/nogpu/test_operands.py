@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu.operands import Operand
+from pyblasgpu.operands import Operand, span
 from pyblasgpu.types import DTYPES
 
 MEMORY = np.arange(400.0)
@@ -58,6 +60,17 @@ def test_span_is_tight(x):
     touched = addresses(x)
     assert x.span() == ((min(touched), max(touched) + 8) if touched else (x.pointer, x.pointer))
     assert x.is_empty == (not touched)
+
+
+def test_span_is_one_call():
+    """Every call asks for those of all its arrays, in the microseconds before its launches."""
+    called = []
+    sys.setprofile(lambda frame, event, argument: event == "call" and called.append(frame.f_code.co_name))
+    try:
+        span(0, (4, 5, 6), (1, -4, 20), 8, 8)
+    finally:
+        sys.setprofile(None)
+    assert called == ["span"]
 
 
 @pytest.mark.parametrize("letter", "sdcz")
