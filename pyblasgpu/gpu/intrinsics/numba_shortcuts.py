@@ -3,7 +3,8 @@
 A kernel is made of a hundred small functions. Most of the time of each goes into what our kernels do not
 need: passes for closures, arrays and literals, live variables before every pass, and registries that are
 searched for new implementations. A shortcut replaces one function of numba-cuda while a kernel is compiled,
-under the compiler's lock. The shortcuts know one release; with another they are not taken.
+under the compiler's lock. The shortcuts know one release; with another they are not taken. One changes PTX,
+and that of later devices alone: `range_next`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
 from typing import Any
+
+from .range_next import counting_without_branch
 
 __all__ = ["KNOWN_RELEASE", "shortened"]
 
@@ -75,6 +78,7 @@ def _shortcuts() -> Iterator[tuple[Any, str, Any]]:
     yield lowering.Lower, "_find_singly_assigned_variable", _find_singly_assigned
     yield postproc.PostProcessor, "run", _without_liveness(vars(postproc.PostProcessor)["run"])
     yield codegen.CUDACodeLibrary, "modules", property(_distinct_modules)
+    yield codegen.nvvm, "compile_ir", counting_without_branch(codegen.nvvm.compile_ir)
     operators = npydecl.NumpyRulesArrayOperator
     yield operators, "generic", _for_arrays(vars(operators)["generic"])
 

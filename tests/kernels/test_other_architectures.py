@@ -1,0 +1,51 @@
+"""The largest kernel of each family and dtype, compiled for cards that nothing was tuned on: no array of a
+thread lies in local memory, and hardly a register is spilled.
+
+What NVVM makes of a loop differs by architecture: it has another LLVM for compute capability 10.0 and later.
+"""
+
+from __future__ import annotations
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.dispatch import catalogue
+from pyblasgpu.gpu.compile import KernelSource, compile_here
+from pyblasgpu.gpu.device import Device, known
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+MOST_SPILLED = 44  # bytes, of ten registers and one more
+#: Bytes that more are spilled, where a mask of a triangle's edge takes registers.
+SPILLED = {("sm_120", "symv", "s"): 80}
+
+
+def largest(device: Device) -> list[KernelSource]:
+    """Of each family and dtype the kernel that by its estimate has most registers, of equals the last."""
+    found: dict[tuple[str, str], KernelSource] = {}
+    for source in catalogue.kernels(device):
+        other = found.setdefault((source.name, source.config.dtype), source)
+        if registers(source) >= registers(other):
+            found[source.name, source.config.dtype] = source
+    return list(found.values())
+
+
+def registers(source: KernelSource) -> int:
+    """What the Config estimates; 0 where it does not, as for copies."""
+    return getattr(source.config, "registers", 0)
+
+
+@pytest.mark.parametrize(
+    ("device", "source"),
+    [
+        pytest.param(device, source, id=f"{device.name}-{source.name}-{source.config.dtype}")
+        for device in map(known, ("sm_80", "sm_120"))
+        for source in largest(device)
+    ],
+)
+def test_nothing_lies_in_local_memory(device, source):
+    report = compile_here(source, device.cc).resources
+    most = SPILLED.get((device.name, source.name, source.config.dtype), MOST_SPILLED)
+    assert max(report.spill_stores, report.spill_loads) <= most
+    # an array of a thread takes local memory of which no spill tells
+    assert report.stack_bytes <= max(report.spill_stores, report.spill_loads) + 4
