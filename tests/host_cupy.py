@@ -1,7 +1,7 @@
 """CuPy that is none: arrays are NumPy's, all takes a millisecond, and the vendor's functions compute nothing.
 
 With it and the processor's backend the scripts of `benchmarks` and `tuning/papers` run from their options to
-their files, at sizes at which nothing takes long.
+their files. Sizes are small.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
 gains most (`dispatch.greedy`), over all dtypes and layouts of an architecture at once, until there are as
-many as kernels can be built ahead for. What is best for updates of low rank is kept beside, and what gains
-most for calls that were timed between the classes, with operands as callers have them (`Call`).
+many as kernels can be built ahead for. What is best for updates of low rank is kept beside. So is
+what gains most for calls that were timed between the classes, with operands as callers have them (`Call`).
 """
 
 from __future__ import annotations
