@@ -16,8 +16,8 @@ from pyblasgpu.gpu.device import Device, known
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 MOST_SPILLED = 44  # bytes, of ten registers and one more
-#: Bytes that more are spilled, where a mask of a triangle's edge takes registers.
-SPILLED = {("sm_120", "symv", "s"): 80}
+#: Where more are spilled: bytes, of addresses in the tile on the diagonal.
+SPILLED = {("sm_120", "symv", "s"): 184}
 
 
 def largest(device: Device) -> list[KernelSource]:
