@@ -12,7 +12,6 @@ from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import check
 from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
-from ..operands import SECTOR
 from ..types import Triangle
 
 __all__ = [
@@ -72,7 +71,7 @@ def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
     elements where these bound its vectors.
     """
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    return config.for_alignment(a, b) if min(aligned) < SECTOR else config
+    return config.for_alignment(a, b)
 
 
 FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more

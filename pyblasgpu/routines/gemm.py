@@ -25,6 +25,7 @@ from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..dispatch.tensor import tensor_product
 from ..dispatch.tensor_problem import TensorProblem
+from ..dispatch.variants import match_alignment
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy import split_k_reduce
@@ -269,8 +270,7 @@ def _emit_product(
     """The product with A and B that lie as `config` has it; `stream_k`: tiles may be split."""
     a, b = product.a, product.b
     if config.needs_alignment:
-        of_a, of_b = (each // launches.dtype.itemsize for each in alignments(config.layout, a, b))
-        config = config.for_alignment(of_a, of_b)
+        config = match_alignment(config, alignments(config.layout, a, b))
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
     _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)
