@@ -94,7 +94,7 @@ def draw_cards(run: dict[str, Any]) -> Any:
         axis.set_xlabel("cards")
         axis.grid(alpha=0.3)
     panels[0].set_ylabel("times one card")
-    panels[0].legend(fontsize=8)
+    max(panels, key=lambda axis: len(axis.lines)).legend(fontsize=8)
     figure.suptitle(f"Double precision, host memory,\n{run['about']['device']}", fontsize=11)
     return figure
 
