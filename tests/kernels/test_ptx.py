@@ -21,14 +21,34 @@ from pyblasgpu.types import Triangle
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 CC = (9, 0)
+WAIT = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
 TOUCHES = r"(ld|st)\.global|cp\.async\.c[ag]"
 
 
 def before_and_after_wait(source: KernelSource) -> tuple[str, str]:
-    """The PTX of a kernel before it waits for the grid dependency, and after."""
-    wait = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
-    before, waits, after = to_ptx(source, CC).partition(wait)
-    assert waits and "griddepcontrol" not in after
+    """The PTX of a kernel: what a thread can run before it waits for the grid dependency, and all else.
+
+    A kernel with two ways for its operands waits in each of them.
+    """
+    lines = to_ptx(source, CC).partition(".entry")[2].splitlines()
+    labels = {line.removesuffix(":"): i for i, line in enumerate(lines) if line.startswith("$")}
+    waits = {i for i, line in enumerate(lines) if WAIT in line}
+    early: set[int] = set()
+    pending = [0]
+    while pending:
+        i = pending.pop()
+        if i in waits or i in early or i >= len(lines):
+            continue
+        early.add(i)
+        branch = re.search(r"(@\S+\s+)?bra(?:\.uni)?\s+(\$\w+);", lines[i])
+        if branch:
+            pending.append(labels[branch[2]])
+        if not re.search(r"\b(ret|exit);", lines[i]) and (not branch or branch[1]):
+            pending.append(i + 1)
+    assert waits
+    parts = ([line for i, line in enumerate(lines) if (i in early) is of] for of in (True, False))
+    before, after = map("\n".join, parts)
+    assert not re.search(r"\b(call|brx)\b", before)  # whose targets are not followed
     return before, after
 
 
