@@ -230,9 +230,9 @@ class _Builder:
 def _segments(steps: list[_Step], made: Container[Key], last_run: int) -> Iterator[list[_Step]]:
     """The steps of a chunk as runs of products.
 
-    Where they read what other tasks make, the last ones wait longest: so the last runs are short. The last one
+    Where they read what other tasks make, the last ones wait longest: so the last runs are short. The last
     has `last_run` products, each other as many as those after it together, and one more if `last_run` is 1.
-    Then what comes after the products is a run of its own, if it waits too: they need not wait for it.
+    What comes after the products is a run of its own if it waits too: they need not wait for that.
     """
     groups: list[list[_Step]] = [[]]  # each ends with a product, the last one with what follows it
     for step in steps:
