@@ -9,10 +9,9 @@ import scipy.linalg
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
+import pyblasgpu.dask as ours  # noqa: E402
 from benchmarks.dask_cluster import cluster  # noqa: E402
 from benchmarks.dask_model import LEAVES, bounds, makespans  # noqa: E402
-
-import pyblasgpu.dask as ours  # noqa: E402
 from pyblasgpu.dask.leaves import Accumulate  # noqa: E402
 
 CARDS = 4
@@ -20,12 +19,12 @@ CARDS = 4
 
 def chain(result) -> float:
     """Seconds of the longest chain of Dask tasks of an array, with the model's leaves."""
-    graph = result.dask.layers[result.name]
+    graph = dict(result.dask.layers[result.name])
     ends: dict = {}
 
     def end(key) -> float:
         if key not in ends:
-            task = graph[key] if key in graph else None
+            task = graph.get(key)
             is_task = isinstance(task, tuple) and isinstance(task[0], Accumulate)
             before = [task[1], *task[2]] if is_task else []
             seconds = sum(LEAVES[call.leaf.routine] for call in task[0].calls) if is_task else 0
