@@ -15,43 +15,19 @@ import argparse
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, futures_of, get_task_stream, wait
+from distributed import Client, futures_of, get_task_stream, wait
 
-import pyblasgpu.dask
+from benchmarks.dask_cluster import ROUTINES, cluster, wait_until_forgotten
 from benchmarks.dask_linalg import matrix
 from benchmarks.host_problems import Pinned, flops, write
 from benchmarks.several_cards import measured
 
 __all__ = ["by_dask", "by_engine", "main"]
-
-ROUTINES: dict[str, Callable[[Any, Any], Any]] = {
-    "gemm": lambda a, b: pyblasgpu.dask.gemm(a, b),
-    "trsm": lambda a, b: pyblasgpu.dask.solve_triangular(a, b, lower=True),
-    "potrf": lambda a, b: pyblasgpu.dask.cholesky(a, lower=True),
-}
-
-
-def cluster(cards: int, processes: bool, threads: int = 2) -> SpecCluster:
-    """A worker for each card: a process that sees no other, or threads whose current card it is."""
-    options: dict[str, Any] = {"nthreads": 1 if processes else threads, "memory_limit": 0}
-    workers: dict[int, dict[str, Any]] = {}
-    for number in range(cards):
-        if processes:
-            own: dict[str, Any] = {"env": {"CUDA_VISIBLE_DEVICES": str(number)}}
-        else:
-            pool = ThreadPoolExecutor(threads, f"card-{number}", _use, (number,))
-            own = {"executor": pool}
-        workers[number] = {"cls": Nanny if processes else Worker, "options": {**options, **own}}
-    where = {"host": "127.0.0.1"} if processes else {"protocol": "inproc"}
-    scheduler = {"cls": Scheduler, "options": {"dashboard_address": None, **where}}
-    return SpecCluster(workers=workers, scheduler=scheduler)
 
 
 def _use(number: int) -> None:
@@ -88,14 +64,10 @@ def _error(routine: str, a: Any, b: Any, found: Any) -> float:
     return float(abs(np.tril(last @ last.T - _on_host(a[rows, rows]))).max())
 
 
-def _tasks(dask_scheduler: Scheduler) -> int:
-    return len(dask_scheduler.tasks)
-
-
 def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
     """By routine the seconds of each call on a cluster, also of the first, and what threads did in them."""
     found: dict[str, dict[str, Any]] = {}
-    with cluster(given.cards, given.processes) as workers, Client(workers) as client:
+    with cluster(given.cards, given.processes, _use) as workers, Client(workers) as client:
         client.wait_for_workers(given.cards)
         inputs = [matrix(given.n, given.chunk) for _ in range(2)]
         if library == "cupy":
@@ -103,20 +75,18 @@ def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]
             inputs = [x.map_blocks(_on_card, dtype=x.dtype, meta=meta) for x in inputs]
         a, b = (client.persist(x) for x in inputs)
         wait([a, b])
-        known = client.run_on_scheduler(_tasks)
         for routine in given.routines:
             times: list[float] = []
             with get_task_stream(client=client) as stream:
                 for _ in range(given.repeats):
-                    start = time.perf_counter()
-                    result = client.persist(ROUTINES[routine](a, b))
-                    wait(result)
-                    times.append(time.perf_counter() - start)
-                    assert all(future.status == "finished" for future in futures_of(result))
-                    error = _error(routine, a, b, result)
-                    del result
-                    while client.run_on_scheduler(_tasks) > known:  # else the next one is there already
-                        time.sleep(0.05)
+                    with wait_until_forgotten(client):
+                        start = time.perf_counter()
+                        result = client.persist(ROUTINES[routine](a, b))
+                        wait(result)
+                        times.append(time.perf_counter() - start)
+                        assert all(future.status == "finished" for future in futures_of(result))
+                        error = _error(routine, a, b, result)
+                        del result
             found[routine] = {"each": times, "spent": _spent(stream.data), "error": error}
         del inputs, a, b
     cupy = import_module("cupy")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -128,11 +128,23 @@ class _Builder:
         self.current: dict[Tile, Key | Zeros] = {}
         self.pending: dict[Tile, list[_Step]] = {}
         self.states: dict[Tile, int] = {}
-        self.written = {tile.matrix for task in self.list.tasks for tile in task.writes}
         self.last = {self.chunk(task.writes[0]): task for task in self.list.tasks}
+        # where a single chunk waits for none, as of a factor, the critical path is long and counts
+        self.last_run = 1 if self.count_independent() == 1 else 2
         for task in self.list.tasks:
             self.add(task)
         self.add_unwritten()
+
+    def count_independent(self) -> int:
+        """How many chunks read none that was written."""
+        written: set[Tile] = set()
+        waiting = set()
+        for task in self.list.tasks:
+            chunk = self.chunk(task.writes[0])
+            if any(self.chunk(tile) in written for tile in task.reads):
+                waiting.add(chunk)
+            written.update(map(self.chunk, task.writes))
+        return len(self.last.keys() - waiting)
 
     def chunk(self, tile: Tile) -> Tile:
         """The chunk that holds a tile."""
@@ -175,7 +187,7 @@ class _Builder:
 
     def flush(self, chunk: Tile, final: bool) -> None:
         """Put the pending steps of a chunk into the graph."""
-        segments = list(_segments(self.pending.pop(chunk), self.written))
+        segments = list(_segments(self.pending.pop(chunk), self.graph, self.last_run))
         for segment in segments:
             key = self.key(chunk, final and segment is segments[-1])
             pair = segment[-1].task.writes[1:]
@@ -215,11 +227,12 @@ class _Builder:
                 self.graph[self.layer.name, row, col] = self.start(chunk)
 
 
-def _segments(steps: list[_Step], written: set[str]) -> Iterator[list[_Step]]:
+def _segments(steps: list[_Step], made: Container[Key], last_run: int) -> Iterator[list[_Step]]:
     """The steps of a chunk as runs of products.
 
-    Where products read what others of these tasks write, the last ones wait longest: so the last runs are
-    short, and each is as long as those after it together.
+    Where they read what other tasks make, the last ones wait longest: so the last runs are short. The last
+    has `last_run` products, each other as many as those after it together, and one more if `last_run` is 1.
+    What comes after the products is a run of its own if it waits too: they need not wait for that.
     """
     groups: list[list[_Step]] = [[]]  # each ends with a product, the last one with what follows it
     for step in steps:
@@ -227,11 +240,17 @@ def _segments(steps: list[_Step], written: set[str]) -> Iterator[list[_Step]]:
         if step.task.leaf.routine in _PRODUCTS:
             groups.append([])
     rest = groups.pop()
-    groups = [*groups[:-1], groups[-1] + rest] if groups else [rest]
-    waits = any(tile.matrix in written for step in steps for tile in step.task.reads)
-    ends, length = [len(groups)], 2 if waits else MAX_PRODUCTS
+    if not groups or not _reads_any(rest, made):
+        groups, rest = [*groups[:-1], (groups[-1] if groups else []) + rest], []
+    ends, length = [len(groups)], last_run if _reads_any(steps, made) else MAX_PRODUCTS
     while ends[-1] > 0:
         ends.append(max(ends[-1] - min(length, MAX_PRODUCTS), 0))
-        length = max(length, len(groups) - ends[-1])
+        length = max(length, len(groups) - ends[-1] + (last_run == 1))
     for begin, end in pairwise(reversed(ends)):
         yield [step for group in groups[begin:end] for step in group]
+    if rest:
+        yield rest
+
+
+def _reads_any(steps: list[_Step], made: Container[Key]) -> bool:
+    return any(key in made for step in steps for key in step.reads)
