@@ -43,12 +43,12 @@ def gathered(
             products = result.get("products", {}).get(side, [])
             if rate and len(products) == 1:
                 rates[_what(result)][_kernel(*products[0])].append(rate)
-    for call, found in rates.items():
+    for what, found in rates.items():
         medians = {kernel: median(each) for kernel, each in found.items()}
         if max(medians.values()) > SAME * min(medians.values()):
             kernels = sorted(medians, key=medians.__getitem__, reverse=True)
             of_each = [[*json.loads(kernel), round(medians[kernel], 3)] for kernel in kernels]
-            yield {**json.loads(call), "rates": of_each}
+            yield {**json.loads(what), "rates": of_each}
 
 
 def _what(call: dict[str, Any]) -> str:
