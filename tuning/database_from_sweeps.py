@@ -3,10 +3,11 @@
 An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
 the winners among them. A device gets those winners of its own records that differ, from the same Configs.
 Give every sweep of an architecture at once, and its calls (`gather_calls`): files are written anew.
-Times of different runs are not compared. Of several sweeps of a device the last one decides at each place at
-which it has timed what was the best before, or something faster, of algorithms all that were timed before. Of
-several runs in one sweep, told apart by their toolchain, the last one at a place decides there. A winner that
-spills registers under the toolchain here, though not under the one it was measured with, gives way to others.
+Times of different runs are not compared, but for those of calls under load (`under_load`). Of several sweeps
+of a device the last one decides at each place at which it has timed what was the best before, or something
+faster, of algorithms all that were timed before. Of several runs in one sweep, told apart by their toolchain,
+the last one at a place decides there. A winner that spills registers under the toolchain here, though not
+under the one it was measured with, gives way to others.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pyblasgpu.tuning.results import Record, candidate_of, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
 from tuning.gather_calls import SUFFIX, read_calls
+from tuning.under_load import under_load
 
 FOLDER = Path(database.__file__).parent
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
@@ -45,10 +47,18 @@ def main(
     ``spilling(candidates)`` tells which of the (stem, Config, arch) it is given spill.
     """
     spilling = spilling or _spilling
-    calls = [call for path in sweeps if path.endswith(SUFFIX) for call in read_calls(Path(path))]
-    architectures: dict[str, list[Record]] = defaultdict(list)
+    of_devices = {
+        Path(path).name.removesuffix(SUFFIX): read_calls(Path(path))
+        for path in sweeps
+        if path.endswith(SUFFIX)
+    }
+    calls = [call for found in of_devices.values() for call in found]
+    devices: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in decisive(read_sweep(Path(path)) for path in sweeps if not path.endswith(SUFFIX)):
-        architectures[record.arch].append(record)
+        devices[record.arch, record.device].append(record)
+    architectures: dict[str, list[Record]] = defaultdict(list)
+    for (arch, device), found in devices.items():
+        architectures[arch] += under_load(found, of_devices.get(slug(device), ()))
     documents, own = [], []
     for arch, found in architectures.items():
         kept, records, document = _portfolio(found, arch, spilling, calls)

@@ -1,8 +1,9 @@
 """Gather calls for which two checkouts were timed: ``python tuning/gather_calls.py OUT.calls.gz RESULT ...``
 
-Results are those of `benchmarks.catalogue_loss`. Kept is each call of products for which several Configs were
-timed, with a rate of each, relative to the other checkout's; of several results the median.
-`database_from_sweeps` keeps Configs for such calls.
+Results are those of `benchmarks.catalogue_loss`, all beside the same checkout. Kept is each call of products
+for which several Configs were timed, with a rate of each, relative to that checkout's; of several results the
+median. What `OUT.calls.gz` has already is one of them. `database_from_sweeps` keeps Configs for such calls,
+and has `under_load` correct times by them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pyblasgpu.database import TUNED
 from pyblasgpu.terminal import guarded
 
 SUFFIX = ".calls.gz"
@@ -28,33 +30,49 @@ def read_calls(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def gathered(results: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The calls for which several Configs were timed."""
+def gathered(
+    results: Iterable[dict[str, Any]], before: Iterable[dict[str, Any]] = ()
+) -> Iterator[dict[str, Any]]:
+    """The calls for which several Configs were timed, in `results` or as gathered `before`."""
     rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for call in before:
+        for *kernel, rate in call["rates"]:
+            rates[_what(call)][_kernel(*kernel)].append(rate)
     for result in results:
-        call = json.dumps({name: result[name] for name in WHAT if result.get(name)})
         for side, rate in (("old", 1.0), ("new", result.get("ratio", 0.0))):
             products = result.get("products", {}).get(side, [])
             if rate and len(products) == 1:
-                rates[call][json.dumps(products[0])].append(rate)
-    for call, found in rates.items():
+                rates[_what(result)][_kernel(*products[0])].append(rate)
+    for what, found in rates.items():
         medians = {kernel: median(each) for kernel, each in found.items()}
         if max(medians.values()) > SAME * min(medians.values()):
             kernels = sorted(medians, key=medians.__getitem__, reverse=True)
             of_each = [[*json.loads(kernel), round(medians[kernel], 3)] for kernel in kernels]
-            yield {**json.loads(call), "rates": of_each}
+            yield {**json.loads(what), "rates": of_each}
+
+
+def _what(call: dict[str, Any]) -> str:
+    return json.dumps({name: call[name] for name in WHAT if call.get(name)})
+
+
+def _kernel(stem: str, layout: str, parameters: dict[str, Any]) -> str:
+    """What tells a Config apart: the parameters that are tuned, as a benchmark names others too."""
+    tuned = {name: value for name, value in parameters.items() if name in TUNED[stem].parameters}
+    return json.dumps([stem, layout, tuned], sort_keys=True)
 
 
 def main(out: str, results: list[str]) -> Path:
     """Write the file of calls; returns it."""
-    found = [json.loads(Path(path).read_text()) for path in results]
+    path = Path(out)
+    before = read_calls(path) if path.exists() else []
+    found = [json.loads(Path(result).read_text()) for result in results]
     lines = []
-    for arch in sorted({result.get("arch", "sm_90") for result in found}):
+    for arch in sorted({each.get("arch", "sm_90") for each in (*found, *before)}):
         cases = (
             case for result in found if result.get("arch", "sm_90") == arch for case in result["results"]
         )
-        lines += [json.dumps({"arch": arch, **call}) + "\n" for call in gathered(cases)]
-    path = Path(out)
+        calls = (call for call in before if call["arch"] == arch)
+        lines += [json.dumps({"arch": arch, **call}) + "\n" for call in gathered(cases, calls)]
     path.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
     return path
 

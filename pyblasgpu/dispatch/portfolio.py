@@ -5,7 +5,7 @@ Those of the files of tuned values; where these hold none, a few that are the be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -60,17 +60,22 @@ class Portfolio(NamedTuple):
         usable: Callable[[Any], bool],
         weight: Callable[[str], float],
         least_gain: float = LEAST_GAIN,
+        free: Collection[Any] = (),
     ) -> tuple[Any, ...]:
-        """The `most` of those that are `ordered`, but none that gains less than `least_gain`; None: all."""
+        """The `most` of those that are `ordered`, but none that gains less than `least_gain` beside those
+        before and those that are `free`; None: all. At least one, unless some are free.
+        """
         order = self.ordered(usable, weight)
         if most is None:
             return tuple(order)
+        for config in free:
+            order.take(config)
         found: list[Any] = []
-        for config in order:
-            found.append(config)
-            if len(found) >= most or order.gain < least_gain:
+        while len(found) < most and (order.gain >= least_gain or not (found or free)):
+            found += islice(order, 1)
+            if not found:
                 break
-        return tuple(found[:most])
+        return tuple(found)
 
     def ordered(self, usable: Callable[[Any], bool], weight: Callable[[str], float]) -> GreedyOrder:
         """The `usable` Configs, those that are the most worth having first; ``weight(size class)`` says what

@@ -77,6 +77,8 @@ MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIG
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
 MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (3, 1)
+#: What a kernel of triangles alone must gain, of the mean logarithm at squares, in the same layouts.
+TRIANGULAR_GAIN = (0.0075, 0.2)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
 LAYOUTS = {TRMM_LEFT: ("nn", "tn"), TRMM_RIGHT: ("nn", "nt"), PACKED: ("nt",), PACKED_3M: ("nt",)}
@@ -144,7 +146,16 @@ def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: 
             return 1.0 if portfolio.multiplications(stem, size) >= LARGE else 0.0
         return portfolio.class_weight(stem, size)
 
+    if kind.use == PLAIN and kind.triangular:
+        free, least_gain = _free(kind, stems, dtype, layout, device), TRIANGULAR_GAIN[layout not in SYRK]
+        return found.first(_most(kind, layout), usable, weight, least_gain, free)
     return found.first(_most(kind, layout), usable, weight)
+
+
+def _free(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+    """Those whose kernel for all of C, which is there in any case, computes triangles too."""
+    others = _first(kind._replace(triangular=False), stems, dtype, layout, device)
+    return tuple(config for config in others if config.serves_any_region)
 
 
 def _by_estimate(kind: Kind, stems: tuple[str, ...], found: Portfolio, device: Device) -> Portfolio:

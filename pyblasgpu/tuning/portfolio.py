@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from math import prod
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..database import FAMILIES, FUSED_TRSM, TUNED
@@ -18,11 +19,11 @@ from ..dispatch.greedy import GreedyOrder
 from ..dispatch.portfolio import class_weight
 from .results import Record, candidate_of, sound
 
-__all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
+__all__ = ["BUDGETS", "Cell", "chosen", "greedy", "kernel_of", "reduced"]
 
 #: Configs, told apart by their kernels, that are kept of a dtype and layout, on average: of products, fused
 #: TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
-BUDGETS = {"gemm": 8.75, "trsm_fused": 4.95, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
+BUDGETS = {"gemm": 8.4375, "trsm_fused": 4.95, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
 #: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
 
@@ -31,14 +32,17 @@ WEIGHTS = {"nn": 2.0}
 UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 
 #: Configs of products that are kept beside for calls, of all dtypes and layouts together, and what a call
-#: counts for beside a class.
-FOR_CALLS, CALL_WEIGHT = 18, 2.0
+#: counts for beside a class. Batches and triangles of C are fewer among the calls than squares.
+FOR_CALLS, CALL_WEIGHT, FEWER_WEIGHT = 25, 2.0, 4.0
+TRIANGULAR = ("syrk", "herk", "syr2k", "her2k")
 
 Rates = Mapping[Any, Mapping[Any, float]]
 #: A call for which several Configs were timed: its `dtype`, and `rates`, [stem, layout, parameters, rate] of
 #: each. In what unit a rate is does not matter.
 Call = Mapping[str, Any]
 CALL = "call"
+#: Parameters that say which thread copies which elements to where.
+COPYING = ("DIM_XA", "DIM_YA", "DIM_XB", "DIM_YB", "PAD_A", "PAD_B")
 
 
 class Cell(NamedTuple):
@@ -78,19 +82,19 @@ def greedy(cells: Mapping[Any, Rates], budget: int, weight: Callable = lambda ce
 
 
 def _weight(cell: Cell) -> Callable[[tuple[Any, Any]], float]:
-    """What the classes of a cell count for, (device, size class), and calls, (`CALL`, number)."""
+    """What the classes of a cell count for, (device, size class), and calls, (`CALL`, number, weight)."""
     stem = next((stem for stem in FAMILIES if FAMILIES[stem].routine == cell.routine), None)
 
     def weight(at: tuple[Any, Any]) -> float:
         if at[0] == CALL:
-            return CALL_WEIGHT
+            return float(at[-1])
         return class_weight(stem, at[1]) if stem else 1.0
 
     return weight
 
 
 def chosen(records: Iterable[Record], calls: Iterable[Call] = ()) -> set[tuple]:
-    """The candidates that an architecture keeps, as `_kernel_of` names them, by all that was timed on its
+    """The candidates that an architecture keeps, as `kernel_of` names them, by all that was timed on its
     devices, in classes and for `calls`.
     """
     cells = _rates(sound(records))
@@ -122,23 +126,42 @@ def _for_calls(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iter
 
 
 def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell, Rates]:
-    """The rates of those cells of which `calls` tell; where a candidate was not timed for a call of its
-    layout, it counts as the slowest that was.
+    """The rates of those cells of which `calls` tell; where neither a candidate nor one with the same tile
+    was timed for a call of its layout, it counts as the slowest that was.
     """
     found: dict[Cell, Any] = {}
     for number, call in enumerate(calls):
-        timed = {
-            (layout, _kernel_of(stem, call["dtype"], layout, parameters)): rate
-            for stem, layout, parameters, rate in call["rates"]
-        }
-        slowest = min(timed.values())
-        for layout in {layout for layout, _ in timed}:
+        timed: dict[str, dict[tuple, float]] = defaultdict(dict)
+        for stem, layout, parameters, rate in sorted(call["rates"], key=itemgetter(-1)):
+            candidate = kernel_of(stem, call["dtype"], layout, parameters)
+            timed[layout] |= {_tile(candidate): rate, candidate: rate}
+        is_fewer = "batch" in call or call["routine"] in TRIANGULAR
+        at_call = CALL, number, FEWER_WEIGHT if is_fewer else CALL_WEIGHT
+        slowest = min(rate for rates in timed.values() for rate in rates.values())
+        for layout, of_layout in timed.items():
             cell = Cell("gemm", call["dtype"], layout)
             if cell in cells:
-                rates = found.setdefault(cell, {each: dict(at) for each, at in cells[cell].items()})
+                rates = found.setdefault(cell, _by_tiles(cells[cell]))
                 for candidate, at in rates.items():
-                    at[CALL, number] = timed.get((layout, candidate), slowest)
+                    like = of_layout.get(_tile(candidate), slowest)
+                    at[at_call] = of_layout.get(candidate, like)
     return found
+
+
+def _by_tiles(rates: Rates) -> dict[Any, dict[Any, float]]:
+    """`rates`, the candidates with the most first; where one was not timed, of another with the same tile."""
+    like: dict[tuple, dict[Any, float]] = defaultdict(dict)
+    for candidate, at in rates.items():
+        alike = like[_tile(candidate)]
+        alike |= {problem: max(rate, alike.get(problem, 0.0)) for problem, rate in at.items()}
+    ranked = sorted(rates, key=lambda candidate: -len(rates[candidate]))
+    return {candidate: like[_tile(candidate)] | dict(rates[candidate]) for candidate in ranked}
+
+
+def _tile(candidate: tuple) -> tuple:
+    """`candidate` without what tells only which thread copies which elements."""
+    stem, dtype, layout, *parameters = candidate
+    return stem, dtype, layout, *((name, value) for name, value in parameters if name not in COPYING)
 
 
 def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:
@@ -152,10 +175,10 @@ def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:
 
 def reduced(records: Iterable[Record], kept: set[tuple]) -> list[Record]:
     """`records` without the times of candidates that are not `kept`; those of algorithms stay."""
-    return [r for r in records if r.algorithm or r.kernel is None or _kernel_of(*r.kernel) in kept]
+    return [r for r in records if r.algorithm or r.kernel is None or kernel_of(*r.kernel) in kept]
 
 
-def _kernel_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
+def kernel_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
     """What candidates of one kernel are known by: `results.candidate_of` without what launches are told."""
     told = TUNED[stem].runtime_parameters
     return candidate_of(stem, dtype, layout, parameters | dict.fromkeys(told, 0))
@@ -177,7 +200,7 @@ def _rates(records: Iterable[Record]) -> dict[Cell, Rates]:
     rates: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     for record in records:
         if record.stem in FAMILIES or record.stem in FUSED_TRSM:
-            kernel = _kernel_of(record.stem, record.dtype, record.layout, record.parameters)
+            kernel = kernel_of(record.stem, record.dtype, record.layout, record.parameters)
             at = rates[_cell(record)][kernel][record.device, record.size]
             at[record.extents] = max(1 / record.seconds, at.get(record.extents, 0.0))
     return {cell: _of_classes(found) for cell, found in rates.items()}

@@ -17,6 +17,7 @@ from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning import database_from_sweeps as script
 from tuning import gather_calls as calls_of
 from tuning import gather_sweeps as gather
+from tuning.under_load import under_load
 
 H200 = known("h200")
 KEY = ("trsm_fma", "s", "any", "few")
@@ -248,17 +249,50 @@ def test_calls_are_gathered_from_results_of_the_benchmark(home):
         of_each = {"old": [["gemm_simt", "nn", first]], "new": [["gemm_simt", "nn", each] for each in new]}
         return {**case, "ratio": ratio, "products": of_each}
 
-    def gathered_from(*results):
+    def gathered_from(*results, out="y"):
         (home / "x.json").write_text(json.dumps({"arch": "sm_90", "results": results}))
-        return calls_of.read_calls(calls_of.main(str(home / "x.calls.gz"), [str(home / "x.json")]))
+        return calls_of.read_calls(calls_of.main(str(home / f"{out}.calls.gz"), [str(home / "x.json")]))
 
-    (found,) = gathered_from(*(timed_with(ratio, second) for ratio in (0.7, 0.9, 0.8)))
+    (found,) = gathered_from(*(timed_with(ratio, second) for ratio in (0.7, 0.9, 0.8)), out="x")
     rates = [["gemm_simt", "nn", first, 1.0], ["gemm_simt", "nn", second, 0.8]]
     of_case = {name: case[name] for name in ("routine", "dtype", "flags", "extents", "pad")}
     assert found == {"arch": "sm_90", **of_case, "rates": rates}
     # nothing where both ran alike, or a side ran several Configs, or one failed
     assert not gathered_from(timed_with(0.9, first), timed_with(1.0, second), timed_with(0.5, first, second))
     assert not gathered_from({**case, "error": "new: out of memory"})
+    # what the file has already is one of the readings
+    (found,) = gathered_from(timed_with(0.9, {**second, "packed": False}), out="x")
+    assert found["rates"] == [rates[0], [*rates[1][:3], 0.85]], "of a Config with what is not tuned, too"
+    assert len(gathered_from({**timed_with(0.9, second), "pad": 2}, out="x")) == 2
+
+
+def test_calls_count_for_all_that_have_the_same_tile(monkeypatch):
+    """Whichever thread copies which elements; the one that was timed in most classes is kept."""
+    monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
+    monkeypatch.setattr(portfolio, "FOR_CALLS", 1)
+    slow, fast = products(1.0, 2.0)
+    fast = replace(fast, parameters={**fast.parameters, "stages": fast.parameters["stages"] + 1, "PAD_A": 0})
+    like = replace(fast, parameters={**fast.parameters, "PAD_A": 4}, size="small", extents=(512,) * 3)
+    also = replace(like, parameters=slow.parameters, seconds=like.seconds / 4)
+    found = portfolio.chosen([slow, like, fast, replace(like, parameters=fast.parameters), also], [
+        {**call([slow, like], 0.5, 1.0)}
+    ])  # fmt: skip
+    assert {(dict(each[3:])["stages"], dict(each[3:])["PAD_A"]) for each in found} == {
+        (slow.parameters["stages"], 0), (fast.parameters["stages"], 0)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "changed", "ratio"),
+    [(1.0, {}, 0.8), (1e-5, {}, 0.5), (1.0, {"pad": 1}, 0.5), (1.0, {"flags": "NT"}, 0.5)],
+)
+def test_times_of_long_products_stand_to_each_other_as_under_load(seconds, changed, ratio):
+    records = products(seconds, 2 * seconds)
+    of_call = {**call(records, 1.0, 0.8), "flags": "NN", "extents": [4096] * 3, **changed}
+    first, second = under_load(records, [of_call])
+    assert first.seconds / second.seconds == pytest.approx(ratio)
+    assert first.seconds * second.seconds == pytest.approx(2 * seconds**2)
+    assert [each.tflops * each.seconds for each in (first, second)] == pytest.approx([1, 1])
 
 
 def test_a_device_gives_way_to_what_was_faster_on_another_and_not_timed_on_it(home):

@@ -9,6 +9,7 @@ import pytest
 
 from pyblasgpu.dispatch import choose, variants
 from pyblasgpu.dispatch.choose import tuned_configs
+from pyblasgpu.dispatch.portfolio import Portfolio
 from pyblasgpu.dispatch.throughput_model import of_fused_trmm
 from pyblasgpu.gpu.device import known
 from pyblasgpu.types import DTYPES, Region
@@ -51,3 +52,11 @@ def test_in_a_fused_trmm_paces_count_for_less():
     paces = np.array([1.0, 2.0, 4.0])
     fused = of_fused_trmm(paces)
     assert fused[1] == pytest.approx(2.0) and 1.0 < fused[0] < fused[1] < fused[2] < 4.0
+
+
+@pytest.mark.parametrize(
+    ("free", "least", "found"), [((), 0.5, "b"), ("b", 0.01, ""), ("a", 0.3, "b"), ("a", 0.4, "")]
+)
+def test_a_kernel_must_gain_something_beside_those_that_are_there(free, least, found):
+    known = Portfolio({"a": {"small": 1.0, "large": 0.5}, "b": {"small": 0.99, "large": 1.0}})
+    assert known.first(1, lambda _: True, lambda _: 1.0, least, free) == tuple(found)
