@@ -54,7 +54,8 @@ def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
                 raise
             problem, code = str(missing), FAILED
         except _FORESEEN as foreseen:
-            problem, code = _in_a_line(foreseen), FAILED
+            # functions begin with their name, which may be the command's
+            problem, code = _in_a_line(foreseen).removeprefix(f"{words[-1]}: "), FAILED
         _drop_unwritten(sys.stdout)
         with suppress(OSError):
             print(f"{' '.join(words)}: {problem}", file=sys.stderr, flush=True)

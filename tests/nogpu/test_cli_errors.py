@@ -146,6 +146,11 @@ def test_what_is_foreseen_is_one_line(problem, capsys, monkeypatch):
         assert line == "pyblasgpu info: /a/file: Permission denied"
 
 
+def test_a_function_with_the_name_of_its_command_is_named_once(capsys):
+    line = one_line(capsys, "explain", "dgemm", "512", "--method", "3m", "--device", "h200")
+    assert line.startswith("pyblasgpu explain: method='3m' is for complex arrays")
+
+
 @pytest.mark.parametrize(
     "defect", [TypeError("a defect"), KeyError("x"), ModuleNotFoundError("x", name="pyblasgpu.x")]
 )
