@@ -93,7 +93,11 @@ def test_warnings_are_scipys(dtype, structure):
             expected = conditions_told(scipy.linalg.solve, a, np.ones(n, dtype), assume_a=structure)
         except np.linalg.LinAlgError:
             continue  # not definite any more, by rounding
-        found = conditions_told(linalg.solve, a, np.ones(n, dtype), assume_a=structure)
+        try:
+            found = conditions_told(linalg.solve, a, np.ones(n, dtype), assume_a=structure)
+        except np.linalg.LinAlgError:
+            assert warns and structure in ("sym", "her")
+            continue  # a pivot of LU is 0 by rounding, where LDL has none
         assert bool(found) == bool(expected) == warns
         if structure != "diagonal":  # whose condition SciPy tells, not its reciprocal
             close = abs(np.log(found) - np.log(expected)) < (4 if structure in ("sym", "her") else 1)
