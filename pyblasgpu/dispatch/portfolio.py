@@ -62,8 +62,10 @@ class Portfolio(NamedTuple):
         least_gain: float = LEAST_GAIN,
         free: Collection[Any] = (),
     ) -> tuple[Any, ...]:
-        """The `most` of those that are `ordered`, but none that gains less than `least_gain` beside those
-        before and those that are `free`; None: all. At least one, unless some are free.
+        """The `most` of those that are `ordered`; None: all.
+
+        None of them gains less than `least_gain` beside those before and those that are `free`. There is at
+        least one, unless some are free.
         """
         order = self.ordered(usable, weight)
         if most is None:

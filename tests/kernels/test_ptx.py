@@ -43,7 +43,7 @@ def before_and_after_wait(source: KernelSource) -> tuple[str, str]:
         branch = re.search(r"(@\S+\s+)?bra(?:\.uni)?\s+(\$\w+);", lines[i])
         if branch:
             pending.append(labels[branch[2]])
-        if not re.search(r"\b(ret|exit);", lines[i]) and (not branch or branch[1]):
+        if not re.match(r"\s*(ret|exit);", lines[i]) and (not branch or branch[1]):  # not if predicated
             pending.append(i + 1)
     assert waits
     parts = ([line for i, line in enumerate(lines) if (i in early) is of] for of in (True, False))
