@@ -2,8 +2,8 @@
 
 Results are those of `benchmarks.catalogue_loss`, all beside the same checkout. Kept is each call of products
 for which several Configs were timed, with a rate of each, relative to that checkout's; of several results the
-median. What `OUT.calls.gz` has already is one of them. `database_from_sweeps` keeps Configs for such calls,
-and has `under_load` correct times by them.
+median. What `OUT.calls.gz` has already is one of them. Runs on packed operands are left out.
+`database_from_sweeps` keeps Configs for such calls, and has `under_load` correct times by them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def gathered(
     for result in results:
         for side, rate in (("old", 1.0), ("new", result.get("ratio", 0.0))):
             products = result.get("products", {}).get(side, [])
-            if rate and len(products) == 1:
+            if rate and len(products) == 1 and not products[0][-1].get("packed"):
                 rates[_what(result)][_kernel(*products[0])].append(rate)
     for what, found in rates.items():
         medians = {kernel: median(each) for kernel, each in found.items()}

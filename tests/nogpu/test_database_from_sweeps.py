@@ -260,6 +260,7 @@ def test_calls_are_gathered_from_results_of_the_benchmark(home):
     # nothing where both ran alike, or a side ran several Configs, or one failed
     assert not gathered_from(timed_with(0.9, first), timed_with(1.0, second), timed_with(0.5, first, second))
     assert not gathered_from({**case, "error": "new: out of memory"})
+    assert not gathered_from(timed_with(0.5, {**second, "packed": True}))
     # what the file has already is one of the readings
     (found,) = gathered_from(timed_with(0.9, {**second, "packed": False}), out="x")
     assert found["rates"] == [rates[0], [*rates[1][:3], 0.85]], "of a Config with what is not tuned, too"
