@@ -44,10 +44,17 @@ def use(number: int) -> None:
 
 
 class Chunk(np.ndarray):
-    """A tiny array that stands for a chunk of a card; copies lie on the current one."""
+    """A tiny array for a chunk of order `stands_for` of a card; copies lie on the current one."""
+
+    stands_for = ORDER
 
     def __array_finalize__(self, other: Any) -> None:
         self.card = getattr(_thread, "card", None)
+
+
+@sizeof.register(Chunk)
+def _nbytes(chunk: Chunk) -> int:
+    return 8 * chunk.stands_for**2
 
 
 def make_chunk(order: int, block_info: Any = None) -> Chunk:
@@ -98,8 +105,8 @@ class Cards:
             start = self.on_current_card(start) if isinstance(start, Chunk) else start
             return call(task, start, operands).view(Chunk)
 
-        sizeof.register(Chunk)(lambda _: 8 * self.order**2)
         with (
+            patch.object(Chunk, "stands_for", self.order),
             patch.object(leaves, "run_call", self.run_call),
             patch.object(leaves, "on_current_card", self.on_current_card),
             patch.object(leaves.Accumulate, "__call__", run),
