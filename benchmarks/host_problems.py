@@ -63,16 +63,19 @@ def moved(routine: str, n: int, itemsize: int) -> tuple[float, float]:
 
 
 def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any] = lambda: None) -> float:
-    """The median of the wall-clock time of a run that waits, after one that is not counted."""
-    times = []
-    for number in range(repeats + 1):
+    """The median of the wall-clock time of a run that waits, after one that is not counted.
+
+    What takes over 4 s is run twice, over 15 s once.
+    """
+    times: list[float] = []
+    most = repeats + 1
+    while len(times) < most:
         prepare()
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-        if number == 1 and times[0] > 4:
-            break  # a long one is run twice
-    return statistics.median(times[1:])
+        most = 1 if times[0] > 15 else 2 if times[0] > 4 else most
+    return statistics.median(times[1:] or times)
 
 
 def page_locked(nbytes: int, kind: str = "shared") -> np.ndarray:
