@@ -1,18 +1,19 @@
 """Draw rates of matrices in host memory, as KBLAS's Figure 8 has them, and speedups of several cards.
 
 ``python docs/host_figures.py`` after new files of `benchmarks.host_resident` and `benchmarks.several_cards`
-in ``benchmarks/results``; it needs Matplotlib.
+of an H200 in ``benchmarks/results``; it needs Matplotlib.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).resolve().parent
-RESULTS = DOCS.parent / "benchmarks" / "results"
+RESULTS = DOCS.parent / "benchmarks" / "results" / "nvidia-h200"
 STREAMED, CARDS = DOCS / "images" / "host_resident.svg", DOCS / "images" / "several_cards.svg"
 
 #: What a panel shows: key of the seconds, label, line and marker.
@@ -29,7 +30,7 @@ FLOPS = {"trmm": 1, "trsm": 1, "gemm": 2, "syrk": 1, "potrf": 1 / 3}
 
 def newest(results: Path, ending: str) -> dict[str, Any]:
     """The files whose names end so as one: of each case the newest measurement."""
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob(f"*/*-{ending}.json")]
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob(f"*-{ending}.json")]
     files.sort(key=lambda each: str(each["about"]["date"]))
     found = {}
     for file in files:
@@ -74,28 +75,32 @@ def draw_streamed(run: dict[str, Any]) -> Any:
 
 
 def draw_cards(run: dict[str, Any]) -> Any:
-    """Speedup over the number of cards, a line a routine, a panel an order."""
+    """Speedup over the number of cards, a line a routine, a panel a type and order."""
     from matplotlib.figure import Figure
 
-    case = ("host", "d")
-    rows = [r for r in run["rows"] if (r["where"], r["dtype"]) == case and r["routine"] in FLOPS]
-    orders = sorted({row["n"] for row in rows})
-    figure = Figure(figsize=(3.2 * len(orders), 3), layout="constrained", facecolor="white")
-    panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]
-    for axis, n in zip(panels, orders, strict=True):
+    rows = [r for r in run["rows"] if r["where"] == "host" and r["routine"] in FLOPS]
+    orders, letters = sorted({row["n"] for row in rows}), sorted({row["dtype"] for row in rows})
+    size = 2.6 * len(orders), 0.6 + 2.3 * len(letters)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    panels = figure.subplots(len(letters), len(orders), sharey=True, squeeze=False)
+    for (letter, n), axis in zip(product(letters, orders), panels.flat, strict=True):
+        here = [row for row in rows if (row["dtype"], row["n"]) == (letter, n)]
         for number, routine in enumerate(FLOPS):
-            points = [(r["cards"], r["speedup"]) for r in rows if (r["routine"], r["n"]) == (routine, n)]
+            points = sorted((row["cards"], row["speedup"]) for row in here if row["routine"] == routine)
             if points:
-                axis.plot(*zip(*sorted(points), strict=True), f"C{number}o-", markersize=4, label=routine)
+                axis.plot(*zip(*points, strict=True), f"C{number}o-", markersize=4, label=routine)
         counts = sorted({row["cards"] for row in rows})
         axis.plot(counts, counts, color="0.7", linestyle=":")
         axis.set_xticks(counts)
-        axis.set_title(f"n = {n}", fontsize=10)
-        axis.set_xlabel("cards")
+        axis.set_title(f"{letter}, n = {n}", fontsize=10)
         axis.grid(alpha=0.3)
-    panels[0].set_ylabel("times one card")
-    max(panels, key=lambda axis: len(axis.lines)).legend(fontsize=8)
-    figure.suptitle(f"Double precision, host memory,\n{run['about']['device']}", fontsize=11)
+        axis.set_visible(bool(here))
+    for axis in panels[-1]:
+        axis.set_xlabel("cards")
+    for axis in panels[:, 0]:
+        axis.set_ylabel("times one card")
+    max(panels.flat, key=lambda axis: len(axis.lines)).legend(fontsize=8)
+    figure.suptitle(f"From host memory, {run['about']['device']}", fontsize=11)
     return figure
 
 
