@@ -28,7 +28,7 @@ from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.triangles import beside, covering
 from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
-from pyblasgpu.frontend.tiled_routines import TiledRoutine
+from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Task, Tile, flops
 from pyblasgpu.terminal import console
@@ -217,7 +217,7 @@ def plan_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] 
     """The plan of a call, with tiles as the engine cuts them or of these orders."""
     tiled = routine(name, n)
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
-    orders = tiles or tile_orders(name, tiled.extents, letter, 100 << 30, cards, free)
+    orders = tiles or tile_orders(name, tiled.extents, letter, 100 << 30, cards, free, inner_extent(tiled))
     scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
     return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output=True)
 

@@ -32,7 +32,8 @@ SMALLEST = 256
 UNIT = 64
 #: Tiles that a card should hold: those of a task, some ahead, some on their way home.
 HELD = 24
-#: Tiles along the dimension that is dealt, for each card.
+#: Tiles along the dimension that is dealt, for each card. Of large matrices they may be `LARGEST` along the
+#: inner one there: the host enqueues the tasks of all cards, and with twice as many it takes longer than they.
 EACH = 2
 
 
@@ -43,6 +44,7 @@ def tile_orders(
     limit: int,
     cards: int,
     has_lines: Sequence[bool] = (),
+    inner: int | None = None,
 ) -> tuple[int, ...]:
     """Rows or columns of the tiles of a call, for each of its extents.
 
@@ -58,14 +60,16 @@ def tile_orders(
     cards : int
     has_lines : sequence of bool
         By extent whether a host matrix has its lines along it; empty of matrices on a card.
+    inner : int, optional
+        Which of the extents is summed over; it may be cut less finely than the others.
     """
-    longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
+    longest, itemsize = max(extents), DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)
-    while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
+    most = _most_along_inner(routine, longest, cards)
+    while order > SMALLEST and order * min(2 * order, max(most, order)) * itemsize * HELD > limit:
         order //= 2
-    # the inner dimension may be cut less finely than the triangle
-    inner = max(order, min(2 * order, WANTED))
-    orders = (order, inner) if is_syrk else (order,) * len(extents)
+    along_inner = max(order, min(2 * order, most))
+    orders = tuple(along_inner if index == inner else order for index in range(len(extents)))
     # as large as the matrix or half of it, rather than a sliver beside a tile
     orders = tuple(min(each, _part(longest, 2 if longest >= WANTED else 1)) for each in orders)
     fits = longest * longest * itemsize * 8 <= limit
@@ -94,6 +98,13 @@ def _narrow(
 def _part(longest: int, parts: int) -> int:
     """One of `parts` parts of a side, a multiple of `UNIT`."""
     return max(-(-longest // (parts * UNIT)) * UNIT, UNIT)
+
+
+def _most_along_inner(routine: str, longest: int, cards: int) -> int:
+    """How long tiles may be that are twice as long as wide; 0 where none is."""
+    if cards > 1 and longest >= PARTS * LARGEST:
+        return LARGEST
+    return WANTED if routine == "syrk" else 0
 
 
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:

@@ -21,7 +21,7 @@ from .handle import Handle, Report, watched
 from .layouts import Layout
 from .small_host import prefers_processor
 from .streams import contexts
-from .tiled_routines import TiledRoutine, has_lines, untouched
+from .tiled_routines import TiledRoutine, has_lines, inner_extent, untouched
 
 __all__ = [
     "FACTORS_STREAMED_FROM",
@@ -226,7 +226,7 @@ def run_by_tiles(
     output, itemsize = tiled.names[-1], call.dtype.itemsize
     lined = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
     orders = engine_module("tile_size").tile_orders(
-        tiled.routine, tiled.extents, call.dtype.letter, limit, len(devices), lined
+        tiled.routine, tiled.extents, call.dtype.letter, limit, len(devices), lined, inner_extent(tiled)
     )
     holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
     plan_of = import_module(".tiled_plan", __package__).plan_of

@@ -11,7 +11,7 @@ from ..tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
 from ..tasks.task_list import finished
 from ..types import Side, Trans, Uplo
 
-__all__ = ["TiledRoutine", "has_lines", "task_list", "untouched"]
+__all__ = ["TiledRoutine", "has_lines", "inner_extent", "task_list", "untouched"]
 
 
 class TiledRoutine(NamedTuple):
@@ -96,9 +96,21 @@ def _extents_of(tiled: TiledRoutine) -> list[tuple[int, int]]:
     elif routine == "syrk":
         given = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
     else:
-        order = int(flags.get("side", tiled.side) is Side.RIGHT)
+        order = _order_extent(tiled)
         given = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
     return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in given]
+
+
+def inner_extent(tiled: TiledRoutine) -> int | None:
+    """Which of the extents is summed over."""
+    if tiled.routine in ("gemm", "syrk"):
+        return len(tiled.extents) - 1
+    return None if tiled.routine == "potrf" else _order_extent(tiled)
+
+
+def _order_extent(tiled: TiledRoutine) -> int:
+    """Which of the extents is the order of the matrix that is triangular, symmetric or Hermitian."""
+    return int(tiled.flags.get("side", tiled.side) is Side.RIGHT)
 
 
 def untouched(tasks: TaskList, output: str) -> list[Tile]:

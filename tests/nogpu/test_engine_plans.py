@@ -13,7 +13,7 @@ from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
-from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines
+from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines, inner_extent
 from pyblasgpu.tasks import cut, dependencies, flops, gemm, getrf, potrf, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
@@ -82,9 +82,21 @@ def test_the_size_of_tiles():
 
 
 def test_the_inner_dimension_of_syrk_is_cut_less_finely():
-    assert tile_orders("syrk", (4096, 4096), "d", 64 * GIB, 1) == (1024, 2048)
-    assert tile_orders("syrk", (16384, 100), "d", 64 * GIB, 1) == (4096, 4096)
-    assert tile_orders("syrk", (1000, 500), "d", 64 * GIB, 1) == (1024, 1024)
+    assert tile_orders("syrk", (4096, 4096), "d", 64 * GIB, 1, inner=1) == (1024, 2048)
+    assert tile_orders("syrk", (16384, 100), "d", 64 * GIB, 1, inner=1) == (4096, 4096)
+    assert tile_orders("syrk", (1000, 500), "d", 64 * GIB, 1, inner=1) == (1024, 1024)
+
+
+def test_the_inner_dimension_is_cut_less_finely_on_several_cards():
+    """Where the matrix is large; with little memory tiles are small and still twice as long."""
+    cube, square = (16384,) * 3, (16384,) * 2
+    assert tile_orders("gemm", cube, "d", 64 * GIB, 4, inner=2) == (2048, 2048, 4096)
+    assert tile_orders("gemm", cube, "d", 64 * GIB, 2, inner=2) == (4096,) * 3
+    assert tile_orders("trsm", square, "d", 64 * GIB, 4, inner=0) == (4096, 2048)
+    assert tile_orders("trmm", square, "s", 64 * GIB, 8, inner=1) == (2048, 4096)
+    assert tile_orders("gemm", (8192,) * 3, "d", 64 * GIB, 4, inner=2) == (2048,) * 3
+    assert tile_orders("gemm", cube, "d", 1 << 28, 4, inner=2) == (512, 512, 1024)
+    assert tile_orders("gemm", cube, "d", 64 * GIB, 1, inner=2) == (4096,) * 3
 
 
 def test_dimensions_without_lines_are_cut_finely():
@@ -93,7 +105,8 @@ def test_dimensions_without_lines_are_cut_finely():
 
     def orders(routine, n, letter="d", limit=64 * GIB, cards=1):
         count = 3 if routine == "gemm" else 2
-        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count])
+        inner = {"gemm": 2, "syrk": 1}.get(routine, 0)
+        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], inner)
 
     assert orders("gemm", 8192) == (4096, 1024, 4096)
     assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
@@ -130,6 +143,18 @@ def empty_matrix(order: str) -> np.ndarray:
 def test_which_dimensions_have_lines(routine, flags, orders, expected):
     tiled = TiledRoutine(routine, tuple("abc")[: len(orders)], (9,) * len(expected), flags)
     assert has_lines(tiled, [empty_matrix(order) for order in orders]) == expected
+
+
+@pytest.mark.parametrize(
+    ("routine", "flags", "expected"),
+    [
+        ("gemm", {}, 2), ("syrk", {}, 1), ("symm", {"side": Side.LEFT}, 0), ("trmm", {"side": Side.RIGHT}, 1),
+        ("trsm", {"side": Side.LEFT}, 0), ("potrf", {}, None), ("potrs", {}, 0),
+    ],
+)  # fmt: skip
+def test_which_dimension_is_summed_over(routine, flags, expected):
+    extents = (9,) * {"gemm": 3, "potrf": 1}.get(routine, 2)
+    assert inner_extent(TiledRoutine(routine, ("a", "b", "c")[: len(extents)], extents, flags)) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
