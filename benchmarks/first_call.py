@@ -3,6 +3,7 @@
 ``python -m benchmarks.first_call [--out DIR] [--calls NAME ...]`` times, from the start of the interpreter to
 a finished result and its second call: CuPy's ``matmul``, ``torch.mm``, and calls of this package on CuPy
 arrays, with the archive that serves, and with empty caches and none. ``pyblasgpu build`` makes the archive.
+Python's bytecode is written by the first process and read by the others, as that of an installed package.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ def seconds(program: str, environment: dict[str, str], rounds: int) -> dict[str,
     import time
 
     found: list[tuple[float, float]] = []
+    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds):
         command = [sys.executable, "-c", START + program + END, str(time.time())]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
