@@ -33,7 +33,7 @@ UNIT = 64
 #: Tiles that a card should hold: those of a task, some ahead, some on their way home.
 HELD = 24
 #: Tiles along the dimension that is dealt, for each card. Of large matrices they may be `LARGEST` along the
-#: inner one there: the host enqueues the tasks of all cards, and with twice as many it takes longer than they.
+#: inner one there: the host enqueues tasks for all cards, and takes longer than they with twice as many.
 EACH = 2
 
 

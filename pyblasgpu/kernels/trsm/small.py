@@ -33,7 +33,9 @@ __all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
 REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
-MOST_NARROW = 16  # rows of a triangle whose blocks have 32 columns at any number of them
+#: Rows of a triangle up to which blocks have 32 columns at any number of them, if these are so many
+#: bytes. With fewer a multiprocessor has as many blocks as it may have, and still too little to do.
+MOST_NARROW, NARROW_BYTES = 16, 2048
 VECTOR = 16  # bytes of a load from shared memory
 
 
@@ -79,7 +81,8 @@ class TrsmSmall:
         columns.
         """
         found = next(each for each in ORDERS if order <= each)
-        wide = columns > 32 and found > MOST_NARROW
+        is_narrow = found <= MOST_NARROW and 32 * found * self.dtype_facts.itemsize >= NARROW_BYTES
+        wide = columns > 32 and not is_narrow
         return replace(self, ORDER=found, BLK_N=max(found, 64 if wide else 32))
 
     @property
