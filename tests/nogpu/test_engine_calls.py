@@ -55,6 +55,26 @@ def test_results(fake_cards, name, order, options):
     assert holds_nothing(driver) and sum(driver.copied.values())
 
 
+@pytest.mark.parametrize("name", [*CALLS, "trsm from the right"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("count", [3, 4])
+def test_tiles_twice_as_long_along_the_inner_dimension(fake_cards, monkeypatch, name, order, count):
+    monkeypatch.setattr(tile_size, "LARGEST", 16)
+    monkeypatch.setattr(tile_size, "PARTS", 1)
+    cuts, cut = set(), tile_size.tile_orders
+    monkeypatch.setattr(tile_size, "tile_orders", lambda *args: cuts.add(found := cut(*args)) or found)
+    driver, call = fake_cards(), CALLS.get(name, _trsm_from_the_right)
+    a, b = drawn((19, 27), order=order), drawn((19, 27), order=order, seed=1)
+    found = call(a, b, devices=range(count))
+    np.testing.assert_array_equal(found, call(a, b, backend="cpu"))
+    assert all(sorted(each)[-2:] == [8, 16] for each in cuts) and cuts
+    assert holds_nothing(driver)
+
+
+def _trsm_from_the_right(_: np.ndarray, b: np.ndarray, **options) -> np.ndarray:
+    return pyblasgpu.trsm(np.eye(27) + 2 * np.eye(27, k=3) + np.eye(27, k=11), b, side="R", **options)
+
+
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("name", ["gemm", "syrk", "symm", "trmm", "trsm"])
 def test_tiles_are_made_by_the_method(fake_cards, monkeypatch, name, blocking):
