@@ -97,9 +97,10 @@ def main() -> int:
     threads = [threading.Thread(target=caller.run, args=(i,)) for i in range(caller.given.threads)]
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(10)
-        print(f"{caller.calls.total()} calls, {len(caller.wrong)} wrong", flush=True)
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(10)
+            print(f"{caller.calls.total()} calls, {len(caller.wrong)} wrong", flush=True)
     print(dict(caller.calls), *caller.wrong[:20], f"{len(caller.wrong)} wrong", sep="\n")
     return int(bool(caller.wrong))
 

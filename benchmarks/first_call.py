@@ -3,7 +3,7 @@
 ``python -m benchmarks.first_call [--out DIR] [--calls NAME ...]`` times, from the start of the interpreter to
 a finished result and its second call: CuPy's ``matmul``, ``torch.mm``, and calls of this package on CuPy
 arrays, with the archive that serves, and with empty caches and none. ``pyblasgpu build`` makes the archive.
-Python's bytecode is written by the first process and read by the others, as that of an installed package.
+The first process writes Python's bytecode and the others read it, as from an installed package.
 """
 
 from __future__ import annotations

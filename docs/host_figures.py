@@ -95,8 +95,8 @@ def draw_cards(run: dict[str, Any]) -> Any:
         axis.set_title(f"{letter}, n = {n}", fontsize=10)
         axis.grid(alpha=0.3)
         axis.set_visible(bool(here))
-    for axis in panels[-1]:
-        axis.set_xlabel("cards")
+    for column in panels.T:
+        [axis for axis in column if axis.get_visible()][-1].set_xlabel("cards")
     for axis in panels[:, 0]:
         axis.set_ylabel("times one card")
     max(panels.flat, key=lambda axis: len(axis.lines)).legend(fontsize=8)

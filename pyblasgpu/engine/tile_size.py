@@ -32,9 +32,11 @@ SMALLEST = 256
 UNIT = 64
 #: Tiles that a card should hold: those of a task, some ahead, some on their way home.
 HELD = 24
-#: Tiles along the dimension that is dealt, for each card. Of large matrices they may be `LARGEST` along the
-#: inner one there: the host enqueues tasks for all cards, and takes longer than they with twice as many.
+#: Tiles along the dimension that is dealt, for each card.
 EACH = 2
+#: So many cards are done with a task of `WANTED` before the host has enqueued the next one for each of them.
+#: Of large matrices tiles are longer along the inner dimension then, and tasks fewer.
+MANY_CARDS = 4
 
 
 def tile_orders(
@@ -63,13 +65,12 @@ def tile_orders(
     inner : int, optional
         Which of the extents is summed over; it may be cut less finely than the others.
     """
-    longest, itemsize = max(extents), DTYPES[letter].itemsize
+    longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)
-    most = _most_along_inner(routine, longest, cards)
-    while order > SMALLEST and order * min(2 * order, max(most, order)) * itemsize * HELD > limit:
+    while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
         order //= 2
-    along_inner = max(order, min(2 * order, most))
-    orders = tuple(along_inner if index == inner else order for index in range(len(extents)))
+    along = order if inner is None else _along_inner(routine, order, extents, inner, cards, limit // itemsize)
+    orders = tuple(along if index == inner else order for index in range(len(extents)))
     # as large as the matrix or half of it, rather than a sliver beside a tile
     orders = tuple(min(each, _part(longest, 2 if longest >= WANTED else 1)) for each in orders)
     fits = longest * longest * itemsize * 8 <= limit
@@ -100,11 +101,18 @@ def _part(longest: int, parts: int) -> int:
     return max(-(-longest // (parts * UNIT)) * UNIT, UNIT)
 
 
-def _most_along_inner(routine: str, longest: int, cards: int) -> int:
-    """How long tiles may be that are twice as long as wide; 0 where none is."""
-    if cards > 1 and longest >= PARTS * LARGEST:
-        return LARGEST
-    return WANTED if routine == "syrk" else 0
+def _along_inner(
+    routine: str, order: int, extents: Sequence[int], inner: int, cards: int, elements: int
+) -> int:
+    """The order along the inner dimension, where that of the others is `order`; memory holds `elements`."""
+    # the matrix of a triangular or symmetric routine has the inner dimension twice
+    is_once = routine in ("gemm", "syrk")
+    others = [each for index, each in enumerate(extents) if index != inner or not is_once]
+    if cards >= MANY_CARDS and min(others) >= PARTS * LARGEST:
+        longer = _part(extents[inner], -(-extents[inner] // min(2 * order, LARGEST)))
+        if longer * (order if is_once else longer) * HELD <= elements:
+            return max(order, longer)
+    return max(order, min(2 * order, WANTED)) if routine == "syrk" else order
 
 
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:

@@ -55,9 +55,9 @@ def test_results(fake_cards, name, order, options):
     assert holds_nothing(driver) and sum(driver.copied.values())
 
 
-@pytest.mark.parametrize("name", [*CALLS, "trsm from the right"])
+@pytest.mark.parametrize("name", [*(name for name in CALLS if name != "hemm"), "trsm from the right"])
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("count", [3, 4])
+@pytest.mark.parametrize("count", [4, 5])
 def test_tiles_twice_as_long_along_the_inner_dimension(fake_cards, monkeypatch, name, order, count):
     monkeypatch.setattr(tile_size, "LARGEST", 16)
     monkeypatch.setattr(tile_size, "PARTS", 1)

@@ -88,14 +88,20 @@ def test_the_inner_dimension_of_syrk_is_cut_less_finely():
 
 
 def test_the_inner_dimension_is_cut_less_finely_on_several_cards():
-    """Where the matrix is large; with little memory tiles are small and still twice as long."""
+    """Where the output is large and the memory holds them."""
     cube, square = (16384,) * 3, (16384,) * 2
     assert tile_orders("gemm", cube, "d", 64 * GIB, 4, inner=2) == (2048, 2048, 4096)
     assert tile_orders("gemm", cube, "d", 64 * GIB, 2, inner=2) == (4096,) * 3
     assert tile_orders("trsm", square, "d", 64 * GIB, 4, inner=0) == (4096, 2048)
     assert tile_orders("trmm", square, "s", 64 * GIB, 8, inner=1) == (2048, 4096)
     assert tile_orders("gemm", (8192,) * 3, "d", 64 * GIB, 4, inner=2) == (2048,) * 3
-    assert tile_orders("gemm", cube, "d", 1 << 28, 4, inner=2) == (512, 512, 1024)
+    assert tile_orders("gemm", cube, "d", 1 << 28, 4, inner=2) == (1024,) * 3
+    assert tile_orders("trsm", square, "d", 3 << 29, 4, inner=0) == (2048, 2048)
+    assert tile_orders("gemm", (16384, 16384, 6000), "d", 64 * GIB, 4, inner=2) == (2048, 2048, 3008)
+    assert tile_orders("trsm", (16384, 4096), "d", 64 * GIB, 4, inner=0) == (2048, 2048)
+    assert tile_orders("gemm", (4096, 4096, 16384), "d", 64 * GIB, 4, inner=2) == (2048,) * 3
+    assert tile_orders("gemm", cube, "d", 64 * GIB, 3, inner=2) == (2048,) * 3
+    assert tile_orders("syrk", square, "d", 64 * GIB, 4, inner=1) == (2048, 4096)
     assert tile_orders("gemm", cube, "d", 64 * GIB, 1, inner=2) == (4096,) * 3
 
 

@@ -33,8 +33,8 @@ __all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
 REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
-#: Rows of a triangle up to which blocks have 32 columns at any number of them, if these are so many
-#: bytes. With fewer a multiprocessor has as many blocks as it may have, and still too little to do.
+#: Triangles of so many rows or fewer have blocks of 32 columns, if such a block of B has `NARROW_BYTES` or
+#: more. With less a multiprocessor has as many blocks as it may hold, and still too little to do.
 MOST_NARROW, NARROW_BYTES = 16, 2048
 VECTOR = 16  # bytes of a load from shared memory
 
