@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isqrt
+from math import isqrt, lcm
 from typing import Any
 
 from ..tasks import flops
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
 
-__all__ = ["card_grid", "deal", "importers", "owners_of"]
+__all__ = ["card_grid", "dealt_among", "deal", "importers", "owners_of"]
+
+#: Routines of which whole columns of the output are dealt, or rows from the right.
+BY_COLUMNS = ("trsm", "trmm", "potrs", "getrf")
 
 
 def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = None) -> list[int]:
@@ -31,7 +34,7 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     grid = tasks.grids[_output(tasks.tasks[0])]
     if len(weights) == 1:
         return [0] * len(tasks.tasks)
-    if tasks.routine in ("trsm", "trmm", "potrs", "getrf"):
+    if tasks.routine in BY_COLUMNS:
         by_cols = side is not Side.RIGHT
         dealt = deal(grid.cols if by_cols else grid.rows, weights)
         return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]
@@ -89,6 +92,11 @@ def card_grid(count: int) -> tuple[int, int]:
     """Cards as a grid, as square as it can be, of no more rows than columns."""
     rows = next(each for each in range(isqrt(count), 0, -1) if count % each == 0)
     return rows, count // rows
+
+
+def dealt_among(routine: str, count: int) -> int:
+    """Of so many tiles along a side of the output, or a multiple, each of `count` cards gets as many."""
+    return count if routine in BY_COLUMNS else lcm(*card_grid(count))
 
 
 def deal(extents: Sequence[float], weights: Sequence[float]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..types import DTYPES
+from .placement import dealt_among
 
 __all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_orders"]
 
@@ -34,6 +35,8 @@ UNIT = 64
 HELD = 24
 #: Tiles along the dimension that is dealt, for each card.
 EACH = 2
+#: Tiles are made smaller, down to `EVENED`, lest some cards have one more than others; multiples of `EVEN`.
+EVENED, EVEN = 3072, 128
 #: So many cards are done with a task of `WANTED` before the host has enqueued the next one for each of them.
 #: Of large matrices tiles are longer along the inner dimension then, and tasks fewer.
 MANY_CARDS = 4
@@ -69,6 +72,9 @@ def tile_orders(
     order = _wanted(routine, longest, itemsize, cards)
     while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
         order //= 2
+    if cards > 1 and routine not in PARTS_OF_TRIANGLE:
+        side = max(extent for index, extent in enumerate(extents) if index != inner)
+        order = _evened(order, side, dealt_among(routine, cards))
     along = order if inner is None else _along_inner(routine, order, extents, inner, cards, limit // itemsize)
     orders = tuple(along if index == inner else order for index in range(len(extents)))
     # as large as the matrix or half of it, rather than a sliver beside a tile
@@ -128,3 +134,10 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     while order > WANTED and longest < order * EACH * cards and cards > 1:
         order //= 2
     return order
+
+
+def _evened(order: int, side: int, among: int) -> int:
+    """`order`, or less, of `EVENED` at least, so that a side has a multiple of `among` tiles."""
+    parts = -(-side // (order * among)) * among
+    even = -(-side // (parts * EVEN)) * EVEN
+    return even if EVENED <= even < order else order

@@ -124,6 +124,20 @@ def test_dimensions_without_lines_are_cut_finely():
     assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, (True, True, False)) == (2048,) * 3
 
 
+def test_cards_get_equally_many_large_tiles():
+    def order(routine, extents, cards, letter="d", limit=64 * GIB):
+        inner = {"gemm": 2, "syrk": 1}.get(routine, 0)
+        return tile_orders(routine, extents, letter, limit, cards, inner=inner)[inner - 1]
+
+    assert order("gemm", (20480,) * 3, 2) == 3456 == order("trsm", (20480,) * 2, 2)  # six, not five
+    assert order("trsm", (40000,) * 2, 4) == 3456 and order("gemm", (40000,) * 3, 4) == 4096
+    assert order("trmm", (28672,) * 2, 3) == 3200
+    assert order("trsm", (20480, 16384), 2) == 4096  # columns are dealt
+    assert order("gemm", (24576,) * 3, 2) == 4096 and order("gemm", (30000,) * 3, 1) == 4096
+    assert order("syrk", (20480,) * 2, 2) == 4096  # rows and columns are dealt by their work
+    assert order("gemm", (10240,) * 3, 2) == 2048 and order("gemm", (20480,) * 3, 2, limit=1 << 30) == 2048
+
+
 def empty_matrix(order: str) -> np.ndarray:
     return np.zeros((5, 7), order=order)
 
