@@ -10,7 +10,7 @@ from ..tasks import flops
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
 
-__all__ = ["card_grid", "dealt_among", "deal", "importers", "owners_of"]
+__all__ = ["card_grid", "deal", "dealt_among", "importers", "owners_of"]
 
 #: Routines of which whole columns of the output are dealt, or rows from the right.
 BY_COLUMNS = ("trsm", "trmm", "potrs", "getrf")

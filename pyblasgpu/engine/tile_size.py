@@ -78,7 +78,8 @@ def tile_orders(
     along = order if inner is None else _along_inner(routine, order, extents, inner, cards, limit // itemsize)
     orders = tuple(along if index == inner else order for index in range(len(extents)))
     # as large as the matrix or half of it, rather than a sliver beside a tile
-    orders = tuple(min(each, _part(longest, 2 if longest >= WANTED else 1)) for each in orders)
+    whole = _part(longest, 2 if longest >= WANTED else 1, UNIT)
+    orders = tuple(min(each, whole) for each in orders)
     fits = longest * longest * itemsize * 8 <= limit
     if has_lines and cards == 1 and fits and longest <= NARROW_UP_TO.get(letter, 0):
         return _narrow(routine, longest, orders, has_lines, longest <= NARROW_UP_TO[letter] // 2)
@@ -89,7 +90,7 @@ def _narrow(
     routine: str, longest: int, orders: tuple[int, ...], has_lines: Sequence[bool], is_bound: bool
 ) -> tuple[int, ...]:
     """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
-    part = _part(longest, NARROW_PARTS)
+    part = _part(longest, NARROW_PARTS, UNIT)
     if routine == "syrk":
         return min(orders[0], max(WANTED // 2, part)), orders[1]
     narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
@@ -102,9 +103,9 @@ def _narrow(
     return (*outer, *inner)
 
 
-def _part(longest: int, parts: int) -> int:
-    """One of `parts` parts of a side, a multiple of `UNIT`."""
-    return max(-(-longest // (parts * UNIT)) * UNIT, UNIT)
+def _part(side: int, parts: int, unit: int) -> int:
+    """One of `parts` parts of a side, a multiple of `unit`."""
+    return max(-(-side // (parts * unit)) * unit, unit)
 
 
 def _along_inner(
@@ -115,7 +116,7 @@ def _along_inner(
     is_once = routine in ("gemm", "syrk")
     others = [each for index, each in enumerate(extents) if index != inner or not is_once]
     if cards >= MANY_CARDS and min(others) >= PARTS * LARGEST:
-        longer = _part(extents[inner], -(-extents[inner] // min(2 * order, LARGEST)))
+        longer = _part(extents[inner], -(-extents[inner] // min(2 * order, LARGEST)), UNIT)
         if longer * (order if is_once else longer) * HELD <= elements:
             return max(order, longer)
     return max(order, min(2 * order, WANTED)) if routine == "syrk" else order
@@ -130,7 +131,7 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
         order = max(order, min(LINE // itemsize, LARGEST))
     if routine == "potrf" and cards > 1:
-        return min(max(WANTED, -(-longest // (PARTS_ON_SEVERAL * STEP)) * STEP), LARGEST)
+        return min(max(WANTED, _part(longest, PARTS_ON_SEVERAL, STEP)), LARGEST)
     while order > WANTED and longest < order * EACH * cards and cards > 1:
         order //= 2
     return order
@@ -139,5 +140,5 @@ def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
 def _evened(order: int, side: int, among: int) -> int:
     """`order`, or less, of `EVENED` at least, so that a side has a multiple of `among` tiles."""
     parts = -(-side // (order * among)) * among
-    even = -(-side // (parts * EVEN)) * EVEN
+    even = _part(side, parts, EVEN)
     return even if EVENED <= even < order else order

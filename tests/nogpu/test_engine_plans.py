@@ -62,6 +62,10 @@ def test_tiles_are_dealt_evenly_in_two_dimensions(count):
     assert [len(needs[index]) for index in range(count)] == [256 // rows + 256 // cols + 256 // count] * count
 
 
+#: By routine which of its extents is summed over, of triangular ones from the left.
+INNER = {"gemm": 2, "syrk": 1, "trsm": 0, "trmm": 0}
+
+
 def order_of(routine: str, n: int, limit: int = 64 * GIB, cards: int = 1, letter: str = "d") -> int:
     return tile_orders(routine, (n, n), letter, limit, cards)[0]
 
@@ -111,8 +115,7 @@ def test_dimensions_without_lines_are_cut_finely():
 
     def orders(routine, n, letter="d", limit=64 * GIB, cards=1):
         count = 3 if routine == "gemm" else 2
-        inner = {"gemm": 2, "syrk": 1}.get(routine, 0)
-        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], inner)
+        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], INNER[routine])
 
     assert orders("gemm", 8192) == (4096, 1024, 4096)
     assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
@@ -126,7 +129,7 @@ def test_dimensions_without_lines_are_cut_finely():
 
 def test_cards_get_equally_many_large_tiles():
     def order(routine, extents, cards, letter="d", limit=64 * GIB):
-        inner = {"gemm": 2, "syrk": 1}.get(routine, 0)
+        inner = INNER[routine]
         return tile_orders(routine, extents, letter, limit, cards, inner=inner)[inner - 1]
 
     assert order("gemm", (20480,) * 3, 2) == 3456 == order("trsm", (20480,) * 2, 2)  # six, not five
