@@ -98,9 +98,10 @@ def main() -> int:
     for thread in threads:
         thread.start()
     for thread in threads:
+        thread.join(10)
         while thread.is_alive():
-            thread.join(10)
             print(f"{caller.calls.total()} calls, {len(caller.wrong)} wrong", flush=True)
+            thread.join(10)
     print(dict(caller.calls), *caller.wrong[:20], f"{len(caller.wrong)} wrong", sep="\n")
     return int(bool(caller.wrong))
 
