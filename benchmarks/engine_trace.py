@@ -166,8 +166,12 @@ def gaps(events: list[list[Any]]) -> dict[str, dict[str, float]]:
             idle["waits"] += max(start - before, 0) - late
         busy = sum(end - start for _, start, end in rows)
         found[name] = {
-            "busy": busy, **idle, "first": rows[0][1], "last": rows[-1][2], "count": len(rows),
-        }  # fmt: skip
+            "busy": busy,
+            **idle,
+            "first": rows[0][1],
+            "last": rows[-1][2],
+            "count": len(rows),
+        }
     return {name: {key: round(x, 3) for key, x in each.items()} for name, each in sorted(found.items())}
 
 
@@ -188,11 +192,16 @@ def traced(problem: HostProblem, devices: Sequence[int], repeats: int = 5) -> di
         run()
     events = trace.events()
     return {
-        "routine": problem.routine, "dtype": problem.letter, "n": problem.n, "devices": list(devices),
-        "seconds": seconds, "traced": round(trace.seconds, 5), "gaps": gaps(events),
+        "routine": problem.routine,
+        "dtype": problem.letter,
+        "n": problem.n,
+        "devices": list(devices),
+        "seconds": seconds,
+        "traced": round(trace.seconds, 5),
+        "gaps": gaps(events),
         "host": [[name, round(1e3 * at, 3), round(1e3 * took, 3)] for name, at, took in trace.host],
         "events": events,
-    }  # fmt: skip
+    }
 
 
 def _definite(problem: HostProblem) -> None:
@@ -207,8 +216,9 @@ def main() -> None:
     parser.add_argument("--letters", default="ds")
     parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192))
     parser.add_argument("--devices", type=int, nargs="+", default=(0,))
-    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"),
-                        choices=(*ROUTINES, "potrf"))  # fmt: skip
+    parser.add_argument(
+        "--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=(*ROUTINES, "potrf")
+    )
     parser.add_argument("--pageable", action="store_true")
     parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
     given = parser.parse_args()

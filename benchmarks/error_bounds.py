@@ -38,9 +38,17 @@ KINDS = ("normal", "uniform", "graded")
 WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
 
 LEVEL3 = {
-    "gemm": ("NN", "TN"), "gemmtr": ("LNN",), "symm": ("LL", "RU"), "hemm": ("LL",), "syrk": ("LN", "UT"),
-    "herk": ("LN",), "syr2k": ("LN",), "her2k": ("LN",), "trmm": ("LLNN", "RUTN"), "trsm": ("LLNN", "RUTN"),
-}  # fmt: skip
+    "gemm": ("NN", "TN"),
+    "gemmtr": ("LNN",),
+    "symm": ("LL", "RU"),
+    "hemm": ("LL",),
+    "syrk": ("LN", "UT"),
+    "herk": ("LN",),
+    "syr2k": ("LN",),
+    "her2k": ("LN",),
+    "trmm": ("LLNN", "RUTN"),
+    "trsm": ("LLNN", "RUTN"),
+}
 
 #: Name, error entry by entry, and what the bound multiplies by u.
 Case = tuple[str, Any, Any]

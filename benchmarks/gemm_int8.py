@@ -42,14 +42,25 @@ COMPLEX_ORDERS = (4096, 2048, 1536, 1024, 8192, 3072, 16384)
 PART_ORDERS, COMPLEX_PART_ORDERS, CONFIG_ORDERS = (8192, 4096, 2048), (8192, 4096), (2048, 4096, 8192)
 ERROR_ORDERS, MODE_ORDERS = (2048, 8192), (8192, 16384)  # the second of the mode in float64 alone
 SHAPES = (
-    (8192, 8192, 1024), (8192, 8192, 2048), (8192, 1024, 8192), (1024, 8192, 8192), (4096, 4096, 32768),
-    (16384, 2048, 2048), (5000, 3001, 4003), (2048, 2048, 16384),
-)  # fmt: skip
+    (8192, 8192, 1024),
+    (8192, 8192, 2048),
+    (8192, 1024, 8192),
+    (1024, 8192, 8192),
+    (4096, 4096, 32768),
+    (16384, 2048, 2048),
+    (5000, 3001, 4003),
+    (2048, 2048, 16384),
+)
 MODULI = {13: 2, 14: 8, 15: 8}  # that are compared, with the sample of digits that leaves room
 #: Fields of Configs, and rows of tiles of a column, that are timed in turn.
 CONFIGS: tuple[dict[str, int], ...] = (
-    {"raster": 4}, {"raster": 2}, {"raster": 16}, {"cluster": 1}, {"stages": 3}, {"moduli": 13, "sample": 2},
-)  # fmt: skip
+    {"raster": 4},
+    {"raster": 2},
+    {"raster": 16},
+    {"cluster": 1},
+    {"stages": 3},
+    {"moduli": 13, "sample": 2},
+)
 #: Routines that are timed in the mode and without, by the type of their arrays.
 ROUTINES = {np.float64: ("gemm", "symm", "trsm", "getrf", "potrf", "trmm"), np.complex128: ("symm", "trsm")}
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
@@ -74,9 +85,20 @@ def compared(m: int, n: int, k: int, letter: str = "d") -> dict[str, Any]:
     with configured(dtype=letter):
         ours = operands.seconds(tensor)
     chosen = gains(DTYPES[letter], m, n, k, GemmInt8().moduli)
-    return {"m": m, "n": n, "k": k, "gains": chosen, "seconds": ours,
-            "cublas": theirs, "fma": fma, "tflops": work / ours, "cublas_tflops": work / theirs,
-            "fma_tflops": work / fma, "ratio": theirs / ours, "ratio_to_fma": fma / ours}  # fmt: skip
+    return {
+        "m": m,
+        "n": n,
+        "k": k,
+        "gains": chosen,
+        "seconds": ours,
+        "cublas": theirs,
+        "fma": fma,
+        "tflops": work / ours,
+        "cublas_tflops": work / theirs,
+        "fma_tflops": work / fma,
+        "ratio": theirs / ours,
+        "ratio_to_fma": fma / ours,
+    }
 
 
 def dgemm() -> Iterator[dict[str, Any]]:
@@ -185,8 +207,13 @@ def mode() -> Iterator[dict[str, Any]]:
                         with pyblasgpu.set_math_mode("tensor") if name == "mode" else nullcontext():
                             spent.append(seconds_of(run))
                 found = {name: median(spent[1:]) for name, spent in times.items()}
-                yield {"routine": routine, "dtype": np.dtype(dtype).name, "n": n, **found,
-                       "ratio": found["plain"] / found["mode"]}  # fmt: skip
+                yield {
+                    "routine": routine,
+                    "dtype": np.dtype(dtype).name,
+                    "n": n,
+                    **found,
+                    "ratio": found["plain"] / found["mode"],
+                }
 
 
 def problem(routine: str, n: int, dtype: type) -> tuple[cupy.ndarray, cupy.ndarray, Callable[[], Any]]:
@@ -230,8 +257,16 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-KINDS = {"dgemm": dgemm, "zgemm": zgemm, "zgemm_parts": complex_parts, "shapes": shapes, "parts": parts,
-         "int8_errors": errors, "configs": configs, "mode": mode}  # fmt: skip
+KINDS = {
+    "dgemm": dgemm,
+    "zgemm": zgemm,
+    "zgemm_parts": complex_parts,
+    "shapes": shapes,
+    "parts": parts,
+    "int8_errors": errors,
+    "configs": configs,
+    "mode": mode,
+}
 
 
 def main() -> None:

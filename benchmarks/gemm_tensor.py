@@ -104,9 +104,19 @@ def compared(m: int, n: int, k: int, make: Maker = normal) -> dict[str, Any]:
     theirs = operands.seconds(lambda a, b, c: vendor.gemm(1.0, a, b, 0.0, c))
     fma = operands.seconds(by_fma)
     work = (2 if make is normal else 8) * m * n * k / 1e12
-    return {"m": m, "n": n, "k": k, "seconds": ours, "cublas": theirs, "fma": fma, "tflops": work / ours,
-            "cublas_tflops": work / theirs, "fma_tflops": work / fma, "ratio": theirs / ours,
-            "ratio_to_fma": fma / ours}  # fmt: skip
+    return {
+        "m": m,
+        "n": n,
+        "k": k,
+        "seconds": ours,
+        "cublas": theirs,
+        "fma": fma,
+        "tflops": work / ours,
+        "cublas_tflops": work / theirs,
+        "fma_tflops": work / fma,
+        "ratio": theirs / ours,
+        "ratio_to_fma": fma / ours,
+    }
 
 
 def sgemm() -> Iterator[dict[str, Any]]:
@@ -280,13 +290,18 @@ def errors() -> Iterator[dict[str, Any]]:
             times = [seconds_of(tensor, a, b, c) for _ in range(PASSES)]
             vendor.gemm(1.0, a, b, 0.0, c)
             theirs = worst(a, b, c)
-            yield {"n": n, "data": kind, "units": ours[0], "over_bound": ours[1], "cublas_units": theirs[0],
-                   "cublas_over_bound": theirs[1],
-                   "seconds": median(times)}  # fmt: skip
+            yield {
+                "n": n,
+                "data": kind,
+                "units": ours[0],
+                "over_bound": ours[1],
+                "cublas_units": theirs[0],
+                "cublas_over_bound": theirs[1],
+                "seconds": median(times),
+            }
 
 
-KINDS = {"sgemm": sgemm, "cgemm": cgemm, "errors": errors, "ranks": ranks,
-         "parts": parts, "configs": configs}  # fmt: skip
+KINDS = {"sgemm": sgemm, "cgemm": cgemm, "errors": errors, "ranks": ranks, "parts": parts, "configs": configs}
 
 
 def main() -> None:

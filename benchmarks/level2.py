@@ -200,18 +200,30 @@ def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterat
 
 #: Routine -> parameters of the candidates, by their names.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
-    "symv_small": (("WARPS", "SECTORS", "LOADS"), (
-        (8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4))),
-    "gemv_n": (("WARPS", "DIM_R", "THR_O", "THR_R"), (
-        *((16, dim, 4, 4) for dim in (4, 16, 32, 64, 128)), *((8, dim, 4, 4) for dim in (8, 32, 64, 128)))),
-    "gemv_t": (("WARPS", "DIM_R", "THR_O", "THR_R"), (
-        *((16, dim, 2, 4) for dim in (8, 32, 64, 128, 256, 512)),
-        *((8, dim, 2, 4) for dim in (4, 16, 64, 128, 256)))),
-    "symv": (("WARPS", "THR_M", "THR_N"), (
-        (16, 4, 4), (8, 4, 8), (4, 4, 8), (8, 4, 4), (8, 2, 4), (4, 2, 8), (8, 2, 8))),
-    "ger": (("DIM_M", "DIM_N", "THR_M", "THR_N"), (
-        (32, 4, 4, 2), (32, 8, 4, 4), (32, 4, 2, 4), (32, 8, 4, 2))),
-}  # fmt: skip
+    "symv_small": (
+        ("WARPS", "SECTORS", "LOADS"),
+        ((8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4)),
+    ),
+    "gemv_n": (
+        ("WARPS", "DIM_R", "THR_O", "THR_R"),
+        (*((16, dim, 4, 4) for dim in (4, 16, 32, 64, 128)), *((8, dim, 4, 4) for dim in (8, 32, 64, 128))),
+    ),
+    "gemv_t": (
+        ("WARPS", "DIM_R", "THR_O", "THR_R"),
+        (
+            *((16, dim, 2, 4) for dim in (8, 32, 64, 128, 256, 512)),
+            *((8, dim, 2, 4) for dim in (4, 16, 64, 128, 256)),
+        ),
+    ),
+    "symv": (
+        ("WARPS", "THR_M", "THR_N"),
+        ((16, 4, 4), (8, 4, 8), (4, 4, 8), (8, 4, 4), (8, 2, 4), (4, 2, 8), (8, 2, 8)),
+    ),
+    "ger": (
+        ("DIM_M", "DIM_N", "THR_M", "THR_N"),
+        ((32, 4, 4, 2), (32, 8, 4, 4), (32, 4, 2, 4), (32, 8, 4, 2)),
+    ),
+}
 FAMILY_OF = {
     "gemv_n": "gemv",
     "gemv_t": "gemv",

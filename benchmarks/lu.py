@@ -126,9 +126,16 @@ def measure(letter: str, m: int, n: int, flush: cupy.ndarray, vendor: bool = Tru
     theirs = seconds(Vendor(letter, a), prepare, repeats) if vendor else float("nan")
     rate = flops(letter, m, n) / 1e12
     return {
-        "dtype": letter, "m": m, "n": n, "seconds": mine, "cusolver": theirs, "ratio": theirs / mine,
-        "tflops": rate / mine, "cusolver_tflops": rate / theirs, "us_per_column": mine / min(m, n) * 1e6,
-    }  # fmt: skip
+        "dtype": letter,
+        "m": m,
+        "n": n,
+        "seconds": mine,
+        "cusolver": theirs,
+        "ratio": theirs / mine,
+        "tflops": rate / mine,
+        "cusolver_tflops": rate / theirs,
+        "us_per_column": mine / min(m, n) * 1e6,
+    }
 
 
 def squares(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
@@ -165,8 +172,15 @@ def solve(letter: str, lu: cupy.ndarray, piv: Any, columns: int, flush: cupy.nda
     repeats = 3 if n > 5000 else 9
     mine = seconds(lambda: ours(lu, piv, b, overwrite_b=1), prepare, repeats)
     theirs = seconds(vendor, prepare, repeats)
-    return {"routine": "getrs", "dtype": letter, "n": n, "columns": columns, "seconds": mine,
-            "cusolver": theirs, "ratio": theirs / mine}  # fmt: skip
+    return {
+        "routine": "getrs",
+        "dtype": letter,
+        "n": n,
+        "columns": columns,
+        "seconds": mine,
+        "cusolver": theirs,
+        "ratio": theirs / mine,
+    }
 
 
 def inverse(letter: str, lu: cupy.ndarray, piv: Any, flush: cupy.ndarray) -> dict[str, Any]:
@@ -188,8 +202,15 @@ def inverse(letter: str, lu: cupy.ndarray, piv: Any, flush: cupy.ndarray) -> dic
     repeats = 3 if n > 5000 else 9
     mine = seconds(lambda: ours(a, piv, overwrite_lu=1), prepare, repeats)
     theirs = seconds(vendor, prepare, repeats)
-    return {"routine": "getri", "dtype": letter, "n": n, "columns": n, "seconds": mine,
-            "cusolver": theirs, "ratio": theirs / mine}  # fmt: skip
+    return {
+        "routine": "getri",
+        "dtype": letter,
+        "n": n,
+        "columns": n,
+        "seconds": mine,
+        "cusolver": theirs,
+        "ratio": theirs / mine,
+    }
 
 
 def batches(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:

@@ -298,9 +298,11 @@ def _table(rows: list[dict[str, Any]], n: int, peak: float) -> Table:
     for row in rows:
         potrf_bounds, gemm = row["potrf"], row["gemm"]
         seconds = row["seconds"]
-        simulated = ("", "") if seconds is None else (
-            f"{seconds:.1f}", f"{n**3 / 3 / peak / row['cards'] / seconds:.2f}"
-        )  # fmt: skip
+        simulated = (
+            ("", "")
+            if seconds is None
+            else (f"{seconds:.1f}", f"{n**3 / 3 / peak / row['cards'] / seconds:.2f}")
+        )
         table.add_row(
             str(row["cards"]),
             str(row["chunk"]),

@@ -80,10 +80,16 @@ def _row(
     problem: HostProblem, where: str, count: int, took: float, one: float | None, difference: float
 ) -> dict[str, Any]:
     return {
-        "routine": problem.routine, "dtype": problem.letter, "n": problem.n, "where": where, "cards": count,
-        "seconds": took, "tflops": flops(problem.routine, problem.n) / took / 1e12,
-        "speedup": one / took if one else 1.0, "difference": difference,
-    }  # fmt: skip
+        "routine": problem.routine,
+        "dtype": problem.letter,
+        "n": problem.n,
+        "where": where,
+        "cards": count,
+        "seconds": took,
+        "tflops": flops(problem.routine, problem.n) / took / 1e12,
+        "speedup": one / took if one else 1.0,
+        "difference": difference,
+    }
 
 
 def factors(
@@ -149,8 +155,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=(16384, 32768))
     parser.add_argument("--cards", type=int, nargs="+", default=None)
     parser.add_argument("--where", nargs="+", default=("host", "card"), choices=("host", "card"))
-    parser.add_argument("--routines", nargs="+", default=("gemm", "syrk", "trsm", "trmm", "potrf", "getrf"),
-                        choices=(*ROUTINES, "potrf", "getrf"))  # fmt: skip
+    parser.add_argument(
+        "--routines",
+        nargs="+",
+        default=("gemm", "syrk", "trsm", "trmm", "potrf", "getrf"),
+        choices=(*ROUTINES, "potrf", "getrf"),
+    )
     parser.add_argument("--vendor", action="store_true", help="beside cuBLAS on one card")
     parser.add_argument("--kept", type=int, help="GiB of tile memory that a card keeps between calls")
     given = parser.parse_args()

@@ -10,8 +10,14 @@ from vendor_tables import runs_of
 
 __all__ = ["draw_gemm_tensor", "gemm_tensor_tables"]
 
-LISTS = {"sgemm": "sgemm", "cgemm": "cgemm", "zgemm": "zgemm", "ranks": "sgemm", "dgemm": "dgemm",
-         "shapes": "dgemm"}  # fmt: skip
+LISTS = {
+    "sgemm": "sgemm",
+    "cgemm": "cgemm",
+    "zgemm": "zgemm",
+    "ranks": "sgemm",
+    "dgemm": "dgemm",
+    "shapes": "dgemm",
+}
 PRODUCTS = """
 ### Products on tensor cores
 

@@ -37,8 +37,13 @@ class ndarray(np.ndarray):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         facts = self.__array_interface__
-        return {"data": facts["data"], "shape": self.shape, "strides": self.strides,
-                "typestr": facts["typestr"], "version": 3}  # fmt: skip
+        return {
+            "data": facts["data"],
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": facts["typestr"],
+            "version": 3,
+        }
 
     def get(self, order: str = "C", out: Any = None) -> np.ndarray:
         found = np.array(self, order=order, subok=False)
@@ -177,22 +182,35 @@ def modules() -> dict[str, Any]:
     )
     handles = SimpleNamespace(get_cusolver_handle=lambda: 0, get_cublas_handle=lambda: 0)
     for name, value in {
-        "Device": Device, "Event": Event, "Stream": Stream, "ExternalStream": Stream, "runtime": runtime,
-        "device": handles, "get_current_stream": Stream, "MemoryPointer": lambda memory, offset: memory,
+        "Device": Device,
+        "Event": Event,
+        "Stream": Stream,
+        "ExternalStream": Stream,
+        "runtime": runtime,
+        "device": handles,
+        "get_current_stream": Stream,
+        "MemoryPointer": lambda memory, offset: memory,
         "profiler": SimpleNamespace(start=lambda: None, stop=lambda: None),
         "UnownedMemory": lambda at, nbytes, *_: (ctypes.c_char * nbytes).from_address(at),
         "get_elapsed_time": lambda start, end: 1.0,
-    }.items():  # fmt: skip
+    }.items():
         setattr(cuda, name, value)
     pool = SimpleNamespace(free_all_blocks=lambda: None, total_bytes=lambda: 0)
     random = SimpleNamespace(
-        RandomState=RandomState, default_rng=RandomState, seed=lambda number: None,
+        RandomState=RandomState,
+        default_rng=RandomState,
+        seed=lambda number: None,
         **{name: getattr(RandomState(0), name) for name in ("random", "standard_normal", "uniform")},
-    )  # fmt: skip
+    )
     cupy = ModuleType("cupy")
     cupy.__spec__ = ModuleSpec("cupy", None)
-    own = {"cuda": cuda, "random": random, "ndarray": ndarray, "get_default_memory_pool": lambda: pool,
-           "RawKernel": lambda *_: lambda *given: None}  # fmt: skip
+    own = {
+        "cuda": cuda,
+        "random": random,
+        "ndarray": ndarray,
+        "get_default_memory_pool": lambda: pool,
+        "RawKernel": lambda *_: lambda *given: None,
+    }
     for name, value in own.items():
         setattr(cupy, name, value)
     for name in dir(np):

@@ -170,8 +170,14 @@ def _chain(rng, dtype, order, size) -> Problem:
 
 
 _PROBLEMS = {
-    "gemm": _gemm, "gemm_new": _gemm_new, "syrk": _syrk, "symm": _symm, "trmm": _trmm, "trsm": _trsm,
-    "potrf": _potrf, "chain": _chain,
-}  # fmt: skip
+    "gemm": _gemm,
+    "gemm_new": _gemm_new,
+    "syrk": _syrk,
+    "symm": _symm,
+    "trmm": _trmm,
+    "trsm": _trsm,
+    "potrf": _potrf,
+    "chain": _chain,
+}
 #: Those of one routine.
 KINDS = tuple(kind for kind in _PROBLEMS if kind != "chain")

@@ -105,9 +105,17 @@ _OTHERS = (
 )  # fmt: skip
 
 _SKINNY = (
-    "rows24", "cols24", "rows48", "cols48", "deep_rows", "deep_cols", "deep_rows24", "deep_cols24",
-    "panel_rows", "panel_cols",
-)  # fmt: skip
+    "rows24",
+    "cols24",
+    "rows48",
+    "cols48",
+    "deep_rows",
+    "deep_cols",
+    "deep_rows24",
+    "deep_cols24",
+    "panel_rows",
+    "panel_cols",
+)
 _PREFERRED = {
     "slim_rows": ("slim_rows", "few_rows", *_BY_ELEMENTS["small"]),
     "slim_cols": ("slim_cols", "few_cols", *_BY_ELEMENTS["small"]),

@@ -68,9 +68,14 @@ def table(problem: GemmProblem, device: Device, packed: bool = False) -> Candida
         found = CandidateTable(_of_class(problem, device), problem, kind, device)
         return found if found.rows else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
     alike = problem._replace(
-        extents=(1,) * 3 + (2,) * (problem.is_batch), splits=None, copied=(False, False), packed=None,
-        conjs=(False, False), room=None, adds=False,
-    )  # fmt: skip
+        extents=(1,) * 3 + (2,) * (problem.is_batch),
+        splits=None,
+        copied=(False, False),
+        packed=None,
+        conjs=(False, False),
+        room=None,
+        adds=False,
+    )
     return _tuned_table(alike, kind, device)
 
 

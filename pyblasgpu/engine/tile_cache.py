@@ -47,8 +47,17 @@ class TileCopy:
     """
 
     __slots__ = (
-        "address", "block", "is_dirty", "operand", "pins", "ready", "staged", "tile", "uses", "version",
-    )  # fmt: skip
+        "address",
+        "block",
+        "is_dirty",
+        "operand",
+        "pins",
+        "ready",
+        "staged",
+        "tile",
+        "uses",
+        "version",
+    )
 
     def __init__(self, tile: Tile, operand: Operand, block: Block, address: int | None):
         self.tile, self.operand, self.block, self.address = tile, operand, block, address

@@ -51,9 +51,14 @@ def _potrs(n: tuple[int, ...], cols: tuple[int, ...], uplo: Uplo) -> TaskList:
 
 
 _LISTS: dict[str, Callable[..., TaskList]] = {
-    "gemm": gemm, "syrk": syrk, "symm": symm, "trmm": trmm, "trsm": trsm, "potrf": potrf,
+    "gemm": gemm,
+    "syrk": syrk,
+    "symm": symm,
+    "trmm": trmm,
+    "trsm": trsm,
+    "potrf": potrf,
     "potrs": _potrs,
-}  # fmt: skip
+}
 
 
 def task_list(tiled: TiledRoutine, orders: tuple[int, ...], scalars: tuple[Any, ...]) -> TaskList:

@@ -22,9 +22,20 @@ __all__ = ["Row", "as_json", "funnel", "rows", "show", "why_no_plots", "write"]
 #: A letter of a layout after its operand.
 _MARKS = {"n": "", "t": "ᵀ"}
 _COLUMNS = (
-    "routine", "form", "kernel", "class", "tile", "computes C", "loads A", "loads B", "stages", "TFLOP/s",
-    "cuBLAS", "tried", "median",
-)  # fmt: skip
+    "routine",
+    "form",
+    "kernel",
+    "class",
+    "tile",
+    "computes C",
+    "loads A",
+    "loads B",
+    "stages",
+    "TFLOP/s",
+    "cuBLAS",
+    "tried",
+    "median",
+)
 
 
 @dataclass(frozen=True)
@@ -77,9 +88,16 @@ def rows(records: Sequence[Record]) -> list[Row]:
         rates = sorted({record.candidate: record.tflops for record in there}.values())
         best = [record.tflops for record in there if record.parameters == entry.parameters]
         found.append(
-            Row(*key, extents, entry.parameters, max(best, default=entry.tflops or 0.0),
-                vendor.get((*key, extents)), len(rates), rates[len(rates) // 2])
-        )  # fmt: skip
+            Row(
+                *key,
+                extents,
+                entry.parameters,
+                max(best, default=entry.tflops or 0.0),
+                vendor.get((*key, extents)),
+                len(rates),
+                rates[len(rates) // 2],
+            )
+        )
     return found
 
 
@@ -152,11 +170,20 @@ def _cells(row: Row) -> list[str]:
 
     vendor = "" if row.vendor is None else _rate(row.vendor)
     return [
-        row.dtype.upper() + FAMILIES[row.stem].routine.upper(), _form(row.layout), row.stem,
-        f"{row.size} ({'×'.join(map(str, row.extents))})", grid("BLK_M", "BLK_N", "BLK_K"),
-        grid("DIM_X", "DIM_Y"), grid("DIM_XA", "DIM_YA"), grid("DIM_XB", "DIM_YB"), str(of.get("stages", "")),
-        _rate(row.tflops), vendor, str(row.tried), _rate(row.median),
-    ]  # fmt: skip
+        row.dtype.upper() + FAMILIES[row.stem].routine.upper(),
+        _form(row.layout),
+        row.stem,
+        f"{row.size} ({'×'.join(map(str, row.extents))})",
+        grid("BLK_M", "BLK_N", "BLK_K"),
+        grid("DIM_X", "DIM_Y"),
+        grid("DIM_XA", "DIM_YA"),
+        grid("DIM_XB", "DIM_YB"),
+        str(of.get("stages", "")),
+        _rate(row.tflops),
+        vendor,
+        str(row.tried),
+        _rate(row.median),
+    ]
 
 
 def _order(key: tuple[str, str, str, str]) -> tuple:

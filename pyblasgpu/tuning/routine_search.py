@@ -52,9 +52,13 @@ def search_algorithms(runner: Runner, dtypes: Collection[str], late: Callable[[]
 
 
 def search_fused_trsm(
-    runner: Runner, dtypes: Collection[str], device: Device, count: int,
-    compile_all: Callable[[Collection[tuple[Any, Any]]], None], late: Callable[[], bool],
-) -> int:  # fmt: skip
+    runner: Runner,
+    dtypes: Collection[str],
+    device: Device,
+    count: int,
+    compile_all: Callable[[Collection[tuple[Any, Any]]], None],
+    late: Callable[[], bool],
+) -> int:
     """Time the fused TRSM with the `count` likeliest Configs at each point and for each of `T_LAYOUTS`; they
     are compiled first.
 

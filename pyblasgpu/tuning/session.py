@@ -178,9 +178,10 @@ class Tuner:
         """
         while True:
             records = [
-                each for each in self.log.records
+                each
+                for each in self.log.records
                 if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
-            ]  # fmt: skip
+            ]
             few = portfolio.reduced(records, portfolio.chosen(records))
             found = self.decided(winners(few, self.device.name))
             if self._verifier.all_right(found):

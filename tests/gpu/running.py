@@ -78,9 +78,14 @@ class Run:
         left, right = (Placed(x, "F", self.aligned).array for x in (a, b))
         out = Placed(start, self.order, self.aligned)
         result = pyblasgpu.gemm(
-            left, right, alpha=case.alpha, beta=case.beta, trans_a=case.trans_a, trans_b=case.trans_b,
+            left,
+            right,
+            alpha=case.alpha,
+            beta=case.beta,
+            trans_a=case.trans_a,
+            trans_b=case.trans_b,
             out=out.array,
-        )  # fmt: skip
+        )
         assert result is out.array
         return out, expected
 

@@ -64,9 +64,12 @@ def test_exact_on_integers(shape, aligned, order):
 
 @pytest.mark.parametrize(
     ("shape", "fields"),
-    [(SHAPES[0], {"BLK_N": 64, "cluster": 1}), (SHAPES[-1], {"BLK_N": 64, "cluster": 1}),
-     ((300, 257, 2049), {"ordered": True})],
-)  # fmt: skip
+    [
+        (SHAPES[0], {"BLK_N": 64, "cluster": 1}),
+        (SHAPES[-1], {"BLK_N": 64, "cluster": 1}),
+        ((300, 257, 2049), {"ordered": True}),
+    ],
+)
 def test_other_configs_are_exact_on_integers(shape, fields):
     with override("gemm_wgmma", GemmWgmma(**fields)):
         check_exact(S, shape, True, "F")
@@ -96,8 +99,11 @@ def test_batches_and_a_shared_factor():
     rng = np.random.default_rng(3)
     a, b = integers(rng, (5, 200, 150), S), integers(rng, (150, 140), S)
     same(multiply(cupy.asarray(a), cupy.asarray(b)).get(), a @ b, "a batch times a matrix")
-    same(multiply(cupy.asarray(b.T.copy()), cupy.asarray(a.swapaxes(1, 2).copy())).get(),
-         b.T @ a.swapaxes(1, 2), "a matrix times a batch")  # fmt: skip
+    same(
+        multiply(cupy.asarray(b.T.copy()), cupy.asarray(a.swapaxes(1, 2).copy())).get(),
+        b.T @ a.swapaxes(1, 2),
+        "a matrix times a batch",
+    )
 
 
 @pytest.mark.parametrize("n", [256, 1024, 2048, 4096])

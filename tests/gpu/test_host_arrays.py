@@ -100,8 +100,15 @@ def test_overlap_is_refused_and_nothing_written():
 
 def test_matmul_is_numpys():
     rng = np.random.default_rng(4)
-    for shapes in (((65, 31), (31, 33)), ((31,), (31, 33)), ((65, 31), (31,)), ((31,), (31,)),
-                   ((3, 1, 9, 31), (2, 31, 7)), ((0, 9, 4), (4, 5)), ((9, 0), (0, 5))):  # fmt: skip
+    for shapes in (
+        ((65, 31), (31, 33)),
+        ((31,), (31, 33)),
+        ((65, 31), (31,)),
+        ((31,), (31,)),
+        ((3, 1, 9, 31), (2, 31, 7)),
+        ((0, 9, 4), (4, 5)),
+        ((9, 0), (0, 5)),
+    ):
         a, b = (integers(rng, shape, DTYPES["d"]) for shape in shapes)
         result = linalg.matmul(a, b)
         same(np.asarray(result), np.asarray(a @ b), shapes)

@@ -113,9 +113,10 @@ def test_gemm_again_and_on_other_arrays(library, letter):
 @pytest.mark.parametrize("which", PLANS)
 def test_triangles(which, in_place, letter):
     for m, options in (
-        (65, {"trans": Trans.TRANS}), (300, {"uplo": Uplo.UPPER}),
+        (65, {"trans": Trans.TRANS}),
+        (300, {"uplo": Uplo.UPPER}),
         (65, {"side": Side.RIGHT, "diag": Diag.UNIT, "alpha": -2}),
-    ):  # fmt: skip
+    ):
         case = TriangularCase(DTYPES[letter], m, 33, **options)
         rng, plan = np.random.default_rng(m), None
         for _ in range(2):

@@ -109,8 +109,19 @@ def test_nvml_tells_the_state_of_the_device():
 def test_two_runs_at_once_from_the_command_line(tmp_path):
     paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-m", "pyblasgpu", "tune", "--routine", "gemm", "--effort", "quick",
-               "--budget", "60s", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pyblasgpu",
+        "tune",
+        "--routine",
+        "gemm",
+        "--effort",
+        "quick",
+        "--budget",
+        "60s",
+        "--json",
+    ]
     pipe = subprocess.PIPE
     started = [
         subprocess.Popen([*command, "--dtype", dtype], env=environment, text=True, stdout=pipe, stderr=pipe)

@@ -67,9 +67,21 @@ def test_a_kernel_touches_memory_after_its_wait(stem, letter):
 def test_the_read_only_path_knows_no_wait():
     """What it reads may be older than what the launch before has written: such a kernel waits for its end."""
     tile = GemmSimt(
-        dtype="s", trans_a=False, trans_b=False, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
-        DIM_XA=16, DIM_YA=2, DIM_XB=4, DIM_YB=8, UNROLL=2, share_a=False,
-    )  # fmt: skip
+        dtype="s",
+        trans_a=False,
+        trans_b=False,
+        BLK_M=16,
+        BLK_N=8,
+        BLK_K=4,
+        DIM_X=8,
+        DIM_Y=4,
+        DIM_XA=16,
+        DIM_YA=2,
+        DIM_XB=4,
+        DIM_YB=8,
+        UNROLL=2,
+        share_a=False,
+    )
     for read_only in (False, True):
         made = gemm_simt.source(replace(tile, read_only=read_only))
         assert made.reads_before_wait == ((0, 1) if read_only else ())

@@ -29,13 +29,33 @@ from pyblasgpu.testing.fake_cards import FakeDriver
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the vendor's results are not computed
 
 FLUSHES = {"lu": {"BUSY": 1, "FLUSH": 64}, "lapack": {"BUSY": 64, "ROUNDS": 1}}
-LU = {**FLUSHES["lu"], "SIZES": (16,), "PANEL_ROWS": (64,), "BATCH_ORDERS": (4,), "MOST_BATCH": 9,
-      "CONFIG_ORDERS": (8,)}  # fmt: skip
-TENSOR = {"ORDERS": (32,), "COMPLEX_ORDERS": (128,), "RANKS": ((32, 32, 16),), "PART_ORDERS": (32,),
-          "ERROR_ORDERS": (32,), "PASSES": 1}  # fmt: skip
-INT8 = {"ORDERS": (32,), "COMPLEX_ORDERS": (32,), "SHAPES": ((32, 32, 16),), "PART_ORDERS": (32,),
-        "COMPLEX_PART_ORDERS": (32,), "CONFIG_ORDERS": (32,), "ERROR_ORDERS": (32,), "MODE_ORDERS": (24, 32),
-        "PASSES": 1}  # fmt: skip
+LU = {
+    **FLUSHES["lu"],
+    "SIZES": (16,),
+    "PANEL_ROWS": (64,),
+    "BATCH_ORDERS": (4,),
+    "MOST_BATCH": 9,
+    "CONFIG_ORDERS": (8,),
+}
+TENSOR = {
+    "ORDERS": (32,),
+    "COMPLEX_ORDERS": (128,),
+    "RANKS": ((32, 32, 16),),
+    "PART_ORDERS": (32,),
+    "ERROR_ORDERS": (32,),
+    "PASSES": 1,
+}
+INT8 = {
+    "ORDERS": (32,),
+    "COMPLEX_ORDERS": (32,),
+    "SHAPES": ((32, 32, 16),),
+    "PART_ORDERS": (32,),
+    "COMPLEX_PART_ORDERS": (32,),
+    "CONFIG_ORDERS": (32,),
+    "ERROR_ORDERS": (32,),
+    "MODE_ORDERS": (24, 32),
+    "PASSES": 1,
+}
 LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and its files.
 RUNS = (
@@ -58,8 +78,13 @@ RUNS = (
 
 
 #: What scripts change in the package, as a process of their own may.
-CONSTANTS = ((tensor, "MIN_EXTENT"), (tensor, "MIN_MULTIPLICATIONS"), (tile_size, "LINE"),
-             (engine_cards, "KEPT"), (engine_cards, "KEPT_SHARE"))  # fmt: skip
+CONSTANTS = (
+    (tensor, "MIN_EXTENT"),
+    (tensor, "MIN_MULTIPLICATIONS"),
+    (tile_size, "LINE"),
+    (engine_cards, "KEPT"),
+    (engine_cards, "KEPT_SHARE"),
+)
 TABLES: tuple[dict, ...] = (math_mode.MIN_ORDER, algorithms.TENSOR_RANGE)
 SCRIPTS = re.compile(r"(benchmarks|tuning\.papers)\.")
 
@@ -149,8 +174,11 @@ def test_lists_of_launches_of_lapack(run, kernels):
     options = "--sizes 40 --dtypes sz --batches --panels 16 --algorithms recursion --leaves 64,64,8"
     rows = run("lapack", options, **constants)["lapack"]["results"]
     assert {row["routine"] for row in rows} == {"potrf", "potrs", "posv", "potri", "trtri", "lauum"}
-    assert all(row["error_over_bound"] <= 1 for row in rows if row["routine"] == "potrf" and row["batch"] == 1
-               and row["letter"] == "s")  # fmt: skip
+    assert all(
+        row["error_over_bound"] <= 1
+        for row in rows
+        if row["routine"] == "potrf" and row["batch"] == 1 and row["letter"] == "s"
+    )
 
 
 @pytest.mark.parametrize("options", ["", "--sweep"])
@@ -176,8 +204,15 @@ def test_launches_of_an_lu_by_kernel(run, kernels):
 class Driver(FakeDriver):
     """The fake cards with a default stream each, and events that are half a millisecond apart."""
 
-    LAST = {"cuEventRecord", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize",
-            "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpy2DAsync"}  # fmt: skip
+    LAST = {
+        "cuEventRecord",
+        "cuMemAllocFromPoolAsync",
+        "cuMemFreeAsync",
+        "cuStreamSynchronize",
+        "cuMemcpyHtoDAsync",
+        "cuMemcpyDtoHAsync",
+        "cuMemcpy2DAsync",
+    }
 
     def __getattribute__(self, name):
         found = super().__getattribute__(name)
@@ -223,8 +258,9 @@ def test_host_matrices_on_several_cards(cards, run):
     found = run("several_cards", options)
     rows = found["several_cards"]["rows"]
     assert {row["routine"] for row in rows} == {"trsm", "potrf", "getrf"}
-    assert {row["cards"] for row in rows} == {1, 2} and all(row["difference"] < 1e-12 for row in rows
-                                                            if row["where"] == "host")  # fmt: skip
+    assert {row["cards"] for row in rows} == {1, 2} and all(
+        row["difference"] < 1e-12 for row in rows if row["where"] == "host"
+    )
 
 
 def test_a_trace_of_the_engine(cards, run):
@@ -313,11 +349,16 @@ def test_calls_that_are_profiled(scripts, monkeypatch):
 def test_calls_of_another_checkout(scripts, monkeypatch):
     """A case of each routine and its flags, small."""
     script = scripts("catalogue_loss")
-    cases = {(case["routine"], case["flags"], case["shift"], "batch" in case): case
-             for cases in script.LISTS.values() for case in cases()}  # fmt: skip
+    cases = {
+        (case["routine"], case["flags"], case["shift"], "batch" in case): case
+        for cases in script.LISTS.values()
+        for case in cases()
+    }
     calls = script.Calls()
-    small = [{**case, "extents": [min(n, 12) for n in case["extents"]], **({"batch": 2} if key[3] else {})}
-             for key, case in cases.items()]  # fmt: skip
+    small = [
+        {**case, "extents": [min(n, 12) for n in case["extents"]], **({"batch": 2} if key[3] else {})}
+        for key, case in cases.items()
+    ]
     assert all(calls.seconds(case) > 0 for case in small)
     monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: host_cupy.CARD)
     needed = calls.kernels(small)

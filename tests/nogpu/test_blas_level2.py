@@ -17,8 +17,17 @@ PRODUCTS = ["sgemv", "dgemv", "cgemv", "zgemv", "ssymv", "dsymv", "chemv", "zhem
 TRIANGULAR = [letter + stem for stem in ("trmv", "trsv") for letter in DTYPES]
 OUTER = ["sger", "dger", "cgeru", "zgeru", "cgerc", "zgerc"]
 UPDATES = [
-    "ssyr", "dsyr", "csyr", "zsyr", "cher", "zher", "ssyr2", "dsyr2", "cher2", "zher2",
-]  # fmt: skip
+    "ssyr",
+    "dsyr",
+    "csyr",
+    "zsyr",
+    "cher",
+    "zher",
+    "ssyr2",
+    "dsyr2",
+    "cher2",
+    "zher2",
+]
 STEPS = st.sampled_from((1, 2, 3, -1, -2))
 SEEDS = st.integers(0, 999)
 QUICK = settings(max_examples=25, deadline=None)
@@ -42,9 +51,14 @@ def both(name: str, *arguments, **options) -> tuple[np.ndarray, np.ndarray]:
         results.append(getattr(module, name)(*own, **given))
         for key in ("x", "y", "a"):  # what SciPy writes into is written, what it leaves is left
             if key in given:
-                results[-1] = (*results[-1], given[key]) if isinstance(results[-1], tuple) else (
-                    results[-1], given[key],
-                )  # fmt: skip
+                results[-1] = (
+                    (*results[-1], given[key])
+                    if isinstance(results[-1], tuple)
+                    else (
+                        results[-1],
+                        given[key],
+                    )
+                )
     return tuple(results)
 
 
@@ -68,8 +82,18 @@ def test_the_signature_is_scipys(name):
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-@given(SEEDS, st.integers(1, 9), st.integers(1, 9), STEPS, STEPS, st.integers(0, 2), st.integers(0, 2),
-       st.booleans(), st.booleans(), st.booleans())  # fmt: skip
+@given(
+    SEEDS,
+    st.integers(1, 9),
+    st.integers(1, 9),
+    STEPS,
+    STEPS,
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 @QUICK
 def test_products(name, seed, m, n, incx, incy, offx, offy, has_y, overwrite, is_f):
     rng = np.random.default_rng(seed)

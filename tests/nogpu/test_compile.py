@@ -132,9 +132,21 @@ def test_a_tile_too_large_for_the_registers_is_noticed(home, monkeypatch):
     """What the tests above look for can be seen: 16 blocks of 128 threads leave 32 registers to each."""
     monkeypatch.setenv("PYBLASGPU_HOME", home["PYBLASGPU_HOME"])
     config = GemmSimt(
-        dtype="s", trans_a=False, trans_b=False, BLK_M=32, BLK_N=32, BLK_K=4, DIM_X=8, DIM_Y=16,
-        DIM_XA=32, DIM_YA=4, DIM_XB=4, DIM_YB=32, UNROLL=1, min_blocks=16,
-    )  # fmt: skip
+        dtype="s",
+        trans_a=False,
+        trans_b=False,
+        BLK_M=32,
+        BLK_N=32,
+        BLK_K=4,
+        DIM_X=8,
+        DIM_Y=16,
+        DIM_XA=32,
+        DIM_YA=4,
+        DIM_XB=4,
+        DIM_YB=32,
+        UNROLL=1,
+        min_blocks=16,
+    )
     report = compile_source(source_of("gemm_simt", config), CC).resources
     assert report.spill_stores and report.stack_bytes
     assert complaint(config, report, known("h200"))[0] == "spills"

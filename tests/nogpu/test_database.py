@@ -179,10 +179,20 @@ def test_what_is_not_in_the_schema_is_refused(document, change):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"null", b"[]", b"{", b"{}", b"\xff\xfe", b"[" * 100_000, b"1" * 5000,
-     b'{"schema": 2, "schema": 2}', b" " * ((4 << 20) + 1)],
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"1" * 5000,
+        b'{"schema": 2, "schema": 2}',
+        b" " * ((4 << 20) + 1),
+    ],
     ids=["empty", "null", "list", "open", "nothing", "binary", "deep", "long number", "duplicate", "large"],
-)  # fmt: skip
+)
 def test_rubbish_is_refused(content):
     with pytest.raises(database.DatabaseError):
         parse(content)

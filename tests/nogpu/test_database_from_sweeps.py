@@ -275,12 +275,14 @@ def test_calls_count_for_all_that_have_the_same_tile(monkeypatch):
     fast = replace(fast, parameters={**fast.parameters, "stages": fast.parameters["stages"] + 1, "PAD_A": 0})
     like = replace(fast, parameters={**fast.parameters, "PAD_A": 4}, size="small", extents=(512,) * 3)
     also = replace(like, parameters=slow.parameters, seconds=like.seconds / 4)
-    found = portfolio.chosen([slow, like, fast, replace(like, parameters=fast.parameters), also], [
-        {**call([slow, like], 0.5, 1.0)}
-    ])  # fmt: skip
+    found = portfolio.chosen(
+        [slow, like, fast, replace(like, parameters=fast.parameters), also],
+        [{**call([slow, like], 0.5, 1.0)}],
+    )
     assert {(dict(each[3:])["stages"], dict(each[3:])["PAD_A"]) for each in found} == {
-        (slow.parameters["stages"], 0), (fast.parameters["stages"], 0)
-    }  # fmt: skip
+        (slow.parameters["stages"], 0),
+        (fast.parameters["stages"], 0),
+    }
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,20 @@ def test_all_spellings_are_one_name(name):
     assert known(name) == known("h200") == named(name)
 
 
-@pytest.mark.parametrize(("name", "driver"), [
-    ("RTX 4090", "NVIDIA GeForce RTX 4090"), ("geforce rtx4090", "NVIDIA GeForce RTX 4090"),
-    ("T4", "Tesla T4"), ("tesla_t4", "Tesla T4"), ("nvidia tesla t4", "Tesla T4"), ("FERMI", "Tesla S2050"),
-    ("a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB"), ("SM90", "sm_90"), ("sm-90", "sm_90"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "driver"),
+    [
+        ("RTX 4090", "NVIDIA GeForce RTX 4090"),
+        ("geforce rtx4090", "NVIDIA GeForce RTX 4090"),
+        ("T4", "Tesla T4"),
+        ("tesla_t4", "Tesla T4"),
+        ("nvidia tesla t4", "Tesla T4"),
+        ("FERMI", "Tesla S2050"),
+        ("a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB"),
+        ("SM90", "sm_90"),
+        ("sm-90", "sm_90"),
+    ],
+)
 def test_cards_families_and_architectures(name, driver):
     assert known(name).name == driver
 

@@ -108,8 +108,19 @@ def test_a_family_and_a_layout_narrow_the_search(capsys):
     said = run(capsys, *quick, *gemm)
     keys = {(row["family"], row["dtype"], row["layout"]) for row in said["funnels"]}
     assert keys == {("gemm_mma", "d", "tn"), ("gemm_mma", "d", "tt")}
-    said = run(capsys, "--device", "h200", "--routine", "gemm,trsm", "--dtype", "d", "--effort", "quick",
-               "--size", "few,many")  # fmt: skip
+    said = run(
+        capsys,
+        "--device",
+        "h200",
+        "--routine",
+        "gemm,trsm",
+        "--dtype",
+        "d",
+        "--effort",
+        "quick",
+        "--size",
+        "few,many",
+    )
     assert {row["family"] for row in said["funnels"]} == {"trsm_mma", "trsm_fma"}
     with pytest.raises(SystemExit):
         cli.main(["tune", "--dry-run", "--size", "enormous"])

@@ -171,10 +171,15 @@ def test_which_dimensions_have_lines(routine, flags, orders, expected):
 @pytest.mark.parametrize(
     ("routine", "flags", "expected"),
     [
-        ("gemm", {}, 2), ("syrk", {}, 1), ("symm", {"side": Side.LEFT}, 0), ("trmm", {"side": Side.RIGHT}, 1),
-        ("trsm", {"side": Side.LEFT}, 0), ("potrf", {}, None), ("potrs", {}, 0),
+        ("gemm", {}, 2),
+        ("syrk", {}, 1),
+        ("symm", {"side": Side.LEFT}, 0),
+        ("trmm", {"side": Side.RIGHT}, 1),
+        ("trsm", {"side": Side.LEFT}, 0),
+        ("potrf", {}, None),
+        ("potrs", {}, 0),
     ],
-)  # fmt: skip
+)
 def test_which_dimension_is_summed_over(routine, flags, expected):
     extents = (9,) * {"gemm": 3, "potrf": 1}.get(routine, 2)
     assert inner_extent(TiledRoutine(routine, ("a", "b", "c")[: len(extents)], extents, flags)) == expected

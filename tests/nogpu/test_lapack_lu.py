@@ -81,8 +81,14 @@ def test_getri(letter, n, layout, overwrite):
     same(ours, getattr(scipys, f"{letter}getri")(lu, piv), letter)
 
 
-SWAPS = [{}, {"inc": -1}, {"k1": 1, "k2": 2}, {"k1": 0, "k2": 1, "off": 1, "inc": 2},
-         {"k1": 1, "k2": 1, "off": 1}, {"k1": 1, "k2": 2, "inc": -1}]  # fmt: skip
+SWAPS = [
+    {},
+    {"inc": -1},
+    {"k1": 1, "k2": 2},
+    {"k1": 0, "k2": 1, "off": 1, "inc": 2},
+    {"k1": 1, "k2": 1, "off": 1},
+    {"k1": 1, "k2": 2, "inc": -1},
+]
 
 
 @pytest.mark.parametrize("letter", DTYPES)

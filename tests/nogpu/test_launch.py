@@ -68,13 +68,21 @@ class Driver:
             )
 
         for name, *values in (
-            ("cuLibraryLoadData", 1), ("cuLibraryGetKernel", driver.CUkernel(2)), ("cuFuncSetAttribute",),
-            ("cuKernelGetFunction", self.function), ("cuStreamCreate", driver.CUstream(0x57)),
-            ("cuStreamDestroy",), ("cuStreamBeginCapture",), ("cuStreamEndCapture", "graph"),
-            ("cuGraphInstantiate", "runnable"), ("cuGraphDestroy",), ("cuGraphExecDestroy",),
-            ("cuGraphLaunch",), ("cuDriverGetVersion", 12030),
+            ("cuLibraryLoadData", 1),
+            ("cuLibraryGetKernel", driver.CUkernel(2)),
+            ("cuFuncSetAttribute",),
+            ("cuKernelGetFunction", self.function),
+            ("cuStreamCreate", driver.CUstream(0x57)),
+            ("cuStreamDestroy",),
+            ("cuStreamBeginCapture",),
+            ("cuStreamEndCapture", "graph"),
+            ("cuGraphInstantiate", "runnable"),
+            ("cuGraphDestroy",),
+            ("cuGraphExecDestroy",),
+            ("cuGraphLaunch",),
+            ("cuDriverGetVersion", 12030),
             ("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1),
-        ):  # fmt: skip
+        ):
             answer(name, *values)
         monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *given: (ok, self._launched(*given))[:1])
         monkeypatch.setattr(

@@ -139,7 +139,7 @@ BAD = [
     (lambda x: pyblasgpu.rotm(x, x, [1, 2]), ValueError, "rotm: param has shape"),
     (lambda x: pyblasgpu.rotm(x + 0j, x, [0] * 5), TypeError, "rotm: x and y are complex128"),
     (lambda x: pyblasgpu.copy("abcd"), TypeError, "copy: x"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "message"), BAD)

@@ -35,8 +35,16 @@ def close(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, atol=200 * np.finfo(found.dtype).eps, equal_nan=True)
 
 
-@given(SEEDS, LETTERS, st.integers(1, 8), st.integers(0, 8), st.sampled_from("NTC"), st.integers(0, 2),
-       st.booleans(), st.booleans())  # fmt: skip
+@given(
+    SEEDS,
+    LETTERS,
+    st.integers(1, 8),
+    st.integers(0, 8),
+    st.sampled_from("NTC"),
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+)
 @QUICK
 def test_gemv(seed, letter, m, n, trans, how, batched, has_out):
     rng = np.random.default_rng(seed)
@@ -104,8 +112,14 @@ def test_ger(seed, letter, m, n, conj, how, batched):
     close(out, (a - 2 * update).astype(letter))
 
 
-@given(SEEDS, LETTERS, st.integers(1, 8), st.booleans(), st.sampled_from(("syr", "her", "syr2", "her2")),
-       st.integers(0, 2))  # fmt: skip
+@given(
+    SEEDS,
+    LETTERS,
+    st.integers(1, 8),
+    st.booleans(),
+    st.sampled_from(("syr", "her", "syr2", "her2")),
+    st.integers(0, 2),
+)
 @QUICK
 def test_updates(seed, letter, n, lower, which, how):
     rng = np.random.default_rng(seed)

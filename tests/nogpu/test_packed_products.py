@@ -157,10 +157,22 @@ def files(monkeypatch, tmp_path):
         selecting.reload()
 
     tile = {
-        "BLK_M": 64, "BLK_N": 64, "BLK_K": 16, "DIM_X": 8, "DIM_Y": 16, "VEC_M": 4, "VEC_N": 4,
-        "DIM_XA": 16, "DIM_YA": 8, "DIM_XB": 16, "DIM_YB": 8, "PAD_A": 4, "PAD_B": 4,
-        "stages": 3, "prefetch": True,
-    }  # fmt: skip
+        "BLK_M": 64,
+        "BLK_N": 64,
+        "BLK_K": 16,
+        "DIM_X": 8,
+        "DIM_Y": 16,
+        "VEC_M": 4,
+        "VEC_N": 4,
+        "DIM_XA": 16,
+        "DIM_YA": 8,
+        "DIM_XB": 16,
+        "DIM_YB": 8,
+        "PAD_A": 4,
+        "PAD_B": 4,
+        "stages": 3,
+        "prefetch": True,
+    }
     best = {layout: FAMILIES["gemm_simt"].config("s", layout, tile) for layout in LAYOUTS}
     yield say
     monkeypatch.undo()
@@ -200,9 +212,16 @@ def test_one_operand_is_copied_where_that_is_enough(files):
 
 @pytest.mark.parametrize(
     ("letter", "n", "layouts"),
-    [("s", 4097, set(LAYOUTS)), ("d", 2047, set()), ("d", 4097, {"nn", "tn", "tt"}),
-     ("c", 2047, {"tt"}), ("c", 4097, {"tt"}), ("z", 2049, set(LAYOUTS)), ("z", 4097, {"tn", "tt"})],
-)  # fmt: skip
+    [
+        ("s", 4097, set(LAYOUTS)),
+        ("d", 2047, set()),
+        ("d", 4097, {"nn", "tn", "tt"}),
+        ("c", 2047, {"tt"}),
+        ("c", 4097, {"tt"}),
+        ("z", 2049, set(LAYOUTS)),
+        ("z", 4097, {"tn", "tt"}),
+    ],
+)
 def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, layouts):
     """By the packaged values."""
     dtype = DTYPES[letter]

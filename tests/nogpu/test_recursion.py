@@ -170,10 +170,19 @@ def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, config):
 @pytest.mark.parametrize(
     "n, rhs, batch, leaves",
     [
-        (1, 1, 1, 1), (32, 500, 1, 1), (33, 500, 1, 0), (31, 9, 7, 1), (64, 64, 65, 0), (64, 64, 66, 1),
-        (64, 65, 33, 1), (100, 3, 150, 2), (256, 10, 150, 4), (300, 640, 7, 5), (513, 640, 7, 0),
+        (1, 1, 1, 1),
+        (32, 500, 1, 1),
+        (33, 500, 1, 0),
+        (31, 9, 7, 1),
+        (64, 64, 65, 0),
+        (64, 64, 66, 1),
+        (64, 65, 33, 1),
+        (100, 3, 150, 2),
+        (256, 10, 150, 4),
+        (300, 640, 7, 5),
+        (513, 640, 7, 0),
     ],
-)  # fmt: skip
+)
 def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
     monkeypatch, letter, n, rhs, batch, leaves
 ):

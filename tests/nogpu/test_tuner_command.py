@@ -17,9 +17,19 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def options(**changes):
-    given = {"routine": ("gemm", "trsm"), "dtype": ("s",), "effort": "quick", "strategy": "exhaustive",
-             "budget": None, "resume": False, "report": None, "dry_run": False, "device": None, "json": False,
-             "compile": False}  # fmt: skip
+    given = {
+        "routine": ("gemm", "trsm"),
+        "dtype": ("s",),
+        "effort": "quick",
+        "strategy": "exhaustive",
+        "budget": None,
+        "resume": False,
+        "report": None,
+        "dry_run": False,
+        "device": None,
+        "json": False,
+        "compile": False,
+    }
     return SimpleNamespace(**{**given, **changes})
 
 

@@ -39,9 +39,20 @@ def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **ch
     """16 x 8 x 4 tiles by 32 threads."""
     x_a, x_b = (4 if trans_a else 16), (8 if trans_b else 4)
     small = GemmSimt(
-        dtype=letter, trans_a=trans_a, trans_b=trans_b, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
-        DIM_XA=x_a, DIM_YA=32 // x_a, DIM_XB=x_b, DIM_YB=32 // x_b, UNROLL=2,
-    )  # fmt: skip
+        dtype=letter,
+        trans_a=trans_a,
+        trans_b=trans_b,
+        BLK_M=16,
+        BLK_N=8,
+        BLK_K=4,
+        DIM_X=8,
+        DIM_Y=4,
+        DIM_XA=x_a,
+        DIM_YA=32 // x_a,
+        DIM_XB=x_b,
+        DIM_YB=32 // x_b,
+        UNROLL=2,
+    )
     return replace(small, **changes)
 
 

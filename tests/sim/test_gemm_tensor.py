@@ -32,9 +32,18 @@ def small_kernels():
         stack.enter_context(override("gemm_wgmma", GemmWgmma(BLK_M=64, BLK_N=16, PANEL=64, stages=2)))
         for dtype, trans_a, trans_b in product("sc", (False, True), (False, True)):
             tile = GemmGuarded(
-                dtype=dtype, VEC_M=2, VEC_N=2, DIM_XA=8, DIM_YA=4, DIM_XB=8, DIM_YB=4, VEC_A=1, PAD_B=0,
-                PANEL=64, **sizes,
-            )  # fmt: skip
+                dtype=dtype,
+                VEC_M=2,
+                VEC_N=2,
+                DIM_XA=8,
+                DIM_YA=4,
+                DIM_XB=8,
+                DIM_YB=4,
+                VEC_A=1,
+                PAD_B=0,
+                PANEL=64,
+                **sizes,
+            )
             stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, 64)))
         yield
 

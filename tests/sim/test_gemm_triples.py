@@ -49,9 +49,7 @@ def check(
     a, b = wide(M, K), np.asfortranarray(wide(N, K, seed=2))
     spoil(a, b)
     (image_a, image_b), (flags_a, flags_b) = packed(a, b, told, packs, blk_k)
-    config = kernels.GemmTriples(
-        BLK_M=64, BLK_N=BLK_N, BLK_K=blk_k, PANEL=PANEL, stages=2, cluster=cluster
-    )  # fmt: skip
+    config = kernels.GemmTriples(BLK_M=64, BLK_N=BLK_N, BLK_K=blk_k, PANEL=PANEL, stages=2, cluster=cluster)
     c = np.full((N, M), 77, np.float32)
     of_pairs = [np.full((1, panels * 3), pairs, np.int32) for panels in (2, 1)]
     integers = M, N, K, options_of(), config.grid(M, N), 3, 0, 0, strides(c)[0], 0

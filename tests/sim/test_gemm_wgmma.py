@@ -56,9 +56,15 @@ def check_image(x, packed) -> None:
 
 @pytest.mark.parametrize(
     ("by_rows", "k", "gap", "blk_k"),
-    [(False, 70, 0, 64), (True, 128, 0, 32), (False, 128, 1, 64), (True, 128, 1, 64), (True, 5, 3, 64),
-     (False, 260, 0, 256)],
-)  # fmt: skip
+    [
+        (False, 70, 0, 64),
+        (True, 128, 0, 32),
+        (False, 128, 1, 64),
+        (True, 128, 1, 64),
+        (True, 5, 3, 64),
+        (False, 260, 0, 256),
+    ],
+)
 def test_operands_are_split_and_packed(by_rows, k, gap, blk_k):
     check_pack(k=k, by_rows=by_rows, gap=gap, batch=2, blk_k=blk_k)
 

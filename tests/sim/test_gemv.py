@@ -155,11 +155,22 @@ def test_any_call(letter, form, vectors, data):
     warps = draw(st.sampled_from((1, 2)))
     inc, batch = (draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))), draw(st.integers(1, 2))
     check(
-        letter, form, outputs, terms, which, bits, inc, draw(st.integers(1, 4)), batch,
-        draw(st.sampled_from((-1, 0))), vectors, WARPS=warps, DIM_R=1 << draw(st.integers(0, 4 + warps)),
+        letter,
+        form,
+        outputs,
+        terms,
+        which,
+        bits,
+        inc,
+        draw(st.integers(1, 4)),
+        batch,
+        draw(st.sampled_from((-1, 0))),
+        vectors,
+        WARPS=warps,
+        DIM_R=1 << draw(st.integers(0, 4 + warps)),
         THR_R=draw(st.integers(1, 3)),
         x_vectors=vectors and inc[0] == 1 and batch == 1 and form == "t",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("form", "nt")

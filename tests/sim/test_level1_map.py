@@ -26,9 +26,16 @@ def expected_of(operation: str, x, y, alpha, beta):
 
 
 def check(
-    operation="axpy", letter="s", n=150, incs=(1, 1, 1), shift=(0, 0, 0), batch=1, in_place=True,
-    alpha=2 - 3j, kernels=level1_map,
-) -> None:  # fmt: skip
+    operation="axpy",
+    letter="s",
+    n=150,
+    incs=(1, 1, 1),
+    shift=(0, 0, 0),
+    batch=1,
+    in_place=True,
+    alpha=2 - 3j,
+    kernels=level1_map,
+) -> None:
     """Run on integers amid NaN, two tiles and a bit long; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     if operation in ("scal", "axpy") and not dtype.is_complex:

@@ -50,9 +50,16 @@ def expected_of(operation: str, x, y, conj):
 
 
 def check(
-    operation="dot", letter="s", n=600, incs=(1, 1), shift=0, batch=1, conj=False, kernels=level1_reduce,
+    operation="dot",
+    letter="s",
+    n=600,
+    incs=(1, 1),
+    shift=0,
+    batch=1,
+    conj=False,
+    kernels=level1_reduce,
     dim=64,
-) -> None:  # fmt: skip
+) -> None:
     """Reduce integers amid NaN by up to three blocks of a few tiles; exact but for the root of NRM2."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     x, y = (Strided(integers(rng, (batch, n), dtype), inc, shift) for inc in incs)

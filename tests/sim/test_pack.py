@@ -30,8 +30,20 @@ def small(letter: str, packing: Packing, kernels=pack, dim_x: int = 8, dim_y: in
     return kernels.Pack(letter, DIM_X=dim_x, DIM_Y=dim_y).serving(packing)
 
 
-def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=True, conj=False, batch=1,
-          shift=0, gap=0, kernels=pack, **shape) -> None:  # fmt: skip
+def check(
+    letter="s",
+    packing=FORMS[-1],
+    extent=43,
+    k=15,
+    step=(1, 1),
+    by_rows=True,
+    conj=False,
+    batch=1,
+    shift=0,
+    gap=0,
+    kernels=pack,
+    **shape,
+) -> None:
     """Pack integers that lie amid NaN, into memory between fences; compare with ``==``.
 
     The source begins `shift` reals after a multiple of 16 bytes, every ``step``-th of its rows and columns

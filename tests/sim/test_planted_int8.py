@@ -86,7 +86,12 @@ DEFECTS = [
     (PACK, "abs(x), digit", "x, digit", packed(moduli=2)),
     (PACK, "number * plane_words", "0 * plane_words", packed(moduli=2)),
     (PACK, "chunk % SAMPLE == turn", "chunk % SAMPLE == 0", packed(moduli=1, k=600, sample=4)),
-    (PACK, "(chunk >= (turn + 1) * SHARE)", "(chunk > (turn + 1) * SHARE)", packed(moduli=1, k=600, sample=4)),
+    (
+        PACK,
+        "(chunk >= (turn + 1) * SHARE)",
+        "(chunk > (turn + 1) * SHARE)",
+        packed(moduli=1, k=600, sample=4),
+    ),
     (PACK, "stage == stages - 1", "False", packed(moduli=1, k=600, sample=4)),
     # who waits for whom
     (PIPELINE, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
@@ -136,7 +141,7 @@ DEFECTS = [
     (COMBINE, "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", Z_COMBINED),
     (COMBINE, "beta * old_im + beta_i * old_re", "beta * old_im", Z_COMBINED),
     (GUARD, "if COMPLEX and conj != 0", "if False", Z_GUARDED),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))

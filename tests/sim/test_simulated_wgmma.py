@@ -27,9 +27,19 @@ def image(rows: np.ndarray) -> np.ndarray:
 
 
 def kernel(
-    waits=True, fence=True, commit=True, results=True, init_fence=True, barrier=True, again=False,
-    arrivals=1, nbytes=BYTES, at=0, other=0, askew=0,
-):  # fmt: skip
+    waits=True,
+    fence=True,
+    commit=True,
+    results=True,
+    init_fence=True,
+    barrier=True,
+    again=False,
+    arrivals=1,
+    nbytes=BYTES,
+    at=0,
+    other=0,
+    askew=0,
+):
     """A product of four instructions, with a step left out or done otherwise."""
     align, start, go_on = sim.align_shared(1024), sim.warpgroup_mma(N, True), sim.warpgroup_mma(N, False)
     take = sim.warpgroup_results(N // 2)

@@ -14,9 +14,17 @@ from .launching import in_region, run, strides
 
 
 def check(
-    letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=split_k_reduce,
+    letter="s",
+    m=13,
+    n=5,
+    partials=9,
+    alpha=2.0,
+    beta=-1.0,
+    slices=4,
+    unroll=2,
+    kernels=split_k_reduce,
     region=Region.ALL,
-) -> None:  # fmt: skip
+) -> None:
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(m + 10 * n + 100 * partials)
     config = kernels.SplitKReduce(dtype=letter, DIM=32, SLICES=slices, UNROLL=unroll)

@@ -32,9 +32,19 @@ def symmetric(a: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check(
-    letter="d", n=140, bits=0, tiles=1, incx=1, incy=1, batch=1, beta=-1, vectors=True, kernels=symv,
-    sums=symv_sum, **changes,
-):  # fmt: skip
+    letter="d",
+    n=140,
+    bits=0,
+    tiles=1,
+    incx=1,
+    incy=1,
+    batch=1,
+    beta=-1,
+    vectors=True,
+    kernels=symv,
+    sums=symv_sum,
+    **changes,
+):
     """Integers, NaN in the other triangle and beside vectors; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n + bits)
     small = kernels.Symv(letter, **{"WARPS": 2, "THR_M": 4 if letter == "s" else 2, "THR_N": 4, **changes})

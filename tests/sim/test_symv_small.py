@@ -19,9 +19,17 @@ NAN = float("nan")
 
 
 def check(
-    letter="d", n=36, bits=0, inc=(1, 1), batch=1, beta=-1, vectors=True, spread=1, kernels=symv_small,
+    letter="d",
+    n=36,
+    bits=0,
+    inc=(1, 1),
+    batch=1,
+    beta=-1,
+    vectors=True,
+    spread=1,
+    kernels=symv_small,
     **changes,
-):  # fmt: skip
+):
     """Integers, NaN in the other triangle and beside vectors; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n + bits)
     small = kernels.SymvSmall(letter, **{"WARPS": 2, "LOADS": 2, **changes})
@@ -73,6 +81,12 @@ def test_any_call(letter, vectors, data):
     bits = sum(draw(st.sets(st.sampled_from((*options, symv.UPPER)))))
     inc = draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))
     check(
-        letter, n, bits, inc, draw(st.integers(1, 2)), draw(st.sampled_from((-1, 0))), vectors,
+        letter,
+        n,
+        bits,
+        inc,
+        draw(st.integers(1, 2)),
+        draw(st.sampled_from((-1, 0))),
+        vectors,
         LOADS=draw(st.integers(1, 5)),
-    )  # fmt: skip
+    )

@@ -43,9 +43,17 @@ def flags_are_set_often(monkeypatch):
 
 
 def multiply(
-    tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None,
+    tile,
+    triangle,
+    t,
+    c,
+    unit=False,
+    conj=False,
+    alpha=1.0,
+    by_rows=False,
+    kernels=None,
     copier=diagonal_blocks,
-):  # fmt: skip
+):
     """C := alpha T C, or alpha C T, in place."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype = c.shape, DTYPES[tile.dtype]
@@ -79,9 +87,19 @@ def operands(rng, dtype, order, others, triangle, unit, by_rows, beyond=np.nan):
 
 
 def check(
-    letter, triangle, order=45, others=19, by_rows=False, unit=False, conj=False, mma=False, kernels=None,
-    copier=diagonal_blocks, beyond=np.nan, **changes,
-):  # fmt: skip
+    letter,
+    triangle,
+    order=45,
+    others=19,
+    by_rows=False,
+    unit=False,
+    conj=False,
+    mma=False,
+    kernels=None,
+    copier=diagonal_blocks,
+    beyond=np.nan,
+    **changes,
+):
     """Integers between fences, ``==``."""
     rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
     tile = config(letter, triangle, by_rows, mma, **changes)

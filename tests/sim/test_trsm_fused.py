@@ -51,9 +51,17 @@ def solvable(rng, dtype, order, others, triangle, unit, by_rows, conj=False):
 
 
 def check(
-    letter, triangle, order=45, others=19, by_rows=False, unit=False, conj=False, mma=False, kernels=None,
+    letter,
+    triangle,
+    order=45,
+    others=19,
+    by_rows=False,
+    unit=False,
+    conj=False,
+    mma=False,
+    kernels=None,
     **changes,
-):  # fmt: skip
+):
     """Integers between fences, ``==``."""
     rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
     tile = config(letter, triangle, by_rows, mma, **changes)
@@ -105,11 +113,20 @@ def test_unit_and_conjugated_where_threads_share(unit, conj):
         check("z", triangle, unit=unit, conj=conj, **shared(triangle))
 
 
-@pytest.mark.parametrize("letter, threads, sides, count, shares", [
-    ("s", 128, 16, 32, 8), ("d", 256, 48, 32, 2), ("c", 64, 64, 32, 1), ("s", 128, 96, 32, 1),
-    ("s", 128, 16, 16, 1), ("c", 128, 16, 16, 8), ("z", 128, 16, 16, 4), ("z", 128, 64, 16, 1),
-    ("c", 128, 16, 20, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "letter, threads, sides, count, shares",
+    [
+        ("s", 128, 16, 32, 8),
+        ("d", 256, 48, 32, 2),
+        ("c", 64, 64, 32, 1),
+        ("s", 128, 96, 32, 1),
+        ("s", 128, 16, 16, 1),
+        ("c", 128, 16, 16, 8),
+        ("z", 128, 16, 16, 4),
+        ("z", 128, 64, 16, 1),
+        ("c", 128, 16, 20, 1),
+    ],
+)
 def test_how_many_share(letter, threads, sides, count, shares):
     assert sharing(DTYPES[letter], threads, sides, count) == shares
 

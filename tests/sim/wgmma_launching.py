@@ -85,8 +85,10 @@ def pack(
     run(kernels.source(config), sum(units), arrays, integers, (least,))
     found = []
     for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):
-        parts = (y.reshape(sum(units), -1)[of_one].reshape(-1, size).copy() for y, size in (
-            (halves, image.halves), (scales, image.scales), (flags, image.flags)))  # fmt: skip
+        parts = (
+            y.reshape(sum(units), -1)[of_one].reshape(-1, size).copy()
+            for y, size in ((halves, image.halves), (scales, image.scales), (flags, image.flags))
+        )
         found.append(Packed(image, *parts))
     return found
 
@@ -107,9 +109,14 @@ def multiply(
 ):
     """C := alpha A B + beta C by `gemm_wgmma`; C is (batch, n, m), its columns contiguous, A a `triangle`."""
     config = kernels.GemmWgmma(
-        BLK_M=a.image.blk, BLK_N=BLK_N, BLK_K=a.image.blk_k, PANEL=a.image.blk,
-        stages=stages, cluster=cluster, ordered=ordered,
-    )  # fmt: skip
+        BLK_M=a.image.blk,
+        BLK_N=BLK_N,
+        BLK_K=a.image.blk_k,
+        PANEL=a.image.blk,
+        stages=stages,
+        cluster=cluster,
+        ordered=ordered,
+    )
     batch, n, m = c.shape
     steps = tuple(x.image.panels if len(x.flags) > 1 else 0 for x in (a, b))
     tiles = config.grid(m, n, region) * batch

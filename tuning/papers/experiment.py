@@ -84,8 +84,12 @@ class Experiment:
         timings: Timings | None = None,
     ):
         self.device, self.compilers, self.worker, self.until, self.clock = (
-            device, compilers, worker, until, clock,
-        )  # fmt: skip
+            device,
+            compilers,
+            worker,
+            until,
+            clock,
+        )
         self.timings = Timings() if timings is None else timings
         self._reports: dict[Kernel, Any] = {}
 

@@ -96,9 +96,7 @@ def _block_multiplier(config: CpuGemm) -> Any:
     write_tile = _tile_writer(config)
 
     @cpu.njit
-    def multiply_block(
-        rows, cols, depth, packed_a, packed_b, c, rs, cs, tile, alpha, alpha_i, beta, beta_i
-    ):  # fmt: skip
+    def multiply_block(rows, cols, depth, packed_a, packed_b, c, rs, cs, tile, alpha, alpha_i, beta, beta_i):
         zero = number(0)
         for j in range(0, cols, THR_N):
             for i in range(0, rows, THR_M):

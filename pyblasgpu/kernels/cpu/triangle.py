@@ -50,8 +50,12 @@ def build(config: CpuGemm, solves: bool) -> Any:
     """The kernel's function."""
     facts = config.dtype_facts
     PARTS, SIZE, number, LANES, ROWS = (
-        facts.reals_per_element, facts.itemsize, cpu.REALS[facts.real], config.THR_M, config.THR_N,
-    )  # fmt: skip
+        facts.reals_per_element,
+        facts.itemsize,
+        cpu.REALS[facts.real],
+        config.THR_M,
+        config.THR_N,
+    )
     update = cpu.rank_k_update(facts.real, PARTS, config.VEC, config.vectors, ROWS, config.UNROLL)
     pack, move = _packer(config), _mover(config)
     diagonal = (_solver if solves else _multiplier)(config)

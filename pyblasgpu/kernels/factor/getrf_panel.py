@@ -77,16 +77,24 @@ class GetrfPanel:
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.ROWS % WARP == 0 and 32 <= self.ROWS <= 1024, "threads",
-                "ROWS % 32 == 0 and 32 <= ROWS <= 1024", ROWS=self.ROWS)  # fmt: skip
+        require(
+            self.ROWS % WARP == 0 and 32 <= self.ROWS <= 1024,
+            "threads",
+            "ROWS % 32 == 0 and 32 <= ROWS <= 1024",
+            ROWS=self.ROWS,
+        )
         require(
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
         # the first block has all rows of U
         require(self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS)
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
-        require(0 <= self.CLUSTER <= MOST_OF_CLUSTER, "cluster", f"0 <= CLUSTER <= {MOST_OF_CLUSTER}",
-                CLUSTER=self.CLUSTER)  # fmt: skip
+        require(
+            0 <= self.CLUSTER <= MOST_OF_CLUSTER,
+            "cluster",
+            f"0 <= CLUSTER <= {MOST_OF_CLUSTER}",
+            CLUSTER=self.CLUSTER,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:

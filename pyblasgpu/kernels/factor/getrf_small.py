@@ -232,7 +232,7 @@ def _build(config: GetrfSmall):
 
     def getrf_small(
         a, piv, info, m, n, lanes, count, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info
-    ):  # fmt: skip
+    ):
         # (1) the matrix of this group of lanes, and the row of this lane
         t = int32(cuda.threadIdx.x & 1023)
         group, lane = int32(quotient(t, lanes)), int32(t & (lanes - 1))

@@ -144,9 +144,21 @@ def _build(config: Laswp):
     read, write = _interchange(config)
 
     def laswp(
-        a, moves, group, groups, last, n, skip, skipped, by_columns, backwards,
-        a_rs, a_cs, stride_a, stride_moves
-    ):  # fmt: skip
+        a,
+        moves,
+        group,
+        groups,
+        last,
+        n,
+        skip,
+        skipped,
+        by_columns,
+        backwards,
+        a_rs,
+        a_cs,
+        stride_a,
+        stride_moves,
+    ):
         # (1) the elements on top that this thread has: neighbours in memory to neighbouring threads
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         cols = int32(max(DIM * PER_THREAD // group, 1))

@@ -136,8 +136,18 @@ def search_by_rows(config):
                 told = int32(-1) if pivot == NO_LABEL else pivot
                 send(row, told, sizes[which], messages, lane, there + block, tag)
             rows = offset(shared, AREA + received * REALS)
-            receive(rows, offset(sizes, received), offset(labels, received), got, messages, lane, warp,
-                    there, blocks, tag)  # fmt: skip
+            receive(
+                rows,
+                offset(sizes, received),
+                offset(labels, received),
+                got,
+                messages,
+                lane,
+                warp,
+                there,
+                blocks,
+                tag,
+            )
             cuda.syncthreads()
             at = int32(received + min(lane, blocks - 1))
             which, pivot = choose(sizes[at], int32(labels[at]), lane < blocks)

@@ -47,10 +47,19 @@ def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
     shares = sharing(facts, config.threads, sides, count)
     lead = row_lead(facts, count) if shares > 1 else count
     return SimpleNamespace(
-        row=of_t.step * PARTS, col=of_t.step_k * PARTS, unknown=of_x.step_k * PARTS, side=of_x.step * PARTS,
-        count=count, sides=sides, block=block, by_cols=of_t.k_major, shares=shares, lead=lead,
-        diagonal=block * lead * PARTS, inverse=block * (lead + 1) * PARTS,
-    )  # fmt: skip
+        row=of_t.step * PARTS,
+        col=of_t.step_k * PARTS,
+        unknown=of_x.step_k * PARTS,
+        side=of_x.step * PARTS,
+        count=count,
+        sides=sides,
+        block=block,
+        by_cols=of_t.k_major,
+        shares=shares,
+        lead=lead,
+        diagonal=block * lead * PARTS,
+        inverse=block * (lead + 1) * PARTS,
+    )
 
 
 def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
@@ -214,9 +223,21 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places
         k, i = int32(k + r), i + r
         d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
         put_line(
-            0, i, acc, panel, t, k, k < extent, alpha, alpha_i, divides,
-            prepared[d], prepared[d + PARTS - 1], prepared[r], prepared[r + PARTS - 1],
-        )  # fmt: skip
+            0,
+            i,
+            acc,
+            panel,
+            t,
+            k,
+            k < extent,
+            alpha,
+            alpha_i,
+            divides,
+            prepared[d],
+            prepared[d + PARTS - 1],
+            prepared[r],
+            prepared[r + PARTS - 1],
+        )
 
     put_run = unrolled(RUN, put_unknown)
 

@@ -11,9 +11,20 @@ _COMPILED = ("min_blocks", "prefetch", "persistent")
 _ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", *_COMPILED)
 #: What `gemm_mma` takes of complex128 where registers are short.
 _COMPLEX_TILE = {
-    "BLK_M": 64, "BLK_N": 64, "BLK_K": 16, "WARP_M": 16, "WARP_N": 32, "MMA_K": 8, "VEC_A": 1, "VEC_B": 1,
-    "PAD_A": 2, "DIM_XA": 64, "DIM_YA": 4, "DIM_XB": 16, "DIM_YB": 16,
-}  # fmt: skip
+    "BLK_M": 64,
+    "BLK_N": 64,
+    "BLK_K": 16,
+    "WARP_M": 16,
+    "WARP_N": 32,
+    "MMA_K": 8,
+    "VEC_A": 1,
+    "VEC_B": 1,
+    "PAD_A": 2,
+    "DIM_XA": 64,
+    "DIM_YA": 4,
+    "DIM_XB": 16,
+    "DIM_YB": 16,
+}
 
 FAMILIES = (
     Family(

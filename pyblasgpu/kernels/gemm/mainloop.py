@@ -79,9 +79,19 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
             load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
             update(acc, ra, rb)
             start(
-                vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols,
+                vectors,
+                into,
+                staged_a,
+                staged_b,
+                ahead_a,
+                ahead_b,
+                lda,
+                ldb,
+                t,
+                ahead_rows,
+                ahead_cols,
                 ahead,
-            )  # fmt: skip
+            )
             multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
             wait()
             cuda.syncthreads()
@@ -91,9 +101,19 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
             wait()
             cuda.syncthreads()
             start(
-                vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols,
+                vectors,
+                into,
+                staged_a,
+                staged_b,
+                ahead_a,
+                ahead_b,
+                lda,
+                ldb,
+                t,
+                ahead_rows,
+                ahead_cols,
                 ahead,
-            )  # fmt: skip
+            )
             multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
 
     return multiply_stage

@@ -179,7 +179,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
     @device_function
     def finish(
         vectors, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
-    ):  # fmt: skip
+    ):
         acc, _, _, _, _, old = registers
         _, c, _, ldc = given
         (m, n, _), own, count, rows, cols = tile

@@ -267,6 +267,10 @@ def _iamax(facts: Dtype) -> dict:
         store_int64(out, at * REALS_PER_INDEX, select(acc[0] < real(0), int64(-1), index))
 
     return {
-        "start": start, "accumulate": accumulate, "accumulate_all": accumulate_all, "settle": settle,
-        "merge": merge, "finish": finish,
-    }  # fmt: skip
+        "start": start,
+        "accumulate": accumulate,
+        "accumulate_all": accumulate_all,
+        "settle": settle,
+        "merge": merge,
+        "finish": finish,
+    }

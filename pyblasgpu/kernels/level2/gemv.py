@@ -21,8 +21,17 @@ from .gemv_sums import block_adder, finisher
 from .gemv_terms import stepper, term_ranges
 
 __all__ = [
-    "AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "X_VECTORS", "Gemv", "plain_sources", "source",
-]  # fmt: skip
+    "AFTER",
+    "ALL",
+    "BEFORE",
+    "CONJ_A",
+    "CONJ_X",
+    "UNIT",
+    "X_VECTORS",
+    "Gemv",
+    "plain_sources",
+    "source",
+]
 
 PARAMETERS = "ppppp iiiiiii qqqqqqqq rrrr".replace(" ", "")
 

@@ -61,16 +61,20 @@ class Gemv(VectorLoads):
         require(_is_power_of_2(self.WARPS), "warps", "WARPS is a power of two", WARPS=self.WARPS)
         require(
             _is_power_of_2(self.DIM_R) and self.threads >= self.DIM_R,
-            "threads_along_sums", "DIM_R is a power of two and DIM_R <= 32 * WARPS",
-            DIM_R=self.DIM_R, WARPS=self.WARPS,
-        )  # fmt: skip
+            "threads_along_sums",
+            "DIM_R is a power of two and DIM_R <= 32 * WARPS",
+            DIM_R=self.DIM_R,
+            WARPS=self.WARPS,
+        )
         require(_is_power_of_2(self.THR_O), "outputs", "THR_O is a power of two", THR_O=self.THR_O)
         require(self.THR_O % self.VEC_O == 0, "vectors", "THR_O % VEC == 0", THR_O=self.THR_O, VEC=self.VEC_O)
         require(
             self.THR_R > 0 and self.MIN_STEPS > 0,
-            "steps", "THR_R > 0 and MIN_STEPS > 0",
-            THR_R=self.THR_R, MIN_STEPS=self.MIN_STEPS,
-        )  # fmt: skip
+            "steps",
+            "THR_R > 0 and MIN_STEPS > 0",
+            THR_R=self.THR_R,
+            MIN_STEPS=self.MIN_STEPS,
+        )
 
     @property
     def threads(self) -> int:

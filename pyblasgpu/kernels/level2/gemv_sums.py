@@ -125,8 +125,11 @@ def finisher(config: Gemv) -> Any:
     """
     facts, THREADS, take_ticket = config.dtype_facts, config.threads, ptx.take_ticket
     PARTS, COMPLEX, real, int32 = (
-        facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real], ptx.types.int32,
-    )  # fmt: skip
+        facts.reals_per_element,
+        facts.is_complex,
+        ptx.REALS[facts.real],
+        ptx.types.int32,
+    )
     HELD, offset, store, store_relaxed = UNROLL * PARTS, ptx.offset, ptx.store_global, ptx.store_relaxed
     WORD = config.shared_bytes // facts.real_size - 1
     write, add_lines, add_slices = writer(facts), _line_adder(config), _slice_adder(config)

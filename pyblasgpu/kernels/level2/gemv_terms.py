@@ -33,8 +33,11 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
     PARTS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
     WIDTH, TRANSPOSED, distance = config.WIDTH, config.transposed, _relation()
     real, load, load_real, select = (
-        ptx.REALS[facts.real], ptx.load_global(WIDTH, False), ptx.load_global(1, False), ptx.select,
-    )  # fmt: skip
+        ptx.REALS[facts.real],
+        ptx.load_global(WIDTH, False),
+        ptx.load_global(1, False),
+        ptx.select,
+    )
 
     @device_function
     def fetch_vector(i, a, here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, first):
@@ -118,11 +121,17 @@ def stepper(config: Gemv, masked: bool) -> Any:
     if masked and config.transposed:
         config = replace(config, THR_R=1)  # the border is no longer than that
     PARTS, LOADS, int32, int64, offset = (
-        config.dtype_facts.reals_per_element, config.THR_R, ptx.types.int32, ptx.types.int64, ptx.offset,
-    )  # fmt: skip
+        config.dtype_facts.reals_per_element,
+        config.THR_R,
+        ptx.types.int32,
+        ptx.types.int64,
+        ptx.offset,
+    )
     fetch, multiply, (fetch_x, fetch_x_vectors) = (
-        _fetcher(config, masked), _multiplier(config, masked), _x_fetcher(config),
-    )  # fmt: skip
+        _fetcher(config, masked),
+        _multiplier(config, masked),
+        _x_fetcher(config),
+    )
     TRANSPOSED, CONTIGUOUS = config.transposed, config.is_contiguous
     BY_VECTORS = config.VEC_R > 1 and not masked
 

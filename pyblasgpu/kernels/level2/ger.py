@@ -17,9 +17,17 @@ from ...gpu.compile import KernelSource
 from .config import VectorLoads, require_threads
 
 __all__ = [
-    "CONJ_COL", "CONJ_ROW", "HERMITIAN", "LOWER", "OVERWRITE", "RANK_2", "UPPER", "Ger", "plain_sources",
+    "CONJ_COL",
+    "CONJ_ROW",
+    "HERMITIAN",
+    "LOWER",
+    "OVERWRITE",
+    "RANK_2",
+    "UPPER",
+    "Ger",
+    "plain_sources",
     "source",
-]  # fmt: skip
+]
 
 REGISTERS = 8  # of addresses, counters and predicates, beside what `Ger.registers` counts
 PARAMETERS = "ppp iii qqqqqqq rrrr".replace(" ", "")
@@ -233,14 +241,22 @@ def _mover(config: Ger) -> Any:
             write_real(here, (row * rs + col * cs) * PARTS + part, held, e * PARTS + part, ok)
 
     count = config.THR_M * config.THR_N
-    return (unrolled(count // VEC, load), unrolled(count // VEC, store),
-            unrolled(count, load_part), unrolled(count, store_part))  # fmt: skip
+    return (
+        unrolled(count // VEC, load),
+        unrolled(count // VEC, store),
+        unrolled(count, load_part),
+        unrolled(count, store_part),
+    )
 
 
 def _build(config: Ger):
     facts, BLK_M, BLK_N, DIM_M, VEC = (
-        config.dtype_facts, config.BLK_M, config.BLK_N, config.DIM_M, config.VEC,
-    )  # fmt: skip
+        config.dtype_facts,
+        config.BLK_M,
+        config.BLK_N,
+        config.DIM_M,
+        config.VEC,
+    )
     PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
     ROWS, COLS, HELD = config.THR_M * PARTS, config.THR_N * PARTS, config.THR_M * config.THR_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset

@@ -248,8 +248,12 @@ def _stepper(config: Symv, masked: bool) -> Any:
         config.THR_N * config.dtype_facts.reals_per_element,
     )
     int32, int64, offset, zero, real = (
-        ptx.types.int32, ptx.types.int64, ptx.offset, ptx.fill(SIZE), ptx.REALS[config.dtype_facts.real],
-    )  # fmt: skip
+        ptx.types.int32,
+        ptx.types.int64,
+        ptx.offset,
+        ptx.fill(SIZE),
+        ptx.REALS[config.dtype_facts.real],
+    )
     (fetch, fetch_x), multiply, add = (
         _fetcher(config, masked),
         _multiplier(config, masked),
@@ -323,8 +327,11 @@ def _build(config: Symv):
     )
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient, zero, store = (
-        ptx.grid_dependency_wait, ptx.quotient, ptx.fill(ROWS), ptx.store_global,
-    )  # fmt: skip
+        ptx.grid_dependency_wait,
+        ptx.quotient,
+        ptx.fill(ROWS),
+        ptx.store_global,
+    )
     run, run_diagonal, ranges = _stepper(config, False), _stepper(config, True), _ranges(config)
     (keep, take), add_warps = _keeper(config), tree_adder(facts, config.WARPS, BLK, THREADS)
     CONJ_A_, HERMITIAN_, UPPER_ = CONJ_A, HERMITIAN, UPPER

@@ -52,14 +52,18 @@ class SymvSmall(VectorLoads):
         require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
         require(
             self.SECTORS in (1, 2, 4) and self.threads >= self.BLK**2,
-            "diagonal", "SECTORS in (1, 2, 4) and the outputs squared are at most 32 * WARPS",
-            SECTORS=self.SECTORS, WARPS=self.WARPS,
-        )  # fmt: skip
+            "diagonal",
+            "SECTORS in (1, 2, 4) and the outputs squared are at most 32 * WARPS",
+            SECTORS=self.SECTORS,
+            WARPS=self.WARPS,
+        )
         require(
             self.LOADS > 0 and self.threads % self.DIM_O == 0,
-            "loads", "LOADS > 0 and threads % DIM_O == 0",
-            LOADS=self.LOADS, DIM_O=self.DIM_O,
-        )  # fmt: skip
+            "loads",
+            "LOADS > 0 and threads % DIM_O == 0",
+            LOADS=self.LOADS,
+            DIM_O=self.DIM_O,
+        )
 
     @property
     def threads(self) -> int:
@@ -261,8 +265,11 @@ def _finisher(config: SymvSmall) -> Any:
     """
     facts, WARPS, BLK = config.dtype_facts, config.WARPS, config.BLK
     PARTS, COMPLEX, real, write = (
-        facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real], writer(facts),
-    )  # fmt: skip
+        facts.reals_per_element,
+        facts.is_complex,
+        ptx.REALS[facts.real],
+        writer(facts),
+    )
 
     @device_function
     def add_line(i, total, sums, o):

@@ -133,10 +133,10 @@ def _build(config: GemmInt8Guarded):
             if COMPLEX and conj != 0:
                 multiply_conj(
                     a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
-                )  # fmt: skip
+                )
             else:
                 multiply(
                     a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
-                )  # fmt: skip
+                )
 
     return gemm_int8_guarded

@@ -169,15 +169,17 @@ def _consumer(config: GemmInt8):
     """
     int32, int64, quotient, opaque = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.opaque
     BLK_M, BLK_N, SUMS, CLUSTER, DIGITS = (
-        config.BLK_M, config.BLK_N, config.sums, config.cluster, config.images,
-    )  # fmt: skip
+        config.BLK_M,
+        config.BLK_N,
+        config.sums,
+        config.cluster,
+        config.images,
+    )
     multiply_tile, locate, verdict = tile_multiplier(config), _locator(config), _verdict(config)
     write, check, depth_of = residue_writer(config), tile_checker(config), _depth(config)
 
     @device_function
-    def consume(
-        facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t
-    ):  # fmt: skip
+    def consume(facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t):
         acc, words = cuda.local.array(SUMS, int32), cuda.local.array(4, int32)
         i, work = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         all_tiles = quotient(int32(m + (BLK_M - 1)), BLK_M) * quotient(int32(n + (BLK_N - 1)), BLK_N)
@@ -222,7 +224,7 @@ def _build(config: GemmInt8):
             more()
             consume(
                 facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t
-            )  # fmt: skip
+            )
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
 

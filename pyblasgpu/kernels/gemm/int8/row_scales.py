@@ -179,7 +179,7 @@ def _build(config: RowScales):
 
     def row_scales(
         a, b, of_a, of_b, extent_a, extent_b, k, options_a, options_b, rows_a, a_rs, a_ks, b_rs, b_ks
-    ):  # fmt: skip
+    ):
         t, row0 = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x * ROWS)
         found = shared_pointer(cuda.shared.array(0, real, alignment=16))
         sums, values = cuda.local.array(3, real), cuda.local.array(AHEAD, real)

@@ -119,9 +119,7 @@ def epilogue(config: GemmWgmma):
                 fetch_masked(0, old, c, ldc, rows, cols, shift, options)
             else:
                 zero(old, real(0))
-            write_masked(
-                0, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i
-            )  # fmt: skip
+            write_masked(0, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
         elif beta != real(0):
             fetch(0, old, c, ldc)
             write(0, c, total, old, ldc, alpha, beta)

@@ -278,9 +278,21 @@ def _build(config: PackHalves):
 
     @device_function
     def pack_unit(
-        s, powers_of_k, d, scales, flags, rows, depth, shift, options, row_step, k_step, expanded, count,
+        s,
+        powers_of_k,
+        d,
+        scales,
+        flags,
+        rows,
+        depth,
+        shift,
+        options,
+        row_step,
+        k_step,
+        expanded,
+        count,
         least,
-    ):  # fmt: skip
+    ):
         t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
         own, vector = cuda.local.array(CHUNK, real), cuda.local.array(4, real)

@@ -309,9 +309,7 @@ def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles
                     row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
                     here = offset(c, matrix * stride_c + int64(col) * ldc + row)
                     rows, cols, shift = int32(m - row if own else 0), int32(n - col), row - col
-                    write(
-                        here, total, high, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i
-                    )  # fmt: skip
+                    write(here, total, high, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
 
