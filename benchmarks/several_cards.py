@@ -27,6 +27,7 @@ from pyblasgpu.gpu.transfers import can_access
 from pyblasgpu.types import DTYPES
 
 GIB = 1 << 30
+REPEATS = 5
 
 
 def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
@@ -36,7 +37,7 @@ def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     part = HostProblem(problem.routine, problem.letter, [x[:few, :few] for x in _arrays(problem)])
     part.streamed(devices=range(max(cards)))  # contexts and kernels of all cards
     for count in cards:
-        took = seconds(partial(problem.streamed, devices=range(count)), 2)
+        took = seconds(partial(problem.streamed, devices=range(count)), REPEATS)
         found = problem.sample()
         base, one = (found, took) if base is None else (base, one)
         rows.append(_row(problem, "host", count, took, one, float(abs(found - base).max())))
@@ -59,7 +60,7 @@ def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
             apart.ours(**options)
             cupy.cuda.runtime.deviceSynchronize()
 
-        took = seconds(run, 2)
+        took = seconds(run, REPEATS)
         found = apart.c.ravel(order="K")[:: max(1, apart.c.size // 1000)].get()
         base, one = (found, took) if base is None else (base, one)
         finite = np.isfinite(found) & np.isfinite(base)
@@ -106,7 +107,7 @@ def factors(
         def run(count: int = count) -> None:
             factor(routine, problem.c, count)
 
-        took = seconds(run, 2, prepare)
+        took = seconds(run, REPEATS, prepare)
         one = one or took
         rows.append(_row(problem, "host", count, took, one, 0.0))
     return rows
@@ -130,7 +131,7 @@ def factors_on_a_card(
             factor(routine, target, count)
             cupy.cuda.runtime.deviceSynchronize()
 
-        took = seconds(run, 2, prepare)
+        took = seconds(run, REPEATS, prepare)
         one = one or took
         rows.append(_row(problem, "card", count, took, one, 0.0))
     return rows

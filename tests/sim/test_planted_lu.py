@@ -171,7 +171,7 @@ DEFECTS = [
     (ROW_EXCHANGE, "int32(-1) if pivot == NO_LABEL else pivot", "pivot % 1000", Check("getrf_panel", only_row_of_a_block_by_rows)),
     (ROW_EXCHANGE, "step % 2 * blocks", "0", DIRECT),
     (ROW_EXCHANGE, "int32(step + 1)", "int32(1)", DIRECT),
-    (ROW_EXCHANGE, "there, blocks, tag)\n            cuda.syncthreads()", "there, blocks, tag)", DIRECT),
+    (ROW_EXCHANGE, "blocks,\n                tag,\n            )\n            cuda.syncthreads()", "blocks, tag)", DIRECT),
     (ROW_EXCHANGE, "AREA + (received + which) * REALS", "AREA + received * REALS", DIRECT),
     (ROW_EXCHANGE, "rows[other * REALS + k]", "rows[k]", DIRECT),
     (ROW_EXCHANGE, "sizes[other] = got[1]", "sizes[other] = real(1)", DIRECT),
