@@ -53,31 +53,32 @@ def plain_sources(config: Trsv) -> Iterator[KernelSource]:
 
 
 def _build(config: Trsv):
-    facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
-    PARTS = facts.reals_per_element
+    facts, ROWS, COLS, LD = config.dtype_facts, config.ROWS, config.COLS, config.ld
+    REALS = facts.reals_per_element
     real, GROUP, PANEL = ptx.REALS[facts.real], config.GROUP, config.panel * facts.reals_per_element
     DIM_M, DIM_K = config.DIM_M, config.DIM_K
-    SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
-    CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
-    GOT, COMING = max(SIZE, DIM_K), ROWS * LEAD * PARTS
+    SIZE, ACC, TILE = COLS * REALS, config.THR_M * COLS * REALS, config.THR_M * config.THR_K * REALS
+    CORNER, LINE, HELD = GROUP * GROUP * REALS, GROUP * REALS, GROUP * SIZE
+    GOT, COMING = max(SIZE, DIM_K), ROWS * LD * REALS
     PENDING = COMING + PANEL
     SOLUTION = PENDING + PANEL
     INVERSE = SOLUTION + PANEL
-    SUMS = INVERSE + ROWS * PARTS
+    SUMS = INVERSE + ROWS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     atomic_add, load_acquire = ptx.atomic_add, ptx.load_acquire
     grid_dependency_wait = ptx.grid_dependency_wait
     store_release, zero = ptx.store_release, ptx.fill(ACC)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
-    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LEAD, triangular=True, unrolls=False)
+    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LD, triangular=True, unrolls=False)
     (fetch, multiply), (leave, subtract) = tiles(config), adder(config)
     (read, write, bring), prepare = right_sides(config), preparer(config)
     substitute, (divide, is_finite) = by_groups(config), last_divider(config)
     substitute_by_exact_division, (put, take) = by_exact_division(config), own_row(config)
 
     def trsv(tri, flags, b, n, r, options, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
-        # (1) the number of this block, among those that have started, and its rows; the place of this thread
+        # (1) the number of this block, among those that have started, and its rows; the coordinates of this
+        # thread
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         m, k = (t % DIM_M, t // DIM_M) if abs(t_rs) <= abs(t_cs) else (t // DIM_K, t % DIM_K)
         unit = options & UNIT != 0
@@ -95,16 +96,16 @@ def _build(config: Trsv):
         block = int32(pending[0])
         row0 = int64(block) * ROWS
         rows = int32(min(n - row0, ROWS))
-        t_row, mine = offset(tri, row0 * t_rs * PARTS), offset(b, row0 * b_rs * PARTS)
+        t_row, mine = offset(tri, row0 * t_rs * REALS), offset(b, row0 * b_rs * REALS)
 
         # (2) the diagonal block sets out for shared memory, the first tile and alpha B for registers
         corner, line = cuda.local.array(CORNER, real), cuda.local.array(LINE, real)
         group, got = cuda.local.array(HELD, real), cuda.local.array(GOT, real)
         y, x = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
         acc, tile = cuda.local.array(ACC, real), cuda.local.array(TILE, real)
-        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
+        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * REALS), t_rs, t_cs, t, rows, rows, 0, first)
         commit()
-        here, left = offset(t_row, (m * t_rs + k * t_cs) * PARTS), int32(rows - m if block > 0 else 0)
+        here, left = offset(t_row, (m * t_rs + k * t_cs) * REALS), int32(rows - m if block > 0 else 0)
         fetch(0, tile, here, t_rs, t_cs, left)
         read(0, y, mine, b_rs, b_cs, t, t < rows, r, sign, alpha, alpha_i)
         wait()
@@ -119,10 +120,10 @@ def _build(config: Trsv):
                 while solved <= j:
                     solved = load_acquire(flags, PROGRESS)
             cuda.syncthreads()
-            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r, sign)
+            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * REALS), b_rs, b_cs, t, r, sign)
             cuda.syncthreads()
             multiply(acc, tile, got, offset(coming, k * SIZE))
-            j, here = int32(j + 1), offset(here, ROWS * t_cs * PARTS)
+            j, here = int32(j + 1), offset(here, ROWS * t_cs * REALS)
             if j < block:
                 fetch(0, tile, here, t_rs, t_cs, left)
 
@@ -142,7 +143,7 @@ def _build(config: Trsv):
                 write(0, x, mine, b_rs, b_cs, t, t < rows, r, sign)
                 finite = is_finite(x)
         if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
-            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
+            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * REALS), t_rs, t_cs, t, rows, rows, 0, first)
             commit()
             wait()
             cuda.syncthreads()
