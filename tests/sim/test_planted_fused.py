@@ -55,7 +55,7 @@ DEFECTS = [
     ("gemm.trsm_fused", "compute(True, False, unit", "compute(True, True, unit", trsm_fused(triangle=Triangle.UPPER_LEFT)),
     ("gemm.trsm_fused", "compute(False, down, unit", "compute(True, down, unit", trsm_fused("d", **VECTORS_OF_T)),
     ("gemm.trsm_fused", "if done < own - 1:", "if done < own - 2:", trsm_fused()),
-    ("gemm.trsm_fused", "cuda.syncthreads()\n            if t == ASIDE", "if t == ASIDE", trsm_fused()),
+    ("gemm.trsm_fused", "cuda.syncthreads()\n        if t == ASIDE", "if t == ASIDE", trsm_fused()),
     ("gemm.trsm_fused", "cuda.syncthreads()\n        if t == 0:\n            store_release",
      "if t == 0:\n            store_release", trsm_fused()),
     ("gemm.trsm_fused", "strip * FLAG)", "0)", trsm_fused()),

@@ -149,6 +149,45 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
     return fill_pipeline
 
 
+def _k_tile_solver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
+    """``solve_k_tile(acc, ...)``: a k-tile on the diagonal, from the sums `acc` to C; and `diagonal_solve`.
+
+    The flag counts the k-tiles before it.
+    """
+    facts = config.dtype_facts
+    EVERY, ASIDE, int32 = max(SPAN // config.BLK_K, 1), config.threads - 32, ptx.types.int32
+    on_diagonal = diagonal_solver(config, product, triangle, conj)
+    TRIANGLE = on_diagonal.ld * facts.reals_per_element
+    load_rhs, solve, write = on_diagonal.load_rhs, on_diagonal.solve, on_diagonal.write
+    reload_rhs, solve_by_exact_division = on_diagonal.reload_rhs, on_diagonal.solve_by_exact_division
+    offset, store_release = ptx.offset, ptx.store_release
+
+    @device_function
+    def solve_k_tile(
+        acc, column, value, panel, matrix, prepared, c_here, ldc, t, base, extent, sides, alpha, alpha_i,
+        safe, unit, down, flags, flag, count, done,
+    ):  # fmt: skip
+        load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe)
+        cuda.syncthreads()
+        if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
+            store_release(flags, flag, int32(count + done))
+        non_finite = int32(0)
+        if safe:
+            non_finite = solve(panel, offset(prepared, base * TRIANGLE), column, t, down)
+        else:
+            solve_by_exact_division(panel, matrix, t, extent, unit, down)
+        if cuda.syncthreads_or(non_finite):
+            reload_rhs(c_here, panel, value, ldc, t, extent, sides)
+            cuda.syncthreads()
+            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
+            cuda.syncthreads()
+            solve_by_exact_division(panel, matrix, t, extent, unit, down)
+            cuda.syncthreads()
+        write(c_here, panel, ldc, t, extent, sides)
+
+    return solve_k_tile, on_diagonal
+
+
 def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
     """``compute(vectors, down, unit, t, shared, ...)``: the tile of a block; ``is_aligned(tri, c, ldt,
     ldc)`` and `ONE_WAY` of `load_stage`. `conj`: T is meant conjugated.
@@ -163,7 +202,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
         STAGES * config.stage_reals,
         config.offset_b,
     )
-    EVERY, FLAG = max(SPAN // BLK_K, 1), APART // facts.real_size
+    FLAG = APART // facts.real_size
     BOARD = ALL_STAGES + shared_reals(config, triangle)
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
@@ -173,18 +212,13 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
     loop = mainloop(config, product, operands_of_tile(operands), advance)
     start, run_mainloop = loop.start, loop.run
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
-    on_diagonal, multiply = diagonal_solver(config, product, triangle, conj), mma_k_block(config, product)
-    COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.ld * REALS
-    prepare, load_rhs, solve = on_diagonal.prepare, on_diagonal.load_rhs, on_diagonal.solve
-    write, reload_rhs, solve_by_exact_division = (
-        on_diagonal.write,
-        on_diagonal.reload_rhs,
-        on_diagonal.solve_by_exact_division,
-    )
+    solve_k_tile, on_diagonal = _k_tile_solver(config, product, triangle, conj)
+    multiply, prepare = mma_k_block(config, product), on_diagonal.prepare
+    COLUMN, VALUE = on_diagonal.registers, on_diagonal.values
     smem_tile_t, smem_tile_c = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
     begin_t, begin_c = tile_iterator(smem_tile_t).begin, tile_iterator(smem_tile_c).begin
     ask_t, ask_c = (l2_prefetcher(smem_tile, config.threads) for smem_tile in (smem_tile_t, smem_tile_c))
-    ROW, ASIDE = smem_tile_t.step * REALS, config.threads - 32
+    ROW = smem_tile_t.step * REALS
     wait, store_release = ptx.wait_async(STAGES - 2), ptx.store_release
     grid_dependency_wait = ptx.grid_dependency_wait
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
@@ -278,26 +312,12 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
 
             t_tile, panel = (here, offset(here, OTHER)) if OF_A else (offset(here, OTHER), here)
             matrix, extent = offset(t_tile, base * ROW), int32(min(order - first - base, BLK_K))
-            triangle_here = offset(prepared, base * TRIANGLE)
             at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
             c_here, sides = offset(c, at * REALS), int32(others - other)
-            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe)
-            cuda.syncthreads()
-            if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
-                store_release(flags, flag, int32(count + done))
-            non_finite = int32(0)
-            if safe:
-                non_finite = solve(panel, triangle_here, column, t, down)
-            else:
-                solve_by_exact_division(panel, matrix, t, extent, unit, down)
-            if cuda.syncthreads_or(non_finite):
-                reload_rhs(c_here, panel, value, ldc, t, extent, sides)
-                cuda.syncthreads()
-                load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
-                cuda.syncthreads()
-                solve_by_exact_division(panel, matrix, t, extent, unit, down)
-                cuda.syncthreads()
-            write(c_here, panel, ldc, t, extent, sides)
+            solve_k_tile(
+                acc, column, value, panel, matrix, prepared, c_here, ldc, t, base, extent, sides, alpha,
+                alpha_i, safe, unit, down, flags, flag, count, done,
+            )  # fmt: skip
             if done < own - 1:
                 multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
             done, base = int32(done + 1), int32(base + BLK_K if down else base - BLK_K)
