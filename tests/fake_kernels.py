@@ -204,7 +204,7 @@ class FakeKernel:
         assert pointer % 16 == 0 and lead == packing.stride(extent, k) and step in (0, size)
         elements = self.view(pointer, size, 1, 1, 1, batch, step)[:, :, 0]
         i, kk = np.ogrid[:extent, :k]
-        return elements[:, packing.place(i, kk, extent, k)]
+        return elements[:, packing.offset(i, kk, extent, k)]
 
     @staticmethod
     def _region(options):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.common.tile_scheduler import MOST_STRIPES, TileSchedule
+from ..kernels.common.tile_scheduler import MAX_K_TILES, TileSchedule
 from ..kernels.copy.split_k_reduce import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
@@ -180,14 +180,14 @@ def tile_schedule_of(
     `tiles_per_block`, if that is asked for, so that others come in between.
     """
     blocks = device.sm_count * config.min_blocks
-    if not config.persistent or tiles + blocks > MOST_STRIPES:
+    if not config.persistent or tiles + blocks > MAX_K_TILES:
         return None
     if tiles_per_block:
         return TileSchedule.of_whole_tiles(max(-(-tiles // tiles_per_block), min(blocks, tiles)), tiles)
     schedule = TileSchedule.of_whole_tiles(blocks, tiles)
     stripes = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS
-    if stream_k and flagged and 2 * blocks * stripes <= MOST_STRIPES:
+    if stream_k and flagged and 2 * blocks * stripes <= MAX_K_TILES:
         schedule = TileSchedule.stream_k(blocks, tiles, stripes)
     return schedule
 

@@ -215,20 +215,20 @@ def archives(architecture: str, source: str) -> tuple[Archive, ...]:
     package, and the one in this package. An `ArchiveWarning` says, once, what cannot be used, and what to do.
     None where the environment switches them off.
     """
-    found, foreign = list[Archive](), list[Path]()
+    fitting, foreign = list[Archive](), list[Path]()
     if os.environ.get(SWITCH) == "0":
         return ()
     for folder in _folders(architecture):
         path = folder / archive_name(architecture, source)
         try:
-            found.append(Archive(path, architecture, source))
+            fitting.append(Archive(path, architecture, source))
         except FileNotFoundError:
             foreign += sorted(folder.glob(f"{architecture}-*{SUFFIX}"))[:1]
         except (OSError, ArchiveError) as problem:
             _warn(path, str(problem) if isinstance(problem, ArchiveError) else f"cannot be read: {problem}")
-    if foreign and not found:
+    if foreign and not fitting:
         _warn(foreign[0], "is of another version of pyblasgpu")
-    return tuple(found)
+    return tuple(fitting)
 
 
 def forget() -> None:

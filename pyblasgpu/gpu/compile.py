@@ -176,14 +176,14 @@ def archives_for(cc: tuple[int, int]) -> tuple[Archive, ...]:
 
 def is_built_ahead(source: KernelSource, cc: tuple[int, int]) -> bool:
     """Whether an archive has it."""
-    serving = archives_for(cc)
-    return bool(serving) and any(archive_key(source, cc) in archive for archive in serving)
+    fitting = archives_for(cc)
+    return bool(fitting) and any(archive_key(source, cc) in archive for archive in fitting)
 
 
 def _from_archives(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
-    serving = archives_for(cc)
-    key = archive_key(source, cc) if serving else ""
-    for archive in serving:
+    fitting = archives_for(cc)
+    key = archive_key(source, cc) if fitting else ""
+    for archive in fitting:
         record = archive.get(key)
         if record is not None:
             return compiled_from(record.facts, record.cubin, archive)

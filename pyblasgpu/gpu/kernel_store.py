@@ -63,11 +63,11 @@ def home_folder(kind: str) -> tuple[Path, str]:
     NoFolder
         Where ``PYBLASGPU_HOME`` names no folder, or is not set and the user has no home folder.
     """
-    given = os.environ.get("PYBLASGPU_HOME")
-    if given:
-        home = os.path.expanduser(given)
+    configured = os.environ.get("PYBLASGPU_HOME")
+    if configured:
+        home = os.path.expanduser(configured)
         if home.startswith("~"):
-            raise NoFolder(f"PYBLASGPU_HOME={given} names the home folder of a user who has none")
+            raise NoFolder(f"PYBLASGPU_HOME={configured} names the home folder of a user who has none")
         return Path(home).absolute() / kind, "PYBLASGPU_HOME"
     import platformdirs  # not of a process that is told its folder
 
@@ -184,18 +184,18 @@ class CubinStore:
 
     def _trim(self) -> None:
         """Remove what was used longest ago where there is too much, and what was never written to its end."""
-        found, now = [], time.time()
+        cubins, now = [], time.time()
         for path in self._files():
             with suppress(OSError):  # another process removed it
                 facts = path.stat()
                 if path.name.startswith(_TEMPORARY) and now - facts.st_mtime > _ABANDONED:
                     path.unlink()
                 else:
-                    found.append((facts.st_mtime, facts.st_size, path))
-        total = sum(size for _, size, _ in found)
+                    cubins.append((facts.st_mtime, facts.st_size, path))
+        total = sum(size for _, size, _ in cubins)
         if total <= self._max_bytes:
             return
-        for _, size, path in sorted(found):
+        for _, size, path in sorted(cubins):
             with suppress(OSError):
                 path.unlink()
                 total -= size

@@ -85,8 +85,8 @@ def _nvdisasm() -> str | None:
         from cuda.pathfinder import find_nvidia_binary_utility
     except ImportError:
         return None
-    found: str | None = find_nvidia_binary_utility("nvdisasm")
-    return found
+    path: str | None = find_nvidia_binary_utility("nvdisasm")
+    return path
 
 
 def _header(source: KernelSource, comment: str) -> str:

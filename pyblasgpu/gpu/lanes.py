@@ -33,11 +33,11 @@ def beside(device: int, stream: int) -> Stream | None:
         return None
     key = device, stream, threading.get_ident() if stream in AMBIGUOUS_STREAMS else 0
     with _lock:
-        found = known_streams.get(key)
-        if found is None:
-            found = known_streams[key] = Stream(device, urgent=True)
+        lane = known_streams.get(key)
+        if lane is None:
+            lane = known_streams[key] = Stream(device, urgent=True)
             if len(known_streams) > MOST:
                 known_streams.popitem(last=False)
         else:
             known_streams.move_to_end(key)
-        return found
+        return lane

@@ -42,12 +42,12 @@ def kernel(source: KernelSource, device: int) -> Kernel:
     CompileError, DeviceError
         When it cannot be compiled or loaded.
     """
-    found = loaded_kernels.get((source, device))
-    if found is None:
-        found = loaded_kernels[source, device] = (
+    loaded = loaded_kernels.get((source, device))
+    if loaded is None:
+        loaded = loaded_kernels[source, device] = (
             _Simulated(source) if backend.SIMULATED else LoadedKernel(source, device)
         )
-    return found
+    return loaded
 
 
 class Kernel:
@@ -235,12 +235,12 @@ class ArgumentLayout:
         self.offsets = _offsets("@" + codes)
         self.size = struct.calcsize("@" + codes)
         first, second = parts.end(1), parts.end(2)
-        # each part begins at a place that its members' alignment divides, so it is packed as by itself
+        # each part begins at an offset that its members' alignment divides, so it is packed as by itself
         self.pack_pointers = struct.Struct("@" + codes[:first]).pack_into
         self.pack_integers = struct.Struct("@" + codes[first:second]).pack_into
         self.pack_reals = struct.Struct("@" + codes[second:]).pack_into
-        places = [*self.offsets, self.size]
-        self.integers_at, self.reals_at = places[first], places[second]
+        bounds = [*self.offsets, self.size]
+        self.integers_at, self.reals_at = bounds[first], bounds[second]
 
 
 class ArgumentBlock:
@@ -260,7 +260,7 @@ class ArgumentBlock:
         self.integers = self.reals = self.grid = self.stream = self.pdl = None
         base = ctypes.addressof(self.values)
         self._pointers = (ctypes.c_void_p * len(arguments.offsets))(
-            *(base + place for place in arguments.offsets)
+            *(base + start for start in arguments.offsets)
         )
         self.address = ctypes.addressof(self._pointers)
 

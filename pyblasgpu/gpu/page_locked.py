@@ -121,9 +121,9 @@ class PinnedPool:
         fitting = [buffer for buffer in self._free if buffer.nbytes >= nbytes]
         if not fitting:
             return None
-        found = min(fitting, key=lambda buffer: buffer.nbytes)
-        self._free.remove(found)
-        return found
+        smallest = min(fitting, key=lambda buffer: buffer.nbytes)
+        self._free.remove(smallest)
+        return smallest
 
     def _allocated(self, nbytes: int, beyond: bool = False) -> PinnedBuffer | None:
         """A new buffer, if the limit allows it once buffers that are too small are given up."""

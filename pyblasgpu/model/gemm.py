@@ -80,7 +80,7 @@ def stripe_cycles(
 ) -> Block:
     """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
-    shares = zip((config.stripe_a, config.stripe_b), config.shares, sector_misaligned, strict=True)
+    shares = zip((config.smem_tile_a, config.smem_tile_b), config.shares, sector_misaligned, strict=True)
     stripes = [
         (stripe, _misaligned(config, stripe.load_bytes) if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
@@ -124,8 +124,8 @@ def fma_step(config: Any, device: Device) -> _Step:
     fmas = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element**2
     others = lines = 0.0
     for stripe, shared, count, vec, lanes in (
-        (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
-        (config.stripe_b, config.share_b, config.THR_N, config.VEC_N, across),
+        (config.smem_tile_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
+        (config.smem_tile_b, config.share_b, config.THR_N, config.VEC_N, across),
     ):
         if stripe.is_kept:  # vectors along k
             vec = config.VEC_K
@@ -175,7 +175,7 @@ def _stored_lines(stripe: SmemTile, threads: int, warp_size: int) -> float:
     addresses = []
     for lane in range(warp_size):
         major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
-        element = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
+        element = major * stripe.ld + minor if stripe.transposes else minor * stripe.ld + major
         addresses.append(element * stripe.dtype.itemsize // size)
     stores = stripe.blk * stripe.depth / (width * threads)
     return stores * _lines(addresses, LINE // size)

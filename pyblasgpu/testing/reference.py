@@ -120,7 +120,7 @@ def packed(packing: Packing, values: np.ndarray) -> np.ndarray:
     extent, k = values.shape
     elements = np.zeros(packing.size(extent, k), values.dtype)
     i, kk = np.ogrid[:extent, :k]
-    elements[packing.place(i, kk, extent, k)] = values
+    elements[packing.offset(i, kk, extent, k)] = values
     return elements
 
 

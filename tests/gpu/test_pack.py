@@ -130,8 +130,8 @@ def test_more_than_two_to_the_31_elements(layout):
     found = elements(source, packing)[0]
     assert found.size > 2**31
     steps = packing.steps(extent, k)
-    for tile, stripe in product((0, packing.tiles(extent) - 1), (0, packing.stripes(k) - 1)):
-        first, k0 = tile * steps.tile + stripe * steps.stripe, stripe * 16
+    for tile, k_tile in product((0, packing.tiles(extent) - 1), (0, packing.k_tiles(k) - 1)):
+        first, k0 = tile * steps.tile + k_tile * steps.k_tile, k_tile * 16
         rows, depth = min(extent - tile * 128, 128), min(k - k0, 16)
         place = first + cupy.arange(depth)[:, None] * steps.k + cupy.arange(rows)
         assert (found[place] == row[0, k0 : k0 + depth, None]).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.copy.pack import Pack, Piece
+from pyblasgpu.kernels.copy.pack import Pack, ThreadTile
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.testing.reference import packed
 from pyblasgpu.types import DTYPES
@@ -15,7 +15,7 @@ EXTENTS = [(1, 1), (4, 3), (12, 9), (5, 3), (4, 7), (11, 10), (40, 1), (1, 40)]
 
 
 def drawn(layout: str, blk: int, depth: int, pad: int, values: np.ndarray) -> np.ndarray:
-    """Figure 3 of Matsumoto et al. (2012), cut out piece by piece, of `values` with shape (extent, k)."""
+    """Figure 3 of Matsumoto et al. (2012), cut out tile by tile, of `values` with shape (extent, k)."""
     extent, k = values.shape
     whole = np.zeros((-(-k // depth) * depth, -(-extent // blk) * blk))
     whole[:k, :extent] = values.T
@@ -41,21 +41,21 @@ def test_addresses_are_those_of_the_figure(layout, pad, extent, k):
 
 @pytest.mark.parametrize("layout", ["cbl", "rbl"])
 def test_a_stripe_is_one_run(layout):
-    """What a GEMM kernel copies: `stripe_size` elements from where a tile and a stripe begin."""
+    """What a GEMM kernel copies: `k_tile_size` elements from where a tile and a k-tile begin."""
     packing, extent, k = Packing(layout, 4, 3, 2), 11, 10
     values = np.arange(1.0, extent * k + 1).reshape(extent, k)
     whole = np.zeros((12, 12))
     whole[:extent, :k] = values
     elements, steps = packed(packing, values), packing.steps(extent, k)
     for tile in range(packing.tiles(extent)):
-        for stripe in range(packing.stripes(k)):
-            first = tile * steps.tile + stripe * steps.stripe
-            run = elements[first : first + packing.stripe_size].reshape(3, packing.lead)
-            assert np.array_equal(run[:, :4], whole[4 * tile :, 3 * stripe :][:4, :3].T)
+        for k_tile in range(packing.k_tiles(k)):
+            first = tile * steps.tile + k_tile * steps.k_tile
+            run = elements[first : first + packing.k_tile_size].reshape(3, packing.ld)
+            assert np.array_equal(run[:, :4], whole[4 * tile :, 3 * k_tile :][:4, :3].T)
             assert not run[:, 4:].any()
 
 
-def test_stripes_of_a_tile_follow_one_another_in_column_blocks_alone():
+def test_k_tiles_of_a_tile_follow_one_another_in_column_blocks_alone():
     steps = {layout: Packing(layout, 4, 3).steps(11, 10) for layout in LAYOUTS}
     assert steps == {"row": (4, 36, 12), "cbl": (48, 12, 4), "rbl": (12, 36, 4)}
 
@@ -64,8 +64,8 @@ def test_stripes_of_a_tile_follow_one_another_in_column_blocks_alone():
     "arguments, rule",
     [
         (("nzl", 4, 3), "layout: layout in (row, cbl, rbl) does not hold for layout='nzl'"),
-        (("row", 0, 3), "stripe: blk >= 1 and depth >= 1 does not hold for blk=0, depth=3"),
-        (("cbl", 4, 0), "stripe: blk >= 1 and depth >= 1 does not hold for blk=4, depth=0"),
+        (("row", 0, 3), "k_tile: blk >= 1 and depth >= 1 does not hold for blk=0, depth=3"),
+        (("cbl", 4, 0), "k_tile: blk >= 1 and depth >= 1 does not hold for blk=4, depth=0"),
         (("rbl", 4, 3, -1), "pad: pad >= 0 does not hold for pad=-1"),
         (("row", 4, 3, 2), "row_unpadded: pad == 0 where layout is row does not hold for pad=2"),
     ],
@@ -79,8 +79,8 @@ def test_rules_of_a_layout(arguments, rule):
 @pytest.mark.parametrize(
     "changes, rule",
     [
-        ({"BLK_K": 0}, "stripe"),
-        ({"PAD": -4}, "stripe"),
+        ({"BLK_K": 0}, "k_tile"),
+        ({"PAD": -4}, "k_tile"),
         ({"BLK": 66}, "vectors"),
         ({"PAD": 2}, "vectors"),
         ({"DIM_X": 256}, "max_threads"),
@@ -110,10 +110,10 @@ def test_the_defaults_serve_whatever_vectors_fit(letter):
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_pieces_are_parts_of_stripes(letter, by_rows, depth):
-    """Those of a stripe are all of its k, once."""
-    piece = Piece(Pack(letter, BLK_K=depth), by_rows)
-    pieces = np.arange(depth // piece.config.depth)
-    assert sorted(ks(piece, pieces).ravel()) == list(range(depth))
+    """Those of a k-tile are all of its k, once."""
+    tile = ThreadTile(Pack(letter, BLK_K=depth), by_rows)
+    tiles = np.arange(depth // tile.config.depth)
+    assert sorted(ks(tile, tiles).ravel()) == list(range(depth))
 
 
 @pytest.mark.parametrize("depth", [8, 16, 32])
@@ -124,21 +124,21 @@ def test_a_warp_moves_whole_sectors(letter, by_rows, depth):
 
     Along the extent the lanes of a warp read and write one run; along k, four lanes a run in S, eight in D.
     """
-    piece = Piece(Pack(letter, BLK_K=depth), by_rows)
+    tile = ThreadTile(Pack(letter, BLK_K=depth), by_rows)
     size, lanes = DTYPES[letter].itemsize, np.arange(32)
-    x, y = lanes // piece.SIDE, lanes % piece.SIDE
-    stripe, within = np.divmod(y, depth // piece.config.depth)
-    k = stripe[:, None] * depth + ks(piece, within)
+    x, y = lanes // tile.SIDE, lanes % tile.SIDE
+    k_tile, within = np.divmod(y, depth // tile.config.depth)
+    k = k_tile[:, None] * depth + ks(tile, within)
     for kk in k.T:  # what is written, and what is read along the extent
         assert whole_sectors(kk, x)
-    for kk in () if by_rows else k[:, :: piece.RUN].T:
+    for kk in () if by_rows else k[:, :: tile.RUN].T:
         assert whole_sectors(x, kk * size // 16)
 
 
-def ks(piece: Piece, number: np.ndarray) -> np.ndarray:
-    """The k of pieces within a stripe, as `pack` takes them: a row a piece."""
-    begin = number // piece.NEXT * piece.NEXT * piece.config.depth + number % piece.NEXT * piece.RUN
-    steps = np.arange(piece.LOADS)[:, None] * piece.STEP + np.arange(piece.RUN)
+def ks(tile: ThreadTile, number: np.ndarray) -> np.ndarray:
+    """The k of tiles within a k-tile, as `pack` takes them: a row a tile."""
+    begin = number // tile.NEXT * tile.NEXT * tile.config.depth + number % tile.NEXT * tile.RUN
+    steps = np.arange(tile.LOADS)[:, None] * tile.STEP + np.arange(tile.RUN)
     return begin[:, None] + steps.ravel()
 
 

@@ -83,11 +83,11 @@ def test_no_asynchronous_copies_where_there_are_none():
 def test_transposing_stores_meet_no_bank_twice(dtype, layout):
     """Neighbouring threads of a warp, in the phases in which shared memory serves them."""
     for config in candidates("gemm_simt", dtype, layout, H200).left:
-        for stripe, fragment in ((config.stripe_a, config.VEC_M), (config.stripe_b, config.VEC_N)):
+        for stripe, fragment in ((config.smem_tile_a, config.VEC_M), (config.smem_tile_b, config.VEC_N)):
             if not stripe.k_major or stripe.vec > 1:
                 continue
             line = 128 // DTYPES[dtype].itemsize
-            lanes = [(t % stripe.dim_x) * stripe.lead + t // stripe.dim_x for t in range(min(line, 32))]
+            lanes = [(t % stripe.dim_x) * stripe.ld + t // stripe.dim_x for t in range(min(line, 32))]
             ways = max(np.bincount([place % line for place in lanes]))
             # rows must hold whole fragments, which may keep rows further apart than the banks ask
             assert ways <= max(1, fragment * stripe.dim_x // line)
@@ -104,11 +104,11 @@ def test_which_copies_may_pass_through_the_l1_cache():
     for letter in "sd":
         left = candidates(families_of("gemm", letter)[-1], letter, "nn", H200).left
         config = next(
-            c for c in left if 16 in (c.stripe_a.load_bytes, c.stripe_b.load_bytes) and c.stages > 1
+            c for c in left if 16 in (c.smem_tile_a.load_bytes, c.smem_tile_b.load_bytes) and c.stages > 1
         )
         through = config.with_cache_policy(True)
         assert through == replace(config, through_l1=True) and through.with_cache_policy(False) == config
-        assert through.stripe_a.through_l1 and through.for_packed().stripe_b.through_l1
+        assert through.smem_tile_a.through_l1 and through.for_packed().smem_tile_b.through_l1
         assert config.scalar_variant.with_cache_policy(True) is None
     one = replace(config, stages=1, prefetch=False, persistent=False)
     assert one.with_cache_policy(True) is None

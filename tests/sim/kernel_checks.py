@@ -172,7 +172,7 @@ def symmetrize(letter="d", **options) -> Check:
 
 @one_each
 def pack(letter="s", deep=False, **options) -> Check:
-    """An operand packed by stripes, its rows lengthened; or by `deep` ones, read by 16 bytes."""
+    """An operand packed by k-tiles, its rows lengthened; or by `deep` ones, read by 16 bytes."""
     given = {"packing": test_pack.DEEP[-1], "extent": 44, "k": 36} if deep else {}
 
     def run(module):
@@ -247,7 +247,7 @@ def trmm_non_finite(letter="s", triangle=Triangle.LOWER_LEFT) -> Check:
 
 @one_each
 def trsm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, first_pass_only=False, **options) -> Check:
-    """A triangle that is solved in one launch, some orders of its blocks, that tell of each stripe.
+    """A triangle that is solved in one launch, some orders of its blocks, that tell of each k-tile.
 
     `first_pass_only`: without exact division, which repairs what the first pass got wrong.
     """
@@ -293,7 +293,7 @@ def diagonal_blocks(letter="d", **options) -> Check:
 
 @one_each
 def k_major_b(letter="s", m=19, n=21, k=20, **changes) -> Check:
-    """A product whose stripe of B stays as it lies, along k."""
+    """A product whose k-tile of B stays as it lies, along k."""
 
     def run(module):
         small = test_gemm_simt.kept(letter, **changes)

@@ -129,7 +129,7 @@ def test_c_is_read_group_by_group(letter, region):
 @pytest.mark.parametrize("staging", ["registers", "ring-3", "prefetch-2", "prefetch-3"])
 def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
     tile = kept(letter, trans_a, trans_b, **STAGINGS[staging])
-    assert tile.stripe_a.is_kept == trans_a and tile.stripe_b.is_kept != trans_b
+    assert tile.smem_tile_a.is_kept == trans_a and tile.smem_tile_b.is_kept != trans_b
     check(tile, 19, 21, 20)  # two stripes and a half
     check(tile, 19, 21, 23)  # operands that are not aligned for its vectors
 

@@ -210,5 +210,5 @@ def test_a_triangle_by_rows_meets_few_conflicts(letter, order):
     """Of a row that comes in at once at most four elements meet in a bank."""
     config = TrsmSmall(letter, ORDER=order)
     words = config.dtype_facts.itemsize // 4
-    banks = [(j * config.lead * words + word) % 32 for j in range(order) for word in range(words)]
+    banks = [(j * config.ld * words + word) % 32 for j in range(order) for word in range(words)]
     assert max(banks.count(bank) for bank in banks) <= 4

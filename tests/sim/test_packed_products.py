@@ -126,7 +126,7 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
     assert a == Packing("cbl", 32, 8, pad) and b == Packing("cbl", 16, 8, pad)
     for packing in (a, b):
         lanes = 128 // DTYPES[letter].itemsize
-        places = {(g + quarter * packing.lead) % lanes for g in range(lanes // 4) for quarter in range(4)}
+        places = {(g + quarter * packing.ld) % lanes for g in range(lanes // 4) for quarter in range(4)}
         assert len(places) == lanes
 
 

@@ -75,7 +75,7 @@ DEFECTS = [
     (SCALES, "size * scale * real(0.5)", "size * scale * real(0.25)", scaled(k=40)),
     (SCALES, "unit, share = real(0), size", "unit, share = real(0), real(0)", scaled(k=40)),
     (SCALES, "(e >= -MOST_EXPONENT) & ", "", scaled(k=40)),
-    (SCALES, "parts = WARPS if options & BY_ROWS else 32", "parts = WARPS", scaled(k=40)),
+    (SCALES, "count = WARPS if options & BY_ROWS else 32", "count = WARPS", scaled(k=40)),
     # residues and digits
     (PACK, "cuda.syncthreads()\n", "pass\n", packed(moduli=2)),
     (PACK, "(row < rows) & (kk < depth)", "row < rows", packed(moduli=2, gap=3)),

@@ -79,9 +79,9 @@ SINGLE = mapped("swap", "z", shift=(1, 1, 1))
 DEFECTS = [
     # edges
     ("level1.elements", "p, at + part, i + u * STEP < left)", "p, at + part, i + u * STEP <= left)", mapped()),
-    ("level1.elements", "FIRST + u * CHUNK + part, i + u * STEP < left)", "FIRST + u * CHUNK + part, True)", STRIDED),
-    ("level1.elements", "int32(whole + t), left)\n\n    @device_function\n    def write", "int32(whole + t), whole)\n\n    @device_function\n    def write", mapped(n=131)),
-    ("level1.elements", "write_rest(0, values, p, int64(1), int32(0), int32(whole + t), left)", "pass", mapped(n=131)),
+    ("level1.elements", "FIRST + u * ACCESS + part, i + u * STEP < left)", "FIRST + u * ACCESS + part, True)", STRIDED),
+    ("level1.elements", "int32(in_vectors + t), left)\n\n    @device_function\n    def write", "int32(in_vectors + t), in_vectors)\n\n    @device_function\n    def write", mapped(n=131)),
+    ("level1.elements", "write_rest(0, values, p, int64(1), int32(0), int32(in_vectors + t), left)", "pass", mapped(n=131)),
     ("level1.elements", "MASK = facts.reals_per_element, ACCESS // facts.real_size, -VEC", "MASK = facts.reals_per_element, ACCESS // facts.real_size, -1", mapped(n=131)),
     ("level1.map", "min(n - first, TILE)", "n", mapped(n=500)),
     ("level1.reduce", "min(n - first, TILE)", "TILE", reduced()),
@@ -89,7 +89,7 @@ DEFECTS = [
     ("level1.reduce", "int64(blocks) * TILE", "TILE", reduced(n=1500)),
     ("level1.config", "-(-n // self.TILE)", "n // self.TILE", mapped()),
     # places
-    ("level1.elements", "(i + u * STEP) * inc * PARTS", "(i + u * STEP) * inc", STRIDED),
+    ("level1.elements", "(i + u * STEP) * inc * REALS", "(i + u * STEP) * inc", STRIDED),
     ("level1.elements", "(STEP >> pair) * inc", "STEP >> pair", mapped("swap", incs=(2, 2, 2))),
     ("level1.elements", "(i & pair)", "0", mapped("rot", "c", 70, (2, 1, 3))),
     ("level1.elements", "(i >> pair) * inc", "i * inc", mapped("rot", "z", 70, (2, 1, 3))),
@@ -107,10 +107,10 @@ DEFECTS = [
     ("level1.map", "& is_aligned(x)", "", mapped("axpy", shift=(1, 0, 0))),
     ("level1.reduce", "& is_aligned(x) & is_aligned(y)", "", reduced(shift=1)),
     ("level1.reduce", "(incx == 1) & (incy == 1)", "(incx == 1)", reduced(incs=(1, 2))),
-    ("level1.reduce", "begin * incy * PARTS", "begin * incx * PARTS", reduced(incs=(1, 2))),
+    ("level1.reduce", "begin * incy * REALS", "begin * incx * REALS", reduced(incs=(1, 2))),
     ("level1.reduce", "batch * stride_out", "batch", reduced(batch=2)),
-    ("level1.reduce", "batch * stride_y * PARTS", "batch * stride_x", reduced("dot", "c", batch=2)),
-    ("level1.reduce", "offset(partials, batch * (blocks * REALS))", "offset(partials, batch * blocks)", reduced("dot", "c", batch=2)),
+    ("level1.reduce", "batch * stride_y * REALS", "batch * stride_x", reduced("dot", "c", batch=2)),
+    ("level1.reduce", "offset(partials, batch * (blocks * ACC_REALS))", "offset(partials, batch * blocks)", reduced("dot", "c", batch=2)),
     ("level1.reduce", "partials[r * blocks + cuda.blockIdx.x]", "partials[r + cuda.blockIdx.x]", reduced("dot", "z")),
     ("level1.reduce", "sums[r * DIM + t] = acc[r]", "sums[r + t] = acc[r]", reduced("dot", "c")),
     # the order of threads and blocks

@@ -123,8 +123,8 @@ DEFECTS = [
     (EPILOGUE, "(row < rows) & (col < cols)", "col < cols", multiplied(gap=50, k=64)),
     (EPILOGUE, "elif beta != real(0):", "elif True:", multiplied(m=80, n=24, k=64)),
     (EPILOGUE, "value += beta * old[e]", "pass", multiplied(m=80, n=24, k=64, beta=2.0)),
-    (TILES, "found |= of_a[i] | of_b[i]", "found |= of_a[i]", FLAGGED),
-    (TILES, "found |= of_a[i] | of_b[i]", "found |= of_b[i]", FLAGGED),
+    (TILES, "flagged |= of_a[i] | of_b[i]", "flagged |= of_a[i]", FLAGGED),
+    (TILES, "flagged |= of_a[i] | of_b[i]", "flagged |= of_b[i]", FLAGGED),
     (EPILOGUE, "if (beta != real(0)) | (beta_i != real(0)):", "if True:", multiplied(k=64)),
     (EPILOGUE, "sign * alpha_i *", "alpha_i *", COMPLEX_SCALARS),
     (EPILOGUE, "sign * beta_i *", "beta_i *", COMPLEX_SCALARS),
@@ -168,8 +168,8 @@ DEFECTS = [
     (TILES, "min(blocks, tiles - begin)", "blocks", BY_LOWER),
     (READER, "diagonal + 1 - strict", "diagonal - strict", PACKED_LOWER),
     (READER, "shift - strict < BLK_K - 1", "shift < 0", PACKED_LOWER),
-    (FACTOR, "along + 1 - strict", "along - strict", GUARDED_LOWER),
-    (FACTOR, "int32(0), along, along, last", "int32(0), last, along, last", GUARDED_LOWER),
+    (FACTOR, "diagonal + 1 - strict", "diagonal - strict", GUARDED_LOWER),
+    (FACTOR, "int32(0), diagonal, diagonal, last", "int32(0), last, diagonal, last", GUARDED_LOWER),
     (GUARD, "                cuda.syncthreads()", "                pass", GUARDED_LOWER),
     # splitting and packing
     (PACK, "cuda.syncthreads()\n        settle", "settle", BY_ROWS),
@@ -178,7 +178,7 @@ DEFECTS = [
     (READER, "e < left", "left > 0", GAP),
     (READER, "(depth >= BLK_K) & ", "", GAP),
     (PACK, "store(line, (within ^ turn) * 4", "store(line, within * 4", packed()),
-    (PACK, "found - LARGEST_SHIFTED", "LARGEST_SHIFTED - found", packed()),
+    (PACK, "largest_exponent - LARGEST_SHIFTED", "LARGEST_SHIFTED - largest_exponent", packed()),
     (PACK, "> real(LARGEST_HALF)", "< real(0)", HELD),
     (READER, "at + quotient(at, PART) * BETWEEN", "at", UNITS),
     (PACK, "* (BLK * BLK_K) + part * 32", "* (BLK * BLK_K)", UNITS),
@@ -211,8 +211,8 @@ DEFECTS = [
     (PACK, "(0 if is_a else count)", "0", EQUILIBRATED),
     (PACK, "cuda.syncthreads()\n        note", "note", EQUILIBRATED),
     # what is left to FMAs
-    (GUARD, "found | of_a[i] | of_b[i]", "found | of_a[i]", GUARDED),
-    (GUARD, "found | of_a[i] | of_b[i]", "found | of_b[i]", GUARDED),
+    (GUARD, "flagged | of_a[i] | of_b[i]", "flagged | of_a[i]", GUARDED),
+    (GUARD, "flagged | of_a[i] | of_b[i]", "flagged | of_b[i]", GUARDED),
     (GUARD, "        if flagged:", "        if not flagged:", GUARDED),
 ]  # fmt: skip
 

@@ -104,9 +104,9 @@ def _copy(suffix: str, operands: str):
     def codegen(context, builder, signature, arguments):
         target, source, i, nbytes, barrier, *mask = arguments
         halves = [builder.trunc(each, ir.IntType(16)) for each in mask]
-        given = [target, at(builder, source, i), nbytes, barrier, *halves]
+        values = [target, at(builder, source, i), nbytes, barrier, *halves]
         constraints = ["r", "l", "r", "r", *["h"] * len(mask), "~{memory}"]
-        asm(builder, VOID, given, f"{text}{operands};", ",".join(constraints))
+        asm(builder, VOID, values, f"{text}{operands};", ",".join(constraints))
         return context.get_dummy_value()
 
     return codegen

@@ -41,7 +41,7 @@ def rank1_update(
     plus = (True, not conj_b), (not conj_a, conj_a != conj_b)  # [part of a][part of b]: whether it is added
     order = (products_by_rows if by_rows else products_by_elements)(m, n, reals_per_element)
 
-    def places(count: int, first: int, step: int) -> list[int]:
+    def indices(count: int, first: int, step: int) -> list[int]:
         return [
             (first + i * step) * reals_per_element + part
             for i in range(count)
@@ -53,8 +53,8 @@ def rank1_update(
         def codegen(context, builder, signature, arguments):
             slot = element_addresses(context, builder, signature, arguments)
 
-            column = [builder.load(slot(1, place)) for place in places(m, *at_a)]
-            row = [builder.load(slot(2, place)) for place in places(n, *at_b)]
+            column = [builder.load(slot(1, index)) for index in indices(m, *at_a)]
+            row = [builder.load(slot(2, index)) for index in indices(n, *at_b)]
             for i, part_a, j, part_b in order:
                 x, y = column[i * reals_per_element + part_a], row[j * reals_per_element + part_b]
                 product = builder.fmul(x, y, flags=["contract"])
@@ -110,7 +110,7 @@ def shifted_update(
 ):
     """``update(acc, a, b)``: element (i, j) of A B, of m rows and n columns, goes into `acc`; straight-line.
 
-    It is added to the element at ``sources[i*n + j]``, and the sum lies at ``targets[i*n + j]``: places of
+    It is added to the element at ``sources[i*n + j]``, and the sum lies at ``targets[i*n + j]``: indices of
     reals, each read before any is written. `a` holds A by rows, of `depth` elements each; `b` holds rows of n
     elements, of which B begins with the row `first`. Products of one element of A follow one another, those
     of one sum are far apart: no FMA waits for another.
@@ -124,8 +124,8 @@ def shifted_update(
             slot = element_addresses(context, builder, signature, arguments)
 
             sums = [
-                [builder.load(slot(0, place + part)) for part in range(reals_per_element)]
-                for place in sources
+                [builder.load(slot(0, index + part)) for part in range(reals_per_element)]
+                for index in sources
             ]
             for k in range(depth):
                 for i, part_a, j, part_b in order:
@@ -135,9 +135,9 @@ def shifted_update(
                     total, part = sums[i * n + j], part_a ^ part_b
                     product = builder.fmul(x, y, flags=["contract"])
                     total[part] = combine(total[part], product, flags=["contract"])
-            for place, total in zip(targets, sums, strict=True):
+            for index, total in zip(targets, sums, strict=True):
                 for part in range(reals_per_element):
-                    builder.store(total[part], slot(0, place + part))
+                    builder.store(total[part], slot(0, index + part))
             return context.get_dummy_value()
 
         return types.void(acc, a, b), codegen
@@ -147,15 +147,15 @@ def shifted_update(
 
 @made_once
 def axpy_column(
-    n: int, j: int, reals_per_element: int, conj: bool, sign: int, width: int = 1, lead: int | None = None
+    n: int, j: int, reals_per_element: int, conj: bool, sign: int, width: int = 1, ld: int | None = None
 ):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j, straight-line.
 
-    `pointer` is the n-by-n matrix T in shared memory, its columns `lead` elements apart, or n. The loads are
+    `pointer` is the n-by-n matrix T in shared memory, its columns `ld` elements apart, or n. The loads are
     volatile: their order is the program's, which keeps the compiler from holding all of T in registers. They
     bring `width` reals each, aligned.
     """
-    lead = lead or n
+    ld = ld or n
 
     @intrinsic
     def spread(_, column, pointer):
@@ -170,8 +170,8 @@ def axpy_column(
                     context, builder, signature.args[0], local, zero, i * reals_per_element + part
                 )
 
-            def entries(place):
-                address = at(builder, matrix, ir.Constant(I32, place))
+            def entries(index):
+                address = at(builder, matrix, ir.Constant(I32, index))
                 return load_volatile(builder, address, nbytes(real), width)
 
             def add(address, x, y, positive):
@@ -182,11 +182,11 @@ def axpy_column(
             x = [builder.load(slot(j, part)) for part in range(reals_per_element)]
             plus = sign > 0
             start = (
-                (j * lead + j + 1) * reals_per_element // width * width
+                (j * ld + j + 1) * reals_per_element // width * width
             )  # no later than the first that is needed
             loaded: list = []
             for i in range(j + 1, n):
-                stop = (j * lead + i + 1) * reals_per_element
+                stop = (j * ld + i + 1) * reals_per_element
                 while start + len(loaded) < stop:
                     loaded += entries(start + len(loaded))
                 t = loaded[stop - reals_per_element - start : stop - start]

@@ -101,15 +101,15 @@ def warp_mma(
                 """Where it is if parts are rows."""
                 return part_of(row % 2)(row // 2, column)
 
-            def multiply(place, left, right):
-                """The accumulators at ``place(row of eight, column)`` += left right, over the whole tile."""
+            def multiply(target, left, right):
+                """The accumulators at ``target(row of eight, column)`` += left right, over the whole tile."""
                 for j in range(n):
                     for i in range(m):
-                        places = [place(i * rows + h, 2 * j + odd) for h in range(rows) for odd in range(2)]
+                        targets = [target(i * rows + h, 2 * j + odd) for h in range(rows) for odd in range(2)]
                         for k in range(0, len(left), steps):
                             x = [left[s][i * rows + h] for s in range(k, k + steps) for h in range(rows)]
                             y = [right[s][j] for s in range(k, k + steps)]
-                            _mma_f64(builder, shape, places, x, y)
+                            _mma_f64(builder, shape, targets, x, y)
 
             left, right = fragment(1, groups), fragment(2, n)
             if reals_per_element == 1:
@@ -150,15 +150,15 @@ def _interleaved(ones, others):
 
 def _negated(builder, value):
     """``-value`` by its sign bit: an instruction of the integer units, not of those for float64."""
-    whole = ir.IntType(64)
-    bits = builder.xor(builder.bitcast(value, whole), ir.Constant(whole, 1 << 63))
+    bits64 = ir.IntType(64)
+    bits = builder.xor(builder.bitcast(value, bits64), ir.Constant(bits64, 1 << 63))
     return builder.bitcast(bits, value.type)
 
 
-def _mma_f64(builder, shape, places, a, b):
-    """One instruction: the values at `places` += a b."""
+def _mma_f64(builder, shape, targets, a, b):
+    """One instruction: the values at `targets` += a b."""
     m, k = shape
-    total = [builder.load(place) for place in places]
+    total = [builder.load(target) for target in targets]
     count, element = len(total), total[0].type
 
     def registers(first, many):
@@ -171,5 +171,5 @@ def _mma_f64(builder, shape, places, a, b):
     constraints = ",".join(["=d"] * count + ["d"] * (len(a) + len(b)) + tied)
     result = ir.LiteralStructType([element] * count)
     value = asm(builder, result, [*a, *b, *total], text, constraints, effect=False)
-    for i, place in enumerate(places):
-        builder.store(builder.extract_value(value, i), place)
+    for i, target in enumerate(targets):
+        builder.store(builder.extract_value(value, i), target)

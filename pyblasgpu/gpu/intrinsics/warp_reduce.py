@@ -44,8 +44,8 @@ def _first_max(result: str):
         size, label, ok = arguments
         length = nbytes(signature.args[0])
         text = (_FLOAT32 if length == 4 else _FLOAT64).replace("LABELS", _LABELS).replace("RESULT", result)
-        given = [size, label, builder.zext(ok, I32)]
-        return asm(builder, I32, given, text, f"=&r,{LETTER[length]},r,r", convergent=True)
+        operands = [size, label, builder.zext(ok, I32)]
+        return asm(builder, I32, operands, text, f"=&r,{LETTER[length]},r,r", convergent=True)
 
     return codegen
 
@@ -106,8 +106,8 @@ def group_first_max(_, size, label, ok, lanes):
         bits, word = (_BITS_32, "") if length == 4 else (_BITS_64, _GROUP_WORD)
         text = _GROUP_START.replace("BITS", bits) + word + _GROUP_END + _LABEL + " }"
         text = re.sub(r"ROUNDS\((\w), ([\w.]+)\)", _rounds, text)
-        given = [size, label, builder.zext(ok, I32), lanes]
-        return asm(builder, I32, given, text, f"=&r,{LETTER[length]},r,r,r", convergent=True)
+        operands = [size, label, builder.zext(ok, I32), lanes]
+        return asm(builder, I32, operands, text, f"=&r,{LETTER[length]},r,r,r", convergent=True)
 
     return types.int32(size, types.int32, types.boolean, types.int32), codegen
 

@@ -131,14 +131,14 @@ class AsyncProxy:
         """The mbarrier at a shared address, as `thread` may use it."""
         if self.is_over:
             raise SimulatorError("a block of the cluster has ended that another one still reaches into")
-        found = self.barriers.get(address)
-        if found is None:
+        state = self.barriers.get(address)
+        if state is None:
             raise SimulatorError(f"no mbarrier was made at shared address {address:#x}")
-        if thread.block is not self.block and found.syncs == self.cluster.syncs:
+        if thread.block is not self.block and state.syncs == self.cluster.syncs:
             raise SimulatorError("an mbarrier is used that the cluster does not know yet: no cluster_sync")
-        if found.maker != thread.index and found.interval == self.interval:
+        if state.maker != thread.index and state.interval == self.interval:
             raise SimulatorError("an mbarrier is used that the block does not know yet: no barrier between")
-        return found
+        return state
 
     def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int, *news: News) -> None:
         """Begin to bring `values`, bytes, to a shared address, for the mbarrier at `at`; who waits there

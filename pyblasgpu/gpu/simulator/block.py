@@ -191,8 +191,8 @@ class Block:
             key = (thread.static_arrays, count, dtype)
         if key not in self.shared:
             memory = self._static(count * dtype.itemsize) if count > 0 else self.dynamic
-            whole = memory.size // dtype.itemsize * dtype.itemsize
-            array = memory[:whole].view(dtype)
+            nbytes = memory.size // dtype.itemsize * dtype.itemsize
+            array = memory[:nbytes].view(dtype)
             self.shared[key] = array, AccessLog(array.size, "shared")
         array, log = self.shared[key]
         # aligned as was asked for and no better

@@ -77,10 +77,10 @@ def mbarrier_expect(barrier: int, nbytes: int) -> None:
 
 
 def _of_rank(rank: int) -> AsyncProxy:
-    found = current_thread().block.proxy.cluster.proxies.get(rank)
-    if found is None:
+    proxy = current_thread().block.proxy.cluster.proxies.get(rank)
+    if proxy is None:
         raise SimulatorError(f"no block of rank {rank} in the cluster has begun, or is there")
-    return found
+    return proxy
 
 
 def _arrive(address: int, nbytes: int, other: AsyncProxy | None = None) -> None:
@@ -103,11 +103,11 @@ def mbarrier_wait(barrier: int, parity: int) -> None:
     thread = current_thread()
     proxy = thread.block.proxy
     while True:
-        found = proxy.barrier(barrier, thread)
+        state = proxy.barrier(barrier, thread)
         proxy.let_copies_come()
-        if found.phase % 2 != parity:
-            merge(thread.clock, found.over)
-            for news in found.heard:
+        if state.phase % 2 != parity:
+            merge(thread.clock, state.over)
+            for news in state.heard:
                 thread.block.hear(news)
             return
         thread.stall()

@@ -263,8 +263,8 @@ def resolve(address: int, real: str) -> Pointer:
     if address % size:
         raise SimulatorError(f"misaligned: address {address:#x} of a {real}")
     skip = distance % size
-    whole = (memory.size - skip) // size * size
-    array = memory[skip : skip + whole].view(real)
+    nbytes = (memory.size - skip) // size * size
+    array = memory[skip : skip + nbytes].view(real)
     return Pointer(array, (address - distance + skip) // size, distance // size)
 
 

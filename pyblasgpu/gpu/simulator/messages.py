@@ -19,8 +19,8 @@ def send_real(words: Pointer, i: int, value, tag: int) -> None:
     """Send `value` to whoever receives number `i` of `words`."""
     thread, halves = current_thread(), np.asarray(value).reshape(1).view(np.int32)
     at = i * 2 * halves.size
-    place = words.array[words.span(at, 2 * halves.size, 2)]
-    place[::2], place[1::2] = halves, tag
+    pairs = words.array[words.span(at, 2 * halves.size, 2)]
+    pairs[::2], pairs[1::2] = halves, tag
     thread.block.publish(words.offset(at), written=False)
     if gives_way():
         thread.stall()
@@ -30,10 +30,10 @@ def try_receive_real(local: Pointer, k: int, words: Pointer, i: int, tag: int) -
     """Whether number `i` of `words` has come with this tag; ``local[k]`` is it then, and else nothing."""
     thread, count = current_thread(), local.array.itemsize // 4
     at = i * 2 * count
-    place = words.array[words.span(at, 2 * count, 2)]
-    if (place[1::2] != tag).any():
+    pairs = words.array[words.span(at, 2 * count, 2)]
+    if (pairs[1::2] != tag).any():
         thread.stall()
         return False
     thread.block.learn(words.offset(at), once=False)
-    local.write(k, place[::2].copy().view(local.dtype)[0])
+    local.write(k, pairs[::2].copy().view(local.dtype)[0])
     return True

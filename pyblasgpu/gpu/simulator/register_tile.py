@@ -60,9 +60,9 @@ def shifted_update(
     def update(acc, a, b):
         left = _elements(a, 0, m * depth, reals_per_element, conj_a).reshape(m, depth)
         right = _elements(b, first * n, depth * n, reals_per_element).reshape(depth, n)
-        before = np.concatenate([_elements(acc.offset(place), 0, 1, reals_per_element) for place in sources])
-        for place, total in zip(targets, before + (left @ right).ravel(), strict=True):
-            _elements(acc.offset(place), 0, 1, reals_per_element)[:] = total
+        before = np.concatenate([_elements(acc.offset(index), 0, 1, reals_per_element) for index in sources])
+        for index, total in zip(targets, before + (left @ right).ravel(), strict=True):
+            _elements(acc.offset(index), 0, 1, reals_per_element)[:] = total
 
     return update
 
@@ -79,18 +79,18 @@ def warp_mma(
     three_m: bool = False,
 ):
     """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_mma`."""
-    rows, along = elements_per_mma(shape, reals_per_element, three_m)
-    groups, steps = m * rows // 8, depth * along // 4
+    rows, depth_per_mma = elements_per_mma(shape, reals_per_element, three_m)
+    groups, steps = m * rows // 8, depth * depth_per_mma // 4
 
     def together(lanes):
-        def whole(which, outer, inner, conj):
+        def matrix(which, outer, inner, conj):
             """What the lanes hold of an operand: [outer index][inner index][g][t]."""
             held = [_elements(lane[which], 0, outer * inner, reals_per_element, conj) for lane in lanes]
             return np.array(held).reshape(8, 4, outer, inner).transpose(2, 3, 0, 1)
 
         # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, j](g, t) is B[4 step + t, 8j + g]
-        a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
-        b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
+        a = matrix(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
+        b = matrix(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
         if three_m:  # three reals an element
             sums, each = [a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)], 1
         else:
@@ -108,16 +108,16 @@ def warp_mma(
 
 
 def axpy_column(
-    n: int, j: int, reals_per_element: int, conj: bool, sign: int, width: int = 1, lead: int | None = None
+    n: int, j: int, reals_per_element: int, conj: bool, sign: int, width: int = 1, ld: int | None = None
 ):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j."""
-    below, lead = (j + 1, n - j - 1), lead or n
+    rows_below, ld = (j + 1, n - j - 1), ld or n
 
     def spread(column, pointer):
-        pointer.span(0, n * lead * reals_per_element, width)
+        pointer.span(0, n * ld * reals_per_element, width)
         x = _elements(column, j, 1, reals_per_element)[0]
-        t = _elements(pointer, j * lead + below[0], below[1], reals_per_element, conj)
-        target = _elements(column, *below, reals_per_element)
+        t = _elements(pointer, j * ld + rows_below[0], rows_below[1], reals_per_element, conj)
+        target = _elements(column, *rows_below, reals_per_element)
         target += sign * (t * x)
 
     return spread

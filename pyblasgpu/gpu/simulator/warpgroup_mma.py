@@ -45,9 +45,9 @@ class _Warp:
 
 def _warp(thread: Thread) -> _Warp:
     warps = thread.block.proxy.warps
-    found = warps.setdefault(thread.index // WARP, _Warp())
-    assert isinstance(found, _Warp)
-    return found
+    state = warps.setdefault(thread.index // WARP, _Warp())
+    assert isinstance(state, _Warp)
+    return state
 
 
 def warpgroup_fence() -> None:
@@ -184,10 +184,10 @@ def _rows(memory: np.ndarray, address: int, element: type) -> np.ndarray:
     rows = memory.reshape(-1, ROW // 16, 16)
     chunks = address % ROW // 16 + np.arange(2)
     which = np.arange(len(rows))[:, None]
-    found = rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(element)
+    values = rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(element)
     if element is BFLOAT:
-        found = (found.astype(np.uint32) << 16).view(np.float32)
-    return found.astype(np.float64)
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
 
 
 def _wrapped_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:

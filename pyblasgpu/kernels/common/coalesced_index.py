@@ -20,8 +20,8 @@ def coalesced_index(rows: int, cols: int, threads: int, by_rows: bool) -> Simple
     Attributes
     ----------
     count : int
-    place : device function
-        ``place(t, k)``: row and column of thread `t` in round `k`, int32.
+    coords : device function
+        ``coords(t, k)``: row and column of thread `t` in round `k`, int32.
     has : device function
         ``has(t, k)``: whether that is an element of the matrix at all.
     first : device function
@@ -35,7 +35,7 @@ def coalesced_index(rows: int, cols: int, threads: int, by_rows: bool) -> Simple
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
 
     @device_function
-    def place(t, k):
+    def coords(t, k):
         if STAYS:
             fast, slow = int32(uint32(t) % uint32(FAST)), int32(uint32(t) // uint32(FAST) + k * STEP)
         else:
@@ -48,18 +48,18 @@ def coalesced_index(rows: int, cols: int, threads: int, by_rows: bool) -> Simple
         return True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL
 
     @device_function
-    def way(t, k, row_stride, col_stride):
-        i, j = place(t, k)
+    def element_offset(t, k, row_stride, col_stride):
+        i, j = coords(t, k)
         return int64(i) * row_stride + int64(j) * col_stride
 
     @device_function
     def first(t, row_stride, col_stride):
-        return way(t, 0, row_stride, col_stride)
+        return element_offset(t, 0, row_stride, col_stride)
 
     @device_function
     def following(at, t, k, row_stride, col_stride):
         if STAYS:
             return at + STEP * (col_stride if by_rows else row_stride)
-        return way(t, k + 1, row_stride, col_stride)
+        return element_offset(t, k + 1, row_stride, col_stride)
 
-    return SimpleNamespace(count=COUNT, place=place, has=has, first=first, following=following)
+    return SimpleNamespace(count=COUNT, coords=coords, has=has, first=first, following=following)

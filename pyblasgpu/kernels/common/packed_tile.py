@@ -1,6 +1,7 @@
-"""How stripes of packed operands (`copy.packing`) are found and brought: nothing is masked, zeros are there.
+"""How k-tiles of packed operands (`copy.packing`) are addressed and loaded: nothing is masked, zeros are
+there.
 
-A stripe of 'cbl' and of 'rbl' is a small row-major matrix, rows of the stripe's `lead`; 'row' has rows of
+A k-tile of 'cbl' and of 'rbl' is a small row-major matrix, rows of the k-tile's `ld`; 'row' has rows of
 the whole operand. A kernel is told one stride, `Packing.stride`.
 """
 
@@ -15,68 +16,70 @@ from ..copy.packing import CBL, ROW
 
 __all__ = ["RUN", "packed_copier", "packed_iterator", "within_tile"]
 
-RUN = 16  # bytes of one copy of a packed stripe
+RUN = 16  # bytes of one copy of a packed k-tile
 
 
-def packed_iterator(stripe: Any) -> SimpleNamespace:
-    """``begin(first, along, lead)``, ``step(lead)`` of `smem_tile.tile_iterator`."""
+def packed_iterator(smem_tile: Any) -> SimpleNamespace:
+    """``begin(first, k0, ld)``, ``step(ld)`` of `smem_tile.tile_iterator`."""
     int64, quotient = ptx.types.int64, ptx.quotient
-    BLK, DEPTH, LEAD = stripe.blk, stripe.depth, stripe.lead
-    BY_ROWS, BY_TILES = stripe.packing == ROW, stripe.packing == CBL
+    BLK, DEPTH, LD = smem_tile.blk, smem_tile.depth, smem_tile.ld
+    BY_ROWS, BY_TILES = smem_tile.packing == ROW, smem_tile.packing == CBL
 
     @device_function
-    def begin(first, along, lead):
+    def begin(first, k0, ld):
         if BY_ROWS:
-            return first + along * lead
+            return first + k0 * ld
         if BY_TILES:
-            return quotient(first, BLK) * lead + along * LEAD
-        return int64(quotient(first, BLK)) * (DEPTH * LEAD) + along // DEPTH * lead
+            return quotient(first, BLK) * ld + k0 * LD
+        return int64(quotient(first, BLK)) * (DEPTH * LD) + k0 // DEPTH * ld
 
     @device_function
-    def step(lead):
+    def step(ld):
         if BY_ROWS:
-            return DEPTH * lead
-        return int64(DEPTH * LEAD) if BY_TILES else lead
+            return DEPTH * ld
+        return int64(DEPTH * LD) if BY_TILES else ld
 
     return SimpleNamespace(begin=begin, step=step)
 
 
-def packed_copier(stripe: Any) -> Callable[..., None]:
-    """Asynchronous copies of a packed stripe, as it lies; of one of 'row' row by row."""
+def packed_copier(smem_tile: Any) -> Callable[..., None]:
+    """Asynchronous copies of a packed k-tile, as it lies; of one of 'row' row by row."""
     int32, offset = ptx.types.int32, ptx.offset
-    copy = ptx.copy_async(RUN, stripe.cache_policy)
-    THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
-    PARTS = stripe.dtype.reals_per_element
-    RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
+    copy = ptx.copy_async(RUN, smem_tile.cache_policy)
+    THREADS, RUN_REALS = smem_tile.dim_x * smem_tile.dim_y, RUN // smem_tile.dtype.real_size
+    REALS = smem_tile.dtype.reals_per_element
+    RUNS = smem_tile.ld * smem_tile.depth * smem_tile.dtype.itemsize // RUN
 
     @device_function
-    def start(shared, staged, source, lead, t, extent, depth):
-        line, place = offset(source, t * REALS), t * REALS
+    def start(shared, staged, source, ld, t, extent, depth):
+        line, target = offset(source, t * RUN_REALS), t * RUN_REALS
         for first in range(0, RUNS, THREADS):
             if first + THREADS <= RUNS or t + first < RUNS:
-                copy(shared, place + first * REALS, line, first * REALS, int32(RUN))
+                copy(shared, target + first * RUN_REALS, line, first * RUN_REALS, int32(RUN))
 
-    ACROSS = stripe.blk * stripe.dtype.itemsize // RUN  # runs of a row
-    LEAD, ALL = stripe.lead * PARTS, ACROSS * stripe.depth
+    ACROSS = smem_tile.blk * smem_tile.dtype.itemsize // RUN  # runs of a row
+    LD, ALL = smem_tile.ld * REALS, ACROSS * smem_tile.depth
 
     @device_function
-    def start_rows(shared, staged, source, lead, t, extent, depth):
+    def start_rows(shared, staged, source, ld, t, extent, depth):
         for first in range(0, ALL, THREADS):
             run = t + first
             row = run // ACROSS
-            along = (run - row * ACROSS) * REALS
+            column = (run - row * ACROSS) * RUN_REALS
             if first + THREADS <= ALL or run < ALL:
-                copy(shared, row * LEAD + along, offset(source, row * lead * PARTS), along, int32(RUN))
+                copy(shared, row * LD + column, offset(source, row * ld * REALS), column, int32(RUN))
 
-    return start_rows if stripe.packing == ROW else start
+    return start_rows if smem_tile.packing == ROW else start
 
 
-def within_tile(stripe: Any, start: Callable[..., None]) -> Callable[..., None]:
-    """`start` of a packed stripe that is brought as any row-major matrix is: with the lead that it has."""
-    LEAD, BY_ROWS, int64 = stripe.lead, stripe.packing == ROW, ptx.types.int64
+def within_tile(smem_tile: Any, start: Callable[..., None]) -> Callable[..., None]:
+    """`start` of a packed k-tile that is brought as any row-major matrix is: with the leading dimension that
+    it has.
+    """
+    LD, BY_ROWS, int64 = smem_tile.ld, smem_tile.packing == ROW, ptx.types.int64
 
     @device_function
-    def start_within(shared, staged, source, lead, t, extent, depth):
-        start(shared, staged, source, lead if BY_ROWS else int64(LEAD), t, extent, depth)
+    def start_within(shared, staged, source, ld, t, extent, depth):
+        start(shared, staged, source, ld if BY_ROWS else int64(LD), t, extent, depth)
 
     return start_within

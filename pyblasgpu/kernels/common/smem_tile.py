@@ -1,10 +1,10 @@
-"""One stripe of A or B, BLK_K deep: how it lies in memory and in shared memory, and what a thread brings.
+"""One k-tile of A or B, BLK_K deep: how it lies in memory and in shared memory, and what a thread brings.
 
-In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
-not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
-Or, with `keeps_k_major`, such a stripe stays [m][k], for who reads single elements, or some along k.
+In shared memory a k-tile is [k][m] (or [k][n]), rows of ``ld`` elements, so that the innermost loop does
+not know how the operand lies in global memory: a k-tile that is contiguous along k is transposed on the way.
+Or, with `keeps_k_major`, such a k-tile stays [m][k], for who reads single elements, or some along k.
 
-A stripe of a packed operand (`packed_tile`) lies in global memory as it shall in shared memory, or row by
+A k-tile of a packed operand (`packed_tile`) lies in global memory as it shall in shared memory, or row by
 row, with its padding and zeros where the matrix has ended: nothing is masked.
 """
 
@@ -26,7 +26,7 @@ LINE = 128  # bytes of memory that L2 is asked for at once
 
 @dataclass(frozen=True)
 class SmemTile:
-    """The shape of a stripe and of the threads that load it.
+    """The shape of a k-tile and of the threads that load it.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class SmemTile:
     k_major : bool
         Whether memory is contiguous along k.
     keeps_k_major : bool
-        Whether a stripe that is contiguous along k stays so.
+        Whether a k-tile that is contiguous along k stays so.
     packed : bool
-        Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
+        Whether the operand is packed, in tiles and k-tiles like these, rows of `ld` elements.
     packing : int
         How it is packed then: ROW, CBL or RBL of `packing`.
     through_l1 : bool
@@ -102,32 +102,32 @@ class SmemTile:
         return self.blk if self.is_kept else self.depth
 
     @property
-    def lead(self) -> int:
+    def ld(self) -> int:
         """Elements from one row to the next in shared memory."""
         return self.blk * self.depth // self.rows + self.pad
 
     @property
     def step(self) -> int:
         """Elements from one row of A, one column of B, to the next in shared memory."""
-        return self.lead if self.is_kept else 1
+        return self.ld if self.is_kept else 1
 
     @property
     def step_k(self) -> int:
         """Elements from one k to the next in shared memory."""
-        return 1 if self.is_kept else self.lead
+        return 1 if self.is_kept else self.ld
 
     @property
     def reals(self) -> int:
         """Reals it takes in shared memory, a multiple of 16 bytes."""
         quantum = 16 // self.dtype.real_size
-        return -(-self.lead * self.rows * self.dtype.reals_per_element // quantum) * quantum
+        return -(-self.ld * self.rows * self.dtype.reals_per_element // quantum) * quantum
 
     def staged(self, threads: int) -> int:
-        """Reals of the stripe that one thread holds while it is staged through registers."""
+        """Reals of the k-tile that one thread holds while it is staged through registers."""
         return max(self.blk * self.depth * self.dtype.reals_per_element // threads, 1)
 
     def check(self, name: str, threads: int, asynchronous: bool) -> None:
-        """Raise `ConfigError` where `threads` threads cannot load the stripe of operand `name`."""
+        """Raise `ConfigError` where `threads` threads cannot load the k-tile of operand `name`."""
         x, y, vec = f"DIM_X{name}", f"DIM_Y{name}", f"VEC_{name}"
         require(
             self.dim_x * self.dim_y == threads,
@@ -150,15 +150,15 @@ class SmemTile:
             **{vec: self.vec, "itemsize": self.dtype.itemsize},
         )
         require(
-            self.transposes or self.lead % self.vec == 0,
+            self.transposes or self.ld % self.vec == 0,
             "row_aligned",
             f"(row + PAD_{name}) % {vec} == 0",
-            **{"row": self.lead - self.pad, "PAD": self.pad, vec: self.vec},
+            **{"row": self.ld - self.pad, "PAD": self.pad, vec: self.vec},
         )
         require(
             not (asynchronous and self.transposes) or self.vec == 1,
             "async_transposes_by_element",
-            f"stages == 1 or {vec} == 1 where the stripe is transposed",
+            f"stages == 1 or {vec} == 1 where the tile is transposed",
             **{vec: self.vec},
         )
 
@@ -173,42 +173,46 @@ class SmemTile:
             )
 
 
-def tile_iterator(stripe: SmemTile) -> SimpleNamespace:
-    """``begin(first, along, lead)``: elements from a matrix's beginning to the stripe of its tile that begins
-    at `first` along m or n and at `along` along k; ``step(lead)``: elements from a stripe to the next.
+def tile_iterator(smem_tile: SmemTile) -> SimpleNamespace:
+    """``begin(first, k0, ld)``: elements from a matrix's beginning to the k-tile of its tile that begins
+    at `first` along m or n and at `k0` along k; ``step(ld)``: elements from a k-tile to the next.
 
-    `lead` is int64: the matrix's leading stride, of a packed one `Packing.stride`.
+    `ld` is int64: the matrix's leading dimension, of a packed one `Packing.stride`.
     """
-    if stripe.packed:
-        return packed_iterator(stripe)
-    int64, DEPTH, K_MAJOR = ptx.types.int64, stripe.depth, stripe.k_major
+    if smem_tile.packed:
+        return packed_iterator(smem_tile)
+    int64, DEPTH, K_MAJOR = ptx.types.int64, smem_tile.depth, smem_tile.k_major
 
     @device_function
-    def begin(first, along, lead):
-        return first * lead + along if K_MAJOR else first + along * lead
+    def begin(first, k0, ld):
+        return first * ld + k0 if K_MAJOR else first + k0 * ld
 
     @device_function
-    def step(lead):
-        return int64(DEPTH) if K_MAJOR else DEPTH * lead
+    def step(ld):
+        return int64(DEPTH) if K_MAJOR else DEPTH * ld
 
     return SimpleNamespace(begin=begin, step=step)
 
 
-def l2_prefetcher(stripe: SmemTile, threads: int):
-    """``ask(source, lead, t, extent, depth)``: L2 for a stripe that will be loaded before long."""
-    K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.reals_per_element, LINE // stripe.dtype.itemsize
-    ACROSS, quotient, prefetch = -(-stripe.major // ELEMENTS), ptx.quotient, ptx.prefetch
-    LINES, int32, int64 = ACROSS * stripe.minor, ptx.types.int32, ptx.types.int64
+def l2_prefetcher(smem_tile: SmemTile, threads: int):
+    """``ask(source, ld, t, extent, depth)``: L2 for a k-tile that will be loaded before long."""
+    K_MAJOR, REALS, ELEMENTS = (
+        smem_tile.k_major,
+        smem_tile.dtype.reals_per_element,
+        LINE // smem_tile.dtype.itemsize,
+    )
+    ACROSS, quotient, prefetch = -(-smem_tile.major // ELEMENTS), ptx.quotient, ptx.prefetch
+    LINES, int32, int64 = ACROSS * smem_tile.minor, ptx.types.int32, ptx.types.int64
 
     @device_function
-    def ask(source, lead, t, extent, depth):
+    def ask(source, ld, t, extent, depth):
         majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
         line = int32(t)
         while line < LINES:
             minor = quotient(line, ACROSS)
             major = int32((line - minor * ACROSS) * ELEMENTS)
             is_there = (major < majors) & (minor < minors)
-            prefetch(source, (int64(minor) * lead + major) * PARTS, is_there)
+            prefetch(source, (int64(minor) * ld + major) * REALS, is_there)
             line = int32(line + threads)
 
     return ask

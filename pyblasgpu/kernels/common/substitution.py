@@ -15,11 +15,11 @@ from ...types import Dtype
 from .coalesced_index import coalesced_index
 
 __all__ = [
-    "exact_division_solver",
     "column_reader",
     "column_writer",
     "diagonal_inverter",
     "divider",
+    "exact_division_solver",
     "inverter",
     "panel_writer",
     "quotient",
@@ -60,7 +60,7 @@ def diagonal_inverter(facts: Dtype, n: int, step: int):
 
     Elements of the diagonal, of which there are `n` at most, lie `step` elements apart.
     """
-    real, PARTS, invert_one, int32 = (
+    real, REALS, invert_one, int32 = (
         ptx.REALS[facts.real],
         facts.reals_per_element,
         inverter(facts),
@@ -71,10 +71,10 @@ def diagonal_inverter(facts: Dtype, n: int, step: int):
     def invert(diagonal, inverse, t, rows, unit):
         safe = int32(1)
         if t < min(rows, n):
-            x, at = t * PARTS, t * step * PARTS
+            x, at = t * REALS, t * step * REALS
             if unit:
                 inverse[x] = diagonal[at] = real(1)
-                if PARTS == 2:
+                if REALS == 2:
                     inverse[x + 1] = diagonal[at + 1] = real(0)
             else:
                 safe = invert_one(inverse, x, diagonal, at)
@@ -108,23 +108,23 @@ def quotient(facts: Dtype, part: Callable, guarded: bool = True):
     return part(complex_quotient if facts.is_complex else real_quotient)
 
 
-def steps(facts: Dtype, n: int, divides: bool, width: int = 1, lead: int | None = None):
+def steps(facts: Dtype, n: int, divides: bool, width: int = 1, ld: int | None = None):
     """``substitute(column, diagonal, inverse)``: one column, in registers.
 
     Without `divides` the diagonal counts as ones. `width` reals are loaded at once. The columns of the tile
-    begin `lead` elements apart, by default `n`.
+    begin `ld` elements apart, by default `n`.
     """
-    lead = lead or n
-    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
+    ld = ld or n
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
     divided = quotient(facts, ptx.called)
 
     def column_step(j):
-        spread = ptx.axpy_column(n, j, PARTS, False, -1, width, lead)
+        spread = ptx.axpy_column(n, j, REALS, False, -1, width, ld)
 
         @device_function
         def step(column, diagonal, inverse):
             if divides:
-                x, t = j * PARTS, j * (lead + 1) * PARTS
+                x, t = j * REALS, j * (ld + 1) * REALS
                 if COMPLEX:
                     column[x], column[x + 1] = divided(
                         column[x], column[x + 1], diagonal[t], diagonal[t + 1], inverse[x], inverse[x + 1]
@@ -184,20 +184,20 @@ def exact_division_solver(facts: Dtype, row: int, conj: bool = False):
     """``substitute(panel, matrix, row_step, col_step, n, unit)``: one column, in shared memory, with
     divisions if the diagonal is not `unit`.
 
-    Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
+    Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * reals]``.
     """
-    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
     real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, divider(facts)
     int32, opaque = ptx.types.int32, ptx.opaque
 
     @device_function
     def substitute(panel, matrix, row_step, col_step, n, unit):
         for j in range(n):
-            x, at = j * row, j * (row_step + col_step) * PARTS
+            x, at = j * row, j * (row_step + col_step) * REALS
             if opaque(int32(unit)) == 0:  # one loop, not one for each
-                divide(panel, x, matrix[at], real(CONJ) * matrix[at + PARTS - 1])
+                divide(panel, x, matrix[at], real(CONJ) * matrix[at + REALS - 1])
             for i in range(j + 1, n):
-                t, y = (j * col_step + i * row_step) * PARTS, i * row
+                t, y = (j * col_step + i * row_step) * REALS, i * row
                 if COMPLEX:
                     t_re, t_im = matrix[t], real(CONJ) * matrix[t + 1]
                     panel[y] = panel[y] - t_re * panel[x] + t_im * panel[x + 1]
@@ -208,32 +208,32 @@ def exact_division_solver(facts: Dtype, row: int, conj: bool = False):
     return substitute
 
 
-def column_reader(parts: int, n: int, row: int):
+def column_reader(reals: int, n: int, row: int):
     """``read(column, panel)``: a column of the panel into registers."""
 
     @device_function
     def read(column, panel):
         for i in range(n):
-            for part in range(parts):
-                column[i * parts + part] = panel[i * row + part]
+            for part in range(reals):
+                column[i * reals + part] = panel[i * row + part]
 
     return read
 
 
-def column_writer(parts: int, n: int, row: int):
+def column_writer(reals: int, n: int, row: int):
     """``write(column, panel)``: registers back into a column of the panel."""
 
     @device_function
     def write(column, panel):
         for i in range(n):
-            for part in range(parts):
-                panel[i * row + part] = column[i * parts + part]
+            for part in range(reals):
+                panel[i * row + part] = column[i * reals + part]
 
     return write
 
 
 def panel_writer(
-    parts: int,
+    reals: int,
     n: int,
     columns: int,
     row: int,
@@ -243,26 +243,32 @@ def panel_writer(
 ):
     """``write(b, panel, row_stride, col_stride, t, rows, cols, sign)``: the panel back to B by so many
     threads, neighbours to neighbours in memory, imaginary parts times `sign`. Its columns lie `col` reals
-    apart, by default `parts`. Rows of B are neighbours, or columns; by default the strides tell.
+    apart, by default `reals`. Rows of B are neighbours, or columns; by default the strides tell.
     """
-    col = col or parts
+    col = col or reals
     int32, opaque, store = ptx.types.int32, ptx.opaque, ptx.store_global
 
     def writer(by_rows: bool):
         over = coalesced_index(n, columns, threads, by_rows)
-        ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+        ROUNDS, coords, has, following, at_first = (
+            over.count,
+            over.coords,
+            over.has,
+            over.following,
+            over.first,
+        )
 
         @device_function
         def write(b, panel, row_stride, col_stride, t, rows, cols, sign):
             t = opaque(int32(t))  # the same ways as on reading would take registers all the time
             at = at_first(t, row_stride, col_stride)
             for k in range(ROUNDS):
-                i, j = place(t, k)
+                i, j = coords(t, k)
                 if has(t, k):
                     ok, x = (i < rows) & (j < cols), i * row + j * col
-                    store(b, at * parts, panel[x], ok)
-                    if parts == 2:
-                        store(b, at * parts + 1, sign * panel[x + 1], ok)
+                    store(b, at * reals, panel[x], ok)
+                    if reals == 2:
+                        store(b, at * reals + 1, sign * panel[x + 1], ok)
                 at = following(at, t, k, row_stride, col_stride)
 
         return write

@@ -2,7 +2,7 @@
 
 An ordinary block has one tile. The blocks of a *persistent* kernel, no more than the device holds at once, go
 over all tiles of a batch, a *work tile* after the other. In each of `full_waves` waves every block takes a
-whole tile. The stripes of the tiles that are left are cut into equal runs, `k_iters_per_block` and for the
+whole tile. The k-tiles of the tiles that are left are cut into equal runs, `k_iters_per_block` and for the
 first `remainder` blocks one more, wherever tiles begin and end in them (stream-K: Osama et al., PPoPP 2023).
 So no multiprocessor idles while others compute the last tiles. The block with the beginning of a tile adds up
 its partial tiles (`kernels.gemm.persistent`).
@@ -19,21 +19,21 @@ from ...types import Region
 from .options import RASTER_BIT, TRIANGLE, UPPER
 
 __all__ = [
-    "MOST_STRIPES",
+    "MAX_K_TILES",
     "RASTER",
     "TileSchedule",
     "columns",
-    "tile_coords",
-    "work_tiles",
-    "tile_origins",
     "rasterize",
+    "tile_coords",
     "tile_count",
+    "tile_origins",
+    "work_tiles",
 ]
 
 #: Tiles of C are ordered in columns of this many rows of tiles, so that a wave shares its A in L2, where the
 #: options of a launch ask for no other number.
 RASTER = 8
-MOST_STRIPES = 2**31 - 1  # that are numbered
+MAX_K_TILES = 2**31 - 1  # that are numbered
 
 
 class TileSchedule(NamedTuple):
@@ -45,7 +45,7 @@ class TileSchedule(NamedTuple):
     full_waves : int
         In which every block takes a whole tile; the last of them may have fewer tiles than blocks.
     k_iters_per_block : int
-        Stripes, of the tiles that are left, that every block takes.
+        K-tiles, of the tiles that are left, that every block takes.
     remainder : int
         Blocks, the first ones, that take one more.
     """
@@ -63,21 +63,21 @@ class TileSchedule(NamedTuple):
         return cls(blocks, tiles, -(-tiles // blocks))
 
     @classmethod
-    def stream_k(cls, blocks: int, tiles: int, stripes: int) -> TileSchedule:
+    def stream_k(cls, blocks: int, tiles: int, k_tiles: int) -> TileSchedule:
         """All blocks end at the same time: the last one to two waves are split, where that helps.
 
-        `stripes` are those of a tile; blocks without any are left out.
+        `k_tiles` are those of a tile; blocks without any are left out.
         """
-        if tiles % blocks == 0 or stripes == 1:
+        if tiles % blocks == 0 or k_tiles == 1:
             return cls.of_whole_tiles(blocks, tiles)
         full_waves = max(tiles // blocks - 1, 0)
-        left = (tiles - full_waves * blocks) * stripes
+        left = (tiles - full_waves * blocks) * k_tiles
         if full_waves == 0:
             blocks = min(blocks, left)
         return cls(blocks, tiles, full_waves, *divmod(left, blocks))
 
     def begin(self, block: int) -> int:
-        """The first stripe of a block's run, of those of all tiles after the full waves."""
+        """The first k-tile of a block's run, of those of all tiles after the full waves."""
         return block * self.k_iters_per_block + min(block, self.remainder)
 
 
@@ -102,7 +102,7 @@ def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
 
 
 def tile_origins(BLK_M: int, BLK_N: int, triangular: bool | None = False):
-    """``place(tile, tiles_m, tiles_n, options)``: row and column where a tile of a matrix begins, or of the
+    """``coords(tile, tiles_m, tiles_n, options)``: row and column where a tile of a matrix begins, or of the
     triangle that the `options` tell. `triangular` says whether it is a triangle; None: the options say.
     """
     if triangular is None:
@@ -112,22 +112,22 @@ def tile_origins(BLK_M: int, BLK_N: int, triangular: bool | None = False):
     int32, where = ptx.types.int32, columns()
 
     @device_function
-    def place(tile, tiles_m, tiles_n, options):
+    def coords(tile, tiles_m, tiles_n, options):
         asked = int32(options >> RASTER_BIT)
         down, across = where(tile, tiles_m, tiles_n, asked if asked > 0 else int32(RASTER))
         return int32(down * BLK_M), int32(across * BLK_N)
 
-    return place
+    return coords
 
 
 def _origins_in_either(of_all: Callable, of_triangle: Callable):
     @device_function
-    def place(tile, tiles_m, tiles_n, options):
+    def coords(tile, tiles_m, tiles_n, options):
         if options & TRIANGLE:
             return of_triangle(tile, tiles_m, tiles_n, options)
         return of_all(tile, tiles_m, tiles_n, options)
 
-    return place
+    return coords
 
 
 def _origins_in_triangle(BLK_M: int, BLK_N: int):
@@ -146,7 +146,7 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int):
     (DOWN, ACROSS), order_of = _square(BLK_M, BLK_N), _triangle_order(BLK_M, BLK_N)
 
     @device_function
-    def place(tile, tiles_m, tiles_n, options):
+    def coords(tile, tiles_m, tiles_n, options):
         order = order_of(tiles_m, tiles_n, options)
         square = quotient(tile, DOWN * ACROSS)
         within = tile - square * (DOWN * ACROSS)
@@ -154,8 +154,8 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int):
         beyond = square - quotient(order * (order + 1), 2)
         if beyond < 0:
             i, j = where(square, quotient(order + 1, 2), width)
-            longer = order - i
-            row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
+            row_length = order - i
+            row, col = (row_length - 1, j) if j < row_length else (width - row_length - 1, j - row_length)
         else:
             row = order + quotient(beyond, order)
             col = beyond - (row - order) * order
@@ -164,7 +164,7 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int):
         down = within - across * DOWN
         return int32((row * DOWN + down) * BLK_M), int32((col * ACROSS + across) * BLK_N)
 
-    return place
+    return coords
 
 
 def _triangle_order(BLK_M: int, BLK_N: int):
@@ -181,22 +181,22 @@ def _triangle_order(BLK_M: int, BLK_N: int):
 
 
 def rasterize(most: int = RASTER):
-    """``place(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
-    place_of = columns()
+    """``coords(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
+    coords_of = columns()
 
     @device_function
-    def place(i, rows, cols):
-        return place_of(i, rows, cols, most)
+    def coords(i, rows, cols):
+        return coords_of(i, rows, cols, most)
 
-    return place
+    return coords
 
 
 def columns():
-    """``place(i, rows, cols, most)``: the same, with a height that is known at run time."""
+    """``coords(i, rows, cols, most)``: the same, with a height that is known at run time."""
     quotient = ptx.quotient
 
     @device_function
-    def place(i, rows, cols, most):
+    def coords(i, rows, cols, most):
         column = quotient(i, most * cols)
         within = i - column * (most * cols)
         height = min(rows - column * most, most)
@@ -204,12 +204,12 @@ def columns():
         down = within - across * height
         return column * most + down, across
 
-    return place
+    return coords
 
 
 def tile_coords(BLK_M: int, BLK_N: int, triangular: bool = False):
     """``locate(tile, m, n, options)``: row, column and matrix where a tile of the batch begins."""
-    int64, quotient, place = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, triangular)
+    int64, quotient, coords = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, triangular)
     (DOWN, ACROSS), order_of = _square(BLK_M, BLK_N), _triangle_order(BLK_M, BLK_N)
 
     @device_function
@@ -221,29 +221,30 @@ def tile_coords(BLK_M: int, BLK_N: int, triangular: bool = False):
             both = quotient(tiles_m + (DOWN - 1), DOWN) + quotient(tiles_n + (ACROSS - 1), ACROSS)
             tiles = (quotient(order * (order + 1), 2) + (both - 2 * order) * order) * (DOWN * ACROSS)
         matrix = quotient(tile, tiles)
-        row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n, options)
+        row0, col0 = coords(tile - matrix * tiles, tiles_m, tiles_n, options)
         return row0, col0, int64(matrix)
 
     return locate
 
 
 def work_tiles():
-    """``piece(i, block, stripes, schedule)``: of the i-th piece of a block its tile, first stripe, and
-    number of stripes; none where there are no more pieces. `schedule`: a `TileSchedule` without its blocks.
+    """``work_tile(i, block, k_tiles, schedule)``: of the i-th work tile of a block its tile, first k-tile,
+    and number of k-tiles; none where there are no more work tiles. `schedule`: a `TileSchedule` without its
+    blocks.
     """
     int32, quotient = ptx.types.int32, ptx.quotient
 
     @device_function
-    def piece(i, block, stripes, schedule):
+    def work_tile(i, block, k_tiles, schedule):
         tiles, full_waves, k_iters_per_block, remainder = schedule
         blocks = cuda.gridDim.x
         if i < full_waves:
             tile = i * blocks + block
-            return int32(tile), int32(0), int32(stripes if tile < tiles else 0)
+            return int32(tile), int32(0), int32(k_tiles if tile < tiles else 0)
         begin = int32(block * k_iters_per_block + min(block, remainder))
         end = int32(begin + k_iters_per_block + (1 if block < remainder else 0))
-        which = quotient(begin, stripes) + (i - full_waves)
-        first, last = max(begin - which * stripes, 0), min(end - which * stripes, stripes)
+        which = quotient(begin, k_tiles) + (i - full_waves)
+        first, last = max(begin - which * k_tiles, 0), min(end - which * k_tiles, k_tiles)
         return int32(full_waves * blocks + which), int32(first), int32(max(last - first, 0))
 
-    return piece
+    return work_tile

@@ -2,7 +2,7 @@
 
 T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
 kernel, so that blocks need not wait for each other. It computes the block rows of B, BLK_M high; at each it
-sums T[i, k] B[k] over the columns k of T to the left by the GEMM stencil, stripe by stripe.
+sums T[i, k] B[k] over the columns k of T to the left by the GEMM stencil, k-tile by k-tile.
 
 Both strides of T and B are free and may be negative: transposition, the right side and upper triangles
 (read backwards) are views.
@@ -32,9 +32,9 @@ class TrianglePanel:
     dtype : str
         's', 'd', 'c' or 'z'.
     BLK_M, BLK_N, BLK_K : int
-        Rows of a diagonal block, columns of B a block of threads owns, depth of a stripe.
+        Rows of a diagonal block, columns of B a block of threads owns, depth of a k-tile.
     DIM_X, DIM_Y, SLICED_K : int
-        Threads along M, N, and along the depth of a stripe: each slice sums its own part of the depth, and
+        Threads along M, N, and along the depth of a k-tile: each slice sums its own part of the depth, and
         the slices' sums are added in order. They hide the latency that few columns leave bare.
     VEC_M, VEC_N : int
         Adjacent rows, columns of a thread: the width of its loads from shared memory.
@@ -123,18 +123,18 @@ class TrianglePanel:
         return self.BLK_N // self.DIM_Y
 
     @property
-    def lead_t(self) -> int:
-        """Elements from one k to the next in a stripe of T, padded against bank conflicts."""
+    def ld_t(self) -> int:
+        """Elements from one k to the next in a k-tile of T, padded against bank conflicts."""
         return self.BLK_M + self.VEC_M
 
     @property
-    def lead_x(self) -> int:
-        """Elements from one k to the next in a stripe of B."""
+    def ld_x(self) -> int:
+        """Elements from one k to the next in a k-tile of B."""
         return self.BLK_N + self.VEC_N
 
     @property
     def stage_elements(self) -> int:
-        return (self.lead_t + self.lead_x) * self.BLK_K
+        return (self.ld_t + self.ld_x) * self.BLK_K
 
     @property
     def ring_elements(self) -> int:
@@ -193,43 +193,49 @@ def block_copier(
     config,
     rows: int,
     cols: int,
-    place_row: int,
-    place_col: int,
+    row_step: int,
+    col_step: int,
     triangular: bool = False,
     unrolls: bool = True,
 ):
     """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first)``,
     asynchronously.
 
-    Element (i, j) of the source goes to ``i*place_row + j*place_col``; neighbouring threads take
+    Element (i, j) of the source goes to ``i*row_step + j*col_step``; neighbouring threads take
     neighbours in memory. Of what is `triangular`, elements with ``i + shift - j < first`` are zeros and not
     read: what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer
     instructions, and registers for many addresses at once.
     """
-    PARTS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
+    REALS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
 
     def copier(by_rows: bool):
         over = coalesced_index(rows, cols, config.threads, by_rows)
-        ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+        ROUNDS, coords, has, following, at_first = (
+            over.count,
+            over.coords,
+            over.has,
+            over.following,
+            over.first,
+        )
 
         @device_function
         def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
             at = at_first(t, row_stride, col_stride)
             for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
-                i, j = place(t, k)
+                i, j = coords(t, k)
                 ok = (i < rows_left) & (j < cols_left)
                 if triangular:
                     ok = ok & (i + shift - j >= first)
                 if has(t, k):
-                    to = (i * place_row + j * place_col) * PARTS
-                    copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
+                    to = (i * row_step + j * col_step) * REALS
+                    copy(shared, to, source, at * REALS, int32(SIZE if ok else 0))
                 at = following(at, t, k, row_stride, col_stride)
 
         return start
 
     if rows == cols:
-        return _square_copier(config, rows, place_row, place_col, triangular, unrolls)
+        return _square_copier(config, rows, row_step, col_step, triangular, unrolls)
     along_rows, along_cols = copier(True), copier(False)
 
     @device_function
@@ -242,12 +248,12 @@ def block_copier(
     return start
 
 
-def _square_copier(config, order: int, place_row: int, place_col: int, triangular: bool, unrolls: bool):
+def _square_copier(config, order: int, row_step: int, col_step: int, triangular: bool, unrolls: bool):
     """The same for as many rows as columns: one loop, in which rows and columns change places."""
-    PARTS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
+    REALS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
     over = coalesced_index(order, order, config.threads, True)
-    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+    ROUNDS, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
 
     @device_function
     def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
@@ -255,38 +261,38 @@ def _square_copier(config, order: int, place_row: int, place_col: int, triangula
         fast_stride, slow_stride = (row_stride, col_stride) if by_rows else (col_stride, row_stride)
         at = at_first(t, fast_stride, slow_stride)
         for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
-            fast, slow = place(t, k)
+            fast, slow = coords(t, k)
             i, j = (fast, slow) if by_rows else (slow, fast)
             ok = (i < rows_left) & (j < cols_left)
             if triangular:
                 ok = ok & (i + shift - j >= first)
             if has(t, k):
-                to = (i * place_row + j * place_col) * PARTS
-                copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
+                to = (i * row_step + j * col_step) * REALS
+                copy(shared, to, source, at * REALS, int32(SIZE if ok else 0))
             at = following(at, t, k, fast_stride, slow_stride)
 
     return start
 
 
 def step_multiplier(config: TrianglePanel, conj: bool):
-    """``step(kk, acc, rt, rx, pt, px)``: one k of a stripe, by the thread's fragments `rt` and `rx`."""
-    PARTS, VEC_M, VEC_N = config.dtype_facts.reals_per_element, config.VEC_M, config.VEC_N
-    LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
-    load_t = ptx.load_shared(VEC_M * PARTS, config.THR_M // VEC_M, config.DIM_X * VEC_M * PARTS)
-    load_x = ptx.load_shared(VEC_N * PARTS, config.THR_N // VEC_N, config.DIM_Y * VEC_N * PARTS)
-    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, PARTS, conj, False)
+    """``step(kk, acc, rt, rx, pt, px)``: one k of a k-tile, by the thread's fragments `rt` and `rx`."""
+    REALS, VEC_M, VEC_N = config.dtype_facts.reals_per_element, config.VEC_M, config.VEC_N
+    LD_T, LD_X = config.ld_t * REALS, config.ld_x * REALS
+    load_t = ptx.load_shared(VEC_M * REALS, config.THR_M // VEC_M, config.DIM_X * VEC_M * REALS)
+    load_x = ptx.load_shared(VEC_N * REALS, config.THR_N // VEC_N, config.DIM_Y * VEC_N * REALS)
+    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, REALS, conj, False)
 
     @device_function
     def step(kk, acc, rt, rx, pt, px):
-        load_t(rt, 0, pt, kk * LEAD_T)
-        load_x(rx, 0, px, kk * LEAD_X)
+        load_t(rt, 0, pt, kk * LD_T)
+        load_x(rx, 0, px, kk * LD_X)
         rank1(acc, rt, rx)
 
     return step
 
 
-def stripe_multiplier(config: TrianglePanel, conj: bool):
-    """``multiply(acc, rt, rx, pt, px)``: a slice's part of a stripe."""
+def k_tile_multiplier(config: TrianglePanel, conj: bool):
+    """``multiply(acc, rt, rx, pt, px)``: a slice's part of a k-tile."""
     DEPTH, UNROLL = config.BLK_K // config.SLICED_K, config.UNROLL
     steps = unrolled(UNROLL, step_multiplier(config, conj))
 
@@ -299,32 +305,32 @@ def stripe_multiplier(config: TrianglePanel, conj: bool):
 
 
 def slice_adder(config: TrianglePanel):
-    """``add(acc, sums, slice, place)``: the first slice's `acc` becomes the sum of all, in order."""
-    SLICED_K, PLACES = config.SLICED_K, config.DIM_X * config.DIM_Y
+    """``add(acc, sums, slice, thread)``: the first slice's `acc` becomes the sum of all, in order."""
+    SLICED_K, SLICE_THREADS = config.SLICED_K, config.DIM_X * config.DIM_Y
     ACC = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element
 
     @device_function
-    def add(acc, sums, slice, place):
+    def add(acc, sums, slice, thread):
         if SLICED_K > 1:
             if slice > 0:
                 for x in range(ACC):
-                    sums[((slice - 1) * ACC + x) * PLACES + place] = acc[x]
+                    sums[((slice - 1) * ACC + x) * SLICE_THREADS + thread] = acc[x]
             cuda.syncthreads()
             if slice == 0:
                 for other in range(SLICED_K - 1):
                     for x in range(ACC):
-                        acc[x] += sums[(other * ACC + x) * PLACES + place]
+                        acc[x] += sums[(other * ACC + x) * SLICE_THREADS + thread]
 
     return add
 
 
-def tile_walker(config: TrianglePanel, visit):
-    """``walk(0, ..., tx, ty)``: ``visit(row, col, x, ...)`` for every element of the thread's tile.
+def tile_visitor(config: TrianglePanel, visit):
+    """``visit_all(0, ..., tx, ty)``: ``visit(row, col, x, ...)`` for every element of the thread's tile.
 
     `x` is where the element's first real stands in the accumulators; what follows is passed on as it is.
     """
     THR_M, VEC_M, VEC_N = config.THR_M, config.VEC_M, config.VEC_N
-    PARTS = config.dtype_facts.reals_per_element
+    REALS = config.dtype_facts.reals_per_element
     DIM_X, DIM_Y = config.DIM_X, config.DIM_Y
 
     @device_function
@@ -332,7 +338,7 @@ def tile_walker(config: TrianglePanel, visit):
         col = (j // VEC_N) * (DIM_Y * VEC_N) + ty * VEC_N + j % VEC_N
         for i in range(THR_M):
             row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
-            at = (row * row_stride + col * col_stride) * PARTS
-            visit(target, at, acc, (j * THR_M + i) * PARTS, (row < rows) & (col < cols), alpha, alpha_i)
+            at = (row * row_stride + col * col_stride) * REALS
+            visit(target, at, acc, (j * THR_M + i) * REALS, (row < rows) & (col < cols), alpha, alpha_i)
 
     return unrolled(config.THR_N, column)

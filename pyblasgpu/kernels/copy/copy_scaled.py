@@ -137,13 +137,13 @@ def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
     yield source(config.serving(SMALL, SMALL, 2))
 
 
-def _walk(config: CopyScaled, by_rows: bool):
+def _element_index(config: CopyScaled, by_rows: bool):
     """Which elements a thread has: neighbours in memory, rows or columns, have neighbouring threads.
 
     Returns ``first(t, row_stride, col_stride)``: row, column and offset of the first one of thread `t`, and
     by how much the next one is further; and by how many rows, and columns.
     """
-    FAST, PARTS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.reals_per_element
+    FAST, REALS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.reals_per_element
     STEP = config.threads // FAST
     ROWS, COLS = (0, STEP) if by_rows else (STEP, 0)
 
@@ -151,7 +151,7 @@ def _walk(config: CopyScaled, by_rows: bool):
     def first(t, row_stride, col_stride):
         i, j = (t % FAST, t // FAST) if by_rows else (t // FAST, t % FAST)
         step = STEP * (col_stride if by_rows else row_stride)
-        return i, j, (i * row_stride + j * col_stride) * PARTS, step * PARTS
+        return i, j, (i * row_stride + j * col_stride) * REALS, step * REALS
 
     return first, ROWS, COLS
 
@@ -161,14 +161,14 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
 
     All of them are asked for before any is used.
     """
-    PARTS, load = config.dtype_facts.reals_per_element, ptx.load_global(width, False)
-    first, ROWS, COLS = _walk(config, by_rows)
+    REALS, load = config.dtype_facts.reals_per_element, ptx.load_global(width, False)
+    first, ROWS, COLS = _element_index(config, by_rows)
 
     @device_function
     def read_one(x, values, s, at, step, i, j, rows, cols, shift, options):
         ok = wanted(i + x * ROWS, j + x * COLS, rows, cols, shift, options)
-        for part in range(0, PARTS, width):
-            load(values, x * PARTS + part, s, at + x * step + part, ok)
+        for part in range(0, REALS, width):
+            load(values, x * REALS + part, s, at + x * step + part, ok)
 
     read_all = unrolled(config.per_thread, read_one)
 
@@ -183,19 +183,19 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
 def _scaler(config: CopyScaled, by_rows: bool):
     """``scale(tile, values, t, shift, options, alpha, alpha_i)``: what was read, times alpha, to the tile."""
     facts = config.dtype_facts
-    PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
+    REALS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
     real, COMPLEX = ptx.REALS[facts.real], facts.is_complex
-    first, ROWS, COLS = _walk(config, by_rows)
+    first, ROWS, COLS = _element_index(config, by_rows)
 
     @device_function
     def scale_one(x, tile, values, i, j, shift, options, sign, alpha, alpha_i):
-        to, re = (i + x * ROWS) * ROW + (j + x * COLS) * PARTS, values[x * PARTS]
+        to, re = (i + x * ROWS) * ROW + (j + x * COLS) * REALS, values[x * REALS]
         if not COMPLEX:
             tile[to] = alpha * re
         elif (options & HERMITIAN != 0) & (i + x * ROWS + shift == j + x * COLS):
             tile[to], tile[to + 1] = alpha * re, real(0)
         else:
-            im = sign * values[x * PARTS + 1]
+            im = sign * values[x * REALS + 1]
             scaled, scaled_i = alpha * re, alpha * im
             if alpha_i != real(0):  # else NaN and Inf stay in their parts
                 scaled, scaled_i = scaled - alpha_i * im, scaled_i + alpha_i * re
@@ -218,9 +218,9 @@ def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: boo
     `mirrored` ones lie across the diagonal, conjugated if they are Hermitian.
     """
     facts = config.dtype_facts
-    PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
+    REALS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
     real, COMPLEX, store = ptx.REALS[facts.real], facts.is_complex, ptx.store_global_vector(width)
-    first, ROWS, COLS = _walk(config, by_rows != mirrored)
+    first, ROWS, COLS = _element_index(config, by_rows != mirrored)
 
     @device_function
     def write_one(x, d, tile, values, at, step, i, j, rows, cols, shift, options):
@@ -228,11 +228,11 @@ def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: boo
         ok = wanted(row, col, rows, cols, shift, options)
         if mirrored:
             ok = ok & (row + shift > col)
-        for part in range(PARTS):
-            values[part] = real(0) if options & ZERO else tile[row * ROW + col * PARTS + part]
+        for part in range(REALS):
+            values[part] = real(0) if options & ZERO else tile[row * ROW + col * REALS + part]
         if COMPLEX and mirrored and options & HERMITIAN:
             values[1] = -values[1]
-        for part in range(0, PARTS, width):
+        for part in range(0, REALS, width):
             store(d, at + x * step + part, values, part, ok)
 
     write_all = unrolled(config.per_thread, write_one)
@@ -263,11 +263,11 @@ def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
     of matrices `by_rows` or by columns.
     """
     # complex numbers at once, or real by real where they lie so
-    PARTS, wanted = config.dtype_facts.reals_per_element, _wanted()
-    read, read_parts = (_reader(config, by_rows, wanted, width) for width in (PARTS, 1))
-    write, write_parts = (_writer(config, by_rows, wanted, width) for width in (PARTS, 1))
+    REALS, wanted = config.dtype_facts.reals_per_element, _wanted()
+    read, read_parts = (_reader(config, by_rows, wanted, width) for width in (REALS, 1))
+    write, write_parts = (_writer(config, by_rows, wanted, width) for width in (REALS, 1))
     mirror, scale = _writer(config, by_rows, wanted, 1, mirrored=True), _scaler(config, by_rows)
-    is_whole = ptx.is_aligned(PARTS)
+    is_whole = ptx.is_aligned(REALS)
 
     @device_function
     def fetch(tile, values, s, t, row_stride, col_stride, rows, cols, shift, options, alpha, alpha_i):
@@ -291,10 +291,10 @@ def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
 
 def _build(config: CopyScaled):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
-    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
+    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * REALS
     is_met, by_rows, by_cols = intersects(BLK_M, BLK_N), _steps(config, True), _steps(config, False)
     fetch_by_rows, fetch_by_cols, put_by_rows, put_by_cols = (
         by_rows.fetch,
@@ -312,20 +312,20 @@ def _build(config: CopyScaled):
         grid_dependency_wait()  # also without work: the next launch relies on all before this one being over
         if not is_met(shift, options):
             return
-        d = offset(d, batch * stride_d * PARTS)
+        d = offset(d, batch * stride_d * REALS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
         values = cuda.local.array(VALUES, real)
 
         # (2) read it in the order of S, (3) write it in the order of D
         if options & ZERO == 0:
-            s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
+            s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * REALS)
             if abs(s_rs) <= abs(s_cs):
                 fetch_by_rows(tile, values, s, t, s_rs, s_cs, rows, cols, shift, options, alpha, alpha_i)
             else:
                 fetch_by_cols(tile, values, s, t, s_rs, s_cs, rows, cols, shift, options, alpha, alpha_i)
             cuda.syncthreads()
-        there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
-        across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
+        there = offset(d, (row0 * d_rs + col0 * d_cs) * REALS)
+        across = offset(d, (col0 * d_rs + row0 * d_cs) * REALS)
         if abs(d_rs) <= abs(d_cs):
             put_by_rows(there, across, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
         else:

@@ -1,10 +1,10 @@
 """``pack``: an operand of a product, op() applied, into a packed layout (`packing`), zeros at its ends.
 
 These are the copy kernels of Matsumoto, Nakasato, Sedukhin (2012), section 3.2; one text serves both, for a
-transposition is a matter of strides. A thread copies a *piece*: 16 bytes along the extent by up to 4 k. It
-asks for all of it, by 16 bytes where S lies so, else by elements or by reals, and writes 16 bytes at a time.
-What lies along k is read along k and turned in registers, so that no thread waits for another, and shared
-memory is not needed. Which layout it is, the strides of the target say; the kernel is the same.
+transposition is a matter of strides. A thread copies a *tile*: 16 bytes along the extent by up to 4 k.
+It asks for all of it, by 16 bytes where S lies so, else by elements or by reals, and writes 16 bytes at a
+time. What lies along k is read along k and turned in registers, so that no thread waits for another, and
+shared memory is not needed. Which layout it is, the strides of the target say; the kernel is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["STEM", "Pack", "plain_sources", "source"]
 STEM = "pack"
 PARAMETERS = "pp iii qq qqq qq".replace(" ", "")
 STORE = 16  # bytes of one store
-DEPTH = 4  # k of a piece, at most: 64 bytes a thread are under way
+DEPTH = 4  # k of a thread tile, at most: 64 bytes a thread are under way
 SIDE = 4  # threads side by side along k where S lies so: a warp reads runs of 64 bytes and writes such of 128
 RESIDENT = 1024  # threads of a multiprocessor, at least, so that enough reads are under way
 
@@ -41,9 +41,9 @@ class Pack:
     dtype : str
         's', 'd', 'c' or 'z'.
     BLK, BLK_K, PAD : int
-        Of the packed operand: extent of a tile, depth of a stripe, elements added to a row of a tile.
+        Of the packed operand: extent of a tile, depth of a k-tile, elements added to a row of a tile.
     DIM_X, DIM_Y : int
-        Threads of a block along the extent and along k, a piece each.
+        Threads of a block along the extent and along k, a thread tile each.
     """
 
     dtype: str
@@ -60,7 +60,7 @@ class Pack:
         size, x, y = self.dtype_facts.itemsize, self.DIM_X, self.DIM_Y
         require(
             self.BLK >= 1 and self.BLK_K >= 1 and self.PAD >= 0,
-            "stripe",
+            "k_tile",
             "BLK >= 1 and BLK_K >= 1 and PAD >= 0",
             BLK=self.BLK,
             BLK_K=self.BLK_K,
@@ -88,7 +88,7 @@ class Pack:
 
     @property
     def depth(self) -> int:
-        """k of a piece, which lies within a stripe."""
+        """k of a thread tile, which lies within a k-tile."""
         return gcd(DEPTH, self.BLK_K)
 
     @property
@@ -114,7 +114,7 @@ def source(config: Pack) -> KernelSource:
     KernelSource
         Its parameters are pointers to S, D, the latter at a multiple of 16 bytes; int32 extent, k and options
         (`kernels.common.options`: whether S is conjugated); int64 strides of S along the extent, along k; of
-        D from tile to tile, from stripe to stripe, from one k to the next (`Packing.steps`, multiples of 16
+        D from tile to tile, from k-tile to k-tile, from one k to the next (`Packing.steps`, multiples of 16
         bytes); batch strides of S, D (elements). Grid: x ``config.grid(extent, k)``, z the batch.
     """
     min_blocks = max(RESIDENT // config.threads, 1)
@@ -127,11 +127,11 @@ def plain_sources(config: Pack) -> Iterator[KernelSource]:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """How a thread reads a piece: by *lines*, which lie in one run where S does.
+class ThreadTile:
+    """How a thread reads its tile: by *lines*, which lie in one run where S does.
 
-    Along k a piece is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what they
-    load at once lies side by side.
+    Along k a thread tile is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what
+    they load at once lies side by side.
     """
 
     config: Pack
@@ -152,7 +152,7 @@ class Piece:
 
     @property
     def NEXT(self) -> int:
-        """Of these, those within a stripe."""
+        """Of these, those within a k-tile."""
         return gcd(self.SIDE, self.config.BLK_K // self.config.depth)
 
     @property
@@ -169,11 +169,16 @@ class Piece:
         return self.config.VEC * self.config.depth // self.LINE
 
 
-def _locator(piece: Piece):
-    """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its piece
-    along k, of `deep`. Blocks follow one another as S lies.
+def _locator(thread_tile: ThreadTile):
+    """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its thread
+    tile along k, of `deep`. Blocks follow one another as S lies.
     """
-    X, Y, SIDE, BY_ROWS = piece.config.DIM_X, piece.config.DIM_Y, piece.SIDE, piece.by_rows
+    X, Y, SIDE, BY_ROWS = (
+        thread_tile.config.DIM_X,
+        thread_tile.config.DIM_Y,
+        thread_tile.SIDE,
+        thread_tile.by_rows,
+    )
     uint32 = ptx.types.uint32
 
     @device_function
@@ -187,41 +192,48 @@ def _locator(piece: Piece):
     return locate
 
 
-def _reader(piece: Piece, width: int):
-    """``read(0, values, s, row_step, k_step, rows, depth)``: a piece of S, line by line, `width` reals at a
-    time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
+def _reader(thread_tile: ThreadTile, width: int):
+    """``read(0, values, s, row_step, k_step, rows, depth)``: a thread tile of S, line by line, `width` reals
+    at a time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
     """
-    PARTS = piece.config.dtype_facts.reals_per_element
-    VEC, BY_ROWS, STEP = piece.config.VEC, piece.by_rows, piece.STEP
-    REALS, load = piece.LINE * PARTS, ptx.load_global(width, False)
+    REALS = thread_tile.config.dtype_facts.reals_per_element
+    VEC, BY_ROWS, STEP = thread_tile.config.VEC, thread_tile.by_rows, thread_tile.STEP
+    LINE_REALS, load = thread_tile.LINE * REALS, ptx.load_global(width, False)
 
     @device_function
     def read(line, values, s, row_step, k_step, rows, depth):
-        for first in range(0, REALS, width):
-            along = first // PARTS
-            i, kk = (along, line * STEP) if BY_ROWS else (line % VEC, line // VEC * STEP + along)
-            at = (i * row_step + kk * k_step) * PARTS + first % PARTS
-            load(values, line * REALS + first, s, at, (i < rows) & (kk < depth))
+        for first in range(0, LINE_REALS, width):
+            k_offset = first // REALS
+            i, kk = (k_offset, line * STEP) if BY_ROWS else (line % VEC, line // VEC * STEP + k_offset)
+            at = (i * row_step + kk * k_step) * REALS + first % REALS
+            load(values, line * LINE_REALS + first, s, at, (i < rows) & (kk < depth))
 
-    return unrolled(piece.LINES, read)
+    return unrolled(thread_tile.LINES, read)
 
 
-def _readers(piece: Piece):
+def _readers(thread_tile: ThreadTile):
     """``read(values, s, row_step, k_step, rows, depth)``: by lines where they are runs, aligned, and none is
     cut by an end of S; else by elements, or by reals where complex numbers are aligned as such alone.
     """
-    config, PARTS, BY_ROWS = piece.config, piece.config.dtype_facts.reals_per_element, piece.by_rows
-    WIDTH, REACH = piece.LINE * PARTS, config.VEC if BY_ROWS else piece.STEP * (piece.LOADS - 1) + piece.RUN
-    offset, is_wide, is_whole = ptx.offset, ptx.is_aligned(WIDTH), ptx.is_aligned(PARTS)
-    read_lines, read_elements, read_reals = (_reader(piece, width) for width in (WIDTH, PARTS, 1))
+    config, REALS, BY_ROWS = (
+        thread_tile.config,
+        thread_tile.config.dtype_facts.reals_per_element,
+        thread_tile.by_rows,
+    )
+    WIDTH, REACH = (
+        thread_tile.LINE * REALS,
+        config.VEC if BY_ROWS else thread_tile.STEP * (thread_tile.LOADS - 1) + thread_tile.RUN,
+    )
+    offset, is_wide, is_whole = ptx.offset, ptx.is_aligned(WIDTH), ptx.is_aligned(REALS)
+    read_lines, read_elements, read_reals = (_reader(thread_tile, width) for width in (WIDTH, REALS, 1))
 
     @device_function
     def read(values, s, row_step, k_step, rows, depth):
-        step, lead, left = (row_step, k_step, rows) if BY_ROWS else (k_step, row_step, depth)
+        step, ld, left = (row_step, k_step, rows) if BY_ROWS else (k_step, row_step, depth)
         uncut = (left >= REACH) | (left <= 0)
-        if WIDTH > PARTS and (step == 1) & uncut & is_wide(s) & is_wide(offset(s, lead * PARTS)):
+        if WIDTH > REALS and (step == 1) & uncut & is_wide(s) & is_wide(offset(s, ld * REALS)):
             read_lines(0, values, s, row_step, k_step, rows, depth)
-        elif PARTS == 1 or is_whole(s):
+        elif REALS == 1 or is_whole(s):
             read_elements(0, values, s, row_step, k_step, rows, depth)
         else:
             read_reals(0, values, s, row_step, k_step, rows, depth)
@@ -229,50 +241,54 @@ def _readers(piece: Piece):
     return read
 
 
-def _writer(piece: Piece):
-    """``write(0, d, values, vector, k_step, sign, ok)``: a piece as it was read, vector by vector of D;
+def _writer(thread_tile: ThreadTile):
+    """``write(0, d, values, vector, k_step, sign, ok)``: a thread tile as it was read, vector by vector of D;
     imaginary parts times `sign`.
     """
-    PARTS = piece.config.dtype_facts.reals_per_element
-    VEC, RUN, STEP = piece.config.VEC, piece.RUN, piece.STEP
-    store = ptx.store_global_vector(VEC * PARTS)
+    REALS = thread_tile.config.dtype_facts.reals_per_element
+    VEC, RUN, STEP = thread_tile.config.VEC, thread_tile.RUN, thread_tile.STEP
+    store = ptx.store_global_vector(VEC * REALS)
 
     @device_function
     def write(kk, d, values, vector, k_step, sign, ok):
         load, run = kk // RUN, kk % RUN
         for v in range(VEC):
-            for part in range(PARTS):
-                vector[v * PARTS + part] = values[((load * VEC + v) * RUN + run) * PARTS + part]
-            if PARTS == 2:
-                vector[v * PARTS + 1] = sign * vector[v * PARTS + 1]
-        store(d, (load * STEP + run) * k_step * PARTS, vector, 0, ok)
+            for part in range(REALS):
+                vector[v * REALS + part] = values[((load * VEC + v) * RUN + run) * REALS + part]
+            if REALS == 2:
+                vector[v * REALS + 1] = sign * vector[v * REALS + 1]
+        store(d, (load * STEP + run) * k_step * REALS, vector, 0, ok)
 
-    return unrolled(piece.config.depth, write)
+    return unrolled(thread_tile.config.depth, write)
 
 
 def _packer(config: Pack, by_rows: bool):
-    """``pack_piece(s, d, ...)``: the piece of a thread, of an S that lies `by_rows` or along k."""
-    facts, piece = config.dtype_facts, Piece(config, by_rows)
-    real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
+    """``pack_thread_tile(s, d, ...)``: the tile of a thread, of an S that lies `by_rows` or along k."""
+    facts, thread_tile = config.dtype_facts, ThreadTile(config, by_rows)
+    real, REALS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
-    offset, grid_dependency_wait, locate = ptx.offset, ptx.grid_dependency_wait, _locator(piece)
-    BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, piece.RUN, piece.NEXT
-    VECTORS, PIECES = (BLK + config.PAD) // VEC, BLK_K // DEEP  # of a row of a tile, of a stripe along k
-    WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
-    read, write = _readers(piece), _writer(piece)
+    offset, grid_dependency_wait, locate = ptx.offset, ptx.grid_dependency_wait, _locator(thread_tile)
+    BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, thread_tile.RUN, thread_tile.NEXT
+    VECTORS, THREAD_TILES = (
+        (BLK + config.PAD) // VEC,
+        BLK_K // DEEP,
+    )  # of a row of a tile, of a k-tile along k
+    WIDTH, VALUES = VEC * REALS, VEC * REALS * DEEP
+    read, write = _readers(thread_tile), _writer(thread_tile)
 
     @device_function
-    def pack_piece(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
-        # (1) the piece of this thread: packed rows are the tiles' rows one after another, and so are stripes
+    def pack_thread_tile(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
+        # (1) the thread tile of this thread: packed rows are the tiles' rows one after another, and so are
+        # k-tiles
         across = uint32(uint32(extent + (BLK - 1)) // BLK * VECTORS)
-        deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * PIECES)
+        deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * THREAD_TILES)
         x, y = locate(uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x), across, deep)
-        panel, stripe = uint32(x // VECTORS), uint32(y // PIECES)
-        i, n = uint32(x - panel * VECTORS) * VEC, uint32(y - stripe * PIECES)
+        panel, k_tile = uint32(x // VECTORS), uint32(y // THREAD_TILES)
+        i, n = uint32(x - panel * VECTORS) * VEC, uint32(y - k_tile * THREAD_TILES)
         kk = uint32(n // NEXT * (NEXT * DEEP) + n % NEXT * RUN)
-        batch, row, col = int64(cuda.blockIdx.z), int64(panel) * BLK + i, int64(stripe) * BLK_K + kk
-        s = offset(s, (batch * stride_s + row * s_rs + col * s_ks) * PARTS)
-        d = offset(d, (batch * stride_d + panel * d_ts + stripe * d_ss + kk * d_ks + i) * PARTS)
+        batch, row, col = int64(cuda.blockIdx.z), int64(panel) * BLK + i, int64(k_tile) * BLK_K + kk
+        s = offset(s, (batch * stride_s + row * s_rs + col * s_ks) * REALS)
+        d = offset(d, (batch * stride_d + panel * d_ts + k_tile * d_ss + kk * d_ks + i) * REALS)
         values, vector = cuda.local.array(VALUES, real), cuda.local.array(WIDTH, real)
 
         # (2) read it in the order of S
@@ -283,7 +299,7 @@ def _packer(config: Pack, by_rows: bool):
         sign = real(-1) if options & CONJUGATE else real(1)
         write(0, d, values, vector, d_ks, sign, (x < across) & (y < deep))
 
-    return pack_piece
+    return pack_thread_tile
 
 
 def _build(config: Pack):

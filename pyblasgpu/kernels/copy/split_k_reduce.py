@@ -7,7 +7,7 @@ Of a triangle what is beyond it is not read, but for what shares 16 bytes with i
 is told at run time: one kernel serves any number of partials.
 
 The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
-in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading stride.
+in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading dimension.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class SplitKReduce:
         """What the kernel is told: which part of C is meant, and the slices."""
         return options_of(region) | self.SLICES << SLICES_BIT
 
-    def grid(self, lead: int, cols: int) -> int:
-        """Blocks for partials of `cols` columns that lie `lead` elements apart."""
-        return -(-lead * cols // self.TILE)
+    def grid(self, ldp: int, cols: int) -> int:
+        """Blocks for partials of `cols` columns that lie `ldp` elements apart."""
+        return -(-ldp * cols // self.TILE)
 
 
 def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
@@ -118,39 +118,40 @@ def source(config: SplitKReduce) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to P and C; int32 m, n, the number of partials, and
-    ``config.options(region)``; int64 leading stride of P (a multiple of 16
+    ``config.options(region)``; int64 leading dimension of P (a multiple of 16
     bytes), of C, and from one partial to the next (elements); alpha and beta (real, imaginary part). Grid: x
-    ``config.grid(leading stride of P, n)``.
+    ``config.grid(leading dimension of P, n)``.
     """
     config = replace(config, SLICES=1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _adder(facts: Dtype, UNROLL: int):
-    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
+    """``add_up(acc, prefetched, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
 
-    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
+    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `prefetched` as much of each of
+    UNROLL.
     """
-    PARTS, WIDTH = facts.reals_per_element, LOAD // facts.real_size
+    REALS, WIDTH = facts.reals_per_element, LOAD // facts.real_size
     read, offset = ptx.load_global(WIDTH, False), ptx.offset
 
     @device_function
-    def fetch(u, ahead, p, stride, count, inside):
-        read(ahead, u * WIDTH, p, u * stride * PARTS, inside & (u < count))
+    def fetch(u, prefetched, p, stride, count, inside):
+        read(prefetched, u * WIDTH, p, u * stride * REALS, inside & (u < count))
 
     @device_function
-    def add(x, acc, ahead):
-        acc[x % WIDTH] += ahead[x]
+    def add(x, acc, prefetched):
+        acc[x % WIDTH] += prefetched[x]
 
     fetch_all, add_all = unrolled(UNROLL, fetch), unrolled(UNROLL * WIDTH, add)
 
     @device_function
-    def add_up(acc, ahead, p, stride, count, inside):
+    def add_up(acc, prefetched, p, stride, count, inside):
         for first in range(0, count, UNROLL):
             # the whole group is under way before the first is needed; beyond the last come zeros
-            fetch_all(0, ahead, p, stride, count - first, inside)
-            add_all(0, acc, ahead)
-            p = offset(p, UNROLL * stride * PARTS)
+            fetch_all(0, prefetched, p, stride, count - first, inside)
+            add_all(0, acc, prefetched)
+            p = offset(p, UNROLL * stride * REALS)
 
     return add_up
 
@@ -159,8 +160,8 @@ def _writer(facts: Dtype):
     """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
     `ok`; on a Hermitian `diagonal` it is real.
     """
-    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    read, write_real = ptx.load_global(REALS, False), ptx.store_global
 
     @device_function
     def write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i):
@@ -179,10 +180,10 @@ def _writer(facts: Dtype):
 
 def _build(config: SplitKReduce):
     facts = config.dtype_facts
-    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
+    real, REALS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, VEC, UNROLL = config.DIM, config.VEC, config.UNROLL
-    WIDTH, AHEAD = VEC * PARTS, UNROLL * VEC * PARTS
+    WIDTH, PREFETCHED = VEC * REALS, UNROLL * VEC * REALS
     grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
     in_region, needed, write = contains(), intersects(VEC, 1), _writer(facts)
@@ -212,24 +213,24 @@ def _build(config: SplitKReduce):
 
         # (2) their sum
         grid_dependency_wait()
-        acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
+        acc, prefetched = cuda.local.array(WIDTH, real), cuda.local.array(PREFETCHED, real)
         zero(acc, real(0))
-        add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)
-        keep(sums, (slice_ * tile + lane * VEC) * PARTS, acc, 0)
+        add_up(acc, prefetched, offset(p, (begin * stride_p + here) * REALS), stride_p, count, wanted)
+        keep(sums, (slice_ * tile + lane * VEC) * REALS, acc, 0)
         cuda.syncthreads()
 
         # (3) the sum of the slices' sums; C := alpha times it + beta C
-        old = cuda.local.array(PARTS, real)
+        old = cuda.local.array(REALS, real)
         reads_c = (beta != real(0)) | (beta_i != real(0))
-        for place in range(t, tile, DIM):
+        for e in range(t, tile, DIM):
             re, im = real(0), real(0)
             for s in range(slices):
-                re += sums[(s * tile + place) * PARTS]
+                re += sums[(s * tile + e) * REALS]
                 if COMPLEX:
-                    im += sums[(s * tile + place) * PARTS + 1]
-            row, col = beyond(row0, col0, place, ldp)
+                    im += sums[(s * tile + e) * REALS + 1]
+            row, col = beyond(row0, col0, e, ldp)
             ok = (row < m) & (col < n) & in_region(row, col, 0, options)
-            at, diagonal = (col * ldc + row) * PARTS, (options & HERMITIAN != 0) & (row == col)
+            at, diagonal = (col * ldc + row) * REALS, (options & HERMITIAN != 0) & (row == col)
             write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i)
 
     return split_k_reduce

@@ -90,7 +90,7 @@ def source(config: Symmetrize) -> KernelSource:
     -------
     KernelSource
         Its parameters are pointers to W, C; int32 order and options (`kernels.common.options`: the triangle
-        of C; a Hermitian one for W + W^H, the diagonal real, with a real beta); int64 leading stride of W,
+        of C; a Hermitian one for W + W^H, the diagonal real, with a real beta); int64 leading dimension of W,
         row and column stride of C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C
         is not read. Grid: x ``config.grid(n, region)``, z the batch.
     """
@@ -106,34 +106,34 @@ def plain_sources(config: Symmetrize) -> Iterator[KernelSource]:
 
 def _mirror(config: Symmetrize):
     """``mirror(tile, w, ldw, lane, line, rows, cols)``: asynchronously, the tile across the diagonal from one
-    of C of which `rows` and `cols` are left; ``tile[i * LEAD + j]`` is what C[i, j] needs of it.
+    of C of which `rows` and `cols` are left; ``tile[i * LD + j]`` is what C[i, j] needs of it.
     """
     facts = config.dtype_facts
-    PARTS, SIZE, BLK, LINES = facts.reals_per_element, facts.itemsize, config.BLK, config.LINES
-    LEAD, int32, copy = BLK + 1, ptx.types.int32, ptx.copy_async(SIZE)
+    REALS, SIZE, BLK, LINES = facts.reals_per_element, facts.itemsize, config.BLK, config.LINES
+    LD, int32, copy = BLK + 1, ptx.types.int32, ptx.copy_async(SIZE)
 
     @device_function
     def mirror(tile, w, ldw, lane, line, rows, cols):
         for first in range(0, BLK, LINES):
             i, j = line + first, lane
             ok = (i < rows) & (j < cols)
-            copy(tile, (i * LEAD + j) * PARTS, w, (i * ldw + j) * PARTS, int32(SIZE if ok else 0))
+            copy(tile, (i * LD + j) * REALS, w, (i * ldw + j) * REALS, int32(SIZE if ok else 0))
 
     return mirror
 
 
 def _fetcher(config: Symmetrize, wanted):
     """``fetch(0, own, old, w, c, ...)``: what a thread has of a tile of W, and of C where it `reads_c`."""
-    PARTS, LINES = config.dtype_facts.reals_per_element, config.LINES
-    read, read_real = ptx.load_global(PARTS, False), ptx.load_global(1, False)
+    REALS, LINES = config.dtype_facts.reals_per_element, config.LINES
+    read, read_real = ptx.load_global(REALS, False), ptx.load_global(1, False)
 
     @device_function
     def fetch(x, own, old, w, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, options, reads_c):
         i, j = lane, line + x * LINES
-        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * PARTS
-        read(own, x * PARTS, w, (j * ldw + i) * PARTS, ok)
-        for part in range(PARTS):
-            read_real(old, x * PARTS + part, c, at + part, ok & reads_c)
+        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * REALS
+        read(own, x * REALS, w, (j * ldw + i) * REALS, ok)
+        for part in range(REALS):
+            read_real(old, x * REALS + part, c, at + part, ok & reads_c)
 
     return unrolled(config.BLK // LINES, fetch)
 
@@ -141,8 +141,8 @@ def _fetcher(config: Symmetrize, wanted):
 def _writer(config: Symmetrize, wanted):
     """``write(0, c, tile, other, own, old, ...)``: C := own + what is across the diagonal + beta old."""
     facts = config.dtype_facts
-    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
-    LINES, LEAD, load, store = (
+    real, REALS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
+    LINES, LD, load, store = (
         config.LINES,
         config.BLK + 1,
         ptx.load_shared(facts.reals_per_element),
@@ -152,9 +152,9 @@ def _writer(config: Symmetrize, wanted):
     @device_function
     def write(x, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, options, beta, beta_i):
         i, j = lane, line + x * LINES
-        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * PARTS
-        load(other, 0, tile, (i * LEAD + j) * PARTS)
-        re = own[x * PARTS] + other[0]
+        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * REALS
+        load(other, 0, tile, (i * LD + j) * REALS)
+        re = own[x * REALS] + other[0]
         if not COMPLEX:
             store(c, at, re + beta * old[x], ok)
         elif options & HERMITIAN:  # beta is real: there is no 0 that could make NaN of an infinite C
@@ -171,11 +171,11 @@ def _writer(config: Symmetrize, wanted):
 
 def _build(config: Symmetrize):
     facts = config.dtype_facts
-    real, PARTS, BLK = ptx.REALS[facts.real], facts.reals_per_element, config.BLK
+    real, REALS, BLK = ptx.REALS[facts.real], facts.reals_per_element, config.BLK
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
-    MINE = BLK // config.LINES * PARTS
-    place, in_region, mirror = tile_origins(BLK, BLK, True), contains(True), _mirror(config)
+    MINE = BLK // config.LINES * REALS
+    tile_origin, in_region, mirror = tile_origins(BLK, BLK, True), contains(True), _mirror(config)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
@@ -188,14 +188,14 @@ def _build(config: Symmetrize):
         # (1) the tile of this block
         lane, line = cuda.threadIdx.x % BLK, cuda.threadIdx.x // BLK
         tiles = (n + BLK - 1) // BLK
-        row0, col0 = place(cuda.blockIdx.x, tiles, tiles, options)
+        row0, col0 = tile_origin(cuda.blockIdx.x, tiles, tiles, options)
         batch, rows, cols, shift = int64(cuda.blockIdx.z), n - row0, n - col0, row0 - col0
-        here = offset(w, (batch * stride_w + col0 * ldw + row0) * PARTS)
-        across = offset(w, (batch * stride_w + row0 * ldw + col0) * PARTS)
-        c = offset(c, (batch * stride_c + row0 * c_rs + col0 * c_cs) * PARTS)
+        here = offset(w, (batch * stride_w + col0 * ldw + row0) * REALS)
+        across = offset(w, (batch * stride_w + row0 * ldw + col0) * REALS)
+        c = offset(c, (batch * stride_c + row0 * c_rs + col0 * c_cs) * REALS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
         own, old = cuda.local.array(MINE, real), cuda.local.array(MINE, real)
-        other = cuda.local.array(PARTS, real)
+        other = cuda.local.array(REALS, real)
         reads_c = (beta != real(0)) | (beta_i != real(0))
 
         # (2) all that is added up is under way before the first of it is needed

@@ -90,9 +90,9 @@ def build(config: CpuGemm) -> Any:
 def _block_multiplier(config: CpuGemm) -> Any:
     """``multiply(...)``: C := alpha A B + beta C of a packed block of A, and of B."""
     facts = config.dtype_facts
-    PARTS, SIZE, number = facts.reals_per_element, facts.itemsize, cpu.REALS[facts.real]
+    REALS, SIZE, number = facts.reals_per_element, facts.itemsize, cpu.REALS[facts.real]
     THR_M, THR_N = config.THR_M, config.THR_N
-    multiply = cpu.rank_k_update(facts.real, PARTS, config.VEC, config.vectors, THR_N, config.UNROLL)
+    multiply = cpu.rank_k_update(facts.real, REALS, config.VEC, config.vectors, THR_N, config.UNROLL)
     write_tile = _tile_writer(config)
 
     @cpu.njit
@@ -103,9 +103,9 @@ def _block_multiplier(config: CpuGemm) -> Any:
                 a, b = packed_a + i * depth * SIZE, packed_b + j * depth * SIZE
                 here = c + (i * rs + j * cs) * SIZE
                 is_whole = rs == 1 and rows - i >= THR_M and cols - j >= THR_N
-                target, step, re, im = here, cs * PARTS, beta, beta_i
+                target, step, re, im = here, cs * REALS, beta, beta_i
                 if not is_whole:
-                    target, step, re, im = tile, THR_M * PARTS, zero, zero
+                    target, step, re, im = tile, THR_M * REALS, zero, zero
                 multiply(a, b, depth, target, step, alpha, alpha_i, re, im)
                 if not is_whole:
                     write_tile(here, rs, cs, min(THR_M, rows - i), min(THR_N, cols - j), tile, beta, beta_i)
@@ -116,7 +116,7 @@ def _block_multiplier(config: CpuGemm) -> Any:
 def _tile_writer(config: CpuGemm) -> Any:
     """``write(c, rs, cs, rows, cols, tile, beta, beta_i)``: C := tile + beta C, of a part of it."""
     facts = config.dtype_facts
-    PARTS, THR_M, number = facts.reals_per_element, config.THR_M, cpu.REALS[facts.real]
+    REALS, THR_M, number = facts.reals_per_element, config.THR_M, cpu.REALS[facts.real]
     load, store = cpu.load(facts.real), cpu.store(facts.real)
 
     @cpu.njit
@@ -124,9 +124,9 @@ def _tile_writer(config: CpuGemm) -> Any:
         reads = beta != number(0) or beta_i != number(0)
         for j in range(cols):
             for i in range(rows):
-                at, source = (i * rs + j * cs) * PARTS, (i + j * THR_M) * PARTS
+                at, source = (i * rs + j * cs) * REALS, (i + j * THR_M) * REALS
                 value = load(tile, source)
-                if PARTS == 1:
+                if REALS == 1:
                     store(c, at, value + beta * load(c, at) if reads else value)
                     continue
                 value_i = load(tile, source + 1)

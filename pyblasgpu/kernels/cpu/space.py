@@ -38,12 +38,12 @@ def default(letter: str, processor: Processor) -> CpuGemm:
 def tiles(letter: str, processor: Processor) -> Iterator[CpuGemm]:
     """The default with every register tile that fits, and every unrolling."""
     start, facts = default(letter, processor), DTYPES[letter]
-    parts, registers = facts.reals_per_element, processor.vector_registers
+    reals, registers = facts.reals_per_element, processor.vector_registers
     for vectors in (1, 2, 3, 4):
-        most = ((registers - 1) // vectors - 1) // parts
+        most = ((registers - 1) // vectors - 1) // reals
         for columns in sorted({most, most // 2 * 2, most // 4 * 4} - {0}):
             for unroll in _UNROLLS:
-                rows = vectors * start.VEC // parts
+                rows = vectors * start.VEC // reals
                 tile = replace(start, BLK_M=rows, BLK_N=columns, THR_M=rows, THR_N=columns, UNROLL=unroll)
                 yield _with_blocks(tile, start.BLK_K, 0.5, 2048, processor)
 

@@ -49,14 +49,14 @@ def _compiled(config: CpuGemm, solves: bool) -> Any:
 def build(config: CpuGemm, solves: bool) -> Any:
     """The kernel's function."""
     facts = config.dtype_facts
-    PARTS, SIZE, number, LANES, ROWS = (
+    REALS, SIZE, number, LANES, ROWS = (
         facts.reals_per_element,
         facts.itemsize,
         cpu.REALS[facts.real],
         config.THR_M,
         config.THR_N,
     )
-    update = cpu.rank_k_update(facts.real, PARTS, config.VEC, config.vectors, ROWS, config.UNROLL)
+    update = cpu.rank_k_update(facts.real, REALS, config.VEC, config.vectors, ROWS, config.UNROLL)
     pack, move = _packer(config), _mover(config)
     diagonal = (_solver if solves else _multiplier)(config)
     SIGN, SOLVES = -1 if solves else 1, solves
@@ -79,11 +79,11 @@ def build(config: CpuGemm, solves: bool) -> Any:
                     t + i * (rs_t + cs_t) * SIZE,
                 )
                 if not SOLVES:
-                    diagonal(target, corner, rs_t * PARTS, cs_t * PARTS, rows, sign, unit)
+                    diagonal(target, corner, rs_t * REALS, cs_t * REALS, rows, sign, unit)
                 if p > 0:
-                    update(x, above, i, target, LANES * PARTS, factor, zero, one, zero)
+                    update(x, above, i, target, LANES * REALS, factor, zero, one, zero)
                 if SOLVES:
-                    diagonal(target, corner, rs_t * PARTS, cs_t * PARTS, rows, sign, unit)
+                    diagonal(target, corner, rs_t * REALS, cs_t * REALS, rows, sign, unit)
             move(x, here, rs_b, cs_b, order, lanes, False)
 
     return cpu_triangle
@@ -92,7 +92,7 @@ def build(config: CpuGemm, solves: bool) -> Any:
 def _packer(config: CpuGemm) -> Any:
     """``pack(packed, t, rs, cs, order, sign)``: below the diagonal, THR_N rows after another, k after k."""
     facts = config.dtype_facts
-    PARTS, ROWS, number = facts.reals_per_element, config.THR_N, cpu.REALS[facts.real]
+    REALS, ROWS, number = facts.reals_per_element, config.THR_N, cpu.REALS[facts.real]
     load, store = cpu.load(facts.real), cpu.store(facts.real)
 
     @cpu.njit
@@ -101,11 +101,11 @@ def _packer(config: CpuGemm) -> Any:
         for i in range(ROWS, order, ROWS):
             for k in range(i):
                 for r in range(i, i + ROWS):
-                    at = (r * rs + k * cs) * PARTS
+                    at = (r * rs + k * cs) * REALS
                     store(packed, into, load(t, at) if r < order else number(0))
-                    if PARTS == 2:
+                    if REALS == 2:
                         store(packed, into + 1, sign * load(t, at + 1) if r < order else number(0))
-                    into += PARTS
+                    into += REALS
 
     return pack
 
@@ -113,7 +113,7 @@ def _packer(config: CpuGemm) -> Any:
 def _mover(config: CpuGemm) -> Any:
     """``move(x, b, rs, cs, order, lanes, loads)``: columns of B into the buffer, zeros beside, or back."""
     facts = config.dtype_facts
-    PARTS, LANES, ROWS, number = facts.reals_per_element, config.THR_M, config.THR_N, cpu.REALS[facts.real]
+    REALS, LANES, ROWS, number = facts.reals_per_element, config.THR_M, config.THR_N, cpu.REALS[facts.real]
     load, store = cpu.load(facts.real), cpu.store(facts.real)
 
     @cpu.njit
@@ -121,15 +121,15 @@ def _mover(config: CpuGemm) -> Any:
         if not loads:
             for lane in range(lanes):
                 for i in range(order):
-                    at, source = (i * rs + lane * cs) * PARTS, (i * LANES + lane) * PARTS
-                    for part in range(PARTS):
+                    at, source = (i * rs + lane * cs) * REALS, (i * LANES + lane) * REALS
+                    for part in range(REALS):
                         store(b, at + part, load(x, source + part))
             return
         for lane in range(LANES):
             for i in range((order + ROWS - 1) // ROWS * ROWS):
-                at, target = (i * rs + lane * cs) * PARTS, (i * LANES + lane) * PARTS
+                at, target = (i * rs + lane * cs) * REALS, (i * LANES + lane) * REALS
                 inside = i < order and lane < lanes
-                for part in range(PARTS):
+                for part in range(REALS):
                     store(x, target + part, load(b, at + part) if inside else number(0))
 
     return move

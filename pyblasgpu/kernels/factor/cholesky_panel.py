@@ -14,20 +14,20 @@ __all__ = ["GROUP", "conjugator", "diagonal_tile", "panel_factor", "trailing_upd
 GROUP = 4  # columns between barriers, and rows and columns of a tile
 
 
-def _pivots(config, careful: bool):
+def _pivots(config, safe: bool):
     """``factor(tile, bad, small, before)``: the tile's four rows of pivots and the thread's own row, by rows.
 
     They are conjugated. ``bad[0]`` is the first bad pivot, counted from 1, of which `before` come earlier.
-    ``small[0]`` says afterwards whether the roots of the pivots need to be `careful`.
+    ``small[0]`` says afterwards whether the roots of the pivots need to be `safe`.
     """
-    facts, PARTS = config.dtype_facts, config.dtype_facts.reals_per_element
+    facts, REALS = config.dtype_facts, config.dtype_facts.reals_per_element
     COMPLEX, (root, root_of_large, is_small) = facts.is_complex, inverse_root(facts)
     int32, select = ptx.types.int32, ptx.select
     real = ptx.REALS[facts.real]
-    root = root if careful else root_of_large
+    root = root if safe else root_of_large
 
     def scaling(c):
-        PIVOT = (c * GROUP + c) * PARTS
+        PIVOT = (c * GROUP + c) * REALS
 
         @device_function
         def step(tile, bad, small, before):
@@ -37,13 +37,13 @@ def _pivots(config, careful: bool):
             small[0] = select(is_small(d), int32(1), small[0])
             r = root(d)
             for i in range(c + 1, GROUP + 1):
-                for part in range(PARTS):
-                    tile[(i * GROUP + c) * PARTS + part] *= r
+                for part in range(REALS):
+                    tile[(i * GROUP + c) * REALS + part] *= r
 
         return step
 
     def elimination(c, j, i):
-        Y, X, Z = ((row * GROUP + col) * PARTS for row, col in ((i, j), (i, c), (j, c)))
+        Y, X, Z = ((row * GROUP + col) * REALS for row, col in ((i, j), (i, c), (j, c)))
 
         @device_function
         def step(tile, bad, small, before):
@@ -81,25 +81,25 @@ def _group_steps(config, g: int):
     ``update_rest`` for the four columns after them and for all others. All of
     ``(row, tile, other, panel, pivots, i, bad, before)``, with row `i` of the panel.
     """
-    PARTS, LEAD, VEC = config.dtype_facts.reals_per_element, config.lead, config.vector
-    FIRST, OWN = g * GROUP, GROUP * GROUP * PARTS
-    SPAN = GROUP * PARTS
+    REALS, LD, VEC = config.dtype_facts.reals_per_element, config.ld, config.vector
+    FIRST, OWN = g * GROUP, GROUP * GROUP * REALS
+    SPAN = GROUP * REALS
     COMPLEX = config.dtype_facts.is_complex
-    load_pivots = ptx.load_shared(VEC * PARTS, SPAN * GROUP // (VEC * PARTS), VEC * PARTS)
+    load_pivots = ptx.load_shared(VEC * REALS, SPAN * GROUP // (VEC * REALS), VEC * REALS)
     factor, factor_carefully, int32 = _pivots(config, False), _pivots(config, True), ptx.types.int32
-    load_rows = ptx.load_shared(VEC * PARTS, GROUP, LEAD * PARTS)
+    load_rows = ptx.load_shared(VEC * REALS, GROUP, LD * REALS)
 
     @device_function
     def give(row, tile, other, panel, pivots, i, bad, before):
         if (i >= FIRST) & (i < FIRST + GROUP):
             for x in range(SPAN):
-                pivots[(i - FIRST) * SPAN + x] = row[FIRST * PARTS + x]
+                pivots[(i - FIRST) * SPAN + x] = row[FIRST * REALS + x]
 
     @device_function
     def bring(row, tile, pivots):
         load_pivots(tile, 0, pivots, 0)
         for x in range(SPAN):
-            tile[OWN + x] = row[FIRST * PARTS + x]
+            tile[OWN + x] = row[FIRST * REALS + x]
 
     @device_function
     def eliminate(row, tile, other, panel, pivots, i, bad, before):
@@ -113,21 +113,21 @@ def _group_steps(config, g: int):
             factor_carefully(tile, bad, small, before + FIRST)
         if i >= FIRST:
             for c in range(GROUP):
-                at = (i + (FIRST + c) * LEAD) * PARTS
-                panel[at] = tile[OWN + c * PARTS]
+                at = (i + (FIRST + c) * LD) * REALS
+                panel[at] = tile[OWN + c * REALS]
                 if COMPLEX:
-                    panel[at + 1] = -tile[OWN + c * PARTS + 1]
+                    panel[at + 1] = -tile[OWN + c * REALS + 1]
         for x in range(SPAN):  # what is subtracted
             tile[x] = -tile[OWN + x]
 
     def column_update(k):
-        places = tuple((k + v) * PARTS for v in range(VEC))
-        add = ptx.shifted_update(1, VEC, GROUP, PARTS, False, places, places)
+        slots = tuple((k + v) * REALS for v in range(VEC))
+        add = ptx.shifted_update(1, VEC, GROUP, REALS, False, slots, slots)
 
         @device_function
         def step(row, tile, other, panel, pivots, i, bad, before):
             # row[k] -= l[i] conj(l[k]), all of it conjugated but l[k]
-            load_rows(other, 0, panel, (k + FIRST * LEAD) * PARTS)
+            load_rows(other, 0, panel, (k + FIRST * LD) * REALS)
             add(row, tile, other)
 
         return step
@@ -189,43 +189,43 @@ def trailing_update(config):
     """
     if config.dtype_facts.real_size == 8:
         return trailing_update_mma(config)
-    facts, PARTS, LEAD, VEC = (
+    facts, REALS, LD, VEC = (
         config.dtype_facts,
         config.dtype_facts.reals_per_element,
-        config.lead,
+        config.ld,
         config.vector,
     )
-    BLK, THREADS, SPAN, offset = config.BLK, config.threads, GROUP * PARTS, ptx.offset
+    BLK, THREADS, SPAN, offset = config.BLK, config.threads, GROUP * REALS, ptx.offset
     TILE, ORDER, TILES_BELOW = GROUP * SPAN, config.ORDER, config.rows_below // GROUP
-    load = ptx.load_shared(VEC * PARTS, GROUP // VEC, VEC * PARTS)
+    load = ptx.load_shared(VEC * REALS, GROUP // VEC, VEC * REALS)
     rank1, zero, real = (
-        ptx.rank1_update(GROUP, GROUP, PARTS, False, True),
+        ptx.rank1_update(GROUP, GROUP, REALS, False, True),
         ptx.fill(TILE),
         ptx.REALS[facts.real],
     )
-    VECTORS, WIDTH, store = GROUP // VEC, VEC * PARTS, ptx.store_shared(VEC * PARTS)
+    VECTORS, WIDTH, store = GROUP // VEC, VEC * REALS, ptx.store_shared(VEC * REALS)
     row_of = _row_of_tile()
 
     @device_function
     def product_step(kk, acc, x, y, left, right):
-        load(x, 0, left, kk * LEAD * PARTS)
-        load(y, 0, right, kk * LEAD * PARTS)
+        load(x, 0, left, kk * LD * REALS)
+        load(y, 0, right, kk * LD * REALS)
         rank1(acc, x, y)
 
     steps = unrolled(GROUP, product_step)
 
     @device_function
     def subtract(j, target, acc, column):
-        load(column, 0, target, j * LEAD * PARTS)
+        load(column, 0, target, j * LD * REALS)
         for i in range(SPAN):
             column[i] -= acc[j * SPAN + i]
         for v in range(VECTORS):
-            store(target, j * LEAD * PARTS + v * WIDTH, column, v * WIDTH)
+            store(target, j * LD * REALS + v * WIDTH, column, v * WIDTH)
 
     subtract_all = unrolled(GROUP, subtract)
 
     @device_function
-    def place(number, triangle, first):
+    def coords(number, triangle, first):
         if TILES_BELOW > 0 and number >= triangle:
             number -= triangle
             return ORDER + number % TILES_BELOW * GROUP, first + number // TILES_BELOW * GROUP
@@ -237,13 +237,13 @@ def trailing_update(config):
         tiles = rows // GROUP
         triangle = tiles * (tiles + 1) // 2
         for number in range(t, triangle + tiles * TILES_BELOW, THREADS):
-            row, col = place(number, triangle, first)
-            columns = (first - BLK) * LEAD
-            left, right = offset(l, (row + columns) * PARTS), offset(l, (col + columns) * PARTS)
+            row, col = coords(number, triangle, first)
+            columns = (first - BLK) * LD
+            left, right = offset(l, (row + columns) * REALS), offset(l, (col + columns) * REALS)
             zero(acc, real(0))
             for k in range(0, BLK, GROUP):
                 steps(k, acc, x, y, left, right)
-            subtract_all(0, offset(l, (row + col * LEAD) * PARTS), acc, x)
+            subtract_all(0, offset(l, (row + col * LD) * REALS), acc, x)
 
     return update
 

@@ -86,8 +86,8 @@ def _chooser(config: GetrfColumn):
             labels[warp] = largest
         cuda.syncthreads()
         other = min(lane, WARPS - 1)
-        found = int32(labels[other])
-        return int32(warp_first_max(sizes[other], found, found != NO_LABEL))
+        pivot_label = int32(labels[other])
+        return int32(warp_first_max(sizes[other], pivot_label, pivot_label != NO_LABEL))
 
     return choose
 
@@ -97,22 +97,22 @@ def _eliminator(config: GetrfColumn):
     the pivot's row; ``value[:parts]`` is the element beside the diagonal after it.
     """
     facts = config.dtype_facts
-    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     divide = divider(facts)
 
     @device_function
     def eliminate(a, source, pivot, j, n, a_cs, s_cs, value):
-        re, im = pivot[j * PARTS], pivot[j * PARTS + PARTS - 1]
-        for part in range(PARTS):
-            value[part] = source[j * s_cs * PARTS + part]
+        re, im = pivot[j * REALS], pivot[j * REALS + REALS - 1]
+        for part in range(REALS):
+            value[part] = source[j * s_cs * REALS + part]
         if re != real(0) or im != real(0):
             divide(value, 0, re, im)
-        f, f_i = value[0], value[PARTS - 1]
-        for part in range(PARTS):
-            a[j * a_cs * PARTS + part] = value[part]
+        f, f_i = value[0], value[REALS - 1]
+        for part in range(REALS):
+            a[j * a_cs * REALS + part] = value[part]
         for back in range(n - 1 - j):
             k = n - 1 - back
-            at, to, u = k * s_cs * PARTS, k * a_cs * PARTS, k * PARTS
+            at, to, u = k * s_cs * REALS, k * a_cs * REALS, k * REALS
             if COMPLEX:
                 value[0] = source[at] - f * pivot[u] + f_i * pivot[u + 1]
                 value[1] = source[at + 1] - f * pivot[u + 1] - f_i * pivot[u]
@@ -126,13 +126,13 @@ def _eliminator(config: GetrfColumn):
 
 def _leaver(config: GetrfColumn):
     """``copy_row(state, source, s_cs, n, t)``: a row into what a launch leaves, by all threads of a block."""
-    PARTS, DIM = config.dtype_facts.reals_per_element, config.DIM
+    REALS, DIM = config.dtype_facts.reals_per_element, config.DIM
 
     @device_function
     def copy_row(state, source, s_cs, n, t):
         for k in range(t, n, DIM):
-            for part in range(PARTS):
-                state[k * PARTS + part] = source[k * s_cs * PARTS + part]
+            for part in range(REALS):
+                state[k * REALS + part] = source[k * s_cs * REALS + part]
 
     return copy_row
 
@@ -141,18 +141,18 @@ def _row_step(config: GetrfColumn):
     """``step(row, a_cs, i, j, n, pivot, pivot_row, top, value)``: what column j does to row i of A; `value`
     is the element of column j + 1 after it.
     """
-    PARTS, eliminate = config.dtype_facts.reals_per_element, _eliminator(config)
+    REALS, eliminate = config.dtype_facts.reals_per_element, _eliminator(config)
 
     @device_function
     def put_row(row, a_cs, source, n):
         for k in range(n):
-            for part in range(PARTS):
-                row[k * a_cs * PARTS + part] = source[k * PARTS + part]
+            for part in range(REALS):
+                row[k * a_cs * REALS + part] = source[k * REALS + part]
 
     @device_function
     def step(row, a_cs, i, j, n, pivot, pivot_row, top, value):
         if j < 0:
-            for part in range(PARTS):
+            for part in range(REALS):
                 value[part] = row[part]
         elif i == j:
             put_row(row, a_cs, pivot_row, n)
@@ -167,7 +167,7 @@ def _row_step(config: GetrfColumn):
 
 def _build(config: GetrfColumn):
     facts, DIM = config.dtype_facts, config.DIM
-    PARTS, real, WORDS = facts.reals_per_element, ptx.REALS[facts.real], WARP * facts.real_size // 4
+    REALS, real, WORDS = facts.reals_per_element, ptx.REALS[facts.real], WARP * facts.real_size // 4
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     NO_LABEL, grid_dependency_wait, size_of = ptx.NO_LABEL, ptx.grid_dependency_wait, sizer(config)
     choose, step, copy_row = _chooser(config), _row_step(config), _leaver(config)
@@ -177,7 +177,7 @@ def _build(config: GetrfColumn):
         t, block, blocks = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
         sizes = shared_pointer(cuda.shared.array(0, real, alignment=16))
         words = offset(shared_pointer(cuda.shared.array(0, int32, alignment=16)), WORDS)
-        value, reals, which = cuda.local.array(2, real), int64(n) * PARTS, int32((j + 1) % 2)
+        value, reals, which = cuda.local.array(2, real), int64(n) * REALS, int32((j + 1) % 2)
         half = blocks * (reals + 1) + reals
         left, leaves = offset(state, which * half), offset(state, (1 - which) * half)
         left_labels, leaves_labels = offset(labels, which * blocks), offset(labels, (1 - which) * blocks)
@@ -191,7 +191,7 @@ def _build(config: GetrfColumn):
             is_one = t < blocks and label != NO_LABEL
             pivot = choose(left[blocks * reals + other], label, is_one, sizes, words, t)
             pivot_row = offset(left, int64(pivot // DIM % blocks) * reals)
-            is_zero = pivot_row[j * PARTS] == real(0) and pivot_row[j * PARTS + PARTS - 1] == real(0)
+            is_zero = pivot_row[j * REALS] == real(0) and pivot_row[j * REALS + REALS - 1] == real(0)
             if block == 0 and t == 0:
                 piv[j * piv_step] = int32(first + pivot)
                 if is_zero and info[0] == 0:
@@ -204,7 +204,7 @@ def _build(config: GetrfColumn):
         best, label, i = real(0), int32(NO_LABEL), int64(block) * DIM + t
         while i < m:
             if i >= j:
-                step(offset(a, i * a_rs * PARTS), a_cs, i, j, n, pivot, pivot_row, top, value)
+                step(offset(a, i * a_rs * REALS), a_cs, i, j, n, pivot, pivot_row, top, value)
                 size = size_of(value)
                 if i > j and (label == NO_LABEL or size > best or (best != best and size == size)):
                     best, label = size, int32(i)
@@ -212,14 +212,14 @@ def _build(config: GetrfColumn):
 
         # (4) the candidate of this block, and the row that the next pivot replaces
         if j + 1 < n:
-            found = choose(best, label, label != NO_LABEL, sizes, words, t)
-            if label == found and found != NO_LABEL:
+            pivot_label = choose(best, label, label != NO_LABEL, sizes, words, t)
+            if label == pivot_label and pivot_label != NO_LABEL:
                 leaves[blocks * reals + block] = best
             if t == 0:
-                leaves_labels[block] = found
-            if found != NO_LABEL:
-                copy_row(offset(leaves, block * reals), offset(a, found * a_rs * PARTS), a_cs, n, t)
+                leaves_labels[block] = pivot_label
+            if pivot_label != NO_LABEL:
+                copy_row(offset(leaves, block * reals), offset(a, pivot_label * a_rs * REALS), a_cs, n, t)
             if (j + 1) // DIM % blocks == block:
-                copy_row(offset(leaves, blocks * (reals + 1)), offset(a, (j + 1) * a_rs * PARTS), a_cs, n, t)
+                copy_row(offset(leaves, blocks * (reals + 1)), offset(a, (j + 1) * a_rs * REALS), a_cs, n, t)
 
     return getrf_column

@@ -270,19 +270,19 @@ def _row_mover(config: GetrfPanel):
     """``read(0, values, a, a_cs, n, ok)``: a row into registers, zeros beyond; ``write(a, out, a_cs, n, t)``:
     `n` results of a row to A.
     """
-    PARTS, ROWS, COLS = config.dtype_facts.reals_per_element, config.ROWS, config.COLS
+    REALS, ROWS, COLS = config.dtype_facts.reals_per_element, config.ROWS, config.COLS
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
     def read_element(k, values, a, a_cs, n, ok):
-        for part in range(PARTS):
-            load(values, k * PARTS + part, a, k * a_cs * PARTS + part, ok & (k < n))
+        for part in range(REALS):
+            load(values, k * REALS + part, a, k * a_cs * REALS + part, ok & (k < n))
 
     @device_function
     def write(a, out, a_cs, n, t):
         for k in range(n):
-            for part in range(PARTS):
-                store(a, k * a_cs * PARTS + part, out[(k * ROWS + t) * PARTS + part], True)
+            for part in range(REALS):
+                store(a, k * a_cs * REALS + part, out[(k * ROWS + t) * REALS + part], True)
 
     return unrolled(COLS, read_element), write
 
@@ -292,14 +292,14 @@ def _upper_writer(config: GetrfPanel):
 
     The first one, which is the pivot, lies behind the others.
     """
-    PARTS, COLS, store = config.dtype_facts.reals_per_element, config.COLS, ptx.store_global
+    REALS, COLS, store = config.dtype_facts.reals_per_element, config.COLS, ptx.store_global
 
     @device_function
     def write(a, pivot_row, a_cs, t, count):
         if t < count:
-            place = t - 1 if t > 0 else COLS - 1
-            for part in range(PARTS):
-                store(a, t * a_cs * PARTS + part, pivot_row[place * PARTS + part], True)
+            k = t - 1 if t > 0 else COLS - 1
+            for part in range(REALS):
+                store(a, t * a_cs * REALS + part, pivot_row[k * REALS + part], True)
 
     return write
 
@@ -320,15 +320,15 @@ def _teller(config: GetrfPanel):
 
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
-    PARTS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
+    REALS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
     CLUSTER, OUT = config.CLUSTER, 0 if config.DIRECT or config.CLUSTER else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
-    PIVOT, TOLD = (COLS - 1) * PARTS, config.shared_bytes // 4 - 2
+    PIVOT, TOLD = (COLS - 1) * REALS, config.shared_bytes // 4 - 2
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
     grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
     search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
-    BESIDE, TWO = bool(CLUSTER) and COLS <= WARP, AT_ONCE * PARTS
+    BESIDE, TWO = bool(CLUSTER) and COLS <= WARP, AT_ONCE * REALS
     update_beside = beside_updater(config)
 
     def getrf_panel(
@@ -339,16 +339,16 @@ def _build(config: GetrfPanel):
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         words, out = shared_pointer(cuda.shared.array(0, int32, alignment=16)), offset(shared, OUT)
-        values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
+        values, factor = cuda.local.array(HELD, real), cuda.local.array(REALS, real)
         got, x, going = cuda.local.array(2, real), cuda.local.array(TWO, real), cuda.local.array(TWO, real)
         row = int64(block) * ROWS + t
         start(words, t, blocks)
         grid_dependency_wait()
-        a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
+        a, piv = offset(a, batch * stride_a * REALS), offset(piv, batch * stride_piv)
         moves = offset(moves, batch * stride_moves)
         zero(values, real(0))
         is_row = row < m
-        read(0, values, offset(a, row * a_rs * PARTS), a_cs, n, is_row)
+        read(0, values, offset(a, row * a_rs * REALS), a_cs, n, is_row)
         label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
 
         # (2) a column after the other: the pivot, and the row that it stands in
@@ -362,19 +362,19 @@ def _build(config: GetrfPanel):
             if is_left:
                 if label == j:
                     label = pivot
-                eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * PARTS), left)
+                eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * REALS), left)
             if block == 0:
-                write_upper(offset(a, j * (a_rs + a_cs) * PARTS), pivot_row, a_cs, t, left)
+                write_upper(offset(a, j * (a_rs + a_cs) * REALS), pivot_row, a_cs, t, left)
                 if t == 0:
                     piv[j * piv_step] = int32(first + pivot)
-                    is_zero = pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0)
+                    is_zero = pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + REALS - 1] == real(0)
                     if is_zero and failed == 0:
                         failed = int32(first + j + 1)
             j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:
-            write(offset(a, int64(label) * a_rs * PARTS), out, a_cs, done, t)
+            write(offset(a, int64(label) * a_rs * REALS), out, a_cs, done, t)
             tell(moves, row, label, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed

@@ -76,7 +76,7 @@ class GetrfSmall(SmallMatrices):
         return self.row_reals * self.dtype_facts.real_size // 4
 
     @property
-    def LEAD(self) -> int:  # type: ignore[override]
+    def LD(self) -> int:  # type: ignore[override]
         """Elements from row to row in shared memory: odd, against bank conflicts."""
         return self.COLS + 1
 
@@ -102,7 +102,7 @@ class GetrfSmall(SmallMatrices):
     @property
     def shared_reals(self) -> int:
         """Pivot rows of all groups, and rows of all threads."""
-        row = self.LEAD * self.dtype_facts.reals_per_element
+        row = self.LD * self.dtype_facts.reals_per_element
         return TURNS * self.groups * self.row_reals + self.DIM * row
 
     @property
@@ -125,12 +125,12 @@ def source(config: GetrfSmall) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 
 
-def _in_chunks(config: GetrfSmall, body: Callable) -> Callable:
+def _by_groups(config: GetrfSmall, body: Callable) -> Callable:
     """``run(values, there, step, n, ok)``: ``body(k, values, there, step, n, ok)`` for k below n, rounded up
     to one of `GROUPS`.
     """
 
-    def chunk(start: int, stop: int) -> Callable:
+    def group(start: int, stop: int) -> Callable:
         run_all = unrolled(stop - start, body)
 
         @device_function
@@ -141,7 +141,7 @@ def _in_chunks(config: GetrfSmall, body: Callable) -> Callable:
         return run
 
     ends = (width for width in GROUPS if width <= config.COLS)
-    return in_order([chunk(*each) for each in pairwise((0, *ends))])
+    return in_order([group(*each) for each in pairwise((0, *ends))])
 
 
 def _readers(config: GetrfSmall) -> tuple[Callable, Callable]:
@@ -149,45 +149,45 @@ def _readers(config: GetrfSmall) -> tuple[Callable, Callable]:
     registers; from global and from shared memory.
     """
     facts, select, load = config.dtype_facts, ptx.select, ptx.load_global(1, False)
-    PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
 
     @device_function
     def read_global(k, values, row, step, n, ok):
-        for part in range(PARTS):
-            load(values, k * PARTS + part, row, k * step * PARTS + part, ok & (k < n))
+        for part in range(REALS):
+            load(values, k * REALS + part, row, k * step * REALS + part, ok & (k < n))
 
     @device_function
     def read_shared(k, values, row, step, n, ok):
-        for part in range(PARTS):
-            values[k * PARTS + part] = select(k < n, row[k * PARTS + part], real(0))
+        for part in range(REALS):
+            values[k * REALS + part] = select(k < n, row[k * REALS + part], real(0))
 
-    return _in_chunks(config, read_global), _in_chunks(config, read_shared)
+    return _by_groups(config, read_global), _by_groups(config, read_shared)
 
 
 def _upper_writer(config: GetrfSmall) -> Callable:
     """``write(values, row, done, n, ok)``: what a row of pivots holds of U, to the results from column `done`
     on.
     """
-    PARTS = config.dtype_facts.reals_per_element
+    REALS = config.dtype_facts.reals_per_element
 
     @device_function
     def write(k, values, row, done, n, ok):
         if ok & (done + k < n):
-            for part in range(PARTS):
-                row[(done + k) * PARTS + part] = values[k * PARTS + part]
+            for part in range(REALS):
+                row[(done + k) * REALS + part] = values[k * REALS + part]
 
-    return _in_chunks(config, write)
+    return _by_groups(config, write)
 
 
 def _row_loader(config: GetrfSmall) -> Callable:
     """``load(values, rows, row, a, ...)``: the row of this lane into registers."""
-    PARTS, offset, load = config.dtype_facts.reals_per_element, ptx.offset, matrix_loader(config)
+    REALS, offset, load = config.dtype_facts.reals_per_element, ptx.offset, matrix_loader(config)
     read_global, read_shared = _readers(config)
 
     @device_function
     def load_row(values, rows, row, a, a_rs, a_cs, m, n, lane, lanes, ok):
         if abs(a_rs) <= abs(a_cs):
-            read_global(values, offset(a, lane * a_rs * PARTS), a_cs, n, ok)
+            read_global(values, offset(a, lane * a_rs * REALS), a_cs, n, ok)
         else:
             load(rows, a, a_rs, a_cs, m, n, lane, lanes, False)
             read_shared(values, row, a_cs, n, ok)
@@ -196,32 +196,32 @@ def _row_loader(config: GetrfSmall) -> Callable:
 
 
 def _finisher(config: GetrfSmall) -> Callable:
-    """``finish(values, a, rows, row, places, label, done, ...)``: the results, in the order of the labels, to
-    A; the number, from 1, of the first pivot that is zero.
+    """``finish(values, a, rows, row, lane_of_row, label, done, ...)``: the results, in the order of the
+    labels, to A; the number, from 1, of the first pivot that is zero.
     """
     facts = config.dtype_facts
-    PARTS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
+    REALS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
     write, find, write_upper = matrix_writer(config), first_max(config), _upper_writer(config)
     sync_warp, NO_LABEL = ptx.sync_warp, ptx.NO_LABEL
 
     @device_function
-    def finish(values, a, rows, row, places, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here):
-        is_zero = (done < steps) & (values[0] == real(0)) & (values[PARTS - 1] == real(0))
+    def finish(values, a, rows, row, lane_of_row, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here):
+        is_zero = (done < steps) & (values[0] == real(0)) & (values[REALS - 1] == real(0))
         failed = find(real(1), done, is_zero, lanes)
         write_upper(values, row, done, n, done < steps)
         if lane < m:
-            places[label] = lane
+            lane_of_row[label] = lane
         sync_warp()
         if is_here:
-            write(a, rows, places, a_rs, a_cs, m, n, lane, lanes)
+            write(a, rows, lane_of_row, a_rs, a_cs, m, n, lane, lanes)
         return int32(0) if failed == NO_LABEL else int32(failed + 1)
 
     return finish
 
 
 def _build(config: GetrfSmall):
-    facts, LEAD, DIM = config.dtype_facts, config.LEAD, config.DIM
-    PARTS, ROW, HELD = facts.reals_per_element, config.row_reals, config.row_reals + facts.reals_per_element
+    facts, LD, DIM = config.dtype_facts, config.LD, config.DIM
+    REALS, ROW, HELD = facts.reals_per_element, config.row_reals, config.row_reals + facts.reals_per_element
     AREA, WORDS = TURNS * config.groups * ROW, config.shared_reals * facts.real_size // 4
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient, sync_warp = ptx.offset, ptx.shared_pointer, ptx.quotient, ptx.sync_warp
@@ -239,13 +239,13 @@ def _build(config: GetrfSmall):
         matrix = int64(cuda.blockIdx.x) * quotient(int32(DIM), lanes) + group
         is_here = matrix < count
         pivot_rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * TURNS * ROW)
-        rows = offset(pivot_rows, AREA + group * (lanes * LEAD * PARTS - TURNS * ROW))
+        rows = offset(pivot_rows, AREA + group * (lanes * LD * REALS - TURNS * ROW))
         words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
-        places, row = offset(words, WORDS + group * lanes), offset(rows, lane * LEAD * PARTS)
-        values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
+        lane_of_row, row = offset(words, WORDS + group * lanes), offset(rows, lane * LD * REALS)
+        values, factor = cuda.local.array(HELD, real), cuda.local.array(REALS, real)
         zero(values, real(0))
         grid_dependency_wait()
-        a, is_left = offset(a, matrix * stride_a * PARTS), is_here & (lane < m)
+        a, is_left = offset(a, matrix * stride_a * REALS), is_here & (lane < m)
         load_row(values, rows, row, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, is_left)
         label, mine, done, j, left, steps = int32(lane), int32(0), n, int32(0), n, int32(min(m, n))
 
@@ -266,12 +266,12 @@ def _build(config: GetrfSmall):
             elif is_left:
                 if label == j:
                     label = pivot
-                eliminate(values, factor, pivot_row, row, int32(j * PARTS), left)
+                eliminate(values, factor, pivot_row, row, int32(j * REALS), left)
             j, left = int32(j + 1), int32(left - 1)
 
         # (4) the results, in the order of the labels; the first pivot that is zero
         failed = finish(
-            values, a, rows, row, places, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here
+            values, a, rows, row, lane_of_row, label, done, a_rs, a_cs, m, n, steps, lane, lanes, is_here
         )
         if is_here:
             if lane < steps:

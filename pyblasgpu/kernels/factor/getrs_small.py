@@ -39,7 +39,7 @@ class GetrsSmall(SmallMatrices):
     @property
     def shared_bytes(self) -> int:
         """A row a thread, and an int32."""
-        return self.DIM * (self.LEAD * self.dtype_facts.itemsize + 4)
+        return self.DIM * (self.LD * self.dtype_facts.itemsize + 4)
 
 
 def source(config: GetrsSmall) -> KernelSource:
@@ -61,11 +61,11 @@ def source(config: GetrsSmall) -> KernelSource:
 
 
 def _follower(config: GetrsSmall):
-    """``follow(piv, piv_step, places, n, lane, t)``: the row that the interchanges bring to this lane."""
+    """``follow(piv, piv_step, lane_of_row, n, lane, t)``: the row that interchanges bring to this lane."""
     int32, shuffle, sync_warp = ptx.types.int32, ptx.shuffle, ptx.sync_warp
 
     @device_function
-    def follow(piv, piv_step, places, n, lane, t, is_here):
+    def follow(piv, piv_step, lane_of_row, n, lane, t, is_here):
         mine, label = int32(0), int32(lane)
         if is_here and lane < n:
             mine = int32(piv[lane * piv_step])
@@ -77,12 +77,12 @@ def _follower(config: GetrsSmall):
             elif label == pivot:
                 label = i
             i = int32(i + 1)
-        places[lane] = lane
+        lane_of_row[lane] = lane
         sync_warp()
         if label >= 0 and label < n:
-            places[label] = lane
+            lane_of_row[label] = lane
         sync_warp()
-        return int32(places[lane])
+        return int32(lane_of_row[lane])
 
     return follow
 
@@ -91,29 +91,29 @@ def _column_step(config: GetrsSmall, columns: int):
     """``step(x, element, j, t, lane, is_after, divides, sign)``: element j of the solutions, which its lane
     divides by the diagonal, taken off the rows after it, which have their `element` of column j.
     """
-    PARTS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
+    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
     int32, shuffle, divide = ptx.types.int32, ptx.shuffle, divider(config.dtype_facts)
 
     @device_function
     def divide_element(q, x, re, im):
-        divide(x, q * PARTS, re, im)
+        divide(x, q * REALS, re, im)
 
     @device_function
     def take_off(q, x, re, im, source, is_after):
-        y = shuffle(x[q * PARTS], source)
+        y = shuffle(x[q * REALS], source)
         if COMPLEX:
-            y_im = shuffle(x[q * PARTS + 1], source)
+            y_im = shuffle(x[q * REALS + 1], source)
             if is_after:
-                x[q * PARTS] = x[q * PARTS] - re * y + im * y_im
-                x[q * PARTS + 1] = x[q * PARTS + 1] - re * y_im - im * y
+                x[q * REALS] = x[q * REALS] - re * y + im * y_im
+                x[q * REALS + 1] = x[q * REALS + 1] - re * y_im - im * y
         elif is_after:
-            x[q * PARTS] = x[q * PARTS] - re * y
+            x[q * REALS] = x[q * REALS] - re * y
 
     divide_all, take_all_off = unrolled(columns, divide_element), unrolled(columns, take_off)
 
     @device_function
     def step(x, element, j, t, lane, is_after, divides, sign):
-        re, im = element[0], sign * element[PARTS - 1]
+        re, im = element[0], sign * element[REALS - 1]
         if divides and lane == j:
             divide_all(0, x, re, im)
         take_all_off(0, x, re, im, int32((t - lane + j) & (WARP - 1)), is_after)
@@ -125,19 +125,19 @@ def _solver(config: GetrsSmall, columns: int):
     """``solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
     right-hand sides from column `c` on, read from row `origin` of B and written to row `goal`.
     """
-    PARTS, LEAD, offset = config.dtype_facts.reals_per_element, config.LEAD, ptx.offset
+    REALS, LD, offset = config.dtype_facts.reals_per_element, config.LD, ptx.offset
     step, sync_warp, int32 = _column_step(config, columns), ptx.sync_warp, ptx.types.int32
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
     def read(q, x, b, at, b_cs, c, r, ok):
-        for part in range(PARTS):
-            load(x, q * PARTS + part, b, (at + (c + q) * b_cs) * PARTS + part, ok & (c + q < r))
+        for part in range(REALS):
+            load(x, q * REALS + part, b, (at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))
 
     @device_function
     def write(q, x, b, at, b_cs, c, r, ok):
-        for part in range(PARTS):
-            store(b, (at + (c + q) * b_cs) * PARTS + part, x[q * PARTS + part], ok & (c + q < r))
+        for part in range(REALS):
+            store(b, (at + (c + q) * b_cs) * REALS + part, x[q * REALS + part], ok & (c + q < r))
 
     read_all, write_all = unrolled(columns, read), unrolled(columns, write)
 
@@ -146,13 +146,13 @@ def _solver(config: GetrsSmall, columns: int):
         read_all(0, x, b, origin, b_cs, c, r, ok)
         j = int32(0)
         while j < n:
-            at = int32((lane * LEAD + j) * PARTS)
+            at = int32((lane * LD + j) * REALS)
             step(x, offset(rows, at), j, t, lane, lane > j, not unit, sign)
             j = int32(j + 1)
         other_sign = -sign if mirrored else sign
         while j > 0:
             j = int32(j - 1)
-            at = int32((j * LEAD + lane if mirrored else lane * LEAD + j) * PARTS)
+            at = int32((j * LD + lane if mirrored else lane * LD + j) * REALS)
             step(x, offset(rows, at), j, t, lane, lane < j, unit or mirrored, other_sign)
         sync_warp()
         write_all(0, x, b, goal, b_cs, c, r, ok)
@@ -161,9 +161,9 @@ def _solver(config: GetrsSmall, columns: int):
 
 
 def _build(config: GetrsSmall):
-    facts, LEAD, DIM = config.dtype_facts, config.LEAD, config.DIM
-    PARTS, HELD = facts.reals_per_element, COLUMNS * facts.reals_per_element
-    WORDS = config.DIM * LEAD * facts.itemsize // 4
+    facts, LD, DIM = config.dtype_facts, config.LD, config.DIM
+    REALS, HELD = facts.reals_per_element, COLUMNS * facts.reals_per_element
+    WORDS = config.DIM * LD * facts.itemsize // 4
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     load, follow, grid_dependency_wait = matrix_loader(config), _follower(config), ptx.grid_dependency_wait
@@ -181,19 +181,19 @@ def _build(config: GetrsSmall):
         mirrored = (options & MIRRORED) != 0
         if (options & CONJUGATE) != 0:
             sign = real(-1)
-        rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LEAD * PARTS)
+        rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LD * REALS)
         words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
-        places = offset(words, WORDS + group * lanes)
+        lane_of_row = offset(words, WORDS + group * lanes)
         x = cuda.local.array(HELD, real)
         grid_dependency_wait()
-        piv, b = offset(piv, matrix * stride_piv), offset(b, matrix * stride_b * PARTS)
-        lu, extent = offset(lu, matrix * stride_lu * PARTS), n if is_here else 0
+        piv, b = offset(piv, matrix * stride_piv), offset(b, matrix * stride_b * REALS)
+        lu, extent = offset(lu, matrix * stride_lu * REALS), n if is_here else 0
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
 
         # (2) the row that the interchanges bring here: of B, or backwards where X goes
         other, ok = int32(lane), is_here & (lane < n)
         if not mirrored:
-            other = follow(piv, piv_step, places, n, lane, t, is_here)
+            other = follow(piv, piv_step, lane_of_row, n, lane, t, is_here)
         origin = (other if unit else lane) * b_rs
         goal = (lane if unit else other) * b_rs
 

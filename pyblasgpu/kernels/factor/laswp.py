@@ -101,7 +101,7 @@ def _interchange(config: Laswp):
     What follows tells which elements: the first row and column, the steps to the next, how many rows there
     are, where columns end, where some are left out, how many, the strides.
     """
-    PARTS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64
+    REALS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
@@ -118,9 +118,9 @@ def _interchange(config: Laswp):
         known = min(row, int32(rows - 1))
         there[e] = from_top[known]
         origin = int64(to_top[known]) * a_rs
-        for part in range(PARTS):
-            load(coming, e * PARTS + part, a, (origin + beside) * PARTS + part, ok)
-            load(going, e * PARTS + part, a, (row * a_rs + beside) * PARTS + part, ok)
+        for part in range(REALS):
+            load(coming, e * REALS + part, a, (origin + beside) * REALS + part, ok)
+            load(going, e * REALS + part, a, (row * a_rs + beside) * REALS + part, ok)
 
     @device_function
     def write_element(
@@ -129,16 +129,16 @@ def _interchange(config: Laswp):
         row, col, target = int32(i + e * i_step), int32(c + e * c_step), int64(there[e])
         ok, beside = (row < rows) & (col < cols), column(col, skip, skipped, a_cs)
         leaves = ok & ((target < 0) | (target >= rows))
-        for part in range(PARTS):
-            store(a, (row * a_rs + beside) * PARTS + part, coming[e * PARTS + part], ok)
-            store(a, (target * a_rs + beside) * PARTS + part, going[e * PARTS + part], leaves)
+        for part in range(REALS):
+            store(a, (row * a_rs + beside) * REALS + part, coming[e * REALS + part], ok)
+            store(a, (target * a_rs + beside) * REALS + part, going[e * REALS + part], leaves)
 
     return unrolled(config.PER_THREAD, read_element), unrolled(config.PER_THREAD, write_element)
 
 
 def _build(config: Laswp):
     facts, DIM, PER_THREAD = config.dtype_facts, config.DIM, config.PER_THREAD
-    PARTS, HELD = facts.reals_per_element, config.PER_THREAD * facts.reals_per_element
+    REALS, HELD = facts.reals_per_element, config.PER_THREAD * facts.reals_per_element
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
     read, write = _interchange(config)
@@ -167,7 +167,7 @@ def _build(config: Laswp):
         if by_columns:
             i, c, i_step, c_step = int32(t // cols), int32(first + t % cols), int32(DIM // cols), int32(0)
         grid_dependency_wait()
-        a, moves = offset(a, batch * stride_a * PARTS), offset(moves, batch * stride_moves)
+        a, moves = offset(a, batch * stride_a * REALS), offset(moves, batch * stride_moves)
         coming, going = cuda.local.array(HELD, real), cuda.local.array(HELD, real)
         there = cuda.local.array(PER_THREAD, int32)
 
@@ -178,7 +178,7 @@ def _build(config: Laswp):
             to_top, from_top = offset(moves, which * 2 * group), offset(moves, (which * 2 + 1) * group)
             if backwards:
                 to_top, from_top = from_top, to_top
-            top = offset(a, int64(which) * group * a_rs * PARTS)
+            top = offset(a, int64(which) * group * a_rs * REALS)
             read(0, coming, going, there, top, to_top, from_top,
                  i, i_step, c, c_step, rows, n, skip, skipped, a_rs, a_cs)  # fmt: skip
             cuda.syncthreads()

@@ -33,7 +33,7 @@ class LauumLeaf(TriangleInShared):
     @property
     def shared_elements(self) -> int:
         """L and the product."""
-        return 2 * self.ORDER * self.lead
+        return 2 * self.ORDER * self.ld
 
     @property
     def registers(self) -> int:
@@ -56,36 +56,36 @@ def source(config: LauumLeaf) -> KernelSource:
 
 def _tile_product(config: LauumLeaf):
     """``multiply(acc, x, y, left, right, rows)``: the tile that columns of L make, of `rows` rows."""
-    facts, PARTS, LEAD = config.dtype_facts, config.dtype_facts.reals_per_element, config.lead
-    load = ptx.load_shared(PARTS, TILE, LEAD * PARTS)
-    rank1, zero = ptx.rank1_update(TILE, TILE, PARTS, True, False), ptx.fill(TILE * TILE * PARTS)
+    facts, REALS, LD = config.dtype_facts, config.dtype_facts.reals_per_element, config.ld
+    load = ptx.load_shared(REALS, TILE, LD * REALS)
+    rank1, zero = ptx.rank1_update(TILE, TILE, REALS, True, False), ptx.fill(TILE * TILE * REALS)
     real = ptx.REALS[facts.real]
 
     @device_function
     def multiply(acc, x, y, left, right, rows):
         zero(acc, real(0))
         for k in range(rows):
-            load(x, 0, left, k * PARTS)
-            load(y, 0, right, k * PARTS)
+            load(x, 0, left, k * REALS)
+            load(y, 0, right, k * REALS)
             rank1(acc, x, y)
 
     return multiply
 
 
 def _build(config: LauumLeaf):
-    facts, ORDER, LEAD, THREADS = config.dtype_facts, config.ORDER, config.lead, config.threads
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    facts, ORDER, LD, THREADS = config.dtype_facts, config.ORDER, config.ld, config.threads
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
-    ACC, SPAN = TILE * TILE * PARTS, TILE * PARTS
+    ACC, SPAN = TILE * TILE * REALS, TILE * REALS
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
     multiply, store = _tile_product(config), ptx.store_shared(1)
 
     def lauum_leaf(source, target, n, a_rs, a_cs, stride_a):
         # (1) L of this block
-        t, start = cuda.threadIdx.x, int64(cuda.blockIdx.z) * stride_a * PARTS
+        t, start = cuda.threadIdx.x, int64(cuda.blockIdx.z) * stride_a * REALS
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        product = offset(l, ORDER * LEAD * PARTS)
+        product = offset(l, ORDER * LD * REALS)
         acc, x, y = cuda.local.array(ACC, real), cuda.local.array(SPAN, real), cuda.local.array(SPAN, real)
         grid_dependency_wait()
         load(l, offset(source, start), a_rs, a_cs, t, n, 0)
@@ -98,12 +98,12 @@ def _build(config: LauumLeaf):
                 i += 1
                 j -= i
             row, col = i * TILE, j * TILE
-            left, right = offset(l, row * (LEAD + 1) * PARTS), offset(l, (row + col * LEAD) * PARTS)
+            left, right = offset(l, row * (LD + 1) * REALS), offset(l, (row + col * LD) * REALS)
             multiply(acc, x, y, left, right, tiles * TILE - row)
-            corner = offset(product, (row + col * LEAD) * PARTS)
+            corner = offset(product, (row + col * LD) * REALS)
             for k in range(TILE):
                 for lane in range(SPAN):
-                    store(corner, k * LEAD * PARTS + lane, acc, k * SPAN + lane)
+                    store(corner, k * LD * REALS + lane, acc, k * SPAN + lane)
         cuda.syncthreads()
 
         # (3) back to where L was

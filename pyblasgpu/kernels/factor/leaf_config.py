@@ -66,7 +66,7 @@ class TriangleInShared:
         return 0
 
     @property
-    def lead(self) -> int:
+    def ld(self) -> int:
         """Elements from column to column: some more than a column, against bank conflicts."""
         return self.ORDER + self.rows_below + self.padding
 
@@ -77,7 +77,7 @@ class TriangleInShared:
 
     @property
     def shared_elements(self) -> int:
-        return self.ORDER * self.lead
+        return self.ORDER * self.ld
 
     @property
     def shared_bytes(self) -> int:

@@ -22,27 +22,27 @@ def _column_mover(config):
     that stood there. ``put(0, x, going, a, ...)``: both to where they go. What follows tells the column, the
     step to the next one, where they end and the panel begins, its columns, the strides, the row of the lane.
     """
-    PARTS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64
+    REALS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
-    def place(u, c, step, left, n, a_cs):
+    def column_offset(u, c, step, left, n, a_cs):
         column = int32(c + u * step)
         return int64(column - left if column < left else column - left + n) * a_cs
 
     @device_function
     def fetch(u, x, going, a, c, step, end, left, n, a_rs, a_cs, lane, origin, target):
-        at, ok = place(u, c, step, left, n, a_cs), (c + u * step < end) & (lane < n)
-        for part in range(PARTS):
-            load(x, u * PARTS + part, a, (origin * a_rs + at) * PARTS + part, ok)
-            load(going, u * PARTS + part, a, (lane * a_rs + at) * PARTS + part, ok)
+        at, ok = column_offset(u, c, step, left, n, a_cs), (c + u * step < end) & (lane < n)
+        for part in range(REALS):
+            load(x, u * REALS + part, a, (origin * a_rs + at) * REALS + part, ok)
+            load(going, u * REALS + part, a, (lane * a_rs + at) * REALS + part, ok)
 
     @device_function
     def put(u, x, going, a, c, step, end, left, n, a_rs, a_cs, lane, origin, target):
-        at, ok = place(u, c, step, left, n, a_cs), (c + u * step < end) & (lane < n)
-        for part in range(PARTS):
-            store(a, (lane * a_rs + at) * PARTS + part, x[u * PARTS + part], ok)
-            store(a, (target * a_rs + at) * PARTS + part, going[u * PARTS + part], ok & (target >= n))
+        at, ok = column_offset(u, c, step, left, n, a_cs), (c + u * step < end) & (lane < n)
+        for part in range(REALS):
+            store(a, (lane * a_rs + at) * REALS + part, x[u * REALS + part], ok)
+            store(a, (target * a_rs + at) * REALS + part, going[u * REALS + part], ok & (target >= n))
 
     return unrolled(AT_ONCE, fetch), unrolled(AT_ONCE, put)
 
@@ -51,25 +51,25 @@ def _solver(config):
     """``solve(0, x, values, lane, ...)``: x := L^-1 x by the rows of L in `values`, for columns right of the
     panel.
     """
-    PARTS, COMPLEX, COLS = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex, config.COLS
+    REALS, COMPLEX, COLS = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex, config.COLS
     int32, shuffle, select = ptx.types.int32, ptx.shuffle, ptx.select
 
     def step(k: int):
-        RE, IM = k * PARTS, k * PARTS + PARTS - 1
+        RE, IM = k * REALS, k * REALS + REALS - 1
 
         @device_function
         def eliminate(u, x, values, lane, c, step, left):
-            to = u * PARTS
-            below = (lane > k) & (c + u * step >= left)
+            to = u * REALS
+            is_below = (lane > k) & (c + u * step >= left)
             y = shuffle(x[to], int32(k))
             if COMPLEX:
                 y_im = shuffle(x[to + 1], int32(k))
                 re = x[to] - values[RE] * y + values[IM] * y_im
                 im = x[to + 1] - values[RE] * y_im - values[IM] * y
-                x[to + 1] = select(below, im, x[to + 1])
-                x[to] = select(below, re, x[to])
+                x[to + 1] = select(is_below, im, x[to + 1])
+                x[to] = select(is_below, re, x[to])
             else:
-                x[to] = select(below, x[to] - values[RE] * y, x[to])
+                x[to] = select(is_below, x[to] - values[RE] * y, x[to])
 
         return unrolled(AT_ONCE, eliminate)
 
@@ -80,15 +80,15 @@ def beside_updater(config):
     """``update(a, moves, values, x, going, n, left, right, a_rs, a_cs, t, block, blocks)``: `left` columns
     left of the panel at `a`, and `right` ones right of it; `values` is for a row of L.
     """
-    PARTS, COLS, WARPS = config.dtype_facts.reals_per_element, config.COLS, config.ROWS // WARP
+    REALS, COLS, WARPS = config.dtype_facts.reals_per_element, config.COLS, config.ROWS // WARP
     int32, int64, offset, load = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_global(1, False)
     sync_warp, cluster_sync, IS_CLUSTER = ptx.sync_warp, ptx.cluster_sync, config.CLUSTER > 1
     (fetch, put), solve = _column_mover(config), _solver(config)
 
     @device_function
     def read_element(k, values, row, a_cs, lane, n):
-        for part in range(PARTS):
-            load(values, k * PARTS + part, row, k * a_cs * PARTS + part, (k < lane) & (lane < n))
+        for part in range(REALS):
+            load(values, k * REALS + part, row, k * a_cs * REALS + part, (k < lane) & (lane < n))
 
     read_row = unrolled(COLS, read_element)
 
@@ -102,7 +102,7 @@ def beside_updater(config):
         lane, end = int32(t % WARP), int32(left + right)
         known, step = min(lane, int32(n - 1)), int32(blocks * WARPS)
         origin, target = int64(moves[known]), int64(moves[COLS + known])
-        read_row(0, values, offset(a, lane * a_rs * PARTS), a_cs, lane, n)
+        read_row(0, values, offset(a, lane * a_rs * REALS), a_cs, lane, n)
         c = int32(t // WARP * blocks + block)
         while c < end:
             fetch(0, x, going, a, c, step, end, left, n, a_rs, a_cs, lane, origin, target)

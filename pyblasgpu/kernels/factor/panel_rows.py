@@ -20,26 +20,26 @@ def row_putter(config, widths: tuple[int, ...]):
 
     `widths`: how many elements may be put, growing up to all.
     """
-    PARTS, REALS = config.dtype_facts.reals_per_element, config.row_reals
-    WIDTH, PIVOT = 16 // config.dtype_facts.real_size, config.row_reals - PARTS
+    REALS, ROW_REALS = config.dtype_facts.reals_per_element, config.row_reals
+    WIDTH, PIVOT = 16 // config.dtype_facts.real_size, config.row_reals - REALS
     store_shared = ptx.store_shared(WIDTH)
 
     @device_function
     def put_vector(v, pivot_row, values):
-        store_shared(pivot_row, v * WIDTH, values, v * WIDTH + PARTS)
+        store_shared(pivot_row, v * WIDTH, values, v * WIDTH + REALS)
 
     def step(fewer: int, columns: int) -> Callable:
-        put_vectors, IS_ALL = unrolled(columns * PARTS // WIDTH, put_vector), columns == widths[-1]
+        put_vectors, IS_ALL = unrolled(columns * REALS // WIDTH, put_vector), columns == widths[-1]
 
         @device_function
         def put(pivot_row, values, left):
             if (left > fewer) & (IS_ALL | (left <= columns)):
                 if IS_ALL:
-                    for part in range(PARTS):
-                        values[REALS + part] = values[part]
+                    for part in range(REALS):
+                        values[ROW_REALS + part] = values[part]
                 put_vectors(0, pivot_row, values)
                 if not IS_ALL:
-                    for part in range(PARTS):
+                    for part in range(REALS):
                         pivot_row[PIVOT + part] = values[part]
 
         return put
@@ -55,11 +55,11 @@ def eliminator(config, widths: tuple[int, ...]):
     `widths`: how many elements may be updated, growing up to all.
     """
     facts = config.dtype_facts
-    PARTS, PIVOT = facts.reals_per_element, config.row_reals - facts.reals_per_element
+    REALS, PIVOT = facts.reals_per_element, config.row_reals - facts.reals_per_element
     real, divide = ptx.REALS[facts.real], divider(facts)
 
     def step(fewer: int, columns: int) -> Callable:
-        update, IS_ALL = ptx.eliminate_row(columns, PARTS, 16 // facts.real_size), columns == widths[-1]
+        update, IS_ALL = ptx.eliminate_row(columns, REALS, 16 // facts.real_size), columns == widths[-1]
 
         @device_function
         def update_row(values, factor, pivot_row, left):
@@ -72,12 +72,12 @@ def eliminator(config, widths: tuple[int, ...]):
 
     @device_function
     def eliminate(values, factor, pivot_row, out, at, left):
-        pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + PARTS - 1]
-        for part in range(PARTS):
+        pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + REALS - 1]
+        for part in range(REALS):
             factor[part] = values[part]
         if pivot != real(0) or pivot_i != real(0):
             divide(factor, 0, pivot, pivot_i)
-        for part in range(PARTS):
+        for part in range(REALS):
             out[at + part] = factor[part]
         update(values, factor, pivot_row, left)
 
@@ -86,10 +86,10 @@ def eliminator(config, widths: tuple[int, ...]):
 
 def sizer(config):
     """``size(values)``: |re| + |im| of the first element, by which LAPACK chooses."""
-    PARTS = config.dtype_facts.reals_per_element
+    REALS = config.dtype_facts.reals_per_element
 
     @device_function
     def size(values):
-        return abs(values[0]) + abs(values[1]) if PARTS == 2 else abs(values[0])
+        return abs(values[0]) + abs(values[1]) if REALS == 2 else abs(values[0])
 
     return size

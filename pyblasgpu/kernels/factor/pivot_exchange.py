@@ -3,7 +3,7 @@
 This is the search by labels; see `row_exchange` for one that takes fewer barriers and more memory.
 
 Every block sends its candidate to all others through memory: size, label and row, each number with the step
-as its tag (`ptx.send_real`), so that nobody waits for a fence. There are two places for each block, used in
+as its tag (`ptx.send_real`), so that nobody waits for a fence. There are two slots for each block, used in
 turn: one that sends its next candidate but one has received those of all others for the step between, and
 they had received this one before. What is received depends on all that the sender has read of A, so A may be
 overwritten after the last step.

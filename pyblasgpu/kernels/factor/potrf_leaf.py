@@ -71,7 +71,7 @@ class PotrfLeaf(TriangleInShared):
     @property
     def shared_elements(self) -> int:
         """L, and the block of pivots."""
-        return self.ORDER * self.lead + GROUP * GROUP
+        return self.ORDER * self.ld + GROUP * GROUP
 
     @property
     def registers(self) -> int:
@@ -106,39 +106,39 @@ def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:
 
 def _upper_clearer(config: PotrfLeaf):
     """``clear(l, t)``: zeros right of the diagonal in row t, where tiles on it left what is not of L."""
-    facts, ORDER, LEAD, TILE = config.dtype_facts, config.ORDER, config.lead, diagonal_tile(config)
-    PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    facts, ORDER, LD, TILE = config.dtype_facts, config.ORDER, config.ld, diagonal_tile(config)
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
 
     @device_function
     def clear(l, t):
         if t < ORDER:
             for j in range(t + 1, t // TILE * TILE + TILE):
-                for part in range(PARTS):
-                    l[(t + j * LEAD) * PARTS + part] = real(0)
+                for part in range(REALS):
+                    l[(t + j * LD) * REALS + part] = real(0)
 
     return clear
 
 
 def _build(config: PotrfLeaf):
-    facts, ORDER, BLK, LEAD = config.dtype_facts, config.ORDER, config.BLK, config.lead
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    facts, ORDER, BLK, LD = config.dtype_facts, config.ORDER, config.BLK, config.ld
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, load_acquire, store_relaxed = (
         ptx.grid_dependency_wait,
         ptx.load_acquire,
         ptx.store_relaxed,
     )
-    ROW, TILE, OTHER = BLK * PARTS, (GROUP + 1) * GROUP * PARTS, config.vector * GROUP * PARTS
-    ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
+    ROW, TILE, OTHER = BLK * REALS, (GROUP + 1) * GROUP * REALS, config.vector * GROUP * REALS
+    ACC, SPAN, PIVOTS = GROUP * GROUP * REALS, GROUP * REALS, ORDER * LD * REALS
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
     clear = _upper_clearer(config)
-    load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
+    load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
 
     def potrf_leaf(info, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
         # (1) the matrix of this block, unless an earlier pivot of it was bad
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
+        a, info = offset(a, batch * stride_a * REALS), offset(info, batch * stride_info * REALS)
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
         pivots = offset(l, PIVOTS)
         row, tile, other = (
@@ -156,16 +156,16 @@ def _build(config: PotrfLeaf):
         # (2) its lower triangle to shared memory, with ones on the diagonal beyond n
         load(l, a, a_rs, a_cs, t, n, 0)
         if n <= t and t < ORDER:
-            l[t * (LEAD + 1) * PARTS] = real(1)
+            l[t * (LD + 1) * REALS] = real(1)
         cuda.syncthreads()
 
         # (3) panel by panel, and what is right of each
         rows = (n + (BLK - 1)) // BLK * BLK
         for first in range(0, rows, BLK):
             i = t - first if t < rows else -1
-            panel = offset(l, first * (LEAD + 1) * PARTS)
+            panel = offset(l, first * (LD + 1) * REALS)
             if i >= 0:
-                load_row(row, 0, l, (t + first * LEAD) * PARTS)
+                load_row(row, 0, l, (t + first * LD) * REALS)
                 conjugate(0, row)
             factor(row, tile, other, panel, pivots, i, bad, before + first, n - first)
             cuda.syncthreads()

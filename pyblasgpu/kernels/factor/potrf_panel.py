@@ -87,7 +87,7 @@ class PotrfPanel(TriangleInShared):
     @property
     def shared_elements(self) -> int:
         """L, the rows below it, and the block of pivots."""
-        return self.ORDER * self.lead + GROUP * GROUP
+        return self.ORDER * self.ld + GROUP * GROUP
 
     @property
     def shared_bytes(self) -> int:
@@ -151,27 +151,27 @@ def _flags(config: PotrfPanel):
 
 
 def _build(config: PotrfPanel):
-    facts, ORDER, BLK, LEAD, ROWS = config.dtype_facts, config.ORDER, config.BLK, config.lead, config.ROWS
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    facts, ORDER, BLK, LD, ROWS = config.dtype_facts, config.ORDER, config.BLK, config.ld, config.ROWS
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, load_acquire = ptx.grid_dependency_wait, ptx.load_acquire
     store_relaxed = ptx.store_relaxed
-    ROW, TILE, OTHER = BLK * PARTS, (GROUP + 1) * GROUP * PARTS, config.vector * GROUP * PARTS
-    ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
+    ROW, TILE, OTHER = BLK * REALS, (GROUP + 1) * GROUP * REALS, config.vector * GROUP * REALS
+    ACC, SPAN, PIVOTS = GROUP * GROUP * REALS, GROUP * REALS, ORDER * LD * REALS
 
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
-    read = block_copier(config, ROWS, ORDER, 1, LEAD, unrolls=True)
+    read = block_copier(config, ROWS, ORDER, 1, LD, unrolls=True)
     write_rows = rows_writer(config)
-    load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
+    load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
     tell, wait = _flags(config)
 
     def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs):
         # (1) the rows of this block
         t, first_row = cuda.threadIdx.x, int64(cuda.blockIdx.x) * ROWS
-        mine, left = offset(a, (n + first_row) * a_rs * PARTS), m - first_row
+        mine, left = offset(a, (n + first_row) * a_rs * REALS), m - first_row
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        below, pivots = offset(l, ORDER * PARTS), offset(l, PIVOTS)
+        rows_below, pivots = offset(l, ORDER * REALS), offset(l, PIVOTS)
         row, tile, other = (
             cuda.local.array(ROW, real),
             cuda.local.array(TILE, real),
@@ -186,12 +186,12 @@ def _build(config: PotrfPanel):
 
         # (2) them and the triangle to shared memory, with ones on the diagonal beyond n; no more after a
         # bad pivot, which is looked for last, lest copies wait for it
-        read(below, mine, a_rs, a_cs, t, left, n, 0, 0)
+        read(rows_below, mine, a_rs, a_cs, t, left, n, 0, 0)
         load(l, a, a_rs, a_cs, t, n, 0)
         if before > 0 and load_acquire(info, 0) != 0:
             return
         if n <= t and t < ORDER:
-            l[t * (LEAD + 1) * PARTS] = real(1)
+            l[t * (LD + 1) * REALS] = real(1)
         cuda.syncthreads()
         if not is_last:
             tell(flags, t)
@@ -200,9 +200,9 @@ def _build(config: PotrfPanel):
         rows = (n + (BLK - 1)) // BLK * BLK
         for first in range(0, rows, BLK):
             i = t - first if t < rows or is_below else -1
-            panel = offset(l, first * (LEAD + 1) * PARTS)
+            panel = offset(l, first * (LD + 1) * REALS)
             if i >= 0:
-                load_row(row, 0, l, (t + first * LEAD) * PARTS)
+                load_row(row, 0, l, (t + first * LD) * REALS)
                 conjugate(0, row)
             factor(row, tile, other, panel, pivots, i, bad, before + first, n - first)
             cuda.syncthreads()
@@ -210,7 +210,7 @@ def _build(config: PotrfPanel):
             cuda.syncthreads()
 
         # (4) back to A; L by the last block, once all have read A11, and the first bad pivot
-        write_rows(mine, below, a_rs, a_cs, t, left, n)
+        write_rows(mine, rows_below, a_rs, a_cs, t, left, n)
         if is_last:
             wait(flags, t)
             write(a, l, a_rs, a_cs, t, n, 0)

@@ -62,23 +62,23 @@ def _build(config: Restore):
     load, store = ptx.load_global(1, False), ptx.store_global
 
     def restore(
-        info, before, a, m, n, parts, from_rs, from_cs, to_rs, to_cs, stride_info, stride_from, stride_to
+        info, before, a, m, n, reals, from_rs, from_cs, to_rs, to_cs, stride_info, stride_from, stride_to
     ):
         # (1) whether there is something to do
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         grid_dependency_wait()
         if info[batch * stride_info] == 0:
             return
-        before, a = offset(before, batch * stride_from * parts), offset(a, batch * stride_to * parts)
+        before, a = offset(before, batch * stride_from * reals), offset(a, batch * stride_to * reals)
         value = cuda.local.array(1, real)
 
         # (2) elements, by columns
         at, step = int64(cuda.blockIdx.x) * DIM + t, int64(cuda.gridDim.x) * DIM
         while at < int64(m) * n:
             i, j = at % m, at // m
-            for part in range(parts):
-                load(value, 0, before, (i * from_rs + j * from_cs) * parts + part, True)
-                store(a, (i * to_rs + j * to_cs) * parts + part, value[0], True)
+            for part in range(reals):
+                load(value, 0, before, (i * from_rs + j * from_cs) * reals + part, True)
+                store(a, (i * to_rs + j * to_cs) * reals + part, value[0], True)
             at += step
 
     return restore

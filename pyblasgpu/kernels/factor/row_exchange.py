@@ -4,7 +4,7 @@ Each warp puts out the row of its candidate before it is known whether it is the
 all threads choose for themselves, and the row is there. Of a few blocks each receives the rows of all others
 at once, a warp from a block, and chooses in the same way. More blocks go by labels (`pivot_exchange`).
 
-There are two places for each warp, used in turn: who writes the next but one has passed the barrier between,
+There are two slots for each warp, used in turn: who writes the next but one has passed the barrier between,
 and so have all that read this one.
 """
 
@@ -129,17 +129,17 @@ def search_by_rows(config):
             return int32(AREA + which * REALS), pivot
 
         # (b) the candidates of all blocks, with their rows
-        received, messages = int32(2 * WARPS), offset(flags, MESSAGES)
+        RECEIVED, messages = int32(2 * WARPS), offset(flags, MESSAGES)
         row, tag, there = offset(shared, AREA + which * REALS), int32(step + 1), int32(step % 2 * blocks)
         if blocks <= DIRECT:
             if t < WARP:
                 told = int32(-1) if pivot == NO_LABEL else pivot
                 send(row, told, sizes[which], messages, lane, there + block, tag)
-            rows = offset(shared, AREA + received * REALS)
+            rows = offset(shared, AREA + RECEIVED * REALS)
             receive(
                 rows,
-                offset(sizes, received),
-                offset(labels, received),
+                offset(sizes, RECEIVED),
+                offset(labels, RECEIVED),
                 got,
                 messages,
                 lane,
@@ -149,9 +149,9 @@ def search_by_rows(config):
                 tag,
             )
             cuda.syncthreads()
-            at = int32(received + min(lane, blocks - 1))
+            at = int32(RECEIVED + min(lane, blocks - 1))
             which, pivot = choose(sizes[at], int32(labels[at]), lane < blocks)
-            return int32(AREA + (received + which) * REALS), pivot
+            return int32(AREA + (RECEIVED + which) * REALS), pivot
 
         # (c) or the largest of them, and then its row
         chosen = offset(words, CHOSEN)

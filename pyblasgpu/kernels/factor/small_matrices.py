@@ -25,7 +25,7 @@ class SmallMatrices(BlockConfig):
     DIM: int = 64
 
     #: Elements from row to row in shared memory: odd, against bank conflicts.
-    LEAD: ClassVar[int] = ORDER + 1
+    LD: ClassVar[int] = ORDER + 1
 
     @staticmethod
     def lanes(rows: int) -> int:
@@ -42,8 +42,8 @@ def matrix_loader(config: SmallMatrices):
     rows, or its lower triangle alone, by its group of lanes; with m = 0 nothing. All lanes of the warp have
     it after.
     """
-    facts, LEAD = config.dtype_facts, config.LEAD
-    PARTS, SIZE, int32 = facts.reals_per_element, facts.real_size, ptx.types.int32
+    facts, LD = config.dtype_facts, config.LD
+    REALS, SIZE, int32 = facts.reals_per_element, facts.real_size, ptx.types.int32
     copy, commit, wait, offset = ptx.copy_async(SIZE), ptx.commit_async, ptx.wait_async(0), ptx.offset
     sync_warp = ptx.sync_warp
 
@@ -51,20 +51,20 @@ def matrix_loader(config: SmallMatrices):
     def load(shared, a, row_stride, col_stride, m, n, lane, lanes, lower):
         by_columns = abs(row_stride) <= abs(col_stride)
         slow_end, fast_end = int32(m), int32(n)
-        slow_stride, fast_stride, slow_step, fast_step = row_stride, col_stride, int32(LEAD), int32(1)
+        slow_stride, fast_stride, slow_step, fast_step = row_stride, col_stride, int32(LD), int32(1)
         if by_columns:
             slow_end, fast_end = int32(n), int32(m)
-            slow_stride, fast_stride, slow_step, fast_step = col_stride, row_stride, int32(1), int32(LEAD)
+            slow_stride, fast_stride, slow_step, fast_step = col_stride, row_stride, int32(1), int32(LD)
         slow = int32(0)
         while slow < slow_end:
             fast = int32(lane)
             while fast < fast_end:
                 if not lower or (slow <= fast if by_columns else fast <= slow):
-                    at = int32((slow * slow_step + fast * fast_step) * PARTS)
-                    for part in range(PARTS):
-                        copy(shared, int32(at + part), a, fast * fast_stride * PARTS + part, int32(SIZE))
+                    at = int32((slow * slow_step + fast * fast_step) * REALS)
+                    for part in range(REALS):
+                        copy(shared, int32(at + part), a, fast * fast_stride * REALS + part, int32(SIZE))
                 fast = int32(fast + lanes)
-            a, slow = offset(a, slow_stride * PARTS), int32(slow + 1)
+            a, slow = offset(a, slow_stride * REALS), int32(slow + 1)
         commit()
         wait()
         sync_warp()
@@ -73,39 +73,39 @@ def matrix_loader(config: SmallMatrices):
 
 
 def matrix_writer(config: SmallMatrices):
-    """``write(a, shared, places, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the matrix, of
-    which there are no more than lanes, lies in row ``places[i]`` of shared memory.
+    """``write(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the
+    matrix, of which there are no more than lanes, lies in row ``lane_of_row[i]`` of shared memory.
     """
-    PARTS, LEAD, store = config.dtype_facts.reals_per_element, config.LEAD, ptx.store_global
+    REALS, LD, store = config.dtype_facts.reals_per_element, config.LD, ptx.store_global
     int32, offset = ptx.types.int32, ptx.offset
 
     @device_function
-    def write_columns(a, shared, places, row_stride, col_stride, m, n, lane):
+    def write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane):
         k = int32(0)
         if lane < m:
-            shared, a = offset(shared, places[lane] * (LEAD * PARTS)), offset(a, lane * row_stride * PARTS)
+            shared, a = offset(shared, lane_of_row[lane] * (LD * REALS)), offset(a, lane * row_stride * REALS)
             while k < n:
-                for part in range(PARTS):
-                    store(a, part, shared[k * PARTS + part], True)
-                a, k = offset(a, col_stride * PARTS), int32(k + 1)
+                for part in range(REALS):
+                    store(a, part, shared[k * REALS + part], True)
+                a, k = offset(a, col_stride * REALS), int32(k + 1)
 
     @device_function
-    def write_rows(a, shared, places, row_stride, col_stride, m, n, lane, lanes):
+    def write_rows(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes):
         i = int32(0)
         while i < m:
-            row, k = offset(shared, places[i] * (LEAD * PARTS)), int32(lane)
+            row, k = offset(shared, lane_of_row[i] * (LD * REALS)), int32(lane)
             while k < n:
-                for part in range(PARTS):
-                    store(a, k * col_stride * PARTS + part, row[k * PARTS + part], True)
+                for part in range(REALS):
+                    store(a, k * col_stride * REALS + part, row[k * REALS + part], True)
                 k = int32(k + lanes)
-            a, i = offset(a, row_stride * PARTS), int32(i + 1)
+            a, i = offset(a, row_stride * REALS), int32(i + 1)
 
     @device_function
-    def write(a, shared, places, row_stride, col_stride, m, n, lane, lanes):
+    def write(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes):
         if abs(row_stride) <= abs(col_stride):
-            write_columns(a, shared, places, row_stride, col_stride, m, n, lane)
+            write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane)
         else:
-            write_rows(a, shared, places, row_stride, col_stride, m, n, lane, lanes)
+            write_rows(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)
 
     return write
 

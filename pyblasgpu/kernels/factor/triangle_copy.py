@@ -14,8 +14,8 @@ def triangle_loader(config: TriangleInShared):
     """``load(shared, a, row_stride, col_stride, t, n, first)``: the elements with ``i - j >= first``, zeros
     elsewhere; all threads have it after. Nothing else is read.
     """
-    ORDER, LEAD = config.ORDER, config.lead
-    copy = block_copier(config, ORDER, ORDER, 1, LEAD, triangular=True, unrolls=True)
+    ORDER, LD = config.ORDER, config.ld
+    copy = block_copier(config, ORDER, ORDER, 1, LD, triangular=True, unrolls=True)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
@@ -33,9 +33,9 @@ def _writer_in_order(
 ):
     """The writer of `triangle_writer` for one order in memory."""
     facts, ORDER, (ROW, COL) = config.dtype_facts, config.ORDER, steps
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     over, store, select = coalesced_index(rows, ORDER, config.threads, by_rows), ptx.store_global, ptx.select
-    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+    ROUNDS, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
     int32, int64, opaque = ptx.types.int32, ptx.types.int64, ptx.opaque
     REAL_DIAGONAL = real_diagonal and facts.is_complex
     # as many rounds in a row as have their loads under way at the same time
@@ -43,14 +43,14 @@ def _writer_in_order(
 
     @device_function
     def element(x, k, at, a, shared, row_stride, col_stride, t, m, n, first):
-        i, j = place(t, k + x)
+        i, j = coords(t, k + x)
         if has(t, k + x):
             ok = (i < m) & (j < n) & (i - j >= first)
-            for part in range(PARTS):
-                value = shared[(i * ROW + j * COL) * PARTS + part]
+            for part in range(REALS):
+                value = shared[(i * ROW + j * COL) * REALS + part]
                 if REAL_DIAGONAL and part == 1:
                     value = select(i == j, real(0), value)
-                store(a, at[0] * PARTS + part, value, ok)
+                store(a, at[0] * REALS + part, value, ok)
         at[0] = following(at[0], t, k + x, row_stride, col_stride)
 
     elements = unrolled(UNROLL, element)
@@ -73,7 +73,7 @@ def triangle_writer(
     With `real_diagonal` imaginary parts of the diagonal become zero. `steps` are elements from row to row and
     from column to column in shared memory, by default those of `triangle_loader`.
     """
-    write_all = _writer(config, real_diagonal, steps or (1, config.lead), config.ORDER)
+    write_all = _writer(config, real_diagonal, steps or (1, config.ld), config.ORDER)
 
     @device_function
     def write(a, shared, row_stride, col_stride, t, n, first):
@@ -84,7 +84,7 @@ def triangle_writer(
 
 def rows_writer(config: TriangleInShared):
     """``write(a, shared, row_stride, col_stride, t, m, n)``: the rows below, m of n columns, back."""
-    write_all, LEAST = _writer(config, False, (1, config.lead), config.rows_below), -(2**30)
+    write_all, LEAST = _writer(config, False, (1, config.ld), config.rows_below), -(2**30)
 
     @device_function
     def write(a, shared, row_stride, col_stride, t, m, n):

@@ -28,7 +28,7 @@ __all__ = ["STEM", "TrtriLeaf", "plain_sources", "source"]
 
 STEM = "trtri_leaf"
 PARAMETERS = "pp iii qq qq".replace(" ", "")
-REALS = 64  # of a column in registers: twice as many take four times the instructions
+COLUMN_REALS = 64  # of a column in registers: twice as many take four times the instructions
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class TrtriLeaf(TriangleInShared):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
-            self.ORDER * self.dtype_facts.reals_per_element <= REALS,
+            self.ORDER * self.dtype_facts.reals_per_element <= COLUMN_REALS,
             "column",
-            f"ORDER * parts <= {REALS}",
+            f"ORDER * parts <= {COLUMN_REALS}",
             ORDER=self.ORDER,
             parts=self.dtype_facts.reals_per_element,
         )
@@ -62,7 +62,7 @@ class TrtriLeaf(TriangleInShared):
     @property
     def shared_elements(self) -> int:
         """T, the inverse of its diagonal, and that of all of it."""
-        return self.ORDER * (self.lead + 1 + self.row_of_panel)
+        return self.ORDER * (self.ld + 1 + self.row_of_panel)
 
     @property
     def registers(self) -> int:
@@ -96,7 +96,7 @@ def plain_sources(config: TrtriLeaf) -> Iterator[KernelSource]:
 
 def _zero_finder(config: TrtriLeaf):
     """``find(shared, t, n)``: whether thread t has the first zero of the diagonal; whether there is any."""
-    facts, STEP = config.dtype_facts, (config.lead + 1) * config.dtype_facts.reals_per_element
+    facts, STEP = config.dtype_facts, (config.ld + 1) * config.dtype_facts.reals_per_element
     real, int32, COMPLEX = ptx.REALS[facts.real], ptx.types.int32, facts.is_complex
 
     @device_function
@@ -122,36 +122,36 @@ def _zero_finder(config: TrtriLeaf):
 
 def _solver(config: TrtriLeaf):
     """``solve(column, mine, tri, inverse, safe, t)``: column t of the inverse, to `mine` in shared memory."""
-    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
-    PARTS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
-    ROW, WIDTH = config.row_of_panel * PARTS, VECTOR // facts.real_size
-    read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
-    substitute = steps(facts, ORDER, True, WIDTH, LEAD)
+    facts, ORDER, LD = config.dtype_facts, config.ORDER, config.ld
+    REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
+    ROW, WIDTH = config.row_of_panel * REALS, VECTOR // facts.real_size
+    read, write = column_reader(REALS, ORDER, ROW), column_writer(REALS, ORDER, ROW)
+    substitute = steps(facts, ORDER, True, WIDTH, LD)
     substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
     def solve(column, mine, tri, inverse, safe, t):
         for i in range(ORDER):
-            for part in range(PARTS):
+            for part in range(REALS):
                 mine[i * ROW + part] = select((i == t) & (part == 0), real(1), real(0))
         if safe:
             read(column, mine)
             substitute(column, tri, inverse)
             write(column, mine)
         else:
-            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER, False)
+            substitute_by_exact_division(mine, tri, 1, LD, ORDER, False)
 
     return solve
 
 
 def _build(config: TrtriLeaf):
-    facts, ORDER, STEP = config.dtype_facts, config.ORDER, config.lead + 1
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    facts, ORDER, STEP = config.dtype_facts, config.ORDER, config.ld + 1
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
-    INVERSE = ORDER * config.lead * PARTS
-    PANEL, COLUMN = INVERSE + ORDER * PARTS, ORDER * PARTS
+    INVERSE = ORDER * config.ld * REALS
+    PANEL, COLUMN = INVERSE + ORDER * REALS, ORDER * REALS
 
     load, write = triangle_loader(config), triangle_writer(config, steps=(config.row_of_panel, 1))
     find_zero, solve = _zero_finder(config), _solver(config)
@@ -160,7 +160,7 @@ def _build(config: TrtriLeaf):
     def trtri_leaf(info, a, n, unit, tells, a_rs, a_cs, stride_info, stride_a):
         # (1) the triangle of this block, unless the whole one is known to be singular
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
+        a, info = offset(a, batch * stride_a * REALS), offset(info, batch * stride_info * REALS)
         tri = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(tri, INVERSE), offset(tri, PANEL)
         column = cuda.local.array(COLUMN, real)
@@ -171,7 +171,7 @@ def _build(config: TrtriLeaf):
         # (2) to shared memory, with ones on a unit diagonal and beyond n
         load(tri, a, a_rs, a_cs, t, n, unit)
         if t < ORDER and (unit != 0 or t >= n):
-            tri[t * STEP * PARTS] = real(1)
+            tri[t * STEP * REALS] = real(1)
         if tells != 0:
             is_first, is_singular = find_zero(tri, t, n)
             if is_first or (t == 0 and not is_singular):
@@ -182,7 +182,7 @@ def _build(config: TrtriLeaf):
         # (3) columns of the inverse, and back
         safe = cuda.syncthreads_and(invert(tri, inverse, t, ORDER, False))
         if t < ORDER:
-            solve(column, offset(panel, t * PARTS), tri, inverse, safe, t)
+            solve(column, offset(panel, t * REALS), tri, inverse, safe, t)
         cuda.syncthreads()
         write(a, panel, a_rs, a_cs, t, n, unit)
 

@@ -55,26 +55,26 @@ def _build(config: ZeroDiagonal):
     int32, int64, offset, read = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_global(1, False)
     grid_dependency_wait, store_relaxed = ptx.grid_dependency_wait, ptx.store_relaxed
 
-    def zero_diagonal(info, a, n, parts, step, stride_info, stride_a):
+    def zero_diagonal(info, a, n, reals, step, stride_info, stride_a):
         # (1) the first zero that each thread meets
         t, batch = int32(cuda.threadIdx.x), int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * parts), offset(info, batch * stride_info * parts)
-        found, value = cuda.shared.array(0, int32), cuda.local.array(2, real)
+        a, info = offset(a, batch * stride_a * reals), offset(info, batch * stride_info * reals)
+        firsts, value = cuda.shared.array(0, int32), cuda.local.array(2, real)
         first = int32(NONE)
         grid_dependency_wait()
         for i in range(t, n, THREADS):
-            read(value, 0, a, int64(i) * step * parts, True)
-            read(value, 1, a, int64(i) * step * parts + (parts - 1), True)
+            read(value, 0, a, int64(i) * step * reals, True)
+            read(value, 1, a, int64(i) * step * reals + (reals - 1), True)
             if value[0] == real(0) and value[1] == real(0) and i < first:
                 first = int32(i)
 
         # (2) the first of all
-        found[t] = first
+        firsts[t] = first
         is_any = cuda.syncthreads_or(int32(first < NONE)) != 0
         if t == 0:
             if is_any:
                 for other in range(THREADS):
-                    first = min(first, found[other])
+                    first = min(first, firsts[other])
             store_relaxed(info, 0, int32(0) if first == NONE else int32(first + 1))
 
     return zero_diagonal

@@ -28,29 +28,29 @@ class GemmConfig:
     trans_a, trans_b : bool
         Whether A is contiguous along k (else m), B along n (else k).
     BLK_M, BLK_N, BLK_K : int
-        Tile of C, depth of a stripe.
+        Tile of C, depth of a k-tile.
     DIM_XA, DIM_YA, DIM_XB, DIM_YB : int
         The threads of a block when they load A, B: along the contiguous dimension, along the other.
     VEC_A, VEC_B : int
         Elements of one global load.
     PAD_A, PAD_B : int
-        Elements added to a row of the stripe in shared memory, against bank conflicts.
+        Elements added to a row of the k-tile in shared memory, against bank conflicts.
     stages : int
-        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: so many
+        1: the next k-tile is staged through registers (Algorithm 1 of Kurzak et al.). More: so many
         stages in shared memory, filled by cp.async.
     prefetch : bool
         Whether what a step multiplies is read from shared memory during the step before, also from one
-        stripe to the next; this takes a second set of registers.
+        k-tile to the next; this takes a second set of registers.
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
     persistent : bool
         Whether a launch is of just so many blocks, which share all tiles (`tile_scheduler`), and load
-        stripes of one while they multiply those of another.
+        k-tiles of one while they multiply those of another.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
         share need not be brought twice.
     packed : bool
-        Whether A and B are packed (`packing.Packing`) as stripes in shared memory shall lie, or by rows:
+        Whether A and B are packed (`packing.Packing`) as k-tiles in shared memory shall lie, or by rows:
         nothing is left to transpose, to conjugate, or to mask but C.
     packing_a, packing_b : int
         How they are packed then: ROW, CBL or RBL of `packing`.
@@ -80,12 +80,12 @@ class GemmConfig:
     packing_b: int = CBL
 
     STEM: ClassVar[str]
-    #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
+    #: Bytes that are added to a row of a packed k-tile, so that its reads meet no bank twice.
     PACKED_PAD: ClassVar[int] = 0
 
     @property
     def keeps_k_major(self) -> bool:
-        """Whether a stripe that is contiguous along k stays so in shared memory."""
+        """Whether a k-tile that is contiguous along k stays so in shared memory."""
         return False
 
     @property
@@ -110,7 +110,7 @@ class GemmConfig:
 
     @property
     def steps(self) -> int:
-        """Steps in which a stripe is multiplied."""
+        """Steps in which a k-tile is multiplied."""
         raise NotImplementedError
 
     @property
@@ -166,10 +166,10 @@ class GemmConfig:
     def _sum_registers(self) -> int:
         return self.sums * self.dtype_facts.real_size // 4
 
-    def check_stripe(self, name: str) -> None:
-        """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
-        stripe = self.stripe_a if name == "A" else self.stripe_b
-        stripe.check(name, self.threads, asynchronous=self.stages > 1)
+    def check_smem_tile(self, name: str) -> None:
+        """Raise `ConfigError` where the threads cannot load the k-tile of operand `name`."""
+        smem_tile = self.smem_tile_a if name == "A" else self.smem_tile_b
+        smem_tile.check(name, self.threads, asynchronous=self.stages > 1)
 
     def check_pipeline(self) -> None:
         """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
@@ -211,22 +211,22 @@ class GemmConfig:
             trans_a=self.trans_a,
             trans_b=self.trans_b,
         )
-        for name, stripe in (("A", self.stripe_a), ("B", self.stripe_b)):
+        for name, smem_tile in (("A", self.smem_tile_a), ("B", self.smem_tile_b)):
             require(
-                stripe.packing in range(len(LAYOUTS)),
+                smem_tile.packing in range(len(LAYOUTS)),
                 "packing",
                 f"packing of {name} in (0, 1, 2)",
-                packing=stripe.packing,
+                packing=smem_tile.packing,
             )
             if self.packed:
-                stripe.check_packed(name)
+                smem_tile.check_packed(name)
 
     @cached_property
     def dtype_facts(self) -> Dtype:
         return DTYPES[self.dtype]
 
     @cached_property
-    def stripe_a(self) -> SmemTile:
+    def smem_tile_a(self) -> SmemTile:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
         return SmemTile(
             self.dtype_facts,
@@ -240,7 +240,7 @@ class GemmConfig:
         )
 
     @cached_property
-    def stripe_b(self) -> SmemTile:
+    def smem_tile_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
         lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1, self.loads_read_only
         return SmemTile(self.dtype_facts, *shape, *lies, self.packing_b)
@@ -255,14 +255,14 @@ class GemmConfig:
         return ()
 
     @property
-    def place_b(self) -> int:
-        """Reals of a stage before the stripe of B."""
-        return self.stripe_a.reals * self.shares[0]
+    def offset_b(self) -> int:
+        """Reals of a stage before the k-tile of B."""
+        return self.smem_tile_a.reals * self.shares[0]
 
     @property
     def stage_reals(self) -> int:
-        """Reals of the stripes of A and B that pass through shared memory together."""
-        return self.place_b + self.stripe_b.reals * self.shares[1]
+        """Reals of the k-tiles of A and B that pass through shared memory together."""
+        return self.offset_b + self.smem_tile_b.reals * self.shares[1]
 
     @property
     def shared_bytes(self) -> int:
@@ -271,7 +271,7 @@ class GemmConfig:
 
     @property
     def staged_elements(self) -> int:
-        """Elements that a thread holds while stripes are staged through registers."""
+        """Elements that a thread holds while k-tiles are staged through registers."""
         if self.stages > 1:
             return 0
         share_a, share_b = self.shares
@@ -292,8 +292,8 @@ class GemmConfig:
 
     def with_cache_policy(self, through_l1: bool) -> Self | None:
         """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
-        stripes = self.stripe_a, self.stripe_b
-        if self.stages == 1 or all(stripe.load_bytes != RUN for stripe in stripes):
+        k_tiles = self.smem_tile_a, self.smem_tile_b
+        if self.stages == 1 or all(smem_tile.load_bytes != RUN for smem_tile in k_tiles):
             return None
         return replace(self, through_l1=through_l1)
 
@@ -317,8 +317,13 @@ class GemmConfig:
     def packings(self) -> tuple[Packing, Packing]:
         """How A and B, the latter transposed, are packed for a Config that is `packed`."""
         a, b = (
-            Packing(LAYOUTS[stripe.packing], stripe.blk, stripe.depth, stripe.pad * (stripe.packing != ROW))
-            for stripe in (self.stripe_a, self.stripe_b)
+            Packing(
+                LAYOUTS[smem_tile.packing],
+                smem_tile.blk,
+                smem_tile.depth,
+                smem_tile.pad * (smem_tile.packing != ROW),
+            )
+            for smem_tile in (self.smem_tile_a, self.smem_tile_b)
         )
         return a, b
 

@@ -1,8 +1,8 @@
-"""What `trsm_fused` does to a stripe on the diagonal of T, in shared memory, before it multiplies it.
+"""What `trsm_fused` does to a k-tile on the diagonal of T, in shared memory, before it multiplies it.
 
-The stripe of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
+The k-tile of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
 for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
-of T, by one thread a column or by several (`warp_substitution`); what is solved stays in the stripe, as an
+of T, by one thread a column or by several (`warp_substitution`); what is solved stays in the k-tile, as an
 operand like any other, and goes to memory. Beyond the end of T there are zeros, and zeros they stay.
 
 The rows of all triangles of a tile are divided by their diagonal elements beforehand, while the block would
@@ -20,21 +20,21 @@ from ..common.substitution import exact_division_solver, inverter, panel_writer,
 from .config import GemmConfig
 from .product import Product
 from .trmm_fused import tile_orders
-from .warp_substitution import group_solver, row_lead, sharing
+from .warp_substitution import group_solver, row_ld, sharing
 
-__all__ = ["room", "solving"]
+__all__ = ["diagonal_solver", "shared_reals"]
 
 AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
 
 
-def room(config: GemmConfig, triangle: Triangle) -> int:
+def shared_reals(config: GemmConfig, triangle: Triangle) -> int:
     """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
-    places = _places(config, triangle)
-    return places.inverse + places.block * config.dtype_facts.reals_per_element
+    layout = _layout(config, triangle)
+    return layout.inverse + layout.block * config.dtype_facts.reals_per_element
 
 
-def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
-    """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
+def _layout(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
+    """Reals from one row of T to the next in its k-tile, and from one column to the next; of X likewise from
     one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
     threads that share a right-hand side; elements from one row of a prepared triangle to the next, or column,
     reals before the diagonal of the tile, and before its inverses, in what is prepared.
@@ -42,27 +42,27 @@ def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
     "Rows" are equations: where T is on the right they are its columns.
     """
     facts, OF_A, count = config.dtype_facts, triangle.on_left, config.BLK_K
-    of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    (block, sides), PARTS = tile_orders(config, triangle), facts.reals_per_element
+    of_t, of_x = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
+    (block, sides), REALS = tile_orders(config, triangle), facts.reals_per_element
     shares = sharing(facts, config.threads, sides, count)
-    lead = row_lead(facts, count) if shares > 1 else count
+    ld = row_ld(facts, count) if shares > 1 else count
     return SimpleNamespace(
-        row=of_t.step * PARTS,
-        col=of_t.step_k * PARTS,
-        unknown=of_x.step_k * PARTS,
-        side=of_x.step * PARTS,
+        row=of_t.step * REALS,
+        col=of_t.step_k * REALS,
+        unknown=of_x.step_k * REALS,
+        side=of_x.step * REALS,
         count=count,
         sides=sides,
         block=block,
         by_cols=of_t.k_major,
         shares=shares,
-        lead=lead,
-        diagonal=block * lead * PARTS,
-        inverse=block * (lead + 1) * PARTS,
+        ld=ld,
+        diagonal=block * ld * REALS,
+        inverse=block * (ld + 1) * REALS,
     )
 
 
-def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
+def diagonal_solver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
     """The steps: ``prepare``, ``load_rhs``, ``solve``, ``solve_by_exact_division``, ``write`` and
     ``reload_rhs``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
     what is prepared.
@@ -70,9 +70,9 @@ def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool
     Substitution has its direction in constant addresses, so it is there twice: `down`, the first unknown
     first, and up.
     """
-    places, of_a = _places(config, triangle), triangle.on_left
-    down_solver, up_solver = (_solver(config, places, down) for down in (True, False))
-    exact_down, exact_up = (_exact_division_solver(config, places, conj, down) for down in (True, False))
+    layout, of_a = _layout(config, triangle), triangle.on_left
+    down_solver, up_solver = (_solver(config, layout, down) for down in (True, False))
+    exact_down, exact_up = (_exact_division_solver(config, layout, conj, down) for down in (True, False))
     solve_down, solve_up = down_solver.solve, up_solver.solve
 
     @device_function
@@ -89,24 +89,24 @@ def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool
             exact_up(panel, matrix, t, extent, unit)
 
     return SimpleNamespace(
-        lead=places.lead,
+        ld=layout.ld,
         registers=down_solver.registers,
-        values=(_at_once(config, places) + 1) * config.dtype_facts.reals_per_element,
-        prepare=_preparer(config, places, conj),
-        load_rhs=_rhs_loader(config, product, triangle, places),
+        values=(_at_once(config, layout) + 1) * config.dtype_facts.reals_per_element,
+        prepare=_preparer(config, layout, conj),
+        load_rhs=_rhs_loader(config, product, triangle, layout),
         solve=solve,
         solve_by_exact_division=solve_by_exact_division,
-        write=_writer(config, places, of_a),
-        reload_rhs=_rhs_reloader(config, places, of_a),
+        write=_writer(config, layout, of_a),
+        reload_rhs=_rhs_reloader(config, layout, of_a),
     )
 
 
-def _at_once(config: GemmConfig, places: SimpleNamespace) -> int:
+def _at_once(config: GemmConfig, layout: SimpleNamespace) -> int:
     """Elements of a tile's triangles that a thread asks for before it divides any."""
-    return min(-(-places.block * places.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
+    return min(-(-layout.block * layout.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
 
 
-def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
+def _preparer(config: GemmConfig, layout: SimpleNamespace, conj: bool):
     """``prepare(prepared, value, tri, ldt, t, extent, unit, down)``: the triangles of the tile whose diagonal
     begins at `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if
     threads share a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of
@@ -114,15 +114,15 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
 
     The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
     """
-    facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
-    PARTS = facts.reals_per_element
-    real, CONJ, BY_COLS = ptx.REALS[facts.real], -1 if conj else 1, places.by_cols
-    int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
+    facts, COUNT, BLOCK, THREADS = config.dtype_facts, layout.count, layout.block, config.threads
+    REALS = facts.reals_per_element
+    real, CONJ, BY_COLS = ptx.REALS[facts.real], -1 if conj else 1, layout.by_cols
+    int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(REALS, False)
     invert_one, divided = inverter(facts), quotient(facts, ptx.inlined, False)
-    DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
-    LEAD, BY_ROWS = places.lead, places.shares > 1
-    MANY = _at_once(config, places)
-    GROUPS, ON_DIAGONAL = -(-TOTAL // (THREADS * MANY)), MANY * PARTS
+    DIAGONAL, INVERSE, TOTAL = layout.diagonal, layout.inverse, BLOCK * COUNT
+    LD, BY_ROWS = layout.ld, layout.shares > 1
+    MANY = _at_once(config, layout)
+    GROUPS, ON_DIAGONAL = -(-TOTAL // (THREADS * MANY)), MANY * REALS
 
     @device_function
     def where(e, t, down):
@@ -139,17 +139,17 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
         triangle, i, j, is_there = where(group * MANY + e, t, down)
         row, col = triangle * COUNT + i, triangle * COUNT + j
         at = int64(row) * ldt + col if BY_COLS else int64(col) * ldt + row
-        read(value, e * PARTS, tri, at * PARTS, is_there & (row < extent) & (col < extent))
+        read(value, e * REALS, tri, at * REALS, is_there & (row < extent) & (col < extent))
 
     @device_function
     def divide(e, group, value, prepared, t, down):
         triangle, i, j, is_there = where(group * MANY + e, t, down)
         p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
         slow, fast = (p, q) if BY_ROWS else (q, p)
-        x, to = e * PARTS, ((triangle * COUNT + slow) * LEAD + fast) * PARTS
-        at = (triangle * COUNT + i) * PARTS
+        x, to = e * REALS, ((triangle * COUNT + slow) * LD + fast) * REALS
+        at = (triangle * COUNT + i) * REALS
         if is_there:
-            if PARTS == 2:
+            if REALS == 2:
                 re, im, d, r = value[x], real(CONJ) * value[x + 1], DIAGONAL + at, INVERSE + at
                 re, im = divided(re, im, prepared[d], prepared[d + 1], prepared[r], prepared[r + 1])
                 prepared[to], prepared[to + 1] = re, im
@@ -163,15 +163,15 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
         unsafe, row = int32(0), int32(t)
         fetch_all(0, 0, value, tri, ldt, t, extent, down)
         while row < BLOCK:
-            d, r, is_there = DIAGONAL + row * PARTS, INVERSE + row * PARTS, row < extent
-            read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, is_there & (not unit))
+            d, r, is_there = DIAGONAL + row * REALS, INVERSE + row * REALS, row < extent
+            read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * REALS, is_there & (not unit))
             prepared[d] = real(1) if unit else value[ON_DIAGONAL]
-            if PARTS == 2:
+            if REALS == 2:
                 prepared[d + 1] = real(CONJ) * value[ON_DIAGONAL + 1]
             if is_there:
                 unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
             else:
-                for part in range(PARTS):
+                for part in range(REALS):
                     prepared[r + part] = real(0)
             row = int32(row + THREADS)
         cuda.syncthreads()
@@ -184,25 +184,25 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool):
     return prepare
 
 
-def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places: SimpleNamespace):
+def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, layout: SimpleNamespace):
     """``load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums
     of this thread, of the `extent` unknowns from `base` on, divided by the diagonal or not; zero beyond.
     """
     facts, OF_A, THR_M = config.dtype_facts, triangle.on_left, config.THR_M
-    PARTS = facts.reals_per_element
+    REALS = facts.reals_per_element
     real, COMPLEX, int32 = ptx.REALS[facts.real], facts.is_complex, ptx.types.int32
-    along, across, OWN, OTHER = product.row, product.col, THR_M, config.THR_N
+    k_of, side_of, OWN, OTHER = product.row, product.col, THR_M, config.THR_N
     if not OF_A:
-        along, across, OWN, OTHER = across, along, OTHER, OWN
-    UNKNOWN, SIDE, COUNT = places.unknown, places.side, places.count
+        k_of, side_of, OWN, OTHER = side_of, k_of, OTHER, OWN
+    UNKNOWN, SIDE, COUNT = layout.unknown, layout.side, layout.count
     # unknowns that follow one another are asked for once: between two branches nothing is read ahead
     RUN = product.run if OF_A and COUNT % product.run == 0 else 1
-    DIAGONAL, INVERSE, divided = places.diagonal, places.inverse, quotient(facts, ptx.inlined, False)
+    DIAGONAL, INVERSE, divided = layout.diagonal, layout.inverse, quotient(facts, ptx.inlined, False)
 
     @device_function
     def put_element(j, i, acc, panel, t, k, is_inside, alpha, alpha_i, divides, d_re, d_im, r_re, r_im):
-        at = across(j, t) * SIDE + k * UNKNOWN
-        x = (j * THR_M + i if OF_A else i * THR_M + j) * PARTS
+        at = side_of(j, t) * SIDE + k * UNKNOWN
+        x = (j * THR_M + i if OF_A else i * THR_M + j) * REALS
         if COMPLEX:
             b_re, b_im = panel[at], panel[at + 1]
             re = alpha * b_re - alpha_i * b_im - acc[x]
@@ -221,7 +221,7 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places
     @device_function
     def put_unknown(r, i, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides):
         k, i = int32(k + r), i + r
-        d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
+        d, r = DIAGONAL + (base + k) * REALS, INVERSE + (base + k) * REALS
         put_line(
             0,
             i,
@@ -234,49 +234,49 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places
             alpha_i,
             divides,
             prepared[d],
-            prepared[d + PARTS - 1],
+            prepared[d + REALS - 1],
             prepared[r],
-            prepared[r + PARTS - 1],
+            prepared[r + REALS - 1],
         )
 
     put_run = unrolled(RUN, put_unknown)
 
     @device_function
     def load_rhs(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
-        k = int32(along(i * RUN, t) - base)
+        k = int32(k_of(i * RUN, t) - base)
         if k >= 0 and k < COUNT:
             put_run(0, i * RUN, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides)
 
     return unrolled(OWN // RUN, load_rhs)
 
 
-def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
-    """What solves a stripe, by one thread or several for each right-hand side."""
-    if places.shares > 1:
-        return group_solver(config.dtype_facts, config.threads, places, down)
-    return _single_solver(config, places, down)
+def _solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What solves a k-tile, by one thread or several for each right-hand side."""
+    if layout.shares > 1:
+        return group_solver(config.dtype_facts, config.threads, layout, down)
+    return _single_solver(config, layout, down)
 
 
-def _single_solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
+def _single_solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
     """As `group_solver`, a thread for each right-hand side.
 
     What is not finite stays so down to the last unknown, which tells of all.
     """
-    facts, SIDES, COUNT = config.dtype_facts, places.sides, places.count
-    PARTS, SIDE, UNKNOWN, SIGN = facts.reals_per_element, places.side, places.unknown, 1 if down else -1
+    facts, SIDES, COUNT = config.dtype_facts, layout.sides, layout.count
+    REALS, SIDE, UNKNOWN, SIGN = facts.reals_per_element, layout.side, layout.unknown, 1 if down else -1
     THREADS, int32, offset, FIRST = config.threads, ptx.types.int32, ptx.offset, 0 if down else COUNT - 1
-    real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * PARTS
+    real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * REALS
     substitute = steps(facts, COUNT, False, 16 // facts.real_size)
 
     @device_function
     def fetch(p, column, mine):
-        for part in range(PARTS):
-            column[p * PARTS + part] = mine[(FIRST + SIGN * p) * UNKNOWN + part]
+        for part in range(REALS):
+            column[p * REALS + part] = mine[(FIRST + SIGN * p) * UNKNOWN + part]
 
     @device_function
     def store_to_smem(p, column, mine):
-        for part in range(PARTS):
-            mine[(FIRST + SIGN * p) * UNKNOWN + part] = column[p * PARTS + part]
+        for part in range(REALS):
+            mine[(FIRST + SIGN * p) * UNKNOWN + part] = column[p * REALS + part]
 
     fetch_all, store_all = unrolled(COUNT, fetch), unrolled(COUNT, store_to_smem)
 
@@ -288,22 +288,22 @@ def _single_solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> S
             fetch_all(0, column, mine)
             substitute(column, triangle, triangle)
             store_all(0, column, mine)
-            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            size = max(abs(column[LAST]), abs(column[LAST + REALS - 1]))
             non_finite = int32(non_finite if size < real(INFINITY) else 1)
             side = int32(side + THREADS)
         return non_finite
 
-    return SimpleNamespace(registers=COUNT * PARTS, solve=solve)
+    return SimpleNamespace(registers=COUNT * REALS, solve=solve)
 
 
-def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, down: bool):
+def _exact_division_solver(config: GemmConfig, layout: SimpleNamespace, conj: bool, down: bool):
     """``solve(panel, matrix, t, extent, unit)``: the same by true divisions, and the triangle as it lies in
-    T's stripe at `matrix`; in shared memory.
+    T's k-tile at `matrix`; in shared memory.
     """
-    facts, SIDES, THREADS, SIGN = config.dtype_facts, places.sides, config.threads, 1 if down else -1
-    PARTS = facts.reals_per_element
-    SIDE, UNKNOWN, DIAGONAL = places.side, places.unknown, places.row + places.col
-    ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
+    facts, SIDES, THREADS, SIGN = config.dtype_facts, layout.sides, config.threads, 1 if down else -1
+    REALS = facts.reals_per_element
+    SIDE, UNKNOWN, DIAGONAL = layout.side, layout.unknown, layout.row + layout.col
+    ROW, COL = SIGN * layout.row // REALS, SIGN * layout.col // REALS
     int32, offset = ptx.types.int32, ptx.offset
     substitute = exact_division_solver(facts, SIGN * UNKNOWN, conj)
 
@@ -318,28 +318,28 @@ def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bo
     return solve
 
 
-def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, its stripe beginning at `c`."""
+def _writer(config: GemmConfig, layout: SimpleNamespace, of_a: bool):
+    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, its k-tile beginning at `c`."""
     facts, int64, real = config.dtype_facts, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
-    extents = [(places.count, places.unknown), (places.sides, places.side)]
+    extents = [(layout.count, layout.unknown), (layout.sides, layout.side)]
     (rows, row), (cols, col) = extents if of_a else extents[::-1]
     write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, col, by_rows=True)
 
     @device_function
-    def write_stripe(c, panel, ldc, t, extent, sides):
+    def write_tile(c, panel, ldc, t, extent, sides):
         rows, cols = (extent, sides) if of_a else (sides, extent)
         write(c, panel, int64(1), ldc, t, rows, cols, real(1))
 
-    return write_stripe
+    return write_tile
 
 
-def _rhs_reloader(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``reload_rhs(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
-    PARTS = config.dtype_facts.reals_per_element
-    COUNT, SIDES, THREADS = places.count, places.sides, config.threads
-    UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
+def _rhs_reloader(config: GemmConfig, layout: SimpleNamespace, of_a: bool):
+    """``reload_rhs(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the k-tile."""
+    REALS = config.dtype_facts.reals_per_element
+    COUNT, SIDES, THREADS = layout.count, layout.sides, config.threads
+    UNKNOWN, SIDE, int32, int64 = layout.unknown, layout.side, ptx.types.int32, ptx.types.int64
     FAST, quotient = COUNT if of_a else SIDES, ptx.quotient
-    read = ptx.load_global(PARTS, False)
+    read = ptx.load_global(REALS, False)
 
     @device_function
     def reload_rhs(c, panel, value, ldc, t, extent, sides):
@@ -349,8 +349,8 @@ def _rhs_reloader(config: GemmConfig, places: SimpleNamespace, of_a: bool):
             fast = int32(element - slow * FAST)
             k, side = (fast, slow) if of_a else (slow, fast)
             is_there, at = (k < extent) & (side < sides), side * SIDE + k * UNKNOWN
-            read(value, 0, c, (int64(slow) * ldc + fast) * PARTS, is_there)
-            for part in range(PARTS):
+            read(value, 0, c, (int64(slow) * ldc + fast) * REALS, is_there)
+            for part in range(REALS):
                 panel[at + part] = value[part]
             element = int32(element + THREADS)
 

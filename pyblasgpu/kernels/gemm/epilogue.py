@@ -23,8 +23,8 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool | None = Fal
     What lies beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is
     written without asking for each element, by vectors where C is aligned for them.
     """
-    BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
-    real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
+    BLK_M, BLK_N, RUN, REALS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
+    real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * REALS)
     overwrite, update = (_writer(config, product, reads_c, RUN, triangular) for reads_c in (False, True))
     overwrite_edge, update_edge = (
         _writer(config, product, reads_c, 0, triangular) for reads_c in (False, True)
@@ -82,10 +82,10 @@ def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) ->
     masks of a triangle, there are none to spare.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
-    ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
+    in_flight = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
     if run == 0 and (config.persistent or triangular):
-        ahead = width
-    most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
+        in_flight = width
+    most, vectors = max(in_flight // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
 
 
@@ -93,8 +93,8 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
     edges or the triangle.
     """
-    PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
-    EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
+    REALS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
+    EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * REALS
     MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular is not False, contains(triangular)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
@@ -102,7 +102,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
 
     @device_function
-    def place(vector, t):
+    def coords(vector, t):
         return row_of(vector % VECTORS * RUN, t), col_of(vector // VECTORS, t)
 
     @device_function
@@ -117,16 +117,16 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
 
     @device_function
     def fetch(i, first, c, old, ldc, t, rows, cols, shift, options):
-        row, col = place(first + i, t)
+        row, col = coords(first + i, t)
         ok = is_there(row, col, rows, cols, shift, options)
-        read(old, i * WIDTH, c, (int64(col) * ldc + row) * PARTS, ok)
+        read(old, i * WIDTH, c, (int64(col) * ldc + row) * REALS, ok)
         if MAY_BE_REAL and is_real(row, col, shift, options):
             old[i * WIDTH + 1] = real(0)
 
     @device_function
     def scale(i, x, y, acc, old, scalars):
         alpha, alpha_i, signed, signed_i, beta, beta_i = scalars
-        x, y = x + i * PARTS, y + i * PARTS
+        x, y = x + i * REALS, y + i * REALS
         if COMPLEX:
             re = alpha * acc[x] - signed_i * acc[x + 1]
             im = signed * acc[x + 1] + alpha_i * acc[x]
@@ -144,12 +144,12 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
 
     @device_function
     def put(i, first, c, acc, old, ldc, t, rows, cols, shift, options, scalars):
-        row, col = place(first + i, t)
+        row, col = coords(first + i, t)
         x = (first + i) * WIDTH
         scale_run(0, x, i * WIDTH, acc, old, scalars)
         if MAY_BE_REAL and is_real(row, col, shift, options):
             acc[x + 1] = real(0)
-        store(c, (int64(col) * ldc + row) * PARTS, acc, x, is_there(row, col, rows, cols, shift, options))
+        store(c, (int64(col) * ldc + row) * REALS, acc, x, is_there(row, col, rows, cols, shift, options))
 
     fetch_all, put_all = unrolled(TOGETHER, fetch), unrolled(TOGETHER, put)
 

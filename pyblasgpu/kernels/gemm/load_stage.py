@@ -1,4 +1,4 @@
-"""How the stripes of a stage come from memory: by vectors or by single elements, masked at edges or not."""
+"""How the k-tiles of a stage come from memory: by vectors or by single elements, masked at edges or not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["load_stage"]
 
 
 def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamespace) -> SimpleNamespace:
-    """``start(vectors, ...)``: begin to bring the next stripes, by `vectors` or by single elements; nothing
-    comes where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` tells for all stripes of two matrices
+    """``start(vectors, ...)``: begin to bring the next k-tiles, by `vectors` or by single elements; nothing
+    comes where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` tells for all k-tiles of two matrices
     whether they may come by vectors.
 
     A kernel asks once, and all that comes after it is there twice, with `vectors` a constant: where the
@@ -41,20 +41,20 @@ def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamesp
 
 
 def _starter(config: GemmConfig, start_a: Callable, edge_a: Callable, start_b: Callable, edge_b: Callable):
-    """``start(...)`` by these copies of whole stripes and of stripes at an edge."""
+    """``start(...)`` by these copies of whole k-tiles and of k-tiles at an edge."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    B_STRIPE, commit, offset = config.place_b, ptx.commit_async, ptx.offset
-    if config.packed:  # the last stripes and tiles are whole, too
+    B_TILE, commit, offset = config.offset_b, ptx.commit_async, ptx.offset
+    if config.packed:  # the last k-tiles and tiles are whole, too
         BLK_M = BLK_N = BLK_K = 1
 
     @device_function
     def start(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth):
         if rows >= BLK_M and cols >= BLK_N and depth >= BLK_K:
             start_a(shared, staged_a, a, lda, t, rows, depth)
-            start_b(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
+            start_b(offset(shared, B_TILE), staged_b, b, ldb, t, cols, depth)
         elif depth > 0:
             edge_a(shared, staged_a, a, lda, t, rows, depth)
-            edge_b(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
+            edge_b(offset(shared, B_TILE), staged_b, b, ldb, t, cols, depth)
         if STAGES > 1:
             commit()
 

@@ -2,7 +2,7 @@
 
     C (m x n, rows contiguous) := alpha * A (m x k) * B (k x n) + beta * C
 
-A block computes a BLK_M x BLK_N tile of C; A and B pass in stripes BLK_K deep (`stripe`). A family brings a
+A block computes a BLK_M x BLK_N tile of C; A and B pass in k-tiles BLK_K deep (`k_tile`). A family brings a
 `Product`, and `epilogue` writes C. All four dtypes are one text: memory is read as reals, `parts` of them an
 element.
 """
@@ -26,7 +26,7 @@ __all__ = ["build", "mainloop", "mma_k_block"]
 
 
 def mma_k_block(config: GemmConfig, product: Product):
-    """``multiply(acc, ra, rb, shared, a, b, ...)``: a stripe, each step read just before it is needed."""
+    """``multiply(acc, ra, rb, shared, a, b, ...)``: a k-tile, each step read just before it is needed."""
     load, update, STEPS, UNROLL = product.load, product.update, config.steps, product.unroll
 
     @device_function
@@ -45,7 +45,7 @@ def mma_k_block(config: GemmConfig, product: Product):
 
 
 def _middle(config: GemmConfig, product: Product):
-    """``multiply(acc, ra, rb, ra_next, rb_next, ...)``: the steps of a stripe but the first and the last.
+    """``multiply(acc, ra, rb, ra_next, rb_next, ...)``: the steps of a k-tile but the first and the last.
 
     It begins and ends with what comes next in the second set of registers.
     """
@@ -62,8 +62,8 @@ def _middle(config: GemmConfig, product: Product):
 
 
 def mainloop_step(config: GemmConfig, product: Product, start: Callable):
-    """``multiply(vectors, ...)`` of a kernel with stages: multiply the stripe that is `here`, `start` one
-    that comes later. With prefetching the first step of the stripe that is `there`, the next, is read at the
+    """``multiply(vectors, ...)`` of a kernel with stages: multiply the k-tile that is `here`, `start` one
+    that comes later. With prefetching the first step of the k-tile that is `there`, the next, is read at the
     end.
     """
     load, update, PREFETCH = product.load, product.update, config.prefetch
@@ -73,7 +73,7 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
     @device_function
     def multiply_stage(
         vectors, acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
-        ahead_a, ahead_b, ahead_rows, ahead_cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
+        src_a, src_b, src_rows, src_cols, src_depth, a, b, lda, ldb, t, rows, cols, depth,
     ):  # fmt: skip
         if PREFETCH:
             load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
@@ -83,14 +83,14 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
                 into,
                 staged_a,
                 staged_b,
-                ahead_a,
-                ahead_b,
+                src_a,
+                src_b,
                 lda,
                 ldb,
                 t,
-                ahead_rows,
-                ahead_cols,
-                ahead,
+                src_rows,
+                src_cols,
+                src_depth,
             )
             multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
             wait()
@@ -105,14 +105,14 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
                 into,
                 staged_a,
                 staged_b,
-                ahead_a,
-                ahead_b,
+                src_a,
+                src_b,
                 lda,
                 ldb,
                 t,
-                ahead_rows,
-                ahead_cols,
-                ahead,
+                src_rows,
+                src_cols,
+                src_depth,
             )
             multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
 
@@ -121,40 +121,40 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
 
 def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: Callable) -> SimpleNamespace:
     """``start(vectors, ...)``, ``is_aligned(a, b, lda, ldb)`` and `ONE_WAY` of `load_stage`; ``run(vectors,
-    stripes, ...)``: multiply so many stripes, while later ones are loaded.
+    k_tiles, ...)``: multiply so many k-tiles, while later ones are loaded.
 
-    It returns what is `ahead` of the loads then, and the stage that is read next. `given` begins
-    with two of the kernel's pointers. ``operands(ahead, given, tile)`` tells what to load: pointers into A
-    and B, their leading strides, rows, columns and depth. ``advance(ahead, given, tile)`` goes on by a
-    stripe.
+    It returns the `load_state` then, and the stage that is read next. `params` begins
+    with two of the kernel's pointers. ``operands(load_state, params, tile)`` tells what to load: pointers
+    into A and B, their leading dimensions, rows, columns and depth. ``advance(load_state, params, tile)``
+    goes on by a k-tile.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
-    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
+    load_a, load_b = (loaders(k_tile, STAGES, True) for k_tile in (config.smem_tile_a, config.smem_tile_b))
     stage = load_stage(config, load_a, load_b)
     multiply_stage, ONE_WAY = mainloop_step(config, product, stage.start), stage.ONE_WAY
 
     @device_function
-    def loop(vectors, stripes, ahead, reading, shared, registers, given, tile, t):
+    def loop(vectors, k_tiles, load_state, reading, shared, registers, params, tile, t):
         acc, ra, rb, ra_next, rb_next, old = registers
-        a, b, _, _ = given
-        for _ in range(stripes):
+        a, b, _, _ = params
+        for _ in range(k_tiles):
             here = offset(shared, reading * STAGE)
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             reading = int32(reading + 1 if reading < STAGES - 1 else 0)
             there = offset(shared, reading * STAGE)
-            pa, pb, lda, ldb, rows, cols, depth = operands(ahead, given, tile)
+            pa, pb, lda, ldb, rows, cols, depth = operands(load_state, params, tile)
             multiply_stage(
                 vectors, acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
                 pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
             )  # fmt: skip
-            ahead = advance(ahead, given, tile)
-        return ahead, reading
+            load_state = advance(load_state, params, tile)
+        return load_state, reading
 
     @device_function
-    def run(vectors, stripes, ahead, reading, shared, registers, given, tile, t):
+    def run(vectors, k_tiles, load_state, reading, shared, registers, params, tile, t):
         if ONE_WAY or vectors:
-            return loop(True, stripes, ahead, reading, shared, registers, given, tile, t)
-        return loop(False, stripes, ahead, reading, shared, registers, given, tile, t)
+            return loop(True, k_tiles, load_state, reading, shared, registers, params, tile, t)
+        return loop(False, k_tiles, load_state, reading, shared, registers, params, tile, t)
 
     return SimpleNamespace(start=stage.start, is_aligned=stage.is_aligned, ONE_WAY=ONE_WAY, run=run)
 
@@ -162,21 +162,21 @@ def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: 
 def _tile_loop(
     config: GemmConfig, product: Product, load_a: SimpleNamespace, load_b: SimpleNamespace, start: Callable
 ):
-    """``run(vectors, stripes, registers, shared, here, ahead, given, t)``: all stripes of a tile, those that
-    are read `here`, while those `ahead` are loaded.
+    """``run(vectors, k_tiles, registers, shared, here, sources, params, t)``: all k-tiles of a tile, those
+    that are read `here`, while those of `sources` are loaded.
     """
-    BLK_K, STAGES, STAGE, B_STRIPE = config.BLK_K, config.stages, config.stage_reals, config.place_b
+    BLK_K, STAGES, STAGE, B_TILE = config.BLK_K, config.stages, config.stage_reals, config.offset_b
     finish_a, finish_b, multiply = load_a.finish, load_b.finish, mma_k_block(config, product)
     multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
     offset = ptx.offset
 
     @device_function
-    def run(vectors, stripes, registers, shared, here, ahead, given, t):
+    def run(vectors, k_tiles, registers, shared, here, sources, params, t):
         acc, ra, rb, ra_next, rb_next, staged_a, staged_b = registers
-        (a, b, depth), (ahead_a, ahead_b, ahead_depth) = here, ahead
-        rows, cols, lda, ldb, step_a, step_b = given
+        (a, b, depth), (src_a, src_b, src_depth) = here, sources
+        rows, cols, lda, ldb, step_a, step_b = params
         reading = 0
-        for stripe in range(stripes):
+        for k_tile in range(k_tiles):
             stage = offset(shared, reading * STAGE)
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             reading = reading + 1 if reading < STAGES - 1 else 0
@@ -184,21 +184,19 @@ def _tile_loop(
                 there = offset(shared, reading * STAGE)
                 multiply_stage(
                     vectors, acc, ra, rb, ra_next, rb_next, stage, there, into, staged_a, staged_b,
-                    ahead_a, ahead_b, rows, cols, ahead_depth, a, b, lda, ldb, t, rows, cols, depth,
+                    src_a, src_b, rows, cols, src_depth, a, b, lda, ldb, t, rows, cols, depth,
                 )  # fmt: skip
             else:
-                if stripe > 0:
+                if k_tile > 0:
                     cuda.syncthreads()
                 finish_a(shared, staged_a, t)
-                finish_b(offset(shared, B_STRIPE), staged_b, t)
+                finish_b(offset(shared, B_TILE), staged_b, t)
                 cuda.syncthreads()
-                start(
-                    vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead_depth
-                )
+                start(vectors, into, staged_a, staged_b, src_a, src_b, lda, ldb, t, rows, cols, src_depth)
                 multiply(acc, ra, rb, stage, a, b, lda, ldb, t, rows, cols, depth)
-            a, ahead_a = offset(a, step_a), offset(ahead_a, step_a)
-            b, ahead_b = offset(b, step_b), offset(ahead_b, step_b)
-            depth, ahead_depth = depth - BLK_K, ahead_depth - BLK_K
+            a, src_a = offset(a, step_a), offset(src_a, step_a)
+            b, src_b = offset(b, step_b), offset(src_b, step_b)
+            depth, src_depth = depth - BLK_K, src_depth - BLK_K
 
     return run
 
@@ -208,19 +206,19 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     of C, from where A, B and C begin there; ``is_aligned`` and `ONE_WAY` of `load_stage`.
     """
     real, BLK_K, STAGES = ptx.REALS[config.dtype_facts.real], config.BLK_K, config.stages
-    PARTS, PREFETCH, STAGE = config.dtype_facts.reals_per_element, config.prefetch, config.stage_reals
+    REALS, PREFETCH, STAGE = config.dtype_facts.reals_per_element, config.prefetch, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
-    STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)
+    STAGED_A, STAGED_B = config.smem_tile_a.staged(config.threads), config.smem_tile_b.staged(config.threads)
 
-    load_a = loaders(config.stripe_a, STAGES, SHARE_A)
-    load_b = loaders(config.stripe_b, STAGES, SHARE_B)
+    load_a = loaders(config.smem_tile_a, STAGES, SHARE_A)
+    load_b = loaders(config.smem_tile_b, STAGES, SHARE_B)
     stage = load_stage(config, load_a, load_b)
     start, run = stage.start, _tile_loop(config, product, load_a, load_b, stage.start)
-    next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
+    next_a, next_b = tile_iterator(config.smem_tile_a).step, tile_iterator(config.smem_tile_b).step
     load, zero, write = product.load, ptx.fill(ACC), epilogue(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
@@ -237,25 +235,25 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
         staged_a, staged_b = cuda.local.array(STAGED_A, real), cuda.local.array(STAGED_B, real)
         zero(acc, real(0))
 
-        # (3) prologue: the first stripes
+        # (3) prologue: the first k-tiles
         if waits:
             grid_dependency_wait()
-        stripes, step_a, step_b = (depth + BLK_K - 1) // BLK_K, next_a(lda) * PARTS, next_b(ldb) * PARTS
-        ahead_a, ahead_b, ahead = a, b, depth
+        k_tiles, step_a, step_b = (depth + BLK_K - 1) // BLK_K, next_a(lda) * REALS, next_b(ldb) * REALS
+        src_a, src_b, src_depth = a, b, depth
         for stage in range(max(STAGES - 1, 1)):
             into = offset(shared, stage * STAGE)
-            start(vectors, into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
-            ahead_a, ahead_b, ahead = offset(ahead_a, step_a), offset(ahead_b, step_b), ahead - BLK_K
+            start(vectors, into, staged_a, staged_b, src_a, src_b, lda, ldb, t, rows, cols, src_depth)
+            src_a, src_b, src_depth = offset(src_a, step_a), offset(src_b, step_b), src_depth - BLK_K
         if PREFETCH:
             wait()
             cuda.syncthreads()
             load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
 
-        # (4) body: start a stripe that comes later, multiply the present one
+        # (4) body: start a k-tile that comes later, multiply the present one
         registers = acc, ra, rb, ra_next, rb_next, staged_a, staged_b
-        given = rows, cols, lda, ldb, step_a, step_b
-        here, ahead_of = (a, b, depth), (ahead_a, ahead_b, ahead)
-        run(vectors, stripes, registers, shared, here, ahead_of, given, t)
+        params = rows, cols, lda, ldb, step_a, step_b
+        here, sources = (a, b, depth), (src_a, src_b, src_depth)
+        run(vectors, k_tiles, registers, shared, here, sources, params, t)
 
         # (5) C := alpha acc + beta C
         if COMBINED:
@@ -269,11 +267,11 @@ def build(config: GemmConfig, product: Product, triangular: bool | None = False,
     """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
     `triangular`, or if the options say so (None). `waits`: it waits for the launch before.
     """
-    real, PARTS = ptx.REALS[config.dtype_facts.real], config.dtype_facts.reals_per_element
+    real, REALS = ptx.REALS[config.dtype_facts.real], config.dtype_facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     BLK_M, BLK_N = config.BLK_M, config.BLK_N
-    begin_a, begin_b = tile_iterator(config.stripe_a).begin, tile_iterator(config.stripe_b).begin
-    place, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
+    begin_a, begin_b = tile_iterator(config.smem_tile_a).begin, tile_iterator(config.smem_tile_b).begin
+    tile_origin, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
     compute, is_aligned = by_constant(tile.compute, tile.ONE_WAY), tile.is_aligned
 
     def gemm(
@@ -282,12 +280,12 @@ def build(config: GemmConfig, product: Product, triangular: bool | None = False,
         # (1) the tile of this block
         t = cuda.threadIdx.x
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        row0, col0 = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
         rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
         batch = int64(cuda.blockIdx.z)
-        a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
-        b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
-        c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
+        a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * REALS)
+        b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * REALS)
+        c = offset(c, (batch * stride_c + col0 * ldc + row0) * REALS)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         compute(
             is_aligned(a, b, lda, ldb), a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared,

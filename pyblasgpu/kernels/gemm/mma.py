@@ -2,7 +2,7 @@
 
 A block's warps tile its BLK_M x BLK_N region of C; a warp multiplies WARP_M x WARP_N of it by ``mma.sync``
 instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the result is that of a dot product
-by FMAs. Stripes lie in shared memory as they lie in global memory, padded so that no load of a fragment
+by FMAs. K-tiles lie in shared memory as they lie in global memory, padded so that no load of a fragment
 meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
 the parts of the same fragments, one of both parts, or, as a method, three. All around the innermost
 product is in `mainloop`.
@@ -90,7 +90,7 @@ class GemmMma(GemmConfig):
         )
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
         for name in ("A", "B"):
-            self.check_stripe(name)
+            self.check_smem_tile(name)
         self.check_pipeline()
 
     @property
@@ -164,23 +164,32 @@ plain_sources = partial(plain_kernels, source)
 
 
 def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
-    parts, stripe_a, stripe_b = config.dtype_facts.reals_per_element, config.stripe_a, config.stripe_b
+    reals, smem_tile_a, smem_tile_b = (
+        config.dtype_facts.reals_per_element,
+        config.smem_tile_a,
+        config.smem_tile_b,
+    )
     (ROWS, DEPTH), WARP_M, WARP_N = config.elements_per_mma, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
-    B_STRIPE = config.place_b
-    STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
+    B_TILE = config.offset_b
+    STEP_A, STEP_KA, STEP_B, STEP_KB = (
+        smem_tile_a.step,
+        smem_tile_a.step_k,
+        smem_tile_b.step,
+        smem_tile_b.step_k,
+    )
     rows_of_eight, columns_of_eight = WARP_M // 8, WARP_N // 8
-    load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)
-    load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
+    load_a = ptx.load_shared(reals, rows_of_eight, 8 * STEP_A * reals)
+    load_b = ptx.load_shared(reals, columns_of_eight, 8 * STEP_B * reals)
     shape = config.MMA_M, config.MMA_K
     counts, three_m = (WARP_M // ROWS, columns_of_eight), config.three_m
-    update = ptx.warp_mma(*counts, shape, parts, conj_a, conj_b, three_m=three_m)
+    update = ptx.warp_mma(*counts, shape, reals, conj_a, conj_b, three_m=three_m)
     offset = ptx.offset
 
     @device_function
     def load_quarter(s, ra, rb, pa, pb):
-        load_a(ra, s * (rows_of_eight * parts), pa, s * (4 * STEP_KA * parts))
-        load_b(rb, s * (columns_of_eight * parts), pb, s * (4 * STEP_KB * parts))
+        load_a(ra, s * (rows_of_eight * reals), pa, s * (4 * STEP_KA * reals))
+        load_b(rb, s * (columns_of_eight * reals), pb, s * (4 * STEP_KB * reals))
 
     load_quarters = unrolled(DEPTH // 4, load_quarter)
 
@@ -189,8 +198,8 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
         g, quarter = t % 32 // 4, t % 4
         row, col = t // 32 % WARPS_M * WARP_M + g, t // 32 // WARPS_M * WARP_N + g
         along_k = step * DEPTH + quarter
-        pa = offset(shared, (row * STEP_A + along_k * STEP_KA) * parts)
-        pb = offset(shared, B_STRIPE + (col * STEP_B + along_k * STEP_KB) * parts)
+        pa = offset(shared, (row * STEP_A + along_k * STEP_KA) * reals)
+        pb = offset(shared, B_TILE + (col * STEP_B + along_k * STEP_KB) * reals)
         load_quarters(0, ra, rb, pa, pb)
 
     @device_function
@@ -207,7 +216,7 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
         acc[2 * i] = by_real - by_imaginary
         acc[2 * i + 1] = by_sums - by_real - by_imaginary
 
-    fragment = DEPTH // 4 * parts
+    fragment = DEPTH // 4 * reals
     return Product(
         load,
         update,

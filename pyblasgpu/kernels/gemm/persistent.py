@@ -1,13 +1,13 @@
-"""The persistent GEMM kernel: each block computes many tiles, and waits once for a first stripe.
+"""The persistent GEMM kernel: each block computes many tiles, and waits once for a first k-tile.
 
-The pipeline goes on from one piece of a tile to the next (`tile_scheduler`): the stripes of the next are on
-their way while this one is multiplied and written, so a piece costs no start. All else is as in the ordinary
-kernel, and taken from `mainloop`.
+The pipeline goes on from one work tile to the next (`tile_scheduler`): the k-tiles of the next are on
+their way while this one is multiplied and written, so a work tile costs no start. All else is as in the
+ordinary kernel, and taken from `mainloop`.
 
 Of a parted tile the block with its beginning, the *owner*, writes C. The blocks after it, whose runs begin
-within the tile, leave their accumulators in scratch and set a flag, early in their runs; the owner comes to
-the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last block of
-the grid, so a block waits only for such as the device starts before it.
+within the tile, leave their accumulators in scratch and set a flag, at the beginning of their runs; the owner
+comes to the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last
+block of the grid, so a block waits only for such as the device starts before it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .product import Product
 
 __all__ = ["build", "under_way"]
 
-AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
+LOADS_IN_FLIGHT = 16  # loads of a thread that are under way at a time, when partial tiles are added up
 
 
 def _hider(config: GemmConfig):
@@ -53,83 +53,88 @@ def _counter(config: GemmConfig):
 
 
 def _pointers(config: GemmConfig, triangular: bool):
-    """``begin(number, tile, first, count, ...)``: where a piece begins; ``follow(ahead, ...)``: where the one
-    after it does; ``advance(ahead, ...)``: where the next stripe begins, of this piece or of the next.
+    """``begin(number, tile, first, count, ...)``: where a work tile begins; ``follow(load_state, ...)``:
+    where the one after it does; ``advance(load_state, ...)``: where the next k-tile begins, of this work tile
+    or of the next.
 
-    All return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
-    depth where nothing comes any more; stripes left of the piece, and its number.
+    All return what is `load_state` of the loads: pointers into A and B; rows, columns and depth from there
+    on, no depth where nothing comes any more; k-tiles left of the work tile, and its number.
     """
-    PARTS = config.dtype_facts.reals_per_element
-    iterator_a, iterator_b = tile_iterator(config.stripe_a), tile_iterator(config.stripe_b)
+    REALS = config.dtype_facts.reals_per_element
+    iterator_a, iterator_b = tile_iterator(config.smem_tile_a), tile_iterator(config.smem_tile_b)
     begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    opaque, hidden, quotient, piece_of = ptx.opaque, _hider(config), ptx.quotient, work_tiles()
+    opaque, hidden, quotient, work_tile_of = ptx.opaque, _hider(config), ptx.quotient, work_tiles()
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b):
         row0, col0, matrix = locate(tile, m, n, options)
-        along = int64(first) * BLK_K
-        at_a = matrix * stride_a + begin_a(row0, along, lda)
-        at_b = matrix * stride_b + begin_b(col0, along, ldb)
+        k0 = int64(first) * BLK_K
+        at_a = matrix * stride_a + begin_a(row0, k0, lda)
+        at_b = matrix * stride_b + begin_b(col0, k0, ldb)
         depth = int32(k - first * BLK_K if count > 0 else 0)
         left = int32(m - row0), int32(n - col0), depth, int32(count), int32(number)
-        return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
+        return (offset(a, at_a * REALS), offset(b, at_b * REALS), *left)
 
     @device_function
-    def follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
-        _, _, _, _, _, _, number = ahead
+    def follow(load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
+        _, _, _, _, _, _, number = load_state
         m, n = hidden(int32(m)), hidden(int32(n))  # what is made of them alone would take registers
-        tile, first, count = piece_of(number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule)
+        tile, first, count = work_tile_of(
+            number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule
+        )
         return begin(number + 1, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
 
     @device_function
-    def advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
-        pa, pb, rows, cols, depth, left, number = ahead
+    def advance(load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
+        pa, pb, rows, cols, depth, left, number = load_state
         if left == 1:
-            return follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
-        pa = offset(pa, next_a(lda) * PARTS)
-        pb = offset(pb, next_b(ldb) * PARTS)
+            return follow(load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
+        pa = offset(pa, next_a(lda) * REALS)
+        pb = offset(pb, next_b(ldb) * REALS)
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
 
     return begin, follow, advance
 
 
-def _stripes(config: GemmConfig):
-    """``operands(ahead, given, tile)`` and ``advance(ahead, given, tile)`` of `mainloop`, within a piece."""
-    PARTS, BLK_K = config.dtype_facts.reals_per_element, config.BLK_K
+def _k_tiles(config: GemmConfig):
+    """``operands(load_state, params, tile)`` and ``advance(load_state, params, tile)`` of `mainloop`, within
+    a work tile.
+    """
+    REALS, BLK_K = config.dtype_facts.reals_per_element, config.BLK_K
     int32, offset = ptx.types.int32, ptx.offset
-    next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
+    next_a, next_b = tile_iterator(config.smem_tile_a).step, tile_iterator(config.smem_tile_b).step
 
     @device_function
-    def operands(ahead, given, tile):
-        pa, pb, depth = ahead
-        _, _, lda, ldb = given
+    def operands(load_state, params, tile):
+        pa, pb, depth = load_state
+        _, _, lda, ldb = params
         rows, cols = tile
         return pa, pb, lda, ldb, rows, cols, depth
 
     @device_function
-    def advance(ahead, given, tile):
-        pa, pb, depth = ahead
-        _, _, lda, ldb = given
-        return offset(pa, next_a(lda) * PARTS), offset(pb, next_b(ldb) * PARTS), int32(depth - BLK_K)
+    def advance(load_state, params, tile):
+        pa, pb, depth = load_state
+        _, _, lda, ldb = params
+        return offset(pa, next_a(lda) * REALS), offset(pb, next_b(ldb) * REALS), int32(depth - BLK_K)
 
     return operands, advance
 
 
 def under_way(config: GemmConfig) -> tuple[int, int]:
-    """Loads of a thread that are under way together when pieces are added up: of one piece, and pieces."""
+    """Loads of a thread under way together when partial tiles are added up: of one tile, and tiles."""
     reals = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element
-    group = next(count for count in range(min(reals, AHEAD), 0, -1) if reals % count == 0)
-    return group, max(AHEAD // reals, 1)
+    group = next(count for count in range(min(reals, LOADS_IN_FLIGHT), 0, -1) if reals % count == 0)
+    return group, max(LOADS_IN_FLIGHT // reals, 1)
 
 
-def _pieces(config: GemmConfig):
-    """``leave(acc, piece, t)``: a block's accumulators to its place in scratch, the first real of all
-    threads, then the second; ``add(acc, pieces, t, first, last)``: those of these blocks, in their order.
+def _partial_tiles(config: GemmConfig):
+    """``leave(acc, partial, t)``: a block's accumulators to its slot in scratch, the first real of all
+    threads, then the second; ``add(acc, partials, t, first, last)``: those of these blocks, in their order.
     """
     facts, THREADS = config.dtype_facts, config.threads
-    PIECE, ACC = (
+    PARTIAL, ACC = (
         config.BLK_M * config.BLK_N * facts.reals_per_element,
         config.THR_M * config.THR_N * facts.reals_per_element,
     )
@@ -143,25 +148,25 @@ def _pieces(config: GemmConfig):
         store(mine, x * THREADS, acc[x], True)
 
     @device_function
-    def fetch_real(x, got, place, mine):
-        read(got, place + x, mine, x * THREADS, True)
+    def fetch_real(x, got, slot, mine):
+        read(got, slot + x, mine, x * THREADS, True)
 
     @device_function
-    def add_real(x, acc, got, first, place):
-        acc[first + x] += got[place + x]
+    def add_real(x, acc, got, first, slot):
+        acc[first + x] += got[slot + x]
 
     fetch_group, add_group = unrolled(GROUP, fetch_real), unrolled(GROUP, add_real)
 
     @device_function
     def fetch_one(x, got, mine):
-        fetch_group(0, got, x * GROUP, offset(mine, x * PIECE))
+        fetch_group(0, got, x * GROUP, offset(mine, x * PARTIAL))
 
     @device_function
     def add_one(x, acc, got, first):
         add_group(0, acc, got, first, x * GROUP)
 
-    def adder(pieces: int):
-        fetch, add_up = unrolled(pieces, fetch_one), unrolled(pieces, add_one)
+    def adder(partials: int):
+        fetch, add_up = unrolled(partials, fetch_one), unrolled(partials, add_one)
 
         @device_function
         def add_groups(g, acc, got, mine):
@@ -173,14 +178,14 @@ def _pieces(config: GemmConfig):
     leave_all, add_several, add_single = unrolled(ACC, leave_real), adder(TOGETHER), adder(1)
 
     @device_function
-    def leave(acc, piece, t):
-        leave_all(0, acc, offset(piece, t))
+    def leave(acc, partial, t):
+        leave_all(0, acc, offset(partial, t))
 
     @device_function
-    def add(acc, pieces, t, first, last):
+    def add(acc, partials, t, first, last):
         got, other = cuda.local.array(LOADS, real), int32(first)
         while other <= last:
-            mine = offset(pieces, int64(other) * PIECE + t)
+            mine = offset(partials, int64(other) * PARTIAL + t)
             if TOGETHER > 1 and other + TOGETHER <= last + 1:
                 add_several(0, acc, got, mine)
                 other = int32(other + TOGETHER)
@@ -192,22 +197,23 @@ def _pieces(config: GemmConfig):
 
 
 def _finisher(config: GemmConfig, product: Product, triangular: bool):
-    """``finish(...)``: what is done with the sum of a piece, `count` stripes of a tile from the `first` on.
+    """``finish(...)``: what is done with the sum of a work tile, `count` k-tiles of a tile from the `first`
+    on.
 
-    A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
-    begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
+    A work tile within a tile of C, of which a block has one at most, goes to the block's slot in scratch. One
+    that begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
     """
-    PARTS, THREADS = config.dtype_facts.reals_per_element, config.threads
-    PIECE = config.BLK_M * config.BLK_N * PARTS
+    REALS, THREADS = config.dtype_facts.reals_per_element, config.threads
+    PARTIAL = config.BLK_M * config.BLK_N * REALS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
     hidden = _hider(config)
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
-    write, (leave, add) = epilogue(config, product, triangular), _pieces(config)
+    write, (leave, add) = epilogue(config, product, triangular), _partial_tiles(config)
 
     @device_function
     def finish(
-        acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options, ldc,
+        acc, old, t, block, tile, first, count, k_tiles, schedule, c, partials, flags, m, n, options, ldc,
         stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         _, _, k_iters_per_block, remainder = schedule
@@ -215,13 +221,13 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
         block, t = opaque(block), opaque(int32(t))
         m, n, ldc = hidden(m), hidden(n), hidden(ldc)
         if first > 0:
-            leave(acc, offset(pieces, int64(block) * PIECE), t)
+            leave(acc, offset(partials, int64(block) * PARTIAL), t)
             cuda.syncthreads()
             if t == 0:
                 set_flag_release(flags, block)
         else:
             last = int32(block)
-            while count < stripes:
+            while count < k_tiles:
                 last = int32(last + 1)
                 count = int32(count + k_iters_per_block + (1 if last < remainder else 0))
             if last > block:
@@ -230,9 +236,9 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
                     if try_take_flag(flags, other):
                         other = int32(other + THREADS)
                 cuda.syncthreads()
-                add(acc, pieces, t, block + 1, last)
+                add(acc, partials, t, block + 1, last)
             row0, col0, matrix = locate(tile, m, n, options)
-            into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
+            into = offset(c, (matrix * stride_c + col0 * ldc + row0) * REALS)
             rows, cols = int32(m - row0), int32(n - col0)
             write(into, acc, old, ldc, t, rows, cols, row0 - col0, options, alpha, alpha_i, beta, beta_i)
 
@@ -240,24 +246,24 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
 
 
 def _c_asker(config: GemmConfig, triangular: bool):
-    """``ask(number, block, t, ...)``: `c_prefetcher` of the tile that the piece of this number begins."""
-    PARTS, int32, offset, opaque = (
+    """``ask(number, block, t, ...)``: `c_prefetcher` of the tile that the work tile of this number begins."""
+    REALS, int32, offset, opaque = (
         config.dtype_facts.reals_per_element,
         ptx.types.int32,
         ptx.offset,
         ptx.opaque,
     )
     locate, ask_tile = tile_coords(config.BLK_M, config.BLK_N, triangular), c_prefetcher(config)
-    piece_of = work_tiles()
+    work_tile_of = work_tiles()
 
     @device_function
-    def ask(number, block, t, stripes, schedule, c, m, n, options, ldc, stride_c, beta, beta_i):
+    def ask(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i):
         if options & PREFETCH_C != 0:
-            tile, first, _ = piece_of(number, opaque(block), opaque(stripes), schedule)
+            tile, first, _ = work_tile_of(number, opaque(block), opaque(k_tiles), schedule)
             if first == 0:
                 m, n = opaque(int32(m)), opaque(int32(n))
                 row0, col0, matrix = locate(tile, m, n, options)
-                begin = offset(c, (col0 * ldc + row0 + matrix * stride_c) * PARTS)
+                begin = offset(c, (col0 * ldc + row0 + matrix * stride_c) * REALS)
                 ask_tile(
                     begin, ldc, opaque(int32(t)), int32(m - row0), int32(n - col0), options, beta, beta_i
                 )
@@ -265,8 +271,8 @@ def _c_asker(config: GemmConfig, triangular: bool):
     return ask
 
 
-def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNamespace:
-    """``compute(vectors, block, t, shared, ...)``: all pieces of a block; ``is_aligned`` and `ONE_WAY` of
+def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> SimpleNamespace:
+    """``compute(vectors, block, t, shared, ...)``: all work tiles of a block; ``is_aligned`` and `ONE_WAY` of
     `load_stage`.
     """
     real, int32, quotient = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.quotient
@@ -278,9 +284,9 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
     STAGE = config.stage_reals
 
     load, zero = product.load, ptx.fill(ACC)
-    loop = mainloop(config, product, *_stripes(config))
+    loop = mainloop(config, product, *_k_tiles(config))
     start, run_mainloop = loop.start, loop.run
-    (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
+    (begin, follow, advance), work_tile_of = _pointers(config, triangular), work_tiles()
     finish, ask_c = _finisher(config, product, triangular), _c_asker(config, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, hidden, grid_dependency_wait = ptx.offset, _hider(config), ptx.grid_dependency_wait
@@ -288,26 +294,28 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
 
     @device_function
     def compute(
-        vectors, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+        vectors, block, t, shared, a, b, c, partials, flags, m, n, k, options, schedule, lda, ldb, ldc,
         stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
-        # (1) the first piece of this block
-        stripes = quotient(k + (BLK_K - 1), BLK_K)
-        tile, first, left = piece_of(0, block, stripes, schedule)
-        ahead = begin(0, tile, first, left, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
+        # (1) the first work tile of this block
+        k_tiles = quotient(k + (BLK_K - 1), BLK_K)
+        tile, first, left = work_tile_of(0, block, k_tiles, schedule)
+        load_state = begin(0, tile, first, left, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
 
         # (2) registers
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
         ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
 
-        # (3) prologue: the first stripes
+        # (3) prologue: the first k-tiles
         grid_dependency_wait()
         for stage in range(STAGES - 1):
-            pa, pb, rows, cols, depth, _, _ = ahead
+            pa, pb, rows, cols, depth, _, _ = load_state
             into = offset(shared, stage * STAGE)
             start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
+            load_state = advance(
+                load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b
+            )
         if PREFETCH:
             wait()
             cuda.syncthreads()
@@ -316,36 +324,36 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
         registers = acc, ra, rb, ra_next, rb_next, old
         number, reading = int32(0), int32(0)
         while left > 0:
-            # (4) body: start a stripe that comes later, multiply the present one. The loop ends where the
-            # loads go on to the next piece: what finds it, within, would spoil the order
+            # (4) body: start a k-tile that comes later, multiply the present one. The loop ends where the
+            # loads go on to the next work tile: what finds it, within, would spoil the order
             if ASKS_FOR_C:
-                ask_c(number, block, t, stripes, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
+                ask_c(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
             zero(acc, real(0))
             while left > 0:
-                pa, pb, rows, cols, depth, more, which = ahead
+                pa, pb, rows, cols, depth, more, which = load_state
                 together = min(left, more) if more > 0 else left
-                given, tile = (a, b, lda, ldb), (rows, cols)
+                params, tile = (a, b, lda, ldb), (rows, cols)
                 (pa, pb, depth), reading = run_mainloop(
-                    vectors, together, (pa, pb, depth), reading, shared, registers, given, tile, t
+                    vectors, together, (pa, pb, depth), reading, shared, registers, params, tile, t
                 )
                 left = int32(left - together)
                 if more == together:
-                    ahead = follow(
-                        ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b
+                    load_state = follow(
+                        load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b
                     )
                 else:
-                    ahead = pa, pb, rows, cols, depth, int32(more - together), which
+                    load_state = pa, pb, rows, cols, depth, int32(more - together), which
 
-            # (5) C := alpha acc + beta C, or acc to scratch; the next piece
+            # (5) C := alpha acc + beta C, or acc to scratch; the next work tile
             if COMBINED:
                 combine(0, acc)
-            tile, first, count = piece_of(number, hidden(block), stripes, schedule)
+            tile, first, count = work_tile_of(number, hidden(block), k_tiles, schedule)
             finish(
-                acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options,
+                acc, old, t, block, tile, first, count, k_tiles, schedule, c, partials, flags, m, n, options,
                 ldc, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
             number = next_of(number)
-            _, _, left = piece_of(number, hidden(block), stripes, schedule)
+            _, _, left = work_tile_of(number, hidden(block), k_tiles, schedule)
 
     return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned, ONE_WAY=loop.ONE_WAY)
 
@@ -353,13 +361,13 @@ def _walk(config: GemmConfig, product: Product, triangular: bool) -> SimpleNames
 def build(config: GemmConfig, product: Product, triangular: bool = False):
     """The kernel's function; of C it knows all tiles, or if `triangular` those that a triangle meets."""
     real, int32, shared_pointer = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.shared_pointer
-    walk = _walk(config, product, triangular)
-    is_aligned, compute = walk.is_aligned, walk.compute
+    loop = _scheduler_loop(config, product, triangular)
+    is_aligned, compute = loop.is_aligned, loop.compute
     if not config.has_few_registers:
-        compute = by_constant(compute, walk.ONE_WAY or config.needs_alignment)
+        compute = by_constant(compute, loop.ONE_WAY or config.needs_alignment)
 
     def gemm(
-        a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
+        a, b, c, partials, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
         ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
@@ -367,7 +375,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         vectors = is_aligned(a, b, lda | stride_a, ldb | stride_b)  # so are all matrices of a batch
         compute(
-            vectors, block, t, shared, a, b, c, pieces, flags, m, n, k, options, schedule, lda, ldb, ldc,
+            vectors, block, t, shared, a, b, c, partials, flags, m, n, k, options, schedule, lda, ldb, ldc,
             stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ class Product:
     ----------
     load : device function
         ``load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)``: what thread `t` multiplies in
-        a step, from the stripes in shared memory, or from A and B.
+        a step, from the k-tiles in shared memory, or from A and B.
     update : device function
         ``update(acc, ra, rb)``: one step.
     unroll : int

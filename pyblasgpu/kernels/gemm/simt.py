@@ -1,8 +1,8 @@
 """``gemm_simt``: the universal GEMM stencil of Kurzak, Tomov and Dongarra (2011), for FMA units.
 
 A block of DIM_X x DIM_Y threads computes a BLK_M x BLK_N tile of C; each thread keeps THR_M x THR_N
-elements of it in registers. A and B pass in stripes BLK_K deep, through shared memory or straight into
-registers (one choice per operand: Matsumoto, Nakasato and Sedukhin; Steinsland). To load a stripe of A
+elements of it in registers. A and B pass in k-tiles BLK_K deep, through shared memory or straight into
+registers (one choice per operand: Matsumoto, Nakasato and Sedukhin; Steinsland). To load a k-tile of A
 the same threads are reshaped to DIM_XA x DIM_YA, of B to DIM_XB x DIM_YB, the first along the dimension
 that is contiguous in memory. All around the innermost product is in `mainloop`.
 """
@@ -42,8 +42,8 @@ class GemmSimt(GemmConfig):
     WARP_X : int
         Lanes of a warp along M.
     VEC_K : int
-        Elements along k that a thread reads at a time of a stripe that is contiguous along k. 1: such a
-        stripe is transposed on its way to shared memory. More: it stays as it lies, and comes by wide copies;
+        Elements along k that a thread reads at a time of a k-tile that is contiguous along k. 1: such a
+        k-tile is transposed on its way to shared memory. More: it stays as it lies, and comes by wide copies;
         then the rows, columns of a thread are not adjacent, lest those of a warp meet in a bank.
     UNROLL : int
         Elements along k that are unrolled.
@@ -116,14 +116,14 @@ class GemmSimt(GemmConfig):
             trans_b=self.trans_b,
         )
         for name in kept:
-            stripe, _, vector = self.operand(name)
-            require(vector == 1, "kept_apart", f"VEC == 1 of the kept stripe of {name}", VEC=vector)
+            smem_tile, _, vector = self.operand(name)
+            require(vector == 1, "kept_apart", f"VEC == 1 of the kept tile of {name}", VEC=vector)
             require(
-                stripe.lead % depth == 0,
+                smem_tile.ld % depth == 0,
                 "depth_aligned",
                 f"(BLK_K + PAD_{name}) % VEC_K == 0",
                 BLK_K=self.BLK_K,
-                PAD=stripe.pad,
+                PAD=smem_tile.pad,
                 VEC_K=depth,
             )
 
@@ -158,7 +158,7 @@ class GemmSimt(GemmConfig):
         )
 
     def _check_operand(self, name: str):
-        stripe, shared, vector = self.operand(name)
+        smem_tile, shared, vector = self.operand(name)
         size = self.dtype_facts.itemsize
         require(
             vector * size in (4, 8, 16),
@@ -168,21 +168,21 @@ class GemmSimt(GemmConfig):
             itemsize=size,
         )
         if shared:
-            self.check_stripe(name)
+            self.check_smem_tile(name)
             require(
-                stripe.lead % vector == 0,
+                smem_tile.ld % vector == 0,
                 "fragment_aligned",
                 "(BLK + PAD) % VEC == 0",
-                BLK=stripe.blk,
-                PAD=stripe.pad,
+                BLK=smem_tile.blk,
+                PAD=smem_tile.pad,
                 VEC=vector,
             )
 
     def operand(self, name: str) -> tuple[SmemTile, bool, int]:
-        """The stripe of A or B, whether it is shared, and the vector of its fragments."""
+        """The k-tile of A or B, whether it is shared, and the vector of its fragments."""
         if name == "A":
-            return self.stripe_a, self.share_a, self.VEC_M
-        return self.stripe_b, self.share_b, self.VEC_N
+            return self.smem_tile_a, self.share_a, self.VEC_M
+        return self.smem_tile_b, self.share_b, self.VEC_N
 
     @property
     def shares(self) -> tuple[bool, bool]:
@@ -249,16 +249,16 @@ plain_sources = partial(plain_kernels, source)
 def product_of(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
     facts = config.dtype_facts
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
-    B_STRIPE = config.place_b
+    B_TILE = config.offset_b
     SHARE_A, SHARE_B = config.share_a, config.share_b
     fragment_a, fragment_b = _fragment_loader(config, "A"), _fragment_loader(config, "B")
     update, VEC_K, offset = _update(config, conj_a, conj_b), config.VEC_K, ptx.offset
-    along_m, along_n = _places(config)
+    along_m, along_n = _thread_coords(config)
 
     @device_function
     def load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
         fragment_a(ra, step, shared if SHARE_A else a, lda, along_m(t), rows, depth)
-        fragment_b(rb, step, offset(shared, B_STRIPE) if SHARE_B else b, ldb, along_n(t), cols, depth)
+        fragment_b(rb, step, offset(shared, B_TILE) if SHARE_B else b, ldb, along_n(t), cols, depth)
 
     @device_function
     def row(i, t):
@@ -276,9 +276,9 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
     """``update(acc, ra, rb)``: the products of a step, one k after the other."""
     THR_M, THR_N, VEC_K = config.THR_M, config.THR_N, config.VEC_K
 
-    def places(stripe: SmemTile, count: int, kk: int) -> tuple[int, int]:
+    def fragment_offsets(smem_tile: SmemTile, count: int, kk: int) -> tuple[int, int]:
         """The first element of one k in a fragment, and from one to the next."""
-        return (kk, VEC_K) if stripe.is_kept else (kk * count, 1)
+        return (kk, VEC_K) if smem_tile.is_kept else (kk * count, 1)
 
     def of_one(kk: int):
         rank1 = ptx.rank1_update(
@@ -288,8 +288,8 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
             conj_a,
             conj_b,
             config.by_rows,
-            places(config.stripe_a, THR_M, kk),
-            places(config.stripe_b, THR_N, kk),
+            fragment_offsets(config.smem_tile_a, THR_M, kk),
+            fragment_offsets(config.smem_tile_b, THR_N, kk),
         )
 
         @device_function
@@ -301,8 +301,8 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
     return in_order([of_one(kk) for kk in range(VEC_K)])
 
 
-def _places(config: GemmSimt):
-    """``along_m(t)``, ``along_n(t)``: the place of thread `t` in the DIM_X x DIM_Y grid.
+def _thread_coords(config: GemmSimt):
+    """``along_m(t)``, ``along_n(t)``: the coordinates of thread `t` in the DIM_X x DIM_Y grid.
 
     Lanes are mapped so that those which share a vector of A, and those which share one of B, are near:
     two rows of lanes alternate, and a wide load of shared memory is served in fewer passes.
@@ -324,47 +324,47 @@ def _places(config: GemmSimt):
 
 
 def _fragment_loader(config: GemmSimt, name: str):
-    """``load(local, step, pointer, ...)``: a thread's part of the `step`-th column of A's stripe, row of B's,
+    """``load(local, step, pointer, ...)``: a thread's part of the `step`-th column of A's k-tile, row of B's,
     or VEC_K of them.
     """
-    stripe, shared, vector = config.operand(name)
+    smem_tile, shared, vector = config.operand(name)
     dim, count = (config.DIM_X, config.THR_M) if name == "A" else (config.DIM_Y, config.THR_N)
-    offset, parts, VEC_K = ptx.offset, config.dtype_facts.reals_per_element, config.VEC_K
-    LEAD = stripe.lead * parts
-    if shared and stripe.is_kept:
-        load_rows = ptx.load_shared(VEC_K * parts, count, dim * LEAD)
+    offset, reals, VEC_K = ptx.offset, config.dtype_facts.reals_per_element, config.VEC_K
+    LD = smem_tile.ld * reals
+    if shared and smem_tile.is_kept:
+        load_rows = ptx.load_shared(VEC_K * reals, count, dim * LD)
 
         @device_function
-        def from_kept(local, step, pointer, lead, place, extent, depth):
-            load_rows(local, 0, pointer, place * LEAD + step * (VEC_K * parts))
+        def from_kept(local, step, pointer, ld, thread, extent, depth):
+            load_rows(local, 0, pointer, thread * LD + step * (VEC_K * reals))
 
         return from_kept
     if shared:
-        load = ptx.load_shared(vector * parts, count // vector, dim * vector * parts)
+        load = ptx.load_shared(vector * reals, count // vector, dim * vector * reals)
 
         @device_function
         def load_one(kk, local, pointer):
-            load(local, kk * (count * parts), pointer, kk * LEAD)
+            load(local, kk * (count * reals), pointer, kk * LD)
 
         load_all = unrolled(VEC_K, load_one)
 
         @device_function
-        def from_shared(local, step, pointer, lead, place, extent, depth):
-            load_all(0, local, offset(pointer, step * (VEC_K * LEAD) + place * vector * parts))
+        def from_shared(local, step, pointer, ld, thread, extent, depth):
+            load_all(0, local, offset(pointer, step * (VEC_K * LD) + thread * vector * reals))
 
         return from_shared
 
-    K_MAJOR, PACKED, int64 = stripe.k_major, stripe.packed, ptx.types.int64
-    ROWS_OF_TILE, TILE_LEAD = PACKED and stripe.packing != ROW, stripe.lead
-    read = ptx.load_global(parts, config.read_only)
+    K_MAJOR, PACKED, int64 = smem_tile.k_major, smem_tile.packed, ptx.types.int64
+    ROWS_OF_TILE, TILE_LD = PACKED and smem_tile.packing != ROW, smem_tile.ld
+    read = ptx.load_global(reals, config.read_only)
 
     @device_function
-    def from_global(local, kk, pointer, lead, place, extent, depth):
-        row = int64(TILE_LEAD) if ROWS_OF_TILE else lead
+    def from_global(local, kk, pointer, ld, thread, extent, depth):
+        row = int64(TILE_LD) if ROWS_OF_TILE else ld
         for i in range(count):
-            at = (i // vector) * (dim * vector) + place * vector + i % vector
+            at = (i // vector) * (dim * vector) + thread * vector + i % vector
             index = at * row + kk if K_MAJOR else kk * row + at
             is_there = True if PACKED else (at < extent) & (kk < depth)
-            read(local, i * parts, pointer, index * parts, is_there)
+            read(local, i * reals, pointer, index * reals, is_there)
 
     return from_global

@@ -35,18 +35,18 @@ def kernel_source(
     """The kernel of `config`; with `conj` B is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k and options (`kernels.common.options`:
-    which triangle of C is meant, and whether A B is conjugated); int64 leading strides and batch strides of
-    A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the
+    which triangle of C is meant, and whether A B is conjugated); int64 leading dimensions and batch strides
+    of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the
     batch.
 
-    Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
+    Of a persistent kernel the pointers are to A, B, C, the partial tiles (one a block) and the flags (one a
     block, 0 before the launch and after it). After the options stand int32 tiles, full_waves,
     k_iters_per_block and remainder of a `TileSchedule`. Grid: x as many as the device holds.
 
     With a `triangle`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
     `diagonal_blocks` makes both), and to C; int32 m, n and options, whether T
-    is upper; int64 leading strides of T, C; alpha. Grid: x
+    is upper; int64 leading dimensions of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
 
     With a `triangle` and `solved`, C is solved by it instead. The parameters are pointers to T, to C, and to

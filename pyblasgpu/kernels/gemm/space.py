@@ -1,4 +1,4 @@
-"""The candidates of products (`space`): tiles, pipelines, and how a tile's stripes are loaded."""
+"""The candidates of products (`space`): tiles, pipelines, and how a tile's k-tiles are loaded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _QUICK_TILES = {
     ),
 }  # fmt: skip
 _QUICK_PIPELINES = ((8, 4, True), (16, 3, True), (8, 1, False))
-# Those for batches of small products, and for few rows or columns; deeper stripes, of which there are few
+# Those for batches of small products, and for few rows or columns; deeper k-tiles, of which there are few
 _SMALL_TILES = {
     "s": (
         (8, 4, 2, 4),
@@ -86,8 +86,8 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
             small = _SMALL_PIPELINES if device.has_async_copy else _SMALL_SYNCHRONOUS
             return [
                 tile(*each, *pipeline, _SHARED_BOTH, keeps)
-                for found, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
-                for each, pipeline in product(found[dtype.letter], pipelines)
+                for tiles, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
+                for each, pipeline in product(tiles[dtype.letter], pipelines)
                 if pipeline[1] in stages
                 for keeps in _keeping(dtype, layout, device, *pipeline[:2])
             ]
@@ -120,7 +120,7 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
 
 def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int) -> tuple[bool, ...]:
-    """Whether stripes along k may stay as they lie, which is worth it for rows of some length.
+    """Whether k-tiles along k may stay as they lie, which is worth it for rows of some length.
 
     Wide copies are asynchronous; where FMAs take long, narrow ones do as well.
     """
@@ -130,7 +130,7 @@ def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int)
 
 
 def _fragments(dtype: Dtype, layout: str, chosen: Parameters, keeps: bool) -> Parameters:
-    """By how many elements threads read stripes; `keeps`: those along k stay as they lie."""
+    """By how many elements threads read k-tiles; `keeps`: those along k stay as they lie."""
     thr_m, thr_n = chosen["BLK_M"] // chosen["DIM_X"], chosen["BLK_N"] // chosen["DIM_Y"]
     return {
         "VEC_M": 1 if keeps and layout[0] == "t" else widest(dtype, thr_m),
@@ -186,8 +186,8 @@ def gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axi
             listed = (_MMA_TILES, _MMA_PIPELINES), (_MMA_SMALL_TILES, _MMA_SMALL_PIPELINES)
             return [
                 _warps(*tile, depth, stages, instruction, prefetch)
-                for found, pipelines in listed
-                for tile, pipeline in product(found[dtype.letter], pipelines[dtype.letter])
+                for tiles, pipelines in listed
+                for tile, pipeline in product(tiles[dtype.letter], pipelines[dtype.letter])
                 for depth, stages, mma_k, prefetch in (pipeline,)
                 for instruction in instructions(dtype, device, tile[2], (mma_k,))
             ]
@@ -232,7 +232,7 @@ def _warps(
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
-    """How the threads load a stripe that stays as it lies, by the widest loads, its rows padded against bank
+    """How the threads load a k-tile that stays as it lies, by the widest loads, its rows padded against bank
     conflicts.
     """
     warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
@@ -271,10 +271,10 @@ def _sharing(stages: int) -> list[Parameters]:
 def _loads(
     dtype: Dtype, chosen: Parameters, name: str, blk: int, fragment: int, k_major: bool
 ) -> list[Parameters]:
-    """How the threads may load a stripe, the widest loads first; for each width the longest rows.
+    """How the threads may load a k-tile, the widest loads first; for each width the longest rows.
 
     Rows that are transposed on the way are kept so short that one padding serves both the stores and the
-    loads of whole fragments. Where no grid of threads tiles the stripe, the one given breaks the rule
+    loads of whole fragments. Where no grid of threads tiles the k-tile, the one given breaks the rule
     that says so.
     """
     transposes = k_major and chosen["VEC_K"] == 1
@@ -290,19 +290,19 @@ def _loads(
 def _straight(
     name: str, threads: int, depth: int, blk: int, k_major: bool, pad: int, widest: int
 ) -> list[Parameters]:
-    """Of a stripe that stays as it lies, by loads of at most `widest` elements."""
+    """Of a k-tile that stays as it lies, by loads of at most `widest` elements."""
     major, minor = (depth, blk) if k_major else (blk, depth)
     tilings = {vec: _tiling(threads, major, minor, vec) for vec in (4, 2, 1) if vec <= widest}
-    found = [_grid(name, threads, max(rows), vec, pad) for vec, rows in tilings.items() if rows]
-    return found or [_no_grid(name, threads)]
+    grids = [_grid(name, threads, max(rows), vec, pad) for vec, rows in tilings.items() if rows]
+    return grids or [_no_grid(name, threads)]
 
 
 @cache
 def _transposing(
     itemsize: int, name: str, threads: int, depth: int, blk: int, fragment: int, widest: int
 ) -> list[Parameters]:
-    """Of a stripe along k that is transposed on the way."""
-    found = []
+    """Of a k-tile along k that is transposed on the way."""
+    grids = []
     for vec in (4, 2, 1):
         rows = _tiling(threads, depth, blk, vec) if vec <= widest else []
         if rows:
@@ -310,8 +310,8 @@ def _transposing(
             spread = fragment // (2 if itemsize == 4 else 1)
             short = [x for x in rows if LINE // itemsize // x >= spread]
             x = max(short or rows)
-            found.append(_grid(name, threads, x, vec, _pad(itemsize, blk, x, fragment)))
-    return found or [_no_grid(name, threads)]
+            grids.append(_grid(name, threads, x, vec, _pad(itemsize, blk, x, fragment)))
+    return grids or [_no_grid(name, threads)]
 
 
 @cache
@@ -320,7 +320,7 @@ def _divisors(number: int) -> tuple[int, ...]:
 
 
 def _tiling(threads: int, major: int, minor: int, vec: int) -> list[int]:
-    """Threads along the contiguous dimension such that loads of `vec` tile a stripe."""
+    """Threads along the contiguous dimension such that loads of `vec` tile a k-tile."""
     return [x for x in _divisors(threads) if major % (x * vec) == 0 and minor % (threads // x) == 0]
 
 
@@ -329,7 +329,7 @@ def _grid(name: str, threads: int, x: int, vec: int, pad: int) -> Parameters:
 
 
 def _no_grid(name: str, threads: int) -> Parameters:
-    """Breaks the rule that says why nothing tiles the stripe."""
+    """Breaks the rule that says why nothing tiles the k-tile."""
     return {f"DIM_X{name}": threads, f"DIM_Y{name}": 1}
 
 
@@ -358,7 +358,7 @@ def _lanes(chosen: Parameters) -> list[Parameters]:
 
 
 def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth: int) -> Parameters:
-    """Those of a product of the same tile with stripes of another depth, loaded by the plainest formula."""
+    """Those of a product of the same tile with k-tiles of another depth, loaded by the plainest formula."""
     chosen, (trans_a, trans_b) = {**parameters, "BLK_K": depth}, (letter == "t" for letter in layout)
     edges = ("A", chosen["BLK_M"], "VEC_M", trans_a), ("B", chosen["BLK_N"], "VEC_N", not trans_b)
     for name, blk, vector, k_major in edges:

@@ -73,30 +73,30 @@ def tile_counts(config: GemmConfig, triangle: Triangle, m: int, n: int) -> tuple
 
 
 def operands_of(triangle: Triangle):
-    """``operands(ahead, count, ldc)``: what is `ahead` of the loads as the kernel's A and B, their leading
-    strides, and their depth, none beyond `count` stripes.
+    """``operands(load_state, count, ldc)``: what is `load_state` of the loads as the kernel's A and B, their
+    leading dimensions, and their depth, none beyond `count` k-tiles.
     """
     OF_A, int32 = triangle.on_left, ptx.types.int32
 
     @device_function
-    def operands(ahead, count, ldc):
-        pt, pc, lead, depth, passed = ahead
+    def operands(load_state, count, ldc):
+        pt, pc, ld, depth, passed = load_state
         depth = int32(depth if passed < count else 0)
         if OF_A:
-            return pt, pc, lead, ldc, depth
-        return pc, pt, ldc, lead, depth
+            return pt, pc, ld, ldc, depth
+        return pc, pt, ldc, ld, depth
 
     return operands
 
 
 def operands_of_tile(operands: Callable):
-    """The same for all stripes of a tile, as `mainloop` calls it."""
+    """The same for all k-tiles of a tile, as `mainloop` calls it."""
 
     @device_function
-    def of_tile(ahead, given, tile):
-        _, _, _, ldc = given
+    def of_tile(load_state, params, tile):
+        _, _, _, ldc = params
         _, _, count, rows, cols = tile
-        pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+        pa, pb, lda, ldb, depth = operands(load_state, count, ldc)
         return pa, pb, lda, ldb, rows, cols, depth
 
     return of_tile
@@ -114,18 +114,19 @@ def alignment_of(triangle: Triangle, is_aligned: Callable):
 
 
 def _pointers(config: GemmConfig, triangle: Triangle):
-    """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
-    ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
+    """``begin(...)``: pointers to the first k-tiles of a tile; ``advance(load_state, ...)``: to the next;
+    ``operands(load_state, count, ldc)``: the same as the kernel's A and B, their leading dimensions, and
+    their depth.
 
-    ``go_on(ahead, ...)``: to the next, once the diagonal block is passed.
+    ``go_on(load_state, ...)``: to the next, once the diagonal block is passed.
 
-    They return what is `ahead` of the loads: pointers into T, or the copy of its diagonal blocks,
-    and C; the leading stride of the former; depth from there to the end of T; stripes that were passed, of
+    They return what is `load_state` of the loads: pointers into T, or the copy of its diagonal blocks,
+    and C; the leading dimension of the former; depth from there to the end of T; k-tiles that were passed, of
     the `count` of the tile. `own` of these are the diagonal block's.
     """
-    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
-    stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
+    REALS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
+    smem_tile_t, smem_tile_c = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
+    iterator_t, iterator_c = tile_iterator(smem_tile_t), tile_iterator(smem_tile_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     BLK, _ = tile_orders(config, triangle)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
@@ -136,29 +137,29 @@ def _pointers(config: GemmConfig, triangle: Triangle):
 
     @device_function
     def begin(blocks, c, first, other, nearest, order, ldc):
-        along, lead = int64(nearest) * BLK_K, int64(BLK)
-        block = offset(blocks, (int64(first) * BLK + begin_t(int64(0), along, lead)) * PARTS)
-        at_c = begin_c(int64(other), first + along, ldc)
-        return block, offset(c, at_c * PARTS), lead, int32(order - first - nearest * BLK_K), int32(0)
+        k0, ld = int64(nearest) * BLK_K, int64(BLK)
+        block = offset(blocks, (int64(first) * BLK + begin_t(int64(0), k0, ld)) * REALS)
+        at_c = begin_c(int64(other), first + k0, ldc)
+        return block, offset(c, at_c * REALS), ld, int32(order - first - nearest * BLK_K), int32(0)
 
     @device_function
-    def go_on(ahead, given, tile):
-        pt, pc, lead, depth, passed = ahead
-        _, _, _, ldc = given
+    def go_on(load_state, params, tile):
+        pt, pc, ld, depth, passed = load_state
+        _, _, _, ldc = params
         (_, _, down), _, _, _, _ = tile
-        step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
+        step_t, step_c = next_t(ld) * REALS, next_c(ldc) * REALS
         pt, pc = offset(pt, -step_t if down else step_t), offset(pc, -step_c if down else step_c)
-        return pt, pc, lead, int32(depth + BLK_K if down else depth - BLK_K), int32(passed + 1)
+        return pt, pc, ld, int32(depth + BLK_K if down else depth - BLK_K), int32(passed + 1)
 
     @device_function
-    def advance(ahead, given, tile):
-        tri, _, ldt, _ = given
+    def advance(load_state, params, tile):
+        tri, _, ldt, _ = params
         (m, n, down), own, _, rows, cols = tile
-        pt, pc, lead, depth, passed = go_on(ahead, given, tile)
+        pt, pc, ld, depth, passed = go_on(load_state, params, tile)
         if passed == own:
             first = int64(m - anew(rows) if OF_A else n - anew(cols))
-            pt, lead = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * PARTS), ldt
-        return pt, pc, lead, depth, passed
+            pt, ld = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * REALS), ldt
+        return pt, pc, ld, depth, passed
 
     return begin, advance, go_on, operands_of(triangle)
 
@@ -170,7 +171,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
     """
     BLK, FREE = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
-    PARTS = config.dtype_facts.reals_per_element
+    REALS = config.dtype_facts.reals_per_element
     real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
     load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
     opaque, quotient, OF_A = ptx.opaque, ptx.quotient, triangle.on_left
@@ -178,10 +179,10 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
 
     @device_function
     def finish(
-        vectors, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+        vectors, load_state, reading, shared, registers, params, tile, t, flags, level, strip, alpha, alpha_i
     ):
         acc, _, _, _, _, old = registers
-        _, c, _, ldc = given
+        _, c, _, ldc = params
         (m, n, _), own, count, rows, cols = tile
         strips = quotient(opaque(n if OF_A else m) + (FREE - 1), FREE)
 
@@ -190,8 +191,8 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
         while left > 0:
             if t == 0 and (passed - level) % EVERY == 0:
                 store_relaxed(flags, level * strips + strip, passed)
-            ahead, reading = run_mainloop(
-                vectors, min(left, PER), ahead, reading, shared, registers, given, tile, t
+            load_state, reading = run_mainloop(
+                vectors, min(left, PER), load_state, reading, shared, registers, params, tile, t
             )
             passed, left = int32(passed + 1), int32(left - PER)
 
@@ -203,56 +204,56 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
             if load_acquire(flags, before * strips + strip) > level:
                 before = int32(before + THREADS)
         cuda.syncthreads()
-        c = offset(c, ((n - opaque(cols)) * ldc + (m - opaque(rows))) * PARTS)
+        c = offset(c, ((n - opaque(cols)) * ldc + (m - opaque(rows))) * REALS)
         write(c, acc, old, ldc, t, rows, cols, 0, 0, alpha, alpha_i, real(0), real(0))
 
     return finish
 
 
 def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """``is_non_finite(acc, found)``: whether a sum is not finite; ``again(acc, ...)``: the diagonal
+    """``is_non_finite(acc, probe_sum)``: whether a sum is not finite; ``recompute(acc, ...)``: the diagonal
     block's sums, of what is in the triangle alone.
     """
     facts, OF_A = config.dtype_facts, triangle.on_left
-    PARTS = facts.reals_per_element
+    REALS = facts.reals_per_element
     real, COMPLEX, THR_M = ptx.REALS[facts.real], facts.is_complex, config.THR_M
     int32, int64, opaque, offset = ptx.types.int32, ptx.types.int64, ptx.opaque, ptx.offset
     BLK, _ = tile_orders(config, triangle)
-    K_MAJOR = (config.stripe_a if OF_A else config.stripe_b).k_major
-    row_of, col_of, read = product.row, product.col, ptx.load_global(PARTS, False)
+    K_MAJOR = (config.smem_tile_a if OF_A else config.smem_tile_b).k_major
+    row_of, col_of, read = product.row, product.col, ptx.load_global(REALS, False)
 
     @device_function
-    def probe(x, acc, found):
-        found[0] += acc[x] * real(0)
+    def probe(x, acc, probe_sum):
+        probe_sum[0] += acc[x] * real(0)
 
     probe_all = unrolled(config.sums, probe)
 
     @device_function
-    def is_non_finite(acc, found):
-        found[0] = real(0)
-        probe_all(0, acc, found)
-        return int32(found[0] != found[0])
+    def is_non_finite(acc, probe_sum):
+        probe_sum[0] = real(0)
+        probe_all(0, acc, probe_sum)
+        return int32(probe_sum[0] != probe_sum[0])
 
-    ELEMENTS, select = config.sums // PARTS, ptx.select
+    ELEMENTS, select = config.sums // REALS, ptx.select
 
     @device_function
     def keep(x, acc, e, re, im):
-        acc[x * PARTS] = select(e == x, re, acc[x * PARTS])
+        acc[x * REALS] = select(e == x, re, acc[x * REALS])
         if COMPLEX:
-            acc[x * PARTS + 1] = select(e == x, im, acc[x * PARTS + 1])
+            acc[x * REALS + 1] = select(e == x, im, acc[x * REALS + 1])
 
     keep_all = unrolled(ELEMENTS, keep)
 
     @device_function
-    def again(acc, x, y, blocks, given, tile, t):
+    def recompute(acc, x, y, blocks, params, tile, t):
         # an element after the other, by one text for all, from what is at hand: what is made beforehand would
         # take registers from the sums
         (m, n, down), _, _, rows, cols = tile
-        _, c, _, ldc = given
+        _, c, _, ldc = params
         t, row0, col0 = opaque(int32(t)), int32(m - opaque(rows)), int32(n - opaque(cols))
         first, left = (row0, rows) if OF_A else (col0, cols)
-        block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(left, BLK)
-        c, e = offset(c, (int64(col0) * ldc + row0) * PARTS), int32(0)
+        block, depth = offset(blocks, int64(first) * (BLK * REALS)), min(left, BLK)
+        c, e = offset(c, (int64(col0) * ldc + row0) * REALS), int32(0)
         while e < ELEMENTS:
             row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
             here = int32(row if OF_A else col)
@@ -261,8 +262,8 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
                 last = int32(-1)
             re, im = real(0), real(0)
             while k <= last:
-                read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * PARTS, True)
-                read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * PARTS, True)
+                read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * REALS, True)
+                read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * REALS, True)
                 if COMPLEX:
                     imaginary = -x[1] if conj else x[1]
                     re += x[0] * y[0] - imaginary * y[1]
@@ -273,13 +274,13 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
             keep_all(0, acc, e, re, im)
             e = opaque(int32(e + 1))  # nor this one
 
-    return is_non_finite, again
+    return is_non_finite, recompute
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     """The kernel's function; `conj`: T is meant conjugated. Its options tell which triangle T is."""
     facts = config.dtype_facts
-    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
+    real, REALS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, PREFETCH = triangle.on_left, config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
@@ -287,24 +288,24 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     OLD = max(reals_read(config, run) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
-    load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
+    load, zero, coords = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
     begin, advance, go_on, operands = _pointers(config, triangle)
     loop, after = (mainloop(config, product, operands_of_tile(operands), to) for to in (advance, go_on))
     if config.has_many_sums:
         after = loop
     start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
-    is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
+    is_non_finite, recompute = _non_finite_mender(config, product, triangle, conj)
     finish = _finisher(config, product, triangle, after.run)
     wait = ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(tri, blocks, flags, c, m, n, options, ldt, ldc, alpha, alpha_i):
-        # (1) the tile of this block: its level and its strip; its stripes, those of the diagonal block first
+        # (1) the tile of this block: its level and its strip; its k-tiles, those of the diagonal block first
         t = cuda.threadIdx.x
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
-        strip, level = place(cuda.blockIdx.x, strips, levels)
+        strip, level = coords(cuda.blockIdx.x, strips, levels)
         down = (options & UPPER == 0) == OF_A
         index = int32(levels - 1 - level if down else level)
         first, other = int32(index * BLK), int32(strip * FREE)
@@ -312,26 +313,26 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         rows, cols = int32(m - row0), int32(n - col0)
         own = quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K)
         count = own + index * PER if down else quotient(order - first + (BLK_K - 1), BLK_K)
-        ahead = begin(blocks, c, first, other, own - 1 if down else 0, order, ldc)
+        load_state = begin(blocks, c, first, other, own - 1 if down else 0, order, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        given, tile = (tri, c, ldt, ldc), ((m, n, down), own, count, rows, cols)
+        params, tile = (tri, c, ldt, ldc), ((m, n, down), own, count, rows, cols)
         vectors = is_aligned(tri, c, ldt, ldc)  # the copy of the diagonal blocks always is
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
         ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
-        x, y = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
+        x, y = cuda.local.array(REALS, real), cuda.local.array(REALS, real)
         registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
-        # (3) prologue: the first stripes
+        # (3) prologue: the first k-tiles
         grid_dependency_wait()
         for stage in range(STAGES - 1):
-            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+            pa, pb, lda, ldb, depth = operands(load_state, count, ldc)
             into = offset(shared, stage * STAGE)
             start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, given, tile)
+            load_state = advance(load_state, params, tile)
         if PREFETCH:
             wait()
             cuda.syncthreads()
@@ -339,19 +340,45 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
         # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
         # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
-        ahead, reading = run_mainloop(vectors, own, ahead, int32(0), shared, registers, given, tile, t)
+        load_state, reading = run_mainloop(
+            vectors, own, load_state, int32(0), shared, registers, params, tile, t
+        )
         non_finite = cuda.syncthreads_or(is_non_finite(acc, x)) != 0
         if non_finite:
-            again(acc, x, y, blocks, given, tile, t)
+            recompute(acc, x, y, blocks, params, tile, t)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
         if non_finite or not vectors:
             finish(
-                False, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+                False,
+                load_state,
+                reading,
+                shared,
+                registers,
+                params,
+                tile,
+                t,
+                flags,
+                level,
+                strip,
+                alpha,
+                alpha_i,
             )
         else:
             finish(
-                True, ahead, reading, shared, registers, given, tile, t, flags, level, strip, alpha, alpha_i
+                True,
+                load_state,
+                reading,
+                shared,
+                registers,
+                params,
+                tile,
+                t,
+                flags,
+                level,
+                strip,
+                alpha,
+                alpha_i,
             )
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows

@@ -16,7 +16,7 @@ from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...types import Dtype
 from ..common.substitution import subtracter
 
-__all__ = ["group_of", "group_solver", "row_lead", "sharing"]
+__all__ = ["group_of", "group_solver", "row_ld", "sharing"]
 
 MOST = 128  # threads that share: all of them load what they meet of T
 FEWEST = 32  # parts of the unknowns that threads share
@@ -37,7 +37,7 @@ def sharing(facts: Dtype, threads: int, sides: int, count: int) -> int:
     return 1 << most.bit_length() - 1 if most else 1
 
 
-def row_lead(facts: Dtype, count: int) -> int:
+def row_ld(facts: Dtype, count: int) -> int:
     """Elements from one row of a triangle to the next: rows that a warp reads at once share no bank."""
     return count + 16 // facts.itemsize
 
@@ -50,28 +50,28 @@ def _registers(facts: Dtype, count: int, shares: int) -> SimpleNamespace:
     return SimpleNamespace(unknowns=0, line=size, corner=corner, mine=mine, all=mine + own)
 
 
-def _within(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
+def _within(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace):
     """``load(column, here)``: the corner at `here`; ``eliminate(column)``: a group's unknowns by it."""
-    PARTS, GROUP, take_off = facts.reals_per_element, group_of(facts), subtracter(facts)
-    LEAD = places.lead
-    X, CORNER, SIZE, WIDTH = at.unknowns, at.corner, GROUP * PARTS, 16 // facts.real_size
+    REALS, GROUP, take_off = facts.reals_per_element, group_of(facts), subtracter(facts)
+    LD = layout.ld
+    X, CORNER, SIZE, WIDTH = at.unknowns, at.corner, GROUP * REALS, 16 // facts.real_size
 
     def row_loader(i):
-        load = ptx.load_shared(WIDTH, -(-i * PARTS // WIDTH), WIDTH)
+        load = ptx.load_shared(WIDTH, -(-i * REALS // WIDTH), WIDTH)
 
         @device_function
         def load_row(column, here):
-            load(column, CORNER + i * SIZE, here, i * LEAD * PARTS)
+            load(column, CORNER + i * SIZE, here, i * LD * REALS)
 
         return load_row
 
     def eliminator(j):
         @device_function
-        def below(e, column):
+        def subtract_below(e, column):
             i = j + 1 + e
-            take_off(column, X + i * PARTS, column, CORNER + i * SIZE + j * PARTS, column, X + j * PARTS)
+            take_off(column, X + i * REALS, column, CORNER + i * SIZE + j * REALS, column, X + j * REALS)
 
-        off_all_below = unrolled(GROUP - 1 - j, below)
+        off_all_below = unrolled(GROUP - 1 - j, subtract_below)
 
         @device_function
         def eliminate(column):
@@ -83,33 +83,33 @@ def _within(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
     return load, in_order([eliminator(j) for j in range(GROUP - 1)])
 
 
-def _own_rows(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, group: int):
+def _own_rows(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, group: int):
     """``update(column, own)``, twice: the solved `group` taken off the rows that this thread has of the next
     one, and of those behind it. The first row of T that it has lies at `own`.
     """
-    PARTS, GROUP, LEAD, take_off = facts.reals_per_element, group_of(facts), places.lead, subtracter(facts)
-    X, LINE, HAS, WIDTH = at.unknowns, at.line, GROUP // places.shares, 16 // facts.real_size
-    load = ptx.load_shared(WIDTH, GROUP * PARTS // WIDTH, WIDTH)
+    REALS, GROUP, LD, take_off = facts.reals_per_element, group_of(facts), layout.ld, subtracter(facts)
+    X, LINE, HAS, WIDTH = at.unknowns, at.line, GROUP // layout.shares, 16 // facts.real_size
+    load = ptx.load_shared(WIDTH, GROUP * REALS // WIDTH, WIDTH)
 
     @device_function
     def one(k, column, row):
-        take_off(column, row, column, LINE + k * PARTS, column, X + k * PARTS)
+        take_off(column, row, column, LINE + k * REALS, column, X + k * REALS)
 
     line_off = unrolled(GROUP, one)
 
     def of_row(number):
         later, e = divmod(number, HAS)
-        row = at.mine + ((group + 1) * HAS + number) * PARTS
-        place = ((group + 1 + later) * GROUP + e) * LEAD + group * GROUP
+        row = at.mine + ((group + 1) * HAS + number) * REALS
+        start = ((group + 1 + later) * GROUP + e) * LD + group * GROUP
 
         @device_function
         def update(column, own):
-            load(column, LINE, own, place * PARTS)
+            load(column, LINE, own, start * REALS)
             line_off(0, column, row)
 
         return update
 
-    left = (places.count // GROUP - 1 - group) * HAS
+    left = (layout.count // GROUP - 1 - group) * HAS
     rows = [of_row(number) for number in range(left)]
     nothing = device_function(_nothing)
     return in_order(rows[:HAS] or [nothing]), in_order(rows[HAS:] or [nothing])
@@ -119,56 +119,56 @@ def _nothing(column, own):
     pass
 
 
-def _own_values(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool):
+def _own_values(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, down: bool):
     """``fetch(0, column, mine)``, ``store_to_smem(0, column, mine)``: this thread's rows of all groups, its
     first one at `mine`, to its registers and back; ``fetch_group(0, column, side, g)``: all rows of a group.
     """
-    PARTS, GROUP, SIGN = facts.reals_per_element, group_of(facts), 1 if down else -1
-    HAS, UNKNOWN, MINE, X = GROUP // places.shares, places.unknown, at.mine, at.unknowns
-    load, store = ptx.load_shared(PARTS), ptx.store_shared(PARTS)
+    REALS, GROUP, SIGN = facts.reals_per_element, group_of(facts), 1 if down else -1
+    HAS, UNKNOWN, MINE, X = GROUP // layout.shares, layout.unknown, at.mine, at.unknowns
+    load, store = ptx.load_shared(REALS), ptx.store_shared(REALS)
 
     @device_function
     def fetch(e, column, mine):
-        load(column, MINE + e * PARTS, mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN)
+        load(column, MINE + e * REALS, mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN)
 
     @device_function
     def store_to_smem(e, column, mine):
-        store(mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN, column, MINE + e * PARTS)
+        store(mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN, column, MINE + e * REALS)
 
     @device_function
     def fetch_one(p, column, side, g):
-        load(column, X + p * PARTS, side, SIGN * (g * GROUP + p) * UNKNOWN)
+        load(column, X + p * REALS, side, SIGN * (g * GROUP + p) * UNKNOWN)
 
     return fetch, store_to_smem, unrolled(GROUP, fetch_one)
 
 
-def _chooser(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
+def _chooser(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace):
     """``choose(e, column, share, g)``: of the solved group the e-th row that is this thread's own, to its
     registers, which no index that is not constant may address.
     """
-    PARTS, SHARES, X, MINE, select = facts.reals_per_element, places.shares, at.unknowns, at.mine, ptx.select
+    REALS, SHARES, X, MINE, select = facts.reals_per_element, layout.shares, at.unknowns, at.mine, ptx.select
     HAS = group_of(facts) // SHARES
 
     @device_function
     def choose(e, column, share, g):
-        for part in range(PARTS):
-            value = column[X + e * PARTS + part]
+        for part in range(REALS):
+            value = column[X + e * REALS + part]
             for other in range(1, SHARES):
-                value = select(share == other, column[X + (other * HAS + e) * PARTS + part], value)
-            column[MINE + (g * HAS + e) * PARTS + part] = value
+                value = select(share == other, column[X + (other * HAS + e) * REALS + part], value)
+            column[MINE + (g * HAS + e) * REALS + part] = value
 
     return unrolled(HAS, choose)
 
 
-def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool) -> SimpleNamespace:
-    """What solves a stripe.
+def group_solver(facts: Dtype, threads: int, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What solves a k-tile.
 
     Parameters
     ----------
     facts : Dtype
     threads : int
         Of the block.
-    places : SimpleNamespace
+    layout : SimpleNamespace
         Of `diagonal_solve`: how the panel and the triangle lie.
     down : bool
         Whether the first unknown is solved first.
@@ -179,18 +179,21 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
         `registers`: reals of a thread; `solve`: ``solve(panel, triangle, column, t)``, all right-hand sides;
         whether one of this thread's came out not finite: that stays so down to the last unknown.
     """
-    SIDES, SHARES, SIDE, UNKNOWN = places.sides, places.shares, places.side, places.unknown
-    PARTS = facts.reals_per_element
+    SIDES, SHARES, SIDE, UNKNOWN = layout.sides, layout.shares, layout.side, layout.unknown
+    REALS = facts.reals_per_element
     GROUP, SIGN, ALL = group_of(facts), 1 if down else -1, threads == SIDES * SHARES
-    FIRST, HAS, OWN = 0 if down else places.count - 1, GROUP // SHARES, places.count // SHARES
-    at, real, INFINITY = _registers(facts, places.count, SHARES), ptx.REALS[facts.real], float("inf")
-    LAST, LINES = at.unknowns + (GROUP - 1) * PARTS, HAS * places.lead * PARTS
+    FIRST, HAS, OWN = 0 if down else layout.count - 1, GROUP // SHARES, layout.count // SHARES
+    at, real, INFINITY = _registers(facts, layout.count, SHARES), ptx.REALS[facts.real], float("inf")
+    LAST, LINES = at.unknowns + (GROUP - 1) * REALS, HAS * layout.ld * REALS
     int32, uint32, offset = ptx.types.int32, ptx.types.uint32, ptx.offset
-    parts = _parts(facts, places, at, down)
-    fetch_own, store_own = unrolled(OWN, parts.fetch), unrolled(OWN, parts.store_to_smem)
-    load_corner = parts.load_corner
-    groups = range(places.count // GROUP)
-    solve_groups = in_order([_group_step(facts, places, at, parts, group) for group in groups])
+    device_functions = _device_functions(facts, layout, at, down)
+    fetch_own, store_own = (
+        unrolled(OWN, device_functions.fetch),
+        unrolled(OWN, device_functions.store_to_smem),
+    )
+    load_corner = device_functions.load_corner
+    groups = range(layout.count // GROUP)
+    solve_groups = in_order([_group_step(facts, layout, at, device_functions, group) for group in groups])
 
     @device_function
     def solve(panel, triangle, column, t):
@@ -205,42 +208,48 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
         non_finite = int32(0)
         if works:
             store_own(0, column, mine)
-            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            size = max(abs(column[LAST]), abs(column[LAST + REALS - 1]))
             non_finite = int32(0 if size < real(INFINITY) else 1)
         return non_finite
 
     return SimpleNamespace(registers=at.all, solve=solve)
 
 
-def _parts(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool) -> SimpleNamespace:
+def _device_functions(
+    facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, down: bool
+) -> SimpleNamespace:
     """What all groups have in common."""
-    load_corner, eliminate = _within(facts, places, at)
-    fetch, store_to_smem, fetch_group = _own_values(facts, places, at, down)
+    load_corner, eliminate = _within(facts, layout, at)
+    fetch, store_to_smem, fetch_group = _own_values(facts, layout, at, down)
     return SimpleNamespace(
         load_corner=load_corner,
         eliminate=eliminate,
         fetch=fetch,
         store_to_smem=store_to_smem,
         fetch_group=fetch_group,
-        choose=_chooser(facts, places, at),
+        choose=_chooser(facts, layout, at),
     )
 
 
 def _group_step(
-    facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, parts: SimpleNamespace, group: int
+    facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, device_functions: SimpleNamespace, group: int
 ):
     """``solve_group(column, side, mine, triangle, own, share, works)``: one group, by the lanes that have it;
     what the next one needs of T is loaded meanwhile.
     """
     GROUP, sync_warp, offset = group_of(facts), ptx.sync_warp, ptx.offset
-    HAS = GROUP // places.shares
+    HAS = GROUP // layout.shares
     IS_LAST, NEXT = (
-        group == places.count // GROUP - 1,
-        (group + 1) * GROUP * (places.lead + 1) * facts.reals_per_element,
+        group == layout.count // GROUP - 1,
+        (group + 1) * GROUP * (layout.ld + 1) * facts.reals_per_element,
     )
-    next_rows, later_rows = _own_rows(facts, places, at, group)
-    load_corner, eliminate, choose = parts.load_corner, parts.eliminate, parts.choose
-    fetch_group, store_to_smem = parts.fetch_group, parts.store_to_smem
+    next_rows, later_rows = _own_rows(facts, layout, at, group)
+    load_corner, eliminate, choose = (
+        device_functions.load_corner,
+        device_functions.eliminate,
+        device_functions.choose,
+    )
+    fetch_group, store_to_smem = device_functions.fetch_group, device_functions.store_to_smem
 
     @device_function
     def store_next(e, column, mine):

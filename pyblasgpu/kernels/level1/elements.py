@@ -35,8 +35,8 @@ def elements(config: VectorConfig, wide: bool) -> SimpleNamespace:
 
 
 def _single(config: VectorConfig) -> SimpleNamespace:
-    DIM, COUNT, PARTS = config.DIM, config.per_thread, config.dtype_facts.reals_per_element
-    read_all, write_all = _chunks(PARTS, PARTS, 1, DIM, COUNT, 0)
+    DIM, COUNT, REALS = config.DIM, config.per_thread, config.dtype_facts.reals_per_element
+    read_all, write_all = _accesses(REALS, REALS, 1, DIM, COUNT, 0)
 
     @device_function
     def read(values, p, inc, pair, t, left):
@@ -55,24 +55,24 @@ def _single(config: VectorConfig) -> SimpleNamespace:
 
 def _wide(config: VectorConfig) -> SimpleNamespace:
     facts, DIM, VEC, COUNT = config.dtype_facts, config.DIM, config.VEC, config.per_thread
-    PARTS, WIDTH, MASK = facts.reals_per_element, ACCESS // facts.real_size, -VEC
-    read_all, write_all = _chunks(PARTS, WIDTH, WIDTH, DIM * VEC, config.UNROLL, 0)
-    read_rest, write_rest = _chunks(PARTS, PARTS, 1, DIM, 1, COUNT * PARTS)
+    REALS, WIDTH, MASK = facts.reals_per_element, ACCESS // facts.real_size, -VEC
+    read_all, write_all = _accesses(REALS, WIDTH, WIDTH, DIM * VEC, config.UNROLL, 0)
+    read_rest, write_rest = _accesses(REALS, REALS, 1, DIM, 1, COUNT * REALS)
     int32, int64 = ptx.types.int32, ptx.types.int64
 
     @device_function
     def read(values, p, inc, pair, t, left):
-        whole = int32(left & MASK)
-        read_all(0, values, p, int64(1), int32(0), int32(t * VEC), whole)
+        in_vectors = int32(left & MASK)
+        read_all(0, values, p, int64(1), int32(0), int32(t * VEC), in_vectors)
         if VEC > 1:
-            read_rest(0, values, p, int64(1), int32(0), int32(whole + t), left)
+            read_rest(0, values, p, int64(1), int32(0), int32(in_vectors + t), left)
 
     @device_function
     def write(values, p, inc, pair, t, left):
-        whole = int32(left & MASK)
-        write_all(0, values, p, int64(1), int32(0), int32(t * VEC), whole)
+        in_vectors = int32(left & MASK)
+        write_all(0, values, p, int64(1), int32(0), int32(t * VEC), in_vectors)
         if VEC > 1:
-            write_rest(0, values, p, int64(1), int32(0), int32(whole + t), left)
+            write_rest(0, values, p, int64(1), int32(0), int32(in_vectors + t), left)
 
     @device_function
     def index(e, t, left):
@@ -83,8 +83,8 @@ def _wide(config: VectorConfig) -> SimpleNamespace:
     return SimpleNamespace(count=COUNT + (1 if VEC > 1 else 0), read=read, write=write, index=index)
 
 
-def _chunks(PARTS: int, CHUNK: int, width: int, STEP: int, count: int, FIRST: int):
-    """``read(0, values, p, inc, pair, i, left)``, and the same to write: `count` chunks of `CHUNK` reals.
+def _accesses(REALS: int, ACCESS: int, width: int, STEP: int, count: int, FIRST: int):
+    """``read(0, values, p, inc, pair, i, left)``, and the same to write: `count` accesses of `ACCESS` reals.
 
     They move `width` reals at a time. The first is at element `i`, the next ones `STEP` elements on; in
     `values` they stand from `FIRST` on.
@@ -92,21 +92,21 @@ def _chunks(PARTS: int, CHUNK: int, width: int, STEP: int, count: int, FIRST: in
     load, store = ptx.load_global(width, False), ptx.store_global_vector(width)
 
     @device_function
-    def place(u, i, inc, pair):
-        if PARTS == 1:  # STEP is even
+    def element_offset(u, i, inc, pair):
+        if REALS == 1:  # STEP is even
             return (i >> pair) * inc + (i & pair) + u * ((STEP >> pair) * inc)
-        return (i + u * STEP) * inc * PARTS
+        return (i + u * STEP) * inc * REALS
 
     @device_function
     def read_one(u, values, p, inc, pair, i, left):
-        at = place(u, i, inc, pair)
-        for part in range(0, CHUNK, width):
-            load(values, FIRST + u * CHUNK + part, p, at + part, i + u * STEP < left)
+        at = element_offset(u, i, inc, pair)
+        for part in range(0, ACCESS, width):
+            load(values, FIRST + u * ACCESS + part, p, at + part, i + u * STEP < left)
 
     @device_function
     def write_one(u, values, p, inc, pair, i, left):
-        at = place(u, i, inc, pair)
-        for part in range(0, CHUNK, width):
-            store(p, at + part, values, FIRST + u * CHUNK + part, i + u * STEP < left)
+        at = element_offset(u, i, inc, pair)
+        for part in range(0, ACCESS, width):
+            store(p, at + part, values, FIRST + u * ACCESS + part, i + u * STEP < left)
 
     return unrolled(count, read_one), unrolled(count, write_one)

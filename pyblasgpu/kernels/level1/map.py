@@ -150,8 +150,8 @@ def _mover(config: Map, both: bool, wide: bool) -> Any:
 
 def _build(config: Map, both: bool) -> Any:
     facts = config.dtype_facts
-    real, PARTS, TILE = ptx.REALS[facts.real], facts.reals_per_element, config.TILE
-    HELD, PAIRS_ = elements(config, True).count * PARTS, PAIRS
+    real, REALS, TILE = ptx.REALS[facts.real], facts.reals_per_element, config.TILE
+    HELD, PAIRS_ = elements(config, True).count * REALS, PAIRS
     int32, int64, offset, zero = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.fill(HELD)
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
     move_wide, move_single = (_mover(config, both, wide) for wide in (True, False))
@@ -168,9 +168,9 @@ def _build(config: Map, both: bool) -> Any:
         left = int32(min(n - first, TILE))
         wide = (incx == 1) & (incy == 1) & (incv == 1)
         incx, incy, incv, begin = incx << pair, incy << pair, incv << pair, first >> pair
-        x = offset(x, (batch * stride_x + begin * incx) * PARTS)
-        y = offset(y, (batch * stride_y + begin * incy) * PARTS)
-        v = offset(v, (batch * stride_v + begin * incv) * PARTS)
+        x = offset(x, (batch * stride_x + begin * incx) * REALS)
+        y = offset(y, (batch * stride_y + begin * incy) * REALS)
+        v = offset(v, (batch * stride_v + begin * incv) * REALS)
         xs, ys = cuda.local.array(HELD, real), cuda.local.array(HELD, real)
         grid_dependency_wait()
         zero(ys, real(0))

@@ -118,7 +118,7 @@ def _zeros(facts: Dtype, REALS: int):
 
 
 def _dot(facts: Dtype) -> dict:
-    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
 
     @device_function
     def accumulate(e, acc, where, xs, ys, index, conj):
@@ -133,18 +133,18 @@ def _dot(facts: Dtype) -> dict:
 
     @device_function
     def finish(out, at, acc):
-        for r in range(PARTS):
-            out[at * PARTS + r] = acc[r]
+        for r in range(REALS):
+            out[at * REALS + r] = acc[r]
 
     return {"accumulate": accumulate, "finish": finish}
 
 
 def _asum(facts: Dtype) -> dict:
-    PARTS = facts.reals_per_element
+    REALS = facts.reals_per_element
 
     @device_function
     def accumulate(e, acc, where, xs, ys, index, conj):
-        for r in range(e * PARTS, e * PARTS + PARTS):
+        for r in range(e * REALS, e * REALS + REALS):
             acc[0] += abs(xs[r])
 
     @device_function
@@ -155,7 +155,7 @@ def _asum(facts: Dtype) -> dict:
 
 
 def _nrm2(facts: Dtype) -> dict:
-    real, PARTS, scales = ptx.REALS[facts.real], facts.reals_per_element, SCALES[facts.real]
+    real, REALS, scales = ptx.REALS[facts.real], facts.reals_per_element, SCALES[facts.real]
     LARGE, SCALE_LARGE, SMALL, SCALE_SMALL = map(real, scales)
     INVERSE_LARGE, INVERSE_SMALL = real(1 / scales.scale_large), real(1 / scales.scale_small)
     LEAST, MOST = real(scales.small**2), real(scales.large**2)
@@ -163,7 +163,7 @@ def _nrm2(facts: Dtype) -> dict:
 
     @device_function
     def accumulate(e, acc, where, xs, ys, index, conj):
-        for r in range(e * PARTS, e * PARTS + PARTS):
+        for r in range(e * REALS, e * REALS + REALS):
             size = abs(xs[r])
             large, small = size > LARGE, size < SMALL
             size *= select(large, SCALE_LARGE, select(small, SCALE_SMALL, real(1)))
@@ -174,7 +174,7 @@ def _nrm2(facts: Dtype) -> dict:
 
     @device_function
     def add_square(e, total, xs):
-        for r in range(e * PARTS, e * PARTS + PARTS):
+        for r in range(e * REALS, e * REALS + REALS):
             total[0] += xs[r] * xs[r]
 
     @device_function
@@ -207,7 +207,7 @@ def _nrm2(facts: Dtype) -> dict:
 
 
 def _iamax(facts: Dtype) -> dict:
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, select, store_int64 = ptx.types.int32, ptx.types.int64, ptx.select, ptx.store_int64
     REALS_PER_INDEX, LOW = 8 // facts.real_size, (1 << LOW_BITS) - 1
 
@@ -217,8 +217,8 @@ def _iamax(facts: Dtype) -> dict:
 
     @device_function
     def size_of(e, xs):
-        size = abs(xs[e * PARTS])
-        if PARTS == 2:
+        size = abs(xs[e * REALS])
+        if REALS == 2:
             size += abs(xs[2 * e + 1])
         return size
 

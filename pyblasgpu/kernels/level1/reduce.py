@@ -142,13 +142,13 @@ def _block_reducer(config: Reduce, operation: str):
     Each lane of the first warp adds up those of its number in the other warps, then the warp halves itself.
     """
     functions, DIM = operation_of(config.dtype_facts, operation), config.DIM
-    REALS, merge, sync_warp = functions.reals, functions.merge, ptx.sync_warp
+    ACC_REALS, merge, sync_warp = functions.reals, functions.merge, ptx.sync_warp
 
     @device_function
     def put_one(r, acc, sums, t):
         sums[r * DIM + t] = acc[r]
 
-    put = unrolled(REALS, put_one)
+    put = unrolled(ACC_REALS, put_one)
 
     @device_function
     def reduce_block(acc, sums, t):
@@ -171,8 +171,8 @@ def _block_reducer(config: Reduce, operation: str):
 
 def _build(config: Reduce, operation: str):
     facts, functions = config.dtype_facts, operation_of(config.dtype_facts, operation)
-    real, PARTS, TILE, DIM = ptx.REALS[facts.real], facts.reals_per_element, config.TILE, config.DIM
-    HELD, REALS = elements(config, True).count * PARTS, functions.reals
+    real, REALS, TILE, DIM = ptx.REALS[facts.real], facts.reals_per_element, config.TILE, config.DIM
+    HELD, ACC_REALS = elements(config, True).count * REALS, functions.reals
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
     take_ticket, store_relaxed = ptx.take_ticket, ptx.store_relaxed
@@ -184,9 +184,9 @@ def _build(config: Reduce, operation: str):
     def level1_reduce(x, y, partials, flags, out, n, options, incx, incy, stride_x, stride_y, stride_out):
         # (1) the tiles of this block
         t, batch, blocks = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z), int32(cuda.gridDim.x)
-        x, y = offset(x, batch * stride_x * PARTS), offset(y, batch * stride_y * PARTS)
+        x, y = offset(x, batch * stride_x * REALS), offset(y, batch * stride_y * REALS)
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        acc, where = cuda.local.array(REALS, real), cuda.local.array(1, int64)
+        acc, where = cuda.local.array(ACC_REALS, real), cuda.local.array(1, int64)
         xs, ys = cuda.local.array(HELD, real), cuda.local.array(HELD_Y, real)
         wide = (incx == 1) & (incy == 1) & is_aligned(x) & is_aligned(y)
         pair, conj = int32(options & PAIRS_), int32(options & CONJ_)
@@ -197,7 +197,7 @@ def _build(config: Reduce, operation: str):
         while first < n:
             left = int32(min(n - first, TILE))
             begin = first >> pair
-            here, there = offset(x, begin * incx * PARTS), offset(y, begin * incy * PARTS)
+            here, there = offset(x, begin * incx * REALS), offset(y, begin * incy * REALS)
             if wide:
                 gather_wide(acc, where, xs, ys, here, there, incx, incy, pair, first, t, left, conj)
             else:
@@ -209,9 +209,9 @@ def _build(config: Reduce, operation: str):
         # (2) of several blocks the last one reduces their partial results, and leaves the flag 0
         is_last = True
         if blocks > 1:
-            partials = offset(partials, batch * (blocks * REALS))
+            partials = offset(partials, batch * (blocks * ACC_REALS))
             if t == 0:
-                for r in range(REALS):
+                for r in range(ACC_REALS):
                     partials[r * blocks + cuda.blockIdx.x] = acc[r]
             cuda.syncthreads()
             ticket = int32(0)

@@ -68,10 +68,10 @@ def plain_sources(config: Gemv) -> Iterator[KernelSource]:
 
 def _build(config: Gemv) -> Any:
     facts, THR_O, TRANSPOSED = config.dtype_facts, config.THR_O, config.transposed
-    PARTS, real, VEC_O, VEC_R = facts.reals_per_element, ptx.REALS[facts.real], config.VEC_O, config.VEC_R
+    REALS, real, VEC_O, VEC_R = facts.reals_per_element, ptx.REALS[facts.real], config.VEC_O, config.VEC_R
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    wait, quotient, zero = ptx.grid_dependency_wait, ptx.quotient, ptx.fill(THR_O * PARTS)
-    X, ACC = config.THR_R * VEC_R * PARTS, THR_O * PARTS
+    wait, quotient, zero = ptx.grid_dependency_wait, ptx.quotient, ptx.fill(THR_O * REALS)
+    X, ACC = config.THR_R * VEC_R * REALS, THR_O * REALS
     A, LOG_THREADS, LOG_THR = X * THR_O, config.threads.bit_length() - 1, THR_O.bit_length() - 1
     run, run_border, ranges = stepper(config, False), stepper(config, True), term_ranges(config)
     add_block, finish = block_adder(config), finisher(config)
@@ -89,8 +89,8 @@ def _build(config: Gemv) -> Any:
         slice_, batch = int32(cuda.blockIdx.x - tile * slices), int64(cuda.blockIdx.z)
         o0 = int32(tile * block)
         o, r = int32(o0 + to * VEC_O), int32(tr * VEC_R)
-        a_here = offset(a, (batch * stride_a + o * int64(a_os) + r * int64(a_rs)) * PARTS)
-        x_here = offset(x, (batch * stride_x + r * int64(incx)) * PARTS)
+        a_here = offset(a, (batch * stride_a + o * int64(a_os) + r * int64(a_rs)) * REALS)
+        x_here = offset(x, (batch * stride_x + r * int64(incx)) * REALS)
         sa, sx = real(-1 if bits & CONJ_A_ else 1), real(-1 if bits & CONJ_X_ else 1)
         unit, vectors = int32(1 if bits & UNIT_ else 0), bits & X_VECTORS_ != 0
         held, x_held, acc = cuda.local.array(A, real), cuda.local.array(X, real), cuda.local.array(ACC, real)
@@ -112,13 +112,13 @@ def _build(config: Gemv) -> Any:
             )  # fmt: skip
 
         # (3) the sums of the block, and of all slices
-        lines, lead = add_block(sums, acc, t, int32(to), int32(tr), log_o, log_r)
-        w_here = offset(w, (batch * slices * ldw + o0) * PARTS)
-        y_here = offset(y, (batch * stride_y + o0 * int64(incy)) * PARTS)
+        lines, ld = add_block(sums, acc, t, int32(to), int32(tr), log_o, log_r)
+        w_here = offset(w, (batch * slices * ldw + o0) * REALS)
+        y_here = offset(y, (batch * stride_y + o0 * int64(incy)) * REALS)
         tiles = int32((outputs + block - 1) >> (log_o + LOG_THR))
         ticket, left = int32(batch * tiles + tile), int32(outputs - o0)
         finish(
-            sums, w_here, flags, y_here, ticket, slice_, slices, ldw, incy, t, left, block, lines, lead,
+            sums, w_here, flags, y_here, ticket, slice_, slices, ldw, incy, t, left, block, lines, ld,
             alpha, alpha_i, beta, beta_i,
         )  # fmt: skip
 

@@ -29,8 +29,8 @@ WHOLE, SPREAD = 4096, 0.006  # neighbouring bytes that memory gives best; what e
 NARROW, NARROW_SHARE = 128, 0.75  # those with fewer than which it gives far less, and how much
 UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
 MOST_SLICES = 256
-ROUNDS = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
-MORE_ROUNDS = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do
+WAVES = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
+MORE_WAVES = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do
 
 
 class GemvProblem(NamedTuple):
@@ -65,29 +65,29 @@ def _counts(config: Gemv, problem: GemvProblem, device: Device) -> list[int]:
         return [1]
     most = max(min(problem.terms // (config.STEP * config.MIN_STEPS), MOST_SLICES), 1)
     resident = device.sm_count * config.min_blocks
-    all_rounds = (*ROUNDS, *MORE_ROUNDS) if problem.triangle else ROUNDS
-    filling = {rounds * resident // tiles for rounds in all_rounds} | {device.sm_count // tiles}
+    all_waves = (*WAVES, *MORE_WAVES) if problem.triangle else WAVES
+    filling = {waves * resident // tiles for waves in all_waves} | {device.sm_count // tiles}
     return sorted({1} | {min(max(count, 1), most) for count in filling})
 
 
 def _share(width: int) -> float:
     """Of what memory gives at best, where blocks read so many neighbouring bytes at a time."""
-    whole = 1 - SPREAD * log2(WHOLE / min(width, WHOLE))
-    return whole if width >= NARROW else whole * NARROW_SHARE
+    efficiency = 1 - SPREAD * log2(WHOLE / min(width, WHOLE))
+    return efficiency if width >= NARROW else efficiency * NARROW_SHARE
 
 
 def _cycles(config: Gemv, problem: GemvProblem, slices: int, device: Device) -> float:
     outputs, terms, batch, triangle = problem
     facts, part = config.dtype_facts, min(config.terms_per_slice(terms, slices), terms)
     blocks = config.grid(outputs) * slices * batch
-    rounds = -(-blocks // (device.sm_count * config.min_blocks))
+    waves = -(-blocks // (device.sm_count * config.min_blocks))
     width = (config.DIM_R * config.VEC if config.transposed else config.BLK_O) * facts.itemsize
     share = 0.5 if triangle else 1.0
     steps = -(-part // config.STEP) * STEP
     of_block = min(config.BLK_O, outputs) * part * facts.itemsize / min(width, SM_BYTES)
-    latency = rounds * (share * steps + BLOCK) + -(-blocks // device.sm_count) * share * of_block
-    given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE * _share(width)
-    dram = share * outputs * terms * batch * facts.itemsize / given
+    latency = waves * (share * steps + BLOCK) + -(-blocks // device.sm_count) * share * of_block
+    bandwidth = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE * _share(width)
+    dram = share * outputs * terms * batch * facts.itemsize / bandwidth
     total = LAUNCH + (latency**3 + dram**3) ** (1 / 3)
     if triangle:
         # blocks of the long rows end last, when others have left the device idle

@@ -35,20 +35,20 @@ def _lane_adder(config: Gemv) -> Any:
 
 
 def block_adder(config: Gemv) -> Any:
-    """``add(sums, acc, t, to, tr, log_o, log_r)``: ``sums[line * lead + o]`` of an output o of the block;
-    returns how many lines there are, and `lead`. The logarithms are of threads along outputs and sums.
+    """``add(sums, acc, t, to, tr, log_o, log_r)``: ``sums[line * ld + o]`` of an output o of the block;
+    returns how many lines there are, and `ld`. The logarithms are of threads along outputs and sums.
 
     Lanes add first, by shuffles; each line is the sum of a warp. It ends with a barrier.
     """
-    PARTS, VEC_O, THR_O = config.dtype_facts.reals_per_element, config.VEC_O, config.THR_O
+    REALS, VEC_O, THR_O = config.dtype_facts.reals_per_element, config.VEC_O, config.THR_O
     TRANSPOSED, add_lanes, int32 = config.transposed, _lane_adder(config), ptx.types.int32
     WARP_, LOG_WARP = int32(WARP), int32(WARP.bit_length() - 1)
 
     @device_function
     def keep(i, sums, acc, at, next_o):
-        place = at + i // VEC_O * next_o + i % VEC_O
-        for part in range(PARTS):
-            sums[place * PARTS + part] = acc[i * PARTS + part]
+        slot = at + i // VEC_O * next_o + i % VEC_O
+        for part in range(REALS):
+            sums[slot * REALS + part] = acc[i * REALS + part]
 
     keep_all = unrolled(THR_O, keep)
 
@@ -57,64 +57,66 @@ def block_adder(config: Gemv) -> Any:
         log_lanes = min(log_r, LOG_WARP) if TRANSPOSED else max(int32(LOG_WARP - log_o), int32(0))
         dim_o, lanes = int32(1 << log_o), int32(1 << log_lanes)
         add_lanes(acc, t % WARP_, int32(1) if TRANSPOSED else dim_o, lanes if TRANSPOSED else WARP_)
-        lead, line = int32((dim_o * THR_O) | 1), int32(tr >> log_lanes)
+        ld, line = int32((dim_o * THR_O) | 1), int32(tr >> log_lanes)
         if tr & (lanes - 1) == 0:
-            keep_all(0, sums, acc, int32(line * lead + to * VEC_O), int32(dim_o * VEC_O))
+            keep_all(0, sums, acc, int32(line * ld + to * VEC_O), int32(dim_o * VEC_O))
         cuda.syncthreads()
-        return int32(1 << (log_r - log_lanes)), lead
+        return int32(1 << (log_r - log_lanes)), ld
 
     return add
 
 
 def _line_adder(config: Gemv) -> Any:
-    """``add(total, sums, o, lines, lead)``: the sum of the lines of an output, in their order."""
-    PARTS, LINES = config.dtype_facts.reals_per_element, config.WARPS
+    """``add(total, sums, o, lines, ld)``: the sum of the lines of an output, in their order."""
+    REALS, LINES = config.dtype_facts.reals_per_element, config.WARPS
     real, select, int32 = ptx.REALS[config.dtype_facts.real], ptx.select, ptx.types.int32
 
     @device_function
-    def add_line(i, total, sums, o, first, lines, lead):
+    def add_line(i, total, sums, o, first, lines, ld):
         line = int32(first + i)
-        at = (o + min(line, int32(lines - 1)) * lead) * PARTS
-        for part in range(PARTS):
+        at = (o + min(line, int32(lines - 1)) * ld) * REALS
+        for part in range(REALS):
             total[part] += select(line < lines, sums[at + part], real(0))
 
     add_all = unrolled(LINES, add_line)
 
     @device_function
-    def add(total, sums, o, lines, lead):
-        for part in range(PARTS):
+    def add(total, sums, o, lines, ld):
+        for part in range(REALS):
             total[part] = real(0)
         first = int32(0)
         while first < lines:
-            add_all(0, total, sums, o, first, lines, lead)
+            add_all(0, total, sums, o, first, lines, ld)
             first = int32(first + LINES)
 
     return add
 
 
 def _slice_adder(config: Gemv) -> Any:
-    """``add(sums, total, ahead, w, ldw, t, left, block, slices)``: the slices' sums of each output of a
+    """``add(sums, total, prefetched, w, ldw, t, left, block, slices)``: the slices' sums of each output of a
     block; the threads share the slices. Returns how many lines of `sums` hold them, and what they lie apart.
     """
-    PARTS, THREADS = config.dtype_facts.reals_per_element, config.threads
+    REALS, THREADS = config.dtype_facts.reals_per_element, config.threads
     real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
     add_slots, AT_A_TIME, quotient = slot_adder(config.dtype_facts), UNROLL, ptx.quotient
 
     @device_function
-    def add(sums, total, ahead, w, ldw, t, left, block, slices):
+    def add(sums, total, prefetched, w, ldw, t, left, block, slices):
         share = max(int32((slices * block + THREADS - 1) // THREADS), int32(AT_A_TIME))
-        lines, lead = quotient(int32(slices + share - 1), share), int32(block | 1)
+        lines, ld = quotient(int32(slices + share - 1), share), int32(block | 1)
         for e in range(t, lines * block, THREADS):
             line = quotient(int32(e), block)
             o, begin = int32(e - line * block), int32(line * share)
-            for part in range(PARTS):
+            for part in range(REALS):
                 total[part] = real(0)
             if o < left:
-                add_slots(total, ahead, offset(w, o * PARTS), ldw, begin, min(int32(begin + share), slices))
-            for part in range(PARTS):
-                sums[(line * lead + o) * PARTS + part] = total[part]
+                add_slots(
+                    total, prefetched, offset(w, o * REALS), ldw, begin, min(int32(begin + share), slices)
+                )
+            for part in range(REALS):
+                sums[(line * ld + o) * REALS + part] = total[part]
         cuda.syncthreads()
-        return lines, lead
+        return lines, ld
 
     return add
 
@@ -124,36 +126,36 @@ def finisher(config: Gemv) -> Any:
     the last slice of a tile adds up all of them, in their order.
     """
     facts, THREADS, take_ticket = config.dtype_facts, config.threads, ptx.take_ticket
-    PARTS, COMPLEX, real, int32 = (
+    REALS, COMPLEX, real, int32 = (
         facts.reals_per_element,
         facts.is_complex,
         ptx.REALS[facts.real],
         ptx.types.int32,
     )
-    HELD, offset, store, store_relaxed = UNROLL * PARTS, ptx.offset, ptx.store_global, ptx.store_relaxed
+    HELD, offset, store, store_relaxed = UNROLL * REALS, ptx.offset, ptx.store_global, ptx.store_relaxed
     WORD = config.shared_bytes // facts.real_size - 1
     write, add_lines, add_slices = writer(facts), _line_adder(config), _slice_adder(config)
 
     @device_function
-    def write_tile(total, old, sums, y, incy, t, count, lines, lead, reads, alpha, alpha_i, beta, beta_i):
+    def write_tile(total, old, sums, y, incy, t, count, lines, ld, reads, alpha, alpha_i, beta, beta_i):
         for o in range(t, count, THREADS):
-            add_lines(total, sums, o, lines, lead)
+            add_lines(total, sums, o, lines, ld)
             im = total[1] if COMPLEX else total[0]
-            write(offset(y, o * incy * PARTS), old, total[0], im, reads, alpha, alpha_i, beta, beta_i)
+            write(offset(y, o * incy * REALS), old, total[0], im, reads, alpha, alpha_i, beta, beta_i)
 
     @device_function
     def finish(
-        sums, w, flags, y, ticket, slice_, slices, ldw, incy, t, left, block, lines, lead, alpha, alpha_i,
+        sums, w, flags, y, ticket, slice_, slices, ldw, incy, t, left, block, lines, ld, alpha, alpha_i,
         beta, beta_i,
     ):  # fmt: skip
-        old, ahead = cuda.local.array(PARTS, real), cuda.local.array(HELD, real)
-        total, count = cuda.local.array(PARTS, real), min(left, block)
+        old, prefetched = cuda.local.array(REALS, real), cuda.local.array(HELD, real)
+        total, count = cuda.local.array(REALS, real), min(left, block)
         reads = (beta != real(0)) | (beta_i != real(0))
         if slices > 1:
             for o in range(t, count, THREADS):
-                add_lines(total, sums, o, lines, lead)
-                for part in range(PARTS):
-                    store(w, (slice_ * ldw + o) * PARTS + part, total[part], True)
+                add_lines(total, sums, o, lines, ld)
+                for part in range(REALS):
+                    store(w, (slice_ * ldw + o) * REALS + part, total[part], True)
             cuda.syncthreads()
             if t == 0:
                 sums[WORD] = real(1 if take_ticket(flags, ticket) == slices - 1 else 0)
@@ -162,7 +164,7 @@ def finisher(config: Gemv) -> Any:
                 return
             if t == 0:
                 store_relaxed(flags, ticket, int32(0))
-            lines, lead = add_slices(sums, total, ahead, w, ldw, t, left, block, slices)
-        write_tile(total, old, sums, y, incy, t, count, lines, lead, reads, alpha, alpha_i, beta, beta_i)
+            lines, ld = add_slices(sums, total, prefetched, w, ldw, t, left, block, slices)
+        write_tile(total, old, sums, y, incy, t, count, lines, ld, reads, alpha, alpha_i, beta, beta_i)
 
     return finish

@@ -30,7 +30,7 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
     real, without what is beyond it, and without a unit diagonal, which becomes 1.
     """
     facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
-    PARTS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
+    REALS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
     WIDTH, TRANSPOSED, distance = config.WIDTH, config.transposed, _relation()
     real, load, load_real, select = (
         ptx.REALS[facts.real],
@@ -42,10 +42,10 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
     @device_function
     def fetch_vector(i, a, here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, first):
         g, u = i % GROUPS, i // GROUPS
-        at = (g * next_o * o_stride + u * next_r * r_stride) * PARTS
+        at = (g * next_o * o_stride + u * next_r * r_stride) * REALS
         ok = (o + g * next_o < outputs) & (k + u * next_r < end)
-        for part in range(0, VEC * PARTS, WIDTH):
-            load(a, i * VEC * PARTS + part, here, at + part, ok)
+        for part in range(0, VEC * REALS, WIDTH):
+            load(a, i * VEC * REALS + part, here, at + part, ok)
 
     @device_function
     def fetch_element(i, a, here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, first):
@@ -54,10 +54,10 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
         more_k = u * next_r + (v if TRANSPOSED else 0)
         ok = (o + more_o < outputs) & (k + more_k < end)
         inside = distance(k + more_k, o + more_o, which)
-        at = (more_o * o_stride + more_k * r_stride) * PARTS
-        for part in range(PARTS):
-            load_real(a, i * PARTS + part, here, at + part, ok & (inside >= first))
-        a[i * PARTS] = select(ok & (inside == 0) & (first == 1), real(1), a[i * PARTS])
+        at = (more_o * o_stride + more_k * r_stride) * REALS
+        for part in range(REALS):
+            load_real(a, i * REALS + part, here, at + part, ok & (inside >= first))
+        a[i * REALS] = select(ok & (inside == 0) & (first == 1), real(1), a[i * REALS])
 
     if masked:
         return unrolled(THR_R * GROUPS * VEC, fetch_element)
@@ -68,28 +68,28 @@ def _x_fetcher(config: Gemv) -> tuple[Any, Any]:
     """``fetch(0, x, ...)``: what a thread has of x in one step, zeros beyond it: real by real; and by
     vectors, where a thread has neighbouring terms.
     """
-    PARTS, VEC_R, WIDTH = config.dtype_facts.reals_per_element, config.VEC_R, config.WIDTH
+    REALS, VEC_R, WIDTH = config.dtype_facts.reals_per_element, config.VEC_R, config.WIDTH
     load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
 
     @device_function
     def fetch_element(i, x, x_here, inc, next_r, k, end):
         more = i // VEC_R * next_r + i % VEC_R
-        for part in range(PARTS):
-            load_real(x, i * PARTS + part, x_here, more * inc * PARTS + part, k + more < end)
+        for part in range(REALS):
+            load_real(x, i * REALS + part, x_here, more * inc * REALS + part, k + more < end)
 
     @device_function
     def fetch_vector(u, x, x_here, next_r, k, end):
-        for part in range(0, VEC_R * PARTS, WIDTH):
-            load(x, u * VEC_R * PARTS + part, x_here, u * next_r * PARTS + part, k + u * next_r < end)
+        for part in range(0, VEC_R * REALS, WIDTH):
+            load(x, u * VEC_R * REALS + part, x_here, u * next_r * REALS + part, k + u * next_r < end)
 
     elements = unrolled(config.THR_R * VEC_R, fetch_element)
-    return elements, unrolled(config.THR_R if VEC_R * PARTS >= WIDTH else 0, fetch_vector)
+    return elements, unrolled(config.THR_R if VEC_R * REALS >= WIDTH else 0, fetch_vector)
 
 
 def _multiplier(config: Gemv, masked: bool) -> Any:
     """``multiply(0, acc, a, x, ...)``: acc += a x, of terms that there are."""
     facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
-    PARTS, COMPLEX, VEC = facts.reals_per_element, facts.is_complex, config.VEC
+    REALS, COMPLEX, VEC = facts.reals_per_element, facts.is_complex, config.VEC
     VEC_O, VEC_R, TRANSPOSED = config.VEC_O, config.VEC_R, config.transposed
     real, distance, select = ptx.REALS[facts.real], _relation(), ptx.select
 
@@ -97,7 +97,7 @@ def _multiplier(config: Gemv, masked: bool) -> Any:
     def multiply(i, acc, a, x, next_o, next_r, o, k, which, sign_a, sign_x):
         g, u, v = i // VEC % GROUPS, i // VEC // GROUPS, i % VEC
         vo, vr = (0, v) if TRANSPOSED else (v, 0)
-        to, of = (g * VEC_O + vo) * PARTS, (u * VEC_R + vr) * PARTS
+        to, of = (g * VEC_O + vo) * REALS, (u * VEC_R + vr) * REALS
         x_re, x_im = x[of], x[of]
         if COMPLEX:
             x_im = sign_x * x[of + 1]
@@ -105,7 +105,7 @@ def _multiplier(config: Gemv, masked: bool) -> Any:
             has = distance(k + u * next_r + vr, o + g * next_o + vo, which) >= 0
             x_re, x_im = select(has, x_re, real(0)), select(has, x_im, real(0))
         if COMPLEX:
-            re, im = a[i * PARTS], sign_a * a[i * PARTS + 1]
+            re, im = a[i * REALS], sign_a * a[i * REALS + 1]
             acc[to] += re * x_re
             acc[to] -= im * x_im
             acc[to + 1] += re * x_im
@@ -120,7 +120,7 @@ def stepper(config: Gemv, masked: bool) -> Any:
     """``run(acc, a, x, a_here, x_here, ...)``: acc += all terms from `first` to `end`, a step at a time."""
     if masked and config.transposed:
         config = replace(config, THR_R=1)  # the border is no longer than that
-    PARTS, LOADS, int32, int64, offset = (
+    REALS, LOADS, int32, int64, offset = (
         config.dtype_facts.reals_per_element,
         config.THR_R,
         ptx.types.int32,
@@ -145,7 +145,7 @@ def stepper(config: Gemv, masked: bool) -> Any:
         if CONTIGUOUS and TRANSPOSED:
             r_stride = int64(1)
         step = int32(next_r * LOADS)
-        a_here, x_here = offset(a_here, first * r_stride * PARTS), offset(x_here, first * inc * PARTS)
+        a_here, x_here = offset(a_here, first * r_stride * REALS), offset(x_here, first * inc * REALS)
         left = int32(end - first)  # terms; first + step may exceed an int32
         while left > 0:
             k = end - left + r
@@ -158,7 +158,7 @@ def stepper(config: Gemv, masked: bool) -> Any:
             else:
                 fetch_x(0, x, x_here, inc, next_r, k, end)
             multiply(0, acc, a, x, next_o, next_r, o, k, which, sa, sx)
-            a_here, x_here = offset(a_here, step * r_stride * PARTS), offset(x_here, step * inc * PARTS)
+            a_here, x_here = offset(a_here, step * r_stride * REALS), offset(x_here, step * inc * REALS)
             left = int32(left - step)
 
     return run

@@ -122,33 +122,33 @@ def plain_sources(config: Ger) -> Iterator[KernelSource]:
     return iter(dict.fromkeys((source(config), source(config.with_alignment(1)))))
 
 
-def _places(config: Ger) -> Any:
-    """``place(e)``: of element number e of a thread, its row and column, counted from the thread's first."""
+def _coords(config: Ger) -> Any:
+    """``coords(e)``: of element number e of a thread, its row and column, counted from the thread's first."""
     VEC, THR_M, STEP_M, STEP_N = config.VEC, config.THR_M, config.DIM_M * config.VEC, config.DIM_N
 
     @device_function
-    def place(e):
+    def coords(e):
         return e % THR_M // VEC * STEP_M + e % VEC, e // THR_M * STEP_N
 
-    return place
+    return coords
 
 
 def _fetcher(config: Ger) -> Any:
     """``fetch(0, held, here, inc, left, step)``: elements of x or y; `count` of them."""
-    PARTS, load = config.dtype_facts.reals_per_element, ptx.load_global(1, False)
-    place, THR_M = _places(config), config.THR_M
+    REALS, load = config.dtype_facts.reals_per_element, ptx.load_global(1, False)
+    coords, THR_M = _coords(config), config.THR_M
 
     @device_function
     def fetch_row(i, held, here, inc, left):
-        row, _ = place(i)
-        for part in range(PARTS):
-            load(held, i * PARTS + part, here, row * inc * PARTS + part, row < left)
+        row, _ = coords(i)
+        for part in range(REALS):
+            load(held, i * REALS + part, here, row * inc * REALS + part, row < left)
 
     @device_function
     def fetch_column(j, held, here, inc, left):
-        _, col = place(j * THR_M)
-        for part in range(PARTS):
-            load(held, j * PARTS + part, here, col * inc * PARTS + part, col < left)
+        _, col = coords(j * THR_M)
+        for part in range(REALS):
+            load(held, j * REALS + part, here, col * inc * REALS + part, col < left)
 
     return unrolled(config.THR_M, fetch_row), unrolled(config.THR_N, fetch_column)
 
@@ -156,16 +156,16 @@ def _fetcher(config: Ger) -> Any:
 def _updater(config: Ger) -> Any:
     """``update(0, held, left, right, ...)``: held += the product of a row and a column."""
     facts, THR_M = config.dtype_facts, config.THR_M
-    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
 
     @device_function
     def update(e, held, left, right):
-        i, j = e % THR_M * PARTS, e // THR_M * PARTS
+        i, j = e % THR_M * REALS, e // THR_M * REALS
         if COMPLEX:
-            held[e * PARTS] += left[i] * right[j]
-            held[e * PARTS] -= left[i + 1] * right[j + 1]
-            held[e * PARTS + 1] += left[i] * right[j + 1]
-            held[e * PARTS + 1] += left[i + 1] * right[j]
+            held[e * REALS] += left[i] * right[j]
+            held[e * REALS] -= left[i + 1] * right[j + 1]
+            held[e * REALS + 1] += left[i] * right[j + 1]
+            held[e * REALS + 1] += left[i + 1] * right[j]
         else:
             held[e] += left[i] * right[j]
 
@@ -174,22 +174,22 @@ def _updater(config: Ger) -> Any:
 
 def _scaler(config: Ger) -> Any:
     """``scale(0, right, sign, factor, factor_i)``: columns' factors conjugated and multiplied."""
-    PARTS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
+    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
 
     @device_function
     def scale(j, right, sign, factor, factor_i):
-        re = right[j * PARTS]
+        re = right[j * REALS]
         if COMPLEX:
-            im = sign * right[j * PARTS + 1]
-            right[j * PARTS] = factor * re - factor_i * im
-            right[j * PARTS + 1] = factor * im + factor_i * re
+            im = sign * right[j * REALS + 1]
+            right[j * REALS] = factor * re - factor_i * im
+            right[j * REALS + 1] = factor * im + factor_i * re
         else:
             right[j] = factor * re
 
     @device_function
     def conjugate(i, left, sign):
         if COMPLEX:
-            left[i * PARTS + 1] *= sign
+            left[i * REALS + 1] *= sign
 
     return unrolled(config.THR_N, scale), unrolled(config.THR_M, conjugate)
 
@@ -198,47 +198,47 @@ def _mover(config: Ger) -> Any:
     """``load``, ``store(0, held, here, rs, cs, rows, cols, reads)``: whole vectors of A;
     ``load_part``, ``store_part``: the elements that a triangle has, real by real.
     """
-    facts, place = config.dtype_facts, _places(config)
-    PARTS, VEC, WIDTH, real = facts.reals_per_element, config.VEC, config.WIDTH, ptx.REALS[facts.real]
+    facts, coords = config.dtype_facts, _coords(config)
+    REALS, VEC, WIDTH, real = facts.reals_per_element, config.VEC, config.WIDTH, ptx.REALS[facts.real]
     read, write = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
     read_real, write_real, select = ptx.load_global(1, False), ptx.store_global_vector(1), ptx.select
     COMPLEX = facts.is_complex
 
     @device_function
     def load(v, held, here, rs, cs, rows, cols, reads):
-        row, col = place(v * VEC)
-        for part in range(0, VEC * PARTS, WIDTH):
-            at = (row * rs + col * cs) * PARTS + part
-            read(held, v * VEC * PARTS + part, here, at, (row < rows) & (col < cols) & reads)
+        row, col = coords(v * VEC)
+        for part in range(0, VEC * REALS, WIDTH):
+            at = (row * rs + col * cs) * REALS + part
+            read(held, v * VEC * REALS + part, here, at, (row < rows) & (col < cols) & reads)
 
     @device_function
     def store(v, held, here, rs, cs, rows, cols):
-        row, col = place(v * VEC)
-        for part in range(0, VEC * PARTS, WIDTH):
-            at = (row * rs + col * cs) * PARTS + part
-            write(here, at, held, v * VEC * PARTS + part, (row < rows) & (col < cols))
+        row, col = coords(v * VEC)
+        for part in range(0, VEC * REALS, WIDTH):
+            at = (row * rs + col * cs) * REALS + part
+            write(here, at, held, v * VEC * REALS + part, (row < rows) & (col < cols))
 
     @device_function
     def has(row, col, rows, cols, shift, upper):
-        below = row + shift - col
-        return (row < rows) & (col < cols) & (below <= 0 if upper else below >= 0)
+        distance = row + shift - col
+        return (row < rows) & (col < cols) & (distance <= 0 if upper else distance >= 0)
 
     @device_function
     def load_part(e, held, here, rs, cs, rows, cols, shift, upper, reads):
-        row, col = place(e)
+        row, col = coords(e)
         ok = has(row, col, rows, cols, shift, upper) & reads
-        for part in range(PARTS):
-            read_real(held, e * PARTS + part, here, (row * rs + col * cs) * PARTS + part, ok)
+        for part in range(REALS):
+            read_real(held, e * REALS + part, here, (row * rs + col * cs) * REALS + part, ok)
 
     @device_function
     def store_part(e, held, here, rs, cs, rows, cols, shift, upper, hermitian):
-        row, col = place(e)
+        row, col = coords(e)
         ok = has(row, col, rows, cols, shift, upper)
         if COMPLEX:
             is_real = hermitian & (row + shift == col)
-            held[e * PARTS + 1] = select(is_real, real(0), held[e * PARTS + 1])
-        for part in range(PARTS):
-            write_real(here, (row * rs + col * cs) * PARTS + part, held, e * PARTS + part, ok)
+            held[e * REALS + 1] = select(is_real, real(0), held[e * REALS + 1])
+        for part in range(REALS):
+            write_real(here, (row * rs + col * cs) * REALS + part, held, e * REALS + part, ok)
 
     count = config.THR_M * config.THR_N
     return (
@@ -257,8 +257,8 @@ def _build(config: Ger):
         config.DIM_M,
         config.VEC,
     )
-    PARTS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    ROWS, COLS, HELD = config.THR_M * PARTS, config.THR_N * PARTS, config.THR_M * config.THR_N * PARTS
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    ROWS, COLS, HELD = config.THR_M * REALS, config.THR_N * REALS, config.THR_M * config.THR_N * REALS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     fetch_rows, fetch_columns = _fetcher(config)
@@ -287,11 +287,11 @@ def _build(config: Ger):
         upper, triangle = bits & UP != 0, bits & (LOW | UP) != 0
         is_beyond = row0 >= col0 + BLK_N if upper else row0 + BLK_M <= col0
         on_border = row0 + BLK_M > col0 if upper else row0 < col0 + BLK_N
-        x, y = offset(x, batch * stride_x * PARTS), offset(y, batch * stride_y * PARTS)
-        x_rows, x_cols = offset(x, row * int64(incx) * PARTS), offset(x, col * int64(incx) * PARTS)
-        y_rows, y_cols = offset(y, row * int64(incy) * PARTS), offset(y, col * int64(incy) * PARTS)
+        x, y = offset(x, batch * stride_x * REALS), offset(y, batch * stride_y * REALS)
+        x_rows, x_cols = offset(x, row * int64(incx) * REALS), offset(x, col * int64(incx) * REALS)
+        y_rows, y_cols = offset(y, row * int64(incy) * REALS), offset(y, col * int64(incy) * REALS)
         here, reads = (
-            offset(a, (batch * stride_a + row * int64(rs) + col * int64(cs)) * PARTS),
+            offset(a, (batch * stride_a + row * int64(rs) + col * int64(cs)) * REALS),
             bits & OVER == 0,
         )
         held, left, right = (

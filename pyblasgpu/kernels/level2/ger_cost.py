@@ -17,9 +17,9 @@ UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device th
 def cycles(config: Ger, rows: int, cols: int, batch: int, device: Device) -> float:
     """Estimated cycles of an update of `batch` matrices."""
     blocks, size = config.grid(rows, cols) * batch, config.dtype_facts.itemsize
-    rounds = -(-blocks // (device.sm_count * config.min_blocks))
+    waves = -(-blocks // (device.sm_count * config.min_blocks))
     of_block = 2 * config.BLK_M * config.BLK_N * size
-    latency = rounds * BLOCK + -(-blocks // device.sm_count) * of_block / SM_BYTES
-    given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE
-    dram = 2 * rows * cols * batch * size / given
+    latency = waves * BLOCK + -(-blocks // device.sm_count) * of_block / SM_BYTES
+    bandwidth = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE
+    dram = 2 * rows * cols * batch * size / bandwidth
     return LAUNCH + (latency**3 + dram**3) ** (1 / 3)

@@ -13,11 +13,11 @@ UNROLL = 8  # partial sums under way at a time
 
 
 def tree_adder(facts: Dtype, lines: int, count: int, threads: int) -> Any:
-    """``add(sums, t)``: ``sums[i] += sums[i + LEAD] + ...`` of `lines` lines of `count` elements each.
+    """``add(sums, t)``: ``sums[i] += sums[i + LD] + ...`` of `lines` lines of `count` elements each.
 
     Lines lie ``count | 1`` elements apart; `lines` is a power of two. It begins and ends with a barrier.
     """
-    SIZE, LEAD = count * facts.reals_per_element, (count | 1) * facts.reals_per_element
+    SIZE, LD = count * facts.reals_per_element, (count | 1) * facts.reals_per_element
     LINES, THREADS, int32 = lines, threads, ptx.types.int32
 
     @device_function
@@ -26,8 +26,8 @@ def tree_adder(facts: Dtype, lines: int, count: int, threads: int) -> Any:
         half = int32(LINES // 2)
         while half > 0:
             for e in range(t, half * SIZE, THREADS):
-                at = e // SIZE * LEAD + e % SIZE
-                sums[at] += sums[at + half * LEAD]
+                at = e // SIZE * LD + e % SIZE
+                sums[at] += sums[at + half * LD]
             cuda.syncthreads()
             half = int32(half // 2)
 
@@ -35,32 +35,32 @@ def tree_adder(facts: Dtype, lines: int, count: int, threads: int) -> Any:
 
 
 def slot_adder(facts: Dtype) -> Any:
-    """``add(total, ahead, w, ldw, begin, end)``: ``total += w[begin * ldw] + ... + w[(end - 1) * ldw]``.
+    """``add(total, prefetched, w, ldw, begin, end)``: ``total += w[begin * ldw] + ... + w[(end - 1) * ldw]``.
 
-    `total` is one element, `ahead` holds ``UNROLL`` of them; `w` is read real by real.
+    `total` is one element, `prefetched` holds ``UNROLL`` of them; `w` is read real by real.
     """
-    PARTS, load, int32 = facts.reals_per_element, ptx.load_global(1, False), ptx.types.int32
+    REALS, load, int32 = facts.reals_per_element, ptx.load_global(1, False), ptx.types.int32
     offset = ptx.offset
 
     @device_function
-    def fetch(u, ahead, w, ldw, left):
-        for part in range(PARTS):
-            load(ahead, u * PARTS + part, w, u * ldw * PARTS + part, u < left)
+    def fetch(u, prefetched, w, ldw, left):
+        for part in range(REALS):
+            load(prefetched, u * REALS + part, w, u * ldw * REALS + part, u < left)
 
     @device_function
-    def add_one(u, total, ahead):
-        for part in range(PARTS):
-            total[part] += ahead[u * PARTS + part]
+    def add_one(u, total, prefetched):
+        for part in range(REALS):
+            total[part] += prefetched[u * REALS + part]
 
     fetch_all, add_all = unrolled(UNROLL, fetch), unrolled(UNROLL, add_one)
 
     @device_function
-    def add(total, ahead, w, ldw, begin, end):
-        w, left = offset(w, begin * ldw * PARTS), int32(end - begin)
+    def add(total, prefetched, w, ldw, begin, end):
+        w, left = offset(w, begin * ldw * REALS), int32(end - begin)
         while left > 0:
-            fetch_all(0, ahead, w, ldw, left)
-            add_all(0, total, ahead)
-            w, left = offset(w, UNROLL * ldw * PARTS), int32(left - UNROLL)
+            fetch_all(0, prefetched, w, ldw, left)
+            add_all(0, total, prefetched)
+            w, left = offset(w, UNROLL * ldw * REALS), int32(left - UNROLL)
 
     return add
 
@@ -70,7 +70,7 @@ def writer(facts: Dtype) -> Any:
 
     `old` holds an element; y is read where it `reads`.
     """
-    PARTS, COMPLEX, load, store = (
+    REALS, COMPLEX, load, store = (
         facts.reals_per_element,
         facts.is_complex,
         ptx.load_global(1, False),
@@ -79,7 +79,7 @@ def writer(facts: Dtype) -> Any:
 
     @device_function
     def write(y, old, re, im, reads, alpha, alpha_i, beta, beta_i):
-        for part in range(PARTS):
+        for part in range(REALS):
             load(old, part, y, part, reads)
         if COMPLEX:
             store(y, 0, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), True)

@@ -127,7 +127,7 @@ def _fetcher(config: Symv, masked: bool) -> Any:
     the triangle too, real by real. ``fetch_x(0, x, ...)``: THR_N elements of x.
     """
     facts, row_of = config.dtype_facts, _row_of(config)
-    PARTS, VEC, WIDTH, THR_M = facts.reals_per_element, config.VEC, config.WIDTH, config.THR_M
+    REALS, VEC, WIDTH, THR_M = facts.reals_per_element, config.VEC, config.WIDTH, config.THR_M
     GROUPS, STEP, load, load_real = (
         THR_M // VEC,
         WARP * VEC,
@@ -139,22 +139,22 @@ def _fetcher(config: Symv, masked: bool) -> Any:
     def fetch_vector(e, a, here, rs, cs, lane, rows, cols, inside, upper):
         g, u = e % GROUPS, e // GROUPS
         ok = (lane * VEC + g * STEP < rows) & (u < cols)
-        for part in range(0, VEC * PARTS, WIDTH):
-            load(a, e * VEC * PARTS + part, here, (g * STEP * rs + u * cs) * PARTS + part, ok)
+        for part in range(0, VEC * REALS, WIDTH):
+            load(a, e * VEC * REALS + part, here, (g * STEP * rs + u * cs) * REALS + part, ok)
 
     @device_function
     def fetch_element(e, a, here, rs, cs, lane, rows, cols, inside, upper):
         i, u = e % THR_M, e // THR_M
         row = row_of(i, lane)
-        below = row - (inside + u)  # how far below the diagonal
-        ok = (row < rows) & (u < cols) & (below <= 0 if upper else below >= 0)
-        for part in range(PARTS):
-            load_real(a, e * PARTS + part, here, ((row - lane * VEC) * rs + u * cs) * PARTS + part, ok)
+        distance = row - (inside + u)  # how far below the diagonal
+        ok = (row < rows) & (u < cols) & (distance <= 0 if upper else distance >= 0)
+        for part in range(REALS):
+            load_real(a, e * REALS + part, here, ((row - lane * VEC) * rs + u * cs) * REALS + part, ok)
 
     @device_function
     def fetch_x(u, x, there, inc, cols):
-        for part in range(PARTS):
-            load_real(x, u * PARTS + part, there, u * inc * PARTS + part, u < cols)
+        for part in range(REALS):
+            load_real(x, u * REALS + part, there, u * inc * REALS + part, u < cols)
 
     count = config.THR_N * (THR_M if masked else GROUPS)
     return unrolled(count, fetch_element if masked else fetch_vector), unrolled(config.THR_N, fetch_x)
@@ -163,7 +163,7 @@ def _fetcher(config: Symv, masked: bool) -> Any:
 def _multiplier(config: Symv, masked: bool) -> Any:
     """``multiply(0, acc, columns, a, x, mine, ...)``: acc += a x, and columns += a' mine, mirror images."""
     facts, row_of, select = config.dtype_facts, _row_of(config), ptx.select
-    PARTS, COMPLEX, THR_M, real = (
+    REALS, COMPLEX, THR_M, real = (
         facts.reals_per_element,
         facts.is_complex,
         config.THR_M,
@@ -173,19 +173,22 @@ def _multiplier(config: Symv, masked: bool) -> Any:
     @device_function
     def multiply(e, acc, columns, a, x, mine, lane, inside, upper, hermitian, sign, mirror):
         i, u = e % THR_M, e // THR_M
-        to, of = i * PARTS, u * PARTS
+        to, of = i * REALS, u * REALS
         x_re, x_im, m_re, m_im = x[of], x[of], mine[to], mine[to]
         if COMPLEX:
             x_im, m_im = x[of + 1], mine[to + 1]
-        re, im = a[e * PARTS], a[e * PARTS]
+        re, im = a[e * REALS], a[e * REALS]
         if COMPLEX:
-            im = a[e * PARTS + 1]
+            im = a[e * REALS + 1]
         if masked:
-            below = row_of(i, lane) - (inside + u)
-            here, across = (below <= 0 if upper else below >= 0), (below < 0 if upper else below > 0)
+            distance = row_of(i, lane) - (inside + u)
+            here, across = (
+                (distance <= 0 if upper else distance >= 0),
+                (distance < 0 if upper else distance > 0),
+            )
             x_re, x_im = select(here, x_re, real(0)), select(here, x_im, real(0))
             m_re, m_im = select(across, m_re, real(0)), select(across, m_im, real(0))
-            im = select((below == 0) & hermitian, real(0), im)
+            im = select((distance == 0) & hermitian, real(0), im)
         if COMPLEX:
             own, other = sign * im, mirror * im
             acc[to] += re * x_re
@@ -205,17 +208,17 @@ def _multiplier(config: Symv, masked: bool) -> Any:
 
 def _column_adder(config: Symv) -> Any:
     """``add(w, shared, columns, lane, cols)``: a warp's sums of columns, of all lanes, go to a slot."""
-    PARTS, THR_N, real = (
+    REALS, THR_N, real = (
         config.dtype_facts.reals_per_element,
         config.THR_N,
         ptx.REALS[config.dtype_facts.real],
     )
-    LEAD, LINES, sync_warp, store = WARP + 1, WARP // THR_N, ptx.sync_warp, ptx.store_global
+    LD, LINES, sync_warp, store = WARP + 1, WARP // THR_N, ptx.sync_warp, ptx.store_global
 
     @device_function
     def keep(u, shared, columns, lane):
-        for part in range(PARTS):
-            shared[(u * LEAD + lane) * PARTS + part] = columns[u * PARTS + part]
+        for part in range(REALS):
+            shared[(u * LD + lane) * REALS + part] = columns[u * REALS + part]
 
     keep_all = unrolled(THR_N, keep)
 
@@ -224,17 +227,17 @@ def _column_adder(config: Symv) -> Any:
         keep_all(0, shared, columns, lane)
         sync_warp()
         u, line = lane % THR_N, lane // THR_N
-        for part in range(PARTS):
+        for part in range(REALS):
             total = real(0)
             for i in range(THR_N):
-                total += shared[(u * LEAD + i * LINES + line) * PARTS + part]
-            shared[(u * LEAD + line) * PARTS + part] = total
+                total += shared[(u * LD + i * LINES + line) * REALS + part]
+            shared[(u * LD + line) * REALS + part] = total
         sync_warp()
-        for part in range(PARTS):
+        for part in range(REALS):
             total = real(0)
             for i in range(LINES):
-                total += shared[(u * LEAD + i) * PARTS + part]
-            store(w, u * PARTS + part, total, (line == 0) & (u < cols))
+                total += shared[(u * LD + i) * REALS + part]
+            store(w, u * REALS + part, total, (line == 0) & (u < cols))
         sync_warp()
 
     return add
@@ -242,7 +245,7 @@ def _column_adder(config: Symv) -> Any:
 
 def _stepper(config: Symv, masked: bool) -> Any:
     """``run(acc, ...)``: the columns of this warp from `first` to `end`, THR_N at a time."""
-    PARTS, STEP, SIZE = (
+    REALS, STEP, SIZE = (
         config.dtype_facts.reals_per_element,
         config.WARPS * config.THR_N,
         config.THR_N * config.dtype_facts.reals_per_element,
@@ -267,26 +270,26 @@ def _stepper(config: Symv, masked: bool) -> Any:
     ):  # fmt: skip
         while first < end:
             left, inside, at = int32(end - first), int32(first - row0), int64(first)
-            fetch(0, held, offset(a_here, at * cs * PARTS), rs, cs, lane, rows, left, inside, upper)
-            fetch_x(0, x_held, offset(x, at * inc * PARTS), inc, left)
+            fetch(0, held, offset(a_here, at * cs * REALS), rs, cs, lane, rows, left, inside, upper)
+            fetch_x(0, x_held, offset(x, at * inc * REALS), inc, left)
             zero(columns, real(0))
             multiply(0, acc, columns, held, x_held, mine, lane, inside, upper, hermitian, sign, mirror)
-            add(offset(w, at * PARTS), shared, columns, lane, left)
+            add(offset(w, at * REALS), shared, columns, lane, left)
             first = int32(first + STEP)
 
     return run
 
 
 def _ranges(config: Symv) -> Any:
-    """``ranges(p, chunk, n, tiles, upper)``: first row of the tiles; first column and the one past the last
-    of those that a block has whole; whether it has the tile on the diagonal.
+    """``ranges(p, column_slice, n, tiles, upper)``: first row of the tiles; first column and the one past the
+    last of those that a block has whole; whether it has the tile on the diagonal.
     """
     BLK, int32 = config.BLK, ptx.types.int32
 
     @device_function
-    def ranges(p, chunk, n, tiles, upper):
+    def ranges(p, column_slice, n, tiles, upper):
         strips = int32((n + BLK - 1) // BLK)
-        begin, stop = int32(chunk * tiles), min(int32((chunk + 1) * tiles), p)
+        begin, stop = int32(column_slice * tiles), min(int32((column_slice + 1) * tiles), p)
         row0, first, end = int32(p * BLK), int32(begin * BLK), int32(stop * BLK)
         if upper:
             row0 = int32((strips - 1 - p) * BLK)
@@ -299,31 +302,31 @@ def _ranges(config: Symv) -> Any:
 def _keeper(config: Symv) -> Any:
     """``keep(0, shared, acc, lane, warp)``: a thread's sums of rows go to shared memory; ``take(0, mine, x,
     ...)``: its elements of x."""
-    PARTS, LEAD, row_of = config.dtype_facts.reals_per_element, config.BLK | 1, _row_of(config)
+    REALS, LD, row_of = config.dtype_facts.reals_per_element, config.BLK | 1, _row_of(config)
     load = ptx.load_global(1, False)
 
     @device_function
     def keep(i, shared, acc, lane, warp):
-        for part in range(PARTS):
-            shared[(warp * LEAD + row_of(i, lane)) * PARTS + part] = acc[i * PARTS + part]
+        for part in range(REALS):
+            shared[(warp * LD + row_of(i, lane)) * REALS + part] = acc[i * REALS + part]
 
     @device_function
     def take(i, mine, x, inc, lane, rows):
         row = row_of(i, lane)
-        for part in range(PARTS):
-            load(mine, i * PARTS + part, x, row * inc * PARTS + part, row < rows)
+        for part in range(REALS):
+            load(mine, i * REALS + part, x, row * inc * REALS + part, row < rows)
 
     return unrolled(config.THR_M, keep), unrolled(config.THR_M, take)
 
 
 def _build(config: Symv):
     facts, BLK, THR_N, THREADS = config.dtype_facts, config.BLK, config.THR_N, config.threads
-    PARTS, real, VEC = facts.reals_per_element, ptx.REALS[facts.real], config.VEC
+    REALS, real, VEC = facts.reals_per_element, ptx.REALS[facts.real], config.VEC
     A, ROWS, COLS, AREA = (
-        THR_N * config.THR_M * PARTS,
-        config.THR_M * PARTS,
-        THR_N * PARTS,
-        THR_N * (WARP + 1) * PARTS,
+        THR_N * config.THR_M * REALS,
+        config.THR_M * REALS,
+        THR_N * REALS,
+        THR_N * (WARP + 1) * REALS,
     )
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient, zero, store = (
@@ -342,12 +345,12 @@ def _build(config: Symv):
         lane, warp = t % 32, t // 32
         upper, hermitian = bits & UPPER_ != 0, bits & HERMITIAN_ != 0
         strips = int32((n + BLK - 1) // BLK)
-        chunk = quotient(int32(cuda.blockIdx.x), strips)
-        p, batch = int32(cuda.blockIdx.x - chunk * strips), int64(cuda.blockIdx.z)
-        row0, first, end, has_diagonal = ranges(p, chunk, n, tiles, upper)
+        column_slice = quotient(int32(cuda.blockIdx.x), strips)
+        p, batch = int32(cuda.blockIdx.x - column_slice * strips), int64(cuda.blockIdx.z)
+        row0, first, end, has_diagonal = ranges(p, column_slice, n, tiles, upper)
         rows = int32(n - row0)
-        a_here = offset(a, (batch * stride_a + (row0 + lane * VEC) * int64(rs)) * PARTS)
-        x, w = offset(x, batch * stride_x * PARTS), offset(w, batch * stride_w * PARTS)
+        a_here = offset(a, (batch * stride_a + (row0 + lane * VEC) * int64(rs)) * REALS)
+        x, w = offset(x, batch * stride_x * REALS), offset(w, batch * stride_w * REALS)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         mine, area = cuda.local.array(ROWS, real), offset(shared, warp * AREA)
         acc, columns = cuda.local.array(ROWS, real), cuda.local.array(COLS, real)
@@ -358,10 +361,10 @@ def _build(config: Symv):
 
         # (2) the elements of the triangle, each for its row and its column
         grid_dependency_wait()
-        if chunk * tiles > p:
+        if column_slice * tiles > p:
             return
-        take(0, mine, offset(x, row0 * int64(inc) * PARTS), inc, lane, rows)
-        slot, mine_first = offset(w, int64(p + 1) * ldw * PARTS), int32(warp * THR_N)
+        take(0, mine, offset(x, row0 * int64(inc) * REALS), inc, lane, rows)
+        slot, mine_first = offset(w, int64(p + 1) * ldw * REALS), int32(warp * THR_N)
         run(
             acc, columns, held, x_held, mine, a_here, x, slot, area, rs, cs, inc, lane, row0, rows,
             int32(first + mine_first), end, upper, hermitian, sign, mirror,
@@ -376,8 +379,8 @@ def _build(config: Symv):
         cuda.syncthreads()
         keep(0, shared, acc, lane, warp)
         add_warps(shared, t)
-        there = offset(w, (chunk * int64(ldw) + row0) * PARTS)
-        for e in range(t, min(rows, BLK) * PARTS, THREADS):
+        there = offset(w, (column_slice * int64(ldw) + row0) * REALS)
+        for e in range(t, min(rows, BLK) * REALS, THREADS):
             store(there, e, shared[e], True)
 
     return symv

@@ -121,20 +121,20 @@ def _row_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:
     """``fetch(0, a, here, rs, cs, k, end, left)``: up to `left` neighbouring rows of columns `DIM_R` apart,
     up to column `end`; zeros beyond. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
     """
-    PARTS, VEC, DIM_R = config.dtype_facts.reals_per_element, config.VEC, config.DIM_R
-    WIDTH, SIZE = config.WIDTH if wide else 1, VEC * PARTS
+    REALS, VEC, DIM_R = config.dtype_facts.reals_per_element, config.VEC, config.DIM_R
+    WIDTH, SIZE = config.WIDTH if wide else 1, VEC * REALS
     load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
 
     @device_function
     def fetch(u, a, here, rs, cs, k, end, left):
         for e in range(0, SIZE, WIDTH):
-            at, ok = (e // PARTS * rs + u * DIM_R * cs) * PARTS + e % PARTS, k + u * DIM_R < end
-            load(a, u * SIZE + e, here, at, ok & (e // PARTS < left))
+            at, ok = (e // REALS * rs + u * DIM_R * cs) * REALS + e % REALS, k + u * DIM_R < end
+            load(a, u * SIZE + e, here, at, ok & (e // REALS < left))
 
     @device_function
     def fetch_x(u, x, there, inc, k, end):
-        for part in range(PARTS):
-            load_real(x, u * PARTS + part, there, u * DIM_R * inc * PARTS + part, k + u * DIM_R < end)
+        for part in range(REALS):
+            load_real(x, u * REALS + part, there, u * DIM_R * inc * REALS + part, k + u * DIM_R < end)
 
     return unrolled(config.LOADS, fetch), unrolled(config.LOADS, fetch_x)
 
@@ -143,12 +143,12 @@ def _col_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:
     """``fetch(0, a, here, rs, cs, k, end, left)``: neighbouring rows, up to `end`, of each of `left` columns;
     zeros beyond. ``fetch_x(0, x, there, inc, k, end)``: the elements of x for them.
     """
-    PARTS, VEC, BLK = config.dtype_facts.reals_per_element, config.VEC, config.BLK
+    REALS, VEC, BLK = config.dtype_facts.reals_per_element, config.VEC, config.BLK
     STEP, COUNT, WIDTH, SIZE = (
         config.threads * VEC,
         config.COL_LOADS,
         config.WIDTH if wide else 1,
-        VEC * PARTS,
+        VEC * REALS,
     )
     load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
 
@@ -156,14 +156,14 @@ def _col_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:
     def fetch(i, a, here, rs, cs, k, end, left):
         u, o = i // BLK, i % BLK
         for e in range(0, SIZE, WIDTH):
-            at = ((u * STEP + e // PARTS) * rs + o * cs) * PARTS + e % PARTS
-            load(a, i * SIZE + e, here, at, (o < left) & (k + u * STEP + e // PARTS < end))
+            at = ((u * STEP + e // REALS) * rs + o * cs) * REALS + e % REALS
+            load(a, i * SIZE + e, here, at, (o < left) & (k + u * STEP + e // REALS < end))
 
     @device_function
     def fetch_x(i, x, there, inc, k, end):
         more = i // VEC * STEP + i % VEC
-        for part in range(PARTS):
-            load_real(x, i * PARTS + part, there, more * inc * PARTS + part, k + more < end)
+        for part in range(REALS):
+            load_real(x, i * REALS + part, there, more * inc * REALS + part, k + more < end)
 
     return unrolled(COUNT * BLK, fetch), unrolled(COUNT * VEC, fetch_x)
 
@@ -194,7 +194,7 @@ def _diagonal(config: SymvSmall) -> Any:
     ``keep(products, ...)``: their products in shared memory.
     """
     facts, BLK = config.dtype_facts, config.BLK
-    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     AREA, load, select = BLK * BLK, ptx.load_global(1, False), ptx.select
 
     @device_function
@@ -202,9 +202,9 @@ def _diagonal(config: SymvSmall) -> Any:
         o, k = t // BLK, t % BLK
         ok = (t < AREA) & (o < left) & (k < left)
         row, col = (min(o, k), max(o, k)) if upper else (max(o, k), min(o, k))
-        for part in range(PARTS):
-            load(tile, part, here, (row * rs + col * cs) * PARTS + part, ok)
-            load(x_tile, part, there, k * inc * PARTS + part, ok)
+        for part in range(REALS):
+            load(tile, part, here, (row * rs + col * cs) * REALS + part, ok)
+            load(x_tile, part, there, k * inc * REALS + part, ok)
 
     @device_function
     def keep(products, tile, x_tile, t, upper, hermitian, sign, mirror):
@@ -227,13 +227,13 @@ def _lane_adder(config: SymvSmall) -> Any:
     lane has of all outputs, and of `row_acc`, which it has of vector `to` of them.
     """
     facts, VEC, BLK = config.dtype_facts, config.VEC, config.BLK
-    PARTS, real, select, shuffle = facts.reals_per_element, ptx.REALS[facts.real], ptx.select, ptx.shuffle
+    REALS, real, select, shuffle = facts.reals_per_element, ptx.REALS[facts.real], ptx.select, ptx.shuffle
     HALF, int32 = WARP // 2, ptx.types.int32
 
     @device_function
     def join(o, acc, row_acc, to):
-        for part in range(PARTS):
-            acc[o * PARTS + part] += select(to == o // VEC, row_acc[o % VEC * PARTS + part], real(0))
+        for part in range(REALS):
+            acc[o * REALS + part] += select(to == o // VEC, row_acc[o % VEC * REALS + part], real(0))
 
     @device_function
     def add_one(r, acc, other):
@@ -243,7 +243,7 @@ def _lane_adder(config: SymvSmall) -> Any:
     def put(r, line, acc):
         line[r] = acc[r]
 
-    offset, SIZE = ptx.offset, BLK * PARTS
+    offset, SIZE = ptx.offset, BLK * REALS
     join_all, add_all, put_all = unrolled(BLK, join), unrolled(SIZE, add_one), unrolled(SIZE, put)
 
     @device_function
@@ -264,7 +264,7 @@ def _finisher(config: SymvSmall) -> Any:
     go to y.
     """
     facts, WARPS, BLK = config.dtype_facts, config.WARPS, config.BLK
-    PARTS, COMPLEX, real, write = (
+    REALS, COMPLEX, real, write = (
         facts.reals_per_element,
         facts.is_complex,
         ptx.REALS[facts.real],
@@ -273,19 +273,19 @@ def _finisher(config: SymvSmall) -> Any:
 
     @device_function
     def add_line(i, total, sums, o):
-        for part in range(PARTS):
-            total[part] += sums[(i * BLK + o) * PARTS + part]
+        for part in range(REALS):
+            total[part] += sums[(i * BLK + o) * REALS + part]
 
     @device_function
     def add_product(k, total, products, o):
-        for part in range(PARTS):
-            total[part] += products[(o * BLK + k) * PARTS + part]
+        for part in range(REALS):
+            total[part] += products[(o * BLK + k) * REALS + part]
 
-    add_lines, add_products, zero = unrolled(WARPS, add_line), unrolled(BLK, add_product), ptx.fill(PARTS)
+    add_lines, add_products, zero = unrolled(WARPS, add_line), unrolled(BLK, add_product), ptx.fill(REALS)
 
     @device_function
     def finish(sums, products, y, o, alpha, alpha_i, beta, beta_i):
-        total, old = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
+        total, old = cuda.local.array(REALS, real), cuda.local.array(REALS, real)
         zero(total, real(0))
         add_lines(0, total, sums, o)
         add_products(0, total, products, o)
@@ -299,9 +299,9 @@ def _finisher(config: SymvSmall) -> Any:
 def _runner(config: SymvSmall, wide: bool) -> Any:
     """``run(acc, row_acc, ...)``: the terms of a thread, of rows and of columns at a time."""
     facts, VEC, BLK, DIM_R, LOADS = config.dtype_facts, config.VEC, config.BLK, config.DIM_R, config.LOADS
-    PARTS, real, int32, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32, ptx.offset
-    ROWS, COLS = LOADS * VEC * PARTS, config.COL_LOADS * BLK * VEC * PARTS
-    X_ROWS, X_COLS = LOADS * PARTS, config.COL_LOADS * VEC * PARTS
+    REALS, real, int32, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32, ptx.offset
+    ROWS, COLS = LOADS * VEC * REALS, config.COL_LOADS * BLK * VEC * REALS
+    X_ROWS, X_COLS = LOADS * REALS, config.COL_LOADS * VEC * REALS
     ROW_STEP, COL_STEP = DIM_R * LOADS, config.threads * VEC * config.COL_LOADS
     WIDE, int64 = wide, ptx.types.int64
     (fetch_rows, fetch_row_x), (fetch_cols, fetch_col_x) = (
@@ -326,8 +326,8 @@ def _runner(config: SymvSmall, wide: bool) -> Any:
             fetch_col_x(0, z, x_cols, inc, col_k, col_end)
             multiply_rows(0, row_acc, a, x, sign)
             multiply_cols(0, acc, b, z, mirror)
-            rows, x_rows = offset(rows, ROW_STEP * cs * PARTS), offset(x_rows, ROW_STEP * inc * PARTS)
-            cols, x_cols = offset(cols, COL_STEP * rs * PARTS), offset(x_cols, COL_STEP * inc * PARTS)
+            rows, x_rows = offset(rows, ROW_STEP * cs * REALS), offset(x_rows, ROW_STEP * inc * REALS)
+            cols, x_cols = offset(cols, COL_STEP * rs * REALS), offset(x_cols, COL_STEP * inc * REALS)
             row_k, col_k = int32(row_k + ROW_STEP), int32(col_k + COL_STEP)
 
     return run
@@ -335,8 +335,8 @@ def _runner(config: SymvSmall, wide: bool) -> Any:
 
 def _build(config: SymvSmall) -> Any:
     facts, BLK, VEC, DIM_O = config.dtype_facts, config.BLK, config.VEC, config.DIM_O
-    PARTS, real, SUMS = facts.reals_per_element, ptx.REALS[facts.real], config.WARPS * BLK
-    OUTPUTS, ROW_OUTPUTS = BLK * PARTS, VEC * PARTS
+    REALS, real, SUMS = facts.reals_per_element, ptx.REALS[facts.real], config.WARPS * BLK
+    OUTPUTS, ROW_OUTPUTS = BLK * REALS, VEC * REALS
     ROW_STEP, COL_STEP = config.DIM_R * config.LOADS, config.threads * VEC * config.COL_LOADS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     wait, zero, zero_rows = ptx.grid_dependency_wait, ptx.fill(OUTPUTS), ptx.fill(ROW_OUTPUTS)
@@ -359,21 +359,21 @@ def _build(config: SymvSmall) -> Any:
         col_first, col_end = (int32(0), o0) if upper else (behind, n)
         steps = int32(max((row_end - row_first + ROW_STEP - 1) // ROW_STEP,
                           (col_end - col_first + COL_STEP - 1) // COL_STEP))  # fmt: skip
-        a, x = offset(a, batch * stride_a * PARTS), offset(x, batch * stride_x * PARTS)
+        a, x = offset(a, batch * stride_a * REALS), offset(x, batch * stride_x * REALS)
         o, row_k, col_k = int32(o0 + to * VEC), int32(row_first + tr), int32(col_first + t * VEC)
-        rows = offset(a, (o * int64(rs) + row_k * int64(cs)) * PARTS)
-        cols = offset(a, (col_k * int64(rs) + o0 * int64(cs)) * PARTS)
-        x_rows, x_cols = offset(x, row_k * int64(incx) * PARTS), offset(x, col_k * int64(incx) * PARTS)
+        rows = offset(a, (o * int64(rs) + row_k * int64(cs)) * REALS)
+        cols = offset(a, (col_k * int64(rs) + o0 * int64(cs)) * REALS)
+        x_rows, x_cols = offset(x, row_k * int64(incx) * REALS), offset(x, col_k * int64(incx) * REALS)
         acc, row_acc = cuda.local.array(OUTPUTS, real), cuda.local.array(ROW_OUTPUTS, real)
-        tile, x_tile = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
+        tile, x_tile = cuda.local.array(REALS, real), cuda.local.array(REALS, real)
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        products = offset(sums, SUMS * PARTS)
+        products = offset(sums, SUMS * REALS)
         zero(acc, real(0))
         zero_rows(row_acc, real(0))
 
         # (2) the terms of this thread, and the products of the diagonal tile
         wait()
-        here, there = offset(a, o0 * int64(rs + cs) * PARTS), offset(x, o0 * int64(incx) * PARTS)
+        here, there = offset(a, o0 * int64(rs + cs) * REALS), offset(x, o0 * int64(incx) * REALS)
         fetch_tile(tile, x_tile, here, there, rs, cs, incx, t, left, upper)
         if bits & VECTORS_ != 0:
             run_wide(
@@ -391,7 +391,7 @@ def _build(config: SymvSmall) -> Any:
         add_lanes(sums, acc, row_acc, to, t % 32, t // 32)
         cuda.syncthreads()
         if t < min(left, BLK):
-            there = offset(y, (batch * stride_y + (o0 + t) * int64(incy)) * PARTS)
+            there = offset(y, (batch * stride_y + (o0 + t) * int64(incy)) * REALS)
             finish(sums, products, there, t, alpha, alpha_i, beta, beta_i)
 
     return symv_small

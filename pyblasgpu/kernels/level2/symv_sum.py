@@ -80,10 +80,10 @@ def plain_sources(config: SymvSum) -> Iterator[KernelSource]:
 
 def _build(config: SymvSum):
     facts, DIM_O, DIM_R = config.dtype_facts, config.DIM_O, config.DIM_R
-    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    LEAD, HELD = (DIM_O | 1) * PARTS, UNROLL * PARTS
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    LD, HELD = (DIM_O | 1) * REALS, UNROLL * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, quotient, zero = ptx.grid_dependency_wait, ptx.quotient, ptx.fill(PARTS)
+    grid_dependency_wait, quotient, zero = ptx.grid_dependency_wait, ptx.quotient, ptx.fill(REALS)
     add_slots, add_threads, write = (
         slot_adder(facts),
         tree_adder(facts, DIM_R, DIM_O, config.threads),
@@ -97,7 +97,7 @@ def _build(config: SymvSum):
         t = int32(cuda.threadIdx.x & 1023)
         to, tr = t % DIM_O, t // DIM_O
         o, batch = int32(cuda.blockIdx.x * DIM_O + to), int64(cuda.blockIdx.z)
-        total, ahead = cuda.local.array(PARTS, real), cuda.local.array(HELD, real)
+        total, prefetched = cuda.local.array(REALS, real), cuda.local.array(HELD, real)
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
         tile = quotient(o, BLK)
         q = int32(slots - 2 - tile) if upper else tile
@@ -109,19 +109,19 @@ def _build(config: SymvSum):
 
         # (2) their sum: those of rows, then, behind a gap, those of columns
         grid_dependency_wait()
-        w = offset(w, (batch * stride_w + o) * PARTS)
+        w = offset(w, (batch * stride_w + o) * REALS)
         gap = int32(q + 1 - of_rows)
-        add_slots(total, ahead, w, ldw, begin, min(end, of_rows))
-        add_slots(total, ahead, w, ldw, int32(max(begin, of_rows) + gap), int32(end + gap))
-        for part in range(PARTS):
-            sums[tr * LEAD + to * PARTS + part] = total[part]
+        add_slots(total, prefetched, w, ldw, begin, min(end, of_rows))
+        add_slots(total, prefetched, w, ldw, int32(max(begin, of_rows) + gap), int32(end + gap))
+        for part in range(REALS):
+            sums[tr * LD + to * REALS + part] = total[part]
         add_threads(sums, t)
         if tr == 0 and o < n:
-            im = sums[to * PARTS + 1] if COMPLEX else sums[to]
+            im = sums[to * REALS + 1] if COMPLEX else sums[to]
             here, reads = (
-                offset(y, (batch * stride_y + o * int64(incy)) * PARTS),
+                offset(y, (batch * stride_y + o * int64(incy)) * REALS),
                 (beta != real(0)) | (beta_i != real(0)),
             )
-            write(here, total, sums[to * PARTS], im, reads, alpha, alpha_i, beta, beta_i)
+            write(here, total, sums[to * REALS], im, reads, alpha, alpha_i, beta, beta_i)
 
     return symv_sum

@@ -70,8 +70,8 @@ def source(config: DiagonalBlocks) -> KernelSource:
     KernelSource
         Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, number
         of flags, and options (`kernels.common.options`: the triangle, whether its diagonal is one and is not
-        read, and whether T lies by rows, as the copy then does); int64 leading stride of T (elements). Grid:
-        x ``config.grid(order, block)``.
+        read, and whether T lies by rows, as the copy then does); int64 leading dimension of T (elements).
+        Grid: x ``config.grid(order, block)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -83,11 +83,11 @@ def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:
 
 def _build(config: DiagonalBlocks):
     facts, DIM = config.dtype_facts, config.DIM
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     is_inside, read, store = (
         contains(True),
-        ptx.load_global(PARTS, False),
-        ptx.store_global_vector(PARTS),
+        ptx.load_global(REALS, False),
+        ptx.store_global_vector(REALS),
     )
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
@@ -101,7 +101,7 @@ def _build(config: DiagonalBlocks):
         slow = quotient(at, block)
         fast = at - slow * block
         i, j = (fast, slow) if options & BY_ROWS else (slow, fast)
-        value = cuda.local.array(PARTS, real)
+        value = cuda.local.array(REALS, real)
 
         # (2) what T holds there, one on a unit diagonal, zero beyond the triangle
         grid_dependency_wait()
@@ -109,10 +109,10 @@ def _build(config: DiagonalBlocks):
         left = order - first
         ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0, options)
         is_one = (options & UNIT != 0) & (i == j)
-        read(value, 0, tri, ((first + slow) * ldt + first + fast) * PARTS, ok & (not is_one))
+        read(value, 0, tri, ((first + slow) * ldt + first + fast) * REALS, ok & (not is_one))
         if is_one:
             value[0] = real(1)
-        store(copy, (first * block + at) * PARTS, value, 0, at < elements)
+        store(copy, (first * block + at) * REALS, value, 0, at < elements)
 
         # (3) no block has passed anything yet
         flag = int32(cuda.blockIdx.x * DIM + cuda.threadIdx.x)

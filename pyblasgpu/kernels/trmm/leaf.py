@@ -1,9 +1,9 @@
 """``trmm_leaf``: B := alpha * T * B in place, T lower triangular (see `triangle`).
 
 Block rows are computed from the last to the first, so that what is read to the left of the diagonal is still
-B's old content. The diagonal block is a stripe like the others but for its masks: a product with what lies
+B's old content. The diagonal block is a k-tile like the others but for its masks: a product with what lies
 above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on it.
-Stripes of the next block row are on their way while the present one is multiplied.
+K-tiles of the next block row are on their way while the present one is multiplied.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..common.options import UNIT
 from ..common.triangle_panel import (
     TrianglePanel,
     block_copier,
+    k_tile_multiplier,
     panel_source,
     slice_adder,
     step_multiplier,
-    stripe_multiplier,
-    tile_walker,
+    tile_visitor,
 )
 
 STEM = "trmm_leaf"
@@ -59,48 +59,48 @@ def plain_sources(config: TrmmLeaf) -> Iterator[KernelSource]:
 
 
 def _diagonal_multiplier(config: TrmmLeaf, conj: bool):
-    """``multiply(acc, rt, rx, pt, px, tx, below, unit)``: a slice's part of a stripe that meets the diagonal.
+    """``multiply(acc, rt, rx, pt, px, tx, shift, unit)``: a slice's part of a k-tile that meets the diagonal.
 
-    `below` is how far the tile's first row lies below the row that the slice's first k belongs to.
+    `shift` is how far the tile's first row lies below the row that the slice's first k belongs to.
     """
-    THR_M, THR_N, PARTS = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element
+    THR_M, THR_N, REALS = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element
     DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICED_K
-    ACC, LEAD_T, LEAD_X = THR_M * THR_N * PARTS, config.lead_t * PARTS, config.lead_x * PARTS
+    ACC, LD_T, LD_X = THR_M * THR_N * REALS, config.ld_t * REALS, config.ld_x * REALS
     real, offset = ptx.REALS[config.dtype_facts.real], ptx.offset
     step = step_multiplier(config, conj)
 
     @device_function
     def set_unit_diagonal(pt, tx, diagonal):
-        # the row whose diagonal element this k is, if the thread has it; its zero stands in the stripe
+        # the row whose diagonal element this k is, if the thread has it; its zero stands in the k-tile
         for i in range(THR_M):
             row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
             if row == diagonal:
-                pt[((i // VEC_M) * (DIM_X * VEC_M) + i % VEC_M) * PARTS] = real(1)
+                pt[((i // VEC_M) * (DIM_X * VEC_M) + i % VEC_M) * REALS] = real(1)
 
     @device_function
-    def multiply(acc, old, rt, rx, pt, px, tx, ty, below, unit):
+    def multiply(acc, old, rt, rx, pt, px, tx, ty, shift, unit):
         for kk in range(DEPTH):
             if unit and ty == 0:
-                set_unit_diagonal(offset(pt, kk * LEAD_T), tx, kk - below)
+                set_unit_diagonal(offset(pt, kk * LD_T), tx, kk - shift)
         if unit:
             cuda.syncthreads()
         for kk in range(DEPTH):
             for x in range(ACC):
                 old[x] = acc[x]
-            step(0, acc, rt, rx, offset(pt, kk * LEAD_T), offset(px, kk * LEAD_X))
+            step(0, acc, rt, rx, offset(pt, kk * LD_T), offset(px, kk * LD_X))
             for i in range(THR_M):
                 row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
-                keep = row + below >= kk
+                keep = row + shift >= kk
                 for j in range(THR_N):
-                    for part in range(PARTS):
-                        x = (j * THR_M + i) * PARTS + part
+                    for part in range(REALS):
+                        x = (j * THR_M + i) * REALS + part
                         acc[x] = acc[x] if keep else old[x]
 
     return multiply
 
 
 def _writer(config: TrmmLeaf):
-    """``visit`` of `tile_walker`: alpha times the sum goes to B."""
+    """``visit`` of `tile_visitor`: alpha times the sum goes to B."""
     COMPLEX, store = config.dtype_facts.is_complex, ptx.store_global
 
     @device_function
@@ -116,58 +116,58 @@ def _writer(config: TrmmLeaf):
 
 def _build(config: TrmmLeaf, conj: bool):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
-    PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K
-    ACC, FRAG_T, FRAG_X = config.THR_M * config.THR_N * PARTS, config.THR_M * PARTS, config.THR_N * PARTS
-    LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
-    X_STRIPE, STAGE = LEAD_T * BLK_K, config.stage_elements * PARTS
+    SLICE_THREADS, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K
+    ACC, FRAG_T, FRAG_X = config.THR_M * config.THR_N * REALS, config.THR_M * REALS, config.THR_N * REALS
+    LD_T, LD_X = config.ld_t * REALS, config.ld_x * REALS
+    X_TILE, STAGE = LD_T * BLK_K, config.stage_elements * REALS
     SUMS = STAGES * STAGE
 
-    copy_t = block_copier(config, BLK_M, BLK_K, 1, config.lead_t, triangular=True)
-    copy_x = block_copier(config, BLK_K, BLK_N, config.lead_x, 1)
-    multiply, multiply_diagonal = stripe_multiplier(config, conj), _diagonal_multiplier(config, conj)
-    add_slices, write = slice_adder(config), tile_walker(config, _writer(config))
+    copy_t = block_copier(config, BLK_M, BLK_K, 1, config.ld_t, triangular=True)
+    copy_x = block_copier(config, BLK_K, BLK_N, config.ld_x, 1)
+    multiply, multiply_diagonal = k_tile_multiplier(config, conj), _diagonal_multiplier(config, conj)
+    add_slices, write = slice_adder(config), tile_visitor(config, _writer(config))
     zero, commit, wait = ptx.fill(ACC), ptx.commit_async, ptx.wait_async(STAGES - 2)
 
     @device_function
     def start(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k, first):
         if row0 >= 0:
-            t_part, b_part = offset(tri, (row0 * t_rs + k * t_cs) * PARTS), offset(b, k * b_rs * PARTS)
+            t_part, b_part = offset(tri, (row0 * t_rs + k * t_cs) * REALS), offset(b, k * b_rs * REALS)
             depth = min(row0 + BLK_M, n) - k
             copy_t(stage, t_part, t_rs, t_cs, t, n - row0, depth, row0 - k, first)
-            copy_x(offset(stage, X_STRIPE), b_part, b_rs, b_cs, t, depth, cols, 0, 0)
+            copy_x(offset(stage, X_TILE), b_part, b_rs, b_cs, t, depth, cols, 0, 0)
         commit()
 
     def trmm_leaf(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
-        # (1) the columns of this block, the place of this thread
+        # (1) the columns of this block, the coordinates of this thread
         t = cuda.threadIdx.x
-        slice, place = t // PLACES, t % PLACES
-        tx, ty = place % DIM_X, place // DIM_X
+        slice, thread = t // SLICE_THREADS, t % SLICE_THREADS
+        tx, ty = thread % DIM_X, thread // DIM_X
         col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
         cols, unit = r - col0, options & UNIT != 0
         first = 1 if unit else 0
-        tri = offset(tri, batch * stride_t * PARTS)
-        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
-        ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        my_t = slice * DEPTH * LEAD_T + tx * VEC_M * PARTS
-        my_x = X_STRIPE + slice * DEPTH * LEAD_X + ty * VEC_N * PARTS
+        tri = offset(tri, batch * stride_t * REALS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
+        stages = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        my_t = slice * DEPTH * LD_T + tx * VEC_M * REALS
+        my_x = X_TILE + slice * DEPTH * LD_X + ty * VEC_N * REALS
         acc, old = cuda.local.array(ACC, real), cuda.local.array(ACC, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
-        # (2) prologue: the first stripes; `ahead` is the stripe that is started next
+        # (2) prologue: the first k-tiles; `next_row` and `next_k` tell the k-tile that is started next
         grid_dependency_wait()
         blocks = (n + BLK_M - 1) // BLK_M
-        ahead_row, ahead_k = int64(blocks - 1) * BLK_M, int64(0)
+        next_row, next_k = int64(blocks - 1) * BLK_M, int64(0)
         for s in range(STAGES - 1):
-            into = offset(ring, s * STAGE)
-            start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k, first)
-            ahead_k += BLK_K
-            if ahead_k >= min(ahead_row + BLK_M, n):
-                ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
+            into = offset(stages, s * STAGE)
+            start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first)
+            next_k += BLK_K
+            if next_k >= min(next_row + BLK_M, n):
+                next_row, next_k = next_row - BLK_M, int64(0)
 
         reading, writing = 0, STAGES - 1
         for step in range(blocks):
@@ -177,25 +177,25 @@ def _build(config: TrmmLeaf, conj: bool):
             for k in range(0, min(row0 + BLK_M, n), BLK_K):
                 wait()
                 cuda.syncthreads()
-                into = offset(ring, writing * STAGE)
-                start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k, first)
-                ahead_k += BLK_K
-                if ahead_k >= min(ahead_row + BLK_M, n):
-                    ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
-                stage = offset(ring, reading * STAGE)
+                into = offset(stages, writing * STAGE)
+                start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first)
+                next_k += BLK_K
+                if next_k >= min(next_row + BLK_M, n):
+                    next_row, next_k = next_row - BLK_M, int64(0)
+                stage = offset(stages, reading * STAGE)
                 if k + BLK_K <= row0:
                     multiply(acc, rt, rx, offset(stage, my_t), offset(stage, my_x))
                 else:
-                    below = row0 - k - slice * DEPTH
+                    shift = row0 - k - slice * DEPTH
                     at_t, at_x = offset(stage, my_t), offset(stage, my_x)
-                    multiply_diagonal(acc, old, rt, rx, at_t, at_x, tx, ty, below, unit)
+                    multiply_diagonal(acc, old, rt, rx, at_t, at_x, tx, ty, shift, unit)
                 reading = reading + 1 if reading < STAGES - 1 else 0
                 writing = writing + 1 if writing < STAGES - 1 else 0
 
             # (4) B[i] := alpha acc
-            add_slices(acc, offset(ring, SUMS), slice, place)
+            add_slices(acc, offset(stages, SUMS), slice, thread)
             if slice == 0:
-                b_row = offset(b, row0 * b_rs * PARTS)
+                b_row = offset(b, row0 * b_rs * REALS)
                 write(0, tx, ty, acc, b_row, b_rs, b_cs, n - row0, cols, alpha, alpha_i)
 
     return trmm_leaf

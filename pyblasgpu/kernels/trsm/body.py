@@ -5,9 +5,9 @@
 Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
 warps of a block share only what comes of T. A tile of BLK rows after the other is solved by substitution, a
 lane a column (see `substitution`), and goes into the rows below at once: rows below += -T X. T passes in
-*strips*, all that lies below a diagonal tile, through a ring in shared memory (see `load_triangle`); warps of
-their own may bring it, so that those that compute need not. A family
-brings an `Updater`: how a warp multiplies a strip with what is solved into its accumulators.
+*strips*, all that lies below a diagonal tile, through a circular buffer in shared memory (`load_triangle`);
+warps of their own may bring it, so that those that compute need not. A family brings an `Updater`: how a warp
+multiplies a strip with what is solved into its accumulators.
 
 A row of a diagonal tile is divided by its diagonal element beforehand, for all tiles at once, and so is what
 is to be solved: substitution then is nothing but multiply-adds. This costs one more rounding of each element
@@ -51,24 +51,24 @@ class Updater:
     ----------
     load : device function
         ``load(rx, panel, g, q)``: a lane's part of X.
-    place : device function
-        ``place(strip, tile, g, q)``: where a lane's part of a tile of a strip of T begins.
+    ptr_t : device function
+        ``ptr_t(strip, tile, g, q)``: where a lane's part of a tile of a strip of T begins.
     steps : callable
-        ``steps(first, stop, behind)``: device functions of ``(acc, rt, rx, place)`` that, one after the
-        other, update a warp's tiles from `first` to `stop`; these move up by `behind` in `acc`.
+        ``steps(first, stop, behind)``: device functions of ``(acc, rt, rx, ptr_t)`` that, one after
+        the other, update a warp's tiles from `first` to `stop`; these move up by `behind` in `acc`.
     fragment_t, fragment_x : int
         Reals of the register arrays `rt` and `rx`.
     """
 
     load: Callable
-    place: Callable
+    ptr_t: Callable
     steps: Callable[[int, int, int], list]
     fragment_t: int
     fragment_x: int
 
 
 def _updates_left(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
-    """``update(acc, rt, rx, place, below)``: a warp's tiles from `first` to `stop`, if so many are left.
+    """``update(acc, rt, rx, ptr_t, tiles_left)``: tiles from `first` to `stop`, if so many are left.
 
     They are asked for in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and
     so is what it makes of it.
@@ -80,15 +80,15 @@ def _updates_left(config: TrsmConfig, updater: Updater, first: int, stop: int, b
     go_on = _updates_left(config, updater, end, stop, behind)
 
     @device_function
-    def update(acc, rt, rx, place, below):
-        if below > first:
-            update_run(acc, rt, rx, place)
-            go_on(acc, rt, rx, place, below)
+    def update(acc, rt, rx, ptr_t, tiles_left):
+        if tiles_left > first:
+            update_run(acc, rt, rx, ptr_t)
+            go_on(acc, rt, rx, ptr_t, tiles_left)
 
     return update
 
 
-def _stop(acc, rt, rx, place, below):
+def _stop(acc, rt, rx, ptr_t, tiles_left):
     """There are no more tiles."""
 
 
@@ -100,19 +100,19 @@ def _accumulators(config: TrsmConfig):
     tile after tile, column by column.
     """
     facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
-    PARTS, GROUPS, STEP = facts.reals_per_element, BLK // 8, config.WARPS_PER_COLUMN_GROUP * BLK
-    load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
+    REALS, GROUPS, STEP = facts.reals_per_element, BLK // 8, config.WARPS_PER_COLUMN_GROUP * BLK
+    load, COUNT = ptx.load_global(REALS, False), config.THR_M * COLUMNS
 
     @device_function
     def read_element(e, acc, b, row_stride, col_stride, g, q, rows, cols):
         tile, col, group = e // (COLUMNS * GROUPS), e // GROUPS % COLUMNS, e % GROUPS
         i, j = tile * STEP + group * 8 + g, col // 2 * 8 + 2 * q + col % 2
-        load(acc, e * PARTS, b, (i * row_stride + j * col_stride) * PARTS, (i < rows) & (j < cols))
+        load(acc, e * REALS, b, (i * row_stride + j * col_stride) * REALS, (i < rows) & (j < cols))
 
     @device_function
     def scale_element(e, acc, alpha, alpha_i, sign):
-        x = e * PARTS
-        if PARTS == 2:
+        x = e * REALS
+        if REALS == 2:
             re, im = acc[x], acc[x + 1]
             acc[x], acc[x + 1] = alpha * re - alpha_i * im, sign * (alpha * im + alpha_i * re)
         else:
@@ -126,30 +126,30 @@ def _rhs_loader(config: TrsmConfig):
     sides into the warp's panel, and divided by the diagonal into `scaled`.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
-    real, PARTS, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, config.BLK // 8
+    real, REALS, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, config.BLK // 8
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def load_divisor(group, line, diagonal, inverse, g):
-        row, x = group * 8 + g, group * 2 * PARTS
-        line[x], line[x + PARTS] = diagonal[row * (BLK + 1) * PARTS], inverse[row * PARTS]
-        if PARTS == 2:
-            line[x + 1] = diagonal[row * (BLK + 1) * PARTS + 1]
-            line[x + 3] = inverse[row * PARTS + 1]
+        row, x = group * 8 + g, group * 2 * REALS
+        line[x], line[x + REALS] = diagonal[row * (BLK + 1) * REALS], inverse[row * REALS]
+        if REALS == 2:
+            line[x + 1] = diagonal[row * (BLK + 1) * REALS + 1]
+            line[x + 3] = inverse[row * REALS + 1]
 
     @device_function
     def load_one(group, line):
-        x = group * 2 * PARTS
-        for part in range(PARTS):
-            line[x + part] = line[x + PARTS + part] = real(0)
-        line[x] = line[x + PARTS] = real(1)
+        x = group * 2 * REALS
+        for part in range(REALS):
+            line[x + part] = line[x + REALS + part] = real(0)
+        line[x] = line[x + REALS] = real(1)
 
     @device_function
     def put_element(e, acc, line, panel, scaled, g, q):
         col, group = e // GROUPS, e % GROUPS
-        at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
-        x, d = e * PARTS, group * 2 * PARTS
-        if PARTS == 2:
+        at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * REALS
+        x, d = e * REALS, group * 2 * REALS
+        if REALS == 2:
             re, im = -acc[x], -acc[x + 1]
             panel[at], panel[at + 1] = re, im
             scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
@@ -181,9 +181,9 @@ def _solver(config: TrsmConfig, exact_division: bool):
     """
     facts, BLK, WARP_N = config.dtype_facts, config.BLK, config.WARP_N
     real, ROW = ptx.REALS[facts.real], config.row_of_panel * facts.reals_per_element
-    PARTS = facts.reals_per_element
-    LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
-    read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
+    REALS = facts.reals_per_element
+    LAST, INFINITY, int32, offset = (BLK - 1) * REALS, float("inf"), ptx.types.int32, ptx.offset
+    read, write = column_reader(REALS, BLK, ROW), column_writer(REALS, BLK, ROW)
     substitute = steps(facts, BLK, False, 16 // facts.real_size)
     substitute_by_exact_division = exact_division_solver(facts, ROW)
 
@@ -191,10 +191,10 @@ def _solver(config: TrsmConfig, exact_division: bool):
     def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe, unit):
         left = int32(0)
         if lane < WARP_N:
-            mine = offset(panel, lane * PARTS)
-            read(column, offset(scaled, lane * PARTS))
+            mine = offset(panel, lane * REALS)
+            read(column, offset(scaled, lane * REALS))
             substitute(column, diagonal, diagonal)
-            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            size = max(abs(column[LAST]), abs(column[LAST + REALS - 1]))
             if safe and size < real(INFINITY):
                 write(column, mine)
             elif exact_division:
@@ -225,33 +225,33 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
     left to be solved. With `exact_division` none is, else it ends before the tile after such a one. The last
     tile stays in its panel.
     """
-    PARTS, int32 = config.dtype_facts.reals_per_element, ptx.types.int32
+    REALS, int32 = config.dtype_facts.reals_per_element, ptx.types.int32
     offset, quotient = ptx.offset, ptx.quotient
     WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
     BLK, STAGES, TILES = config.BLK, config.stages, config.tiles // WARPS_PER_COLUMN_GROUP
-    STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
+    STAGE, TILE, PANEL = config.stage_elements * REALS, BLK * BLK * REALS, config.panel_elements * REALS
 
     _, start_strip = tile_starters(config, t_by_rows)
     load_rhs, solve = _rhs_loader(config), _solver(config, exact_division)
-    load_x, place_of = updater.load, updater.place
+    load_x, ptr_t_of = updater.load, updater.ptr_t
     # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
     # take turns one updates the next tile, solves it, and updates its others, of which none has left
     LEFT, NEXT = (1, TILES - 1) if WARPS_PER_COLUMN_GROUP == 1 else (0, 1)
     update_next = _updates_left(config, updater, 0, NEXT, LEFT)
     update_others = _updates_left(config, updater, NEXT, TILES - LEFT, LEFT)
     update_all = _updates_left(config, updater, 0, TILES - 1, 1)
-    write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32)
+    write = panel_writer(REALS, BLK, config.WARP_N, config.row_of_panel * REALS, 32)
     wait, sync_warp = ptx.wait_async(STAGES - 2), ptx.sync_warp
 
     @device_function
     def sweep(j, free, at, registers, memory, shape, lines, thread, safe, unit, sign):
         tri, b, inverse = at
         acc, column, rt, rx = registers
-        ring, diagonals, panels = memory
+        stages, diagonals, panels = memory
         n, cols, tiles = shape
         t_rs, t_cs, b_rs, b_cs = lines
         t, lane, g, q, part, owns = thread
-        scaled, place, unsolved = offset(panels, 2 * PANEL), ring, int32(0)
+        scaled, ptr_t, unsolved = offset(panels, 2 * PANEL), stages, int32(0)
         while j < tiles:
             rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
             panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
@@ -264,36 +264,36 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
                     cuda.syncthreads()
                 elif cuda.syncthreads_or(unsolved):
                     break
-                later = offset(ring, int32(free * STAGE))
+                later = offset(stages, int32(free * STAGE))
                 start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
                 free = int32(free + 1 if free < STAGES - 1 else 0)  # the next one, after this step
                 if owns:
                     load_x(rx, before, g, q)
-                    strip = offset(ring, int32(free * STAGE))
-                    place = place_of(strip, 0 if WARPS_PER_COLUMN_GROUP == 1 or mine else 1, g, q)
+                    strip = offset(stages, int32(free * STAGE))
+                    ptr_t = ptr_t_of(strip, 0 if WARPS_PER_COLUMN_GROUP == 1 or mine else 1, g, q)
 
             # (5) this tile is updated and solved, in a panel
             if mine:
                 left = int32(quotient(tiles - j + (WARPS_PER_COLUMN_GROUP - 1), WARPS_PER_COLUMN_GROUP))
                 if j > 0:
-                    update_next(acc, rt, rx, place, left)
+                    update_next(acc, rt, rx, ptr_t, left)
                 load_rhs(acc, column, panel, scaled, diagonal, inverse, g, q, unit)
                 sync_warp()
                 if WARPS_PER_COLUMN_GROUP == 1 and j > 0:
-                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols, sign)
+                    write(offset(b, -BLK * b_rs * REALS), before, b_rs, b_cs, lane, BLK, cols, sign)
                 here = int32(min(rows, BLK))
                 unsolved = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, here, safe, unit)
                 sync_warp()  # what updates are instructions of the whole warp
                 if j > 0:
-                    update_others(acc, rt, rx, place, left)
+                    update_others(acc, rt, rx, ptr_t, left)
 
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
             if WARPS_PER_COLUMN_GROUP > 1 and owns and not mine and j > 0:
-                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols, sign)
-                update_all(acc, rt, rx, place, int32(quotient(tiles - j, WARPS_PER_COLUMN_GROUP)))
+                write(offset(b, -BLK * b_rs * REALS), before, b_rs, b_cs, lane, BLK, cols, sign)
+                update_all(acc, rt, rx, ptr_t, int32(quotient(tiles - j, WARPS_PER_COLUMN_GROUP)))
 
-            tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
-            inverse = offset(inverse, BLK * PARTS)
+            tri, b = offset(tri, BLK * (t_rs + t_cs) * REALS), offset(b, BLK * b_rs * REALS)
+            inverse = offset(inverse, BLK * REALS)
             j = int32(j + 1)
         return j, free, (tri, b, inverse), unsolved
 
@@ -302,14 +302,14 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
 
 def _mender(config: TrsmConfig):
     """``mend(unsolved, j, tri, panels, ...)``: this lane's column of the j-th tile, if `unsolved`."""
-    facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
-    PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
-    substitute_by_exact_division = exact_division_solver(facts, config.row_of_panel * PARTS)
+    facts, BLK, REALS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
+    PANEL, int32, offset = config.panel_elements * REALS, ptx.types.int32, ptx.offset
+    substitute_by_exact_division = exact_division_solver(facts, config.row_of_panel * REALS)
 
     @device_function
     def mend(unsolved, j, tri, panels, n, t_rs, t_cs, lane, unit):
         if unsolved:
-            mine = offset(panels, int32((j & 1) * PANEL + lane * PARTS))
+            mine = offset(panels, int32((j & 1) * PANEL + lane * REALS))
             substitute_by_exact_division(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)), unit)
 
     return mend
@@ -317,16 +317,16 @@ def _mender(config: TrsmConfig):
 
 def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
     BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
-    ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
+    ACC, COLUMN = config.THR_M * config.THR_N * REALS, BLK * REALS
     FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
-    STAGE, PANEL = config.stage_elements * PARTS, config.panel_elements * PARTS
+    STAGE, PANEL = config.stage_elements * REALS, config.panel_elements * REALS
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
-    INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
-    FIRST_PANEL = INVERSE + config.ORDER * PARTS
+    INVERSE = DIAGONALS + config.ORDER * BLK * REALS
+    FIRST_PANEL = INVERSE + config.ORDER * REALS
     ALL_OWN, OWNERS, APART = config.PRODUCER_WARPS == 0, config.owners, config.APART
     WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
 
@@ -336,23 +336,23 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
     sweep: Any = _sweeper(config, t_by_rows, updater, exact_division=False) if APART else None
     sweep_by_exact_division = _sweeper(config, t_by_rows, updater, exact_division=True)
     mend = _mender(config)
-    write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32)
+    write = panel_writer(REALS, BLK, WARP_N, config.row_of_panel * REALS, 32)
     wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
     grid_dependency_wait = ptx.grid_dependency_wait
 
     def trsm(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
-        # (1) the columns of this warp, its first tile, the place of this lane
+        # (1) the columns of this warp, its first tile, the lane
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
         part, group = (warp // WARPS, warp % WARPS) if WARPS_PER_COLUMN_GROUP > 1 else (0, warp)
         owns = ALL_OWN or warp < OWNERS
         col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
         cols, tiles = int32(r - col0 if owns else 0), quotient(n + (BLK - 1), BLK)
-        tri = offset(tri, batch * stride_t * PARTS)
-        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
-        ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
-        panels = offset(ring, FIRST_PANEL + group * PANELS)
+        tri = offset(tri, batch * stride_t * REALS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
+        stages = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        diagonals, inverse = offset(stages, DIAGONALS), offset(stages, INVERSE)
+        panels = offset(stages, FIRST_PANEL + group * PANELS)
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
         unit = options & UNIT != 0
@@ -362,9 +362,9 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
         # (2) the diagonal tiles and the first strips set out; B, or rather what is to be solved negated
         start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles, unit)
         for j in range(STAGES - 1):
-            start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
+            start_strip(offset(stages, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
         grid_dependency_wait()  # T is not what the launch before writes
-        read(0, acc, offset(b, part * BLK * b_rs * PARTS), b_rs, b_cs, g, q, n - part * BLK, cols)
+        read(0, acc, offset(b, part * BLK * b_rs * REALS), b_rs, b_cs, g, q, n - part * BLK, cols)
 
         # (3) the rows of the diagonal tiles divided by the diagonal
         wait_diagonals()
@@ -375,9 +375,9 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
         scale(0, acc, -alpha, -alpha_i, sign)
 
         # (4) to (6) tile after tile
-        registers, memory, shape = (acc, column, rt, rx), (ring, diagonals, panels), (n, cols, tiles)
+        registers, memory, shape = (acc, column, rt, rx), (stages, diagonals, panels), (n, cols, tiles)
         lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
-        step_t, step_b = BLK * (t_rs + t_cs) * PARTS, BLK * b_rs * PARTS
+        step_t, step_b = BLK * (t_rs + t_cs) * REALS, BLK * b_rs * REALS
         j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
         if APART and safe:
             j, free, at, unsolved = sweep(

@@ -54,7 +54,7 @@ class TrsmConfig:
     APART: ClassVar[bool] = False
 
     def check_shape(self) -> None:
-        """Raise `ConfigError` where order, tiles, columns, ring or threads do not fit together."""
+        """Raise `ConfigError` where order, tiles, columns, stages or threads do not fit together."""
         require(
             self.ORDER >= self.BLK > 0 and self.ORDER % self.BLK == 0,
             "order",

@@ -82,37 +82,37 @@ def plain_sources(config: TrsmFma) -> Iterator[KernelSource]:
 
 
 def _updater(config: TrsmFma) -> Updater:
-    PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.reals_per_element, config.BLK, config.THR_N, config.vector
-    GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
+    REALS, BLK, COLUMNS, WIDTH = config.dtype_facts.reals_per_element, config.BLK, config.THR_N, config.vector
+    GROUPS, ROW, offset = BLK // 8, config.row_of_strip * REALS, ptx.offset
     STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * ROW
-    TILE, load_panel = GROUPS * COLUMNS * PARTS, _panel_loader(config)
+    TILE, load_panel = GROUPS * COLUMNS * REALS, _panel_loader(config)
 
-    def places(first, stop):
+    def slots(first, stop):
         """Where in `acc` the lane's elements of the tiles lie, by rows."""
         rows = ((tile, group) for tile in range(first, stop) for group in range(GROUPS))
         return [
-            tile * TILE + (col * GROUPS + group) * PARTS for tile, group in rows for col in range(COLUMNS)
+            tile * TILE + (col * GROUPS + group) * REALS for tile, group in rows for col in range(COLUMNS)
         ]
 
     def steps(first, stop, behind):
-        groups, targets = (stop - first) * GROUPS, tuple(places(first, stop))
-        others = tuple(places(first + behind, stop + behind))
-        load = ptx.load_shared(WIDTH * PARTS, GROUPS, 8 * ROW)
+        groups, targets = (stop - first) * GROUPS, tuple(slots(first, stop))
+        others = tuple(slots(first + behind, stop + behind))
+        load = ptx.load_shared(WIDTH * REALS, GROUPS, 8 * ROW)
 
         def step(k):
             # the first step takes the accumulators from where they lie
             sources = targets if k > 0 else others
-            multiply = ptx.shifted_update(groups, COLUMNS, WIDTH, PARTS, False, sources, targets, first=k)
+            multiply = ptx.shifted_update(groups, COLUMNS, WIDTH, REALS, False, sources, targets, first=k)
 
             @device_function
-            def load_tile(tile, rt, place):
-                load(rt, tile * (GROUPS * WIDTH * PARTS), place, (first + tile) * STEP_TILE + k * PARTS)
+            def load_tile(tile, rt, ptr_t):
+                load(rt, tile * (GROUPS * WIDTH * REALS), ptr_t, (first + tile) * STEP_TILE + k * REALS)
 
             load_tiles = unrolled(stop - first, load_tile)
 
             @device_function
-            def update_step(acc, rt, rx, place):
-                load_tiles(0, rt, place)
+            def update_step(acc, rt, rx, ptr_t):
+                load_tiles(0, rt, ptr_t)
                 multiply(acc, rt, rx)
 
             return update_step
@@ -121,24 +121,24 @@ def _updater(config: TrsmFma) -> Updater:
 
     @device_function
     def load(rx, panel, g, q):
-        load_panel(0, rx, offset(panel, 2 * q * PARTS))
+        load_panel(0, rx, offset(panel, 2 * q * REALS))
 
     @device_function
     def mine(strip, tile, g, q):
         return offset(strip, (tile * BLK + g) * ROW)
 
-    return Updater(load, mine, steps, config.loaded_groups * WIDTH * PARTS, BLK * COLUMNS * PARTS)
+    return Updater(load, mine, steps, config.loaded_groups * WIDTH * REALS, BLK * COLUMNS * REALS)
 
 
 def _panel_loader(config: TrsmFma):
     """``load(0, rx, panel)``: a lane's columns of X, two of each eight; they lie row by row."""
-    PARTS, PAIRS = config.dtype_facts.reals_per_element, config.WARP_N // 8
-    PAIR, ROW = 2 * PARTS, config.row_of_panel * PARTS
+    REALS, PAIRS = config.dtype_facts.reals_per_element, config.WARP_N // 8
+    PAIR, ROW = 2 * REALS, config.row_of_panel * REALS
     WIDTH = min(PAIR, VECTOR // config.dtype_facts.real_size)
     load = ptx.load_shared(WIDTH, PAIR // WIDTH, WIDTH)
 
     @device_function
     def load_pair(e, rx, panel):
-        load(rx, e * PAIR, panel, e // PAIRS * ROW + e % PAIRS * 8 * PARTS)
+        load(rx, e * PAIR, panel, e // PAIRS * ROW + e % PAIRS * 8 * REALS)
 
     return unrolled(config.BLK * PAIRS, load_pair)

@@ -27,7 +27,7 @@ def _tiles_copier(
     step_row: int,
     step_col: int,
     tiles: int,
-    place_step: int,
+    target_step: int,
     triangular: bool = False,
 ):
     """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count, first)``: `count` of at most `tiles`
@@ -39,9 +39,9 @@ def _tiles_copier(
     diagonal.
     """
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
-    PARTS, TOTAL = facts.reals_per_element, BLK * BLK
+    REALS, TOTAL = facts.reals_per_element, BLK * BLK
     offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
-    bring = _bringer(facts.itemsize, tiles, place_step)
+    bring = _bringer(facts.itemsize, tiles, target_step)
 
     @device_function
     def start(shared, source, t_rs, t_cs, t, source_step, rows, count, first):
@@ -52,48 +52,48 @@ def _tiles_copier(
             i, j = (fast, slow) if by_rows else (slow, fast)
             if not triangular or i - j >= first:
                 inside = int32(count if rows - i > last else count - 1)
-                here = offset(source, (i * t_rs + j * t_cs) * PARTS)
-                place = offset(shared, int32((i * step_row + j * step_col) * PARTS))
-                bring(place, here, source_step, inside, count)
+                here = offset(source, (i * t_rs + j * t_cs) * REALS)
+                target = offset(shared, int32((i * step_row + j * step_col) * REALS))
+                bring(target, here, source_step, inside, count)
             element = int32(element + THREADS)
 
     return start
 
 
-def _bringer(size: int, tiles: int, place_step: int, first: int = 0):
-    """``bring(place, here, source_step, inside, count)``: an element of each of `count` tiles, from the
+def _bringer(size: int, tiles: int, target_step: int, first: int = 0):
+    """``bring(target, here, source_step, inside, count)``: an element of each of `count` tiles, from the
     `first` on; those past `inside` become 0. Straight-line but for asking, as few threads bring much.
     """
     if first >= tiles:
         return device_function(_no_more)
-    many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, place_step, first + AT_ONCE)
+    many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, target_step, first + AT_ONCE)
     copy, offset, int32 = ptx.copy_async(size), ptx.offset, ptx.types.int32
 
     @device_function
-    def bring_whole(k, place, here, source_step):
+    def bring_whole(k, target, here, source_step):
         tile = first + k
-        copy(place, tile * place_step, offset(here, tile * source_step), 0, int32(size))
+        copy(target, tile * target_step, offset(here, tile * source_step), 0, int32(size))
 
     @device_function
-    def bring_part(k, place, here, source_step, inside):
+    def bring_part(k, target, here, source_step, inside):
         tile = first + k
         valid = int32(size if tile < inside else 0)
-        copy(place, tile * place_step, offset(here, tile * source_step), 0, valid)
+        copy(target, tile * target_step, offset(here, tile * source_step), 0, valid)
 
     bring_all, bring_last = unrolled(many, bring_whole), unrolled(many, bring_part)
 
     @device_function
-    def bring(place, here, source_step, inside, count):
+    def bring(target, here, source_step, inside, count):
         if inside >= first + many:
-            bring_all(0, place, here, source_step)
-            go_on(place, here, source_step, inside, count)
+            bring_all(0, target, here, source_step)
+            go_on(target, here, source_step, inside, count)
         elif first < count:  # so these are the last ones
-            bring_last(0, place, here, source_step, inside)
+            bring_last(0, target, here, source_step, inside)
 
     return bring
 
 
-def _no_more(place, here, source_step, inside, count):
+def _no_more(target, here, source_step, inside, count):
     """There are no more tiles."""
 
 
@@ -101,27 +101,27 @@ def tile_starters(config: TrsmConfig, t_by_rows: bool):
     """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit)`` and
     ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
     """
-    PARTS, BLK = config.dtype_facts.reals_per_element, config.BLK
+    REALS, BLK = config.dtype_facts.reals_per_element, config.BLK
     STEP_ROW, STEP_COL = config.strip_steps(t_by_rows)
-    copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, config.tiles, BLK * BLK * PARTS, True)
+    copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, config.tiles, BLK * BLK * REALS, True)
     copy_strip = _tiles_copier(
-        config, config.loading_threads, STEP_ROW, STEP_COL, config.tiles - 1, BLK * STEP_ROW * PARTS
+        config, config.loading_threads, STEP_ROW, STEP_COL, config.tiles - 1, BLK * STEP_ROW * REALS
     )
     ALL_LOAD, FIRST = config.PRODUCER_WARPS == 0, config.threads - config.loading_threads
     commit, int32, offset = ptx.commit_async, ptx.types.int32, ptx.offset
 
     @device_function
     def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit):
-        step = BLK * (t_rs + t_cs) * PARTS
+        step = BLK * (t_rs + t_cs) * REALS
         copy_diagonal(shared, tri, t_rs, t_cs, t, step, n, tiles, 1 if unit else 0)
         commit()
 
     @device_function
     def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
-        below = (j + 1) * BLK
-        strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
+        first_below = (j + 1) * BLK
+        strip, step = offset(tri, (first_below * t_rs + j * BLK * t_cs) * REALS), BLK * t_rs * REALS
         if ALL_LOAD or t >= FIRST:
-            rows, count = int32(n - below), int32(tiles - 1 - j)
+            rows, count = int32(n - first_below), int32(tiles - 1 - j)
             copy_strip(stage, strip, t_rs, t_cs, int32(t - FIRST), step, rows, count, 0)
         commit()  # by all threads, which count their groups alike
 
@@ -133,16 +133,16 @@ def row_divider(config: TrsmConfig):
     element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
     """
     facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
-    real, PARTS, LINE = ptx.REALS[facts.real], facts.reals_per_element, BLK * facts.reals_per_element
+    real, REALS, LINE = ptx.REALS[facts.real], facts.reals_per_element, BLK * facts.reals_per_element
     invert, divided = inverter(facts), quotient(facts, ptx.inlined, False)
     int32, offset = ptx.types.int32, ptx.offset
-    read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))
+    read, write = (make(REALS, BLK, LINE) for make in (column_reader, column_writer))
 
     @device_function
     def divide_element(j, line, t_re, t_im, r_re, r_im, row):
-        x = j * PARTS
+        x = j * REALS
         if j != row:
-            if PARTS == 2:
+            if REALS == 2:
                 line[x], line[x + 1] = divided(line[x], line[x + 1], t_re, t_im, r_re, r_im)
             else:
                 line[x] = divided(line[x], t_re, r_re)
@@ -152,18 +152,18 @@ def row_divider(config: TrsmConfig):
     @device_function
     def divide(line, diagonals, inverse, t, n, tiles):
         safe = int32(1)
-        for place in range(t, tiles * BLK, THREADS):
-            row, x = place % BLK, place * PARTS
-            tile = offset(diagonals, (place - row) * LINE)
-            at = row * (BLK + 1) * PARTS
-            if place < n:
+        for target in range(t, tiles * BLK, THREADS):
+            row, x = target % BLK, target * REALS
+            tile = offset(diagonals, (target - row) * LINE)
+            at = row * (BLK + 1) * REALS
+            if target < n:
                 safe = safe & invert(inverse, x, tile, at)
             else:
-                for part in range(PARTS):
+                for part in range(REALS):
                     inverse[x + part] = real(0)
-            read(line, offset(tile, row * PARTS))
-            divide_line(0, line, tile[at], tile[at + PARTS - 1], inverse[x], inverse[x + PARTS - 1], row)
-            write(line, offset(tile, row * PARTS))
+            read(line, offset(tile, row * REALS))
+            divide_line(0, line, tile[at], tile[at + REALS - 1], inverse[x], inverse[x + REALS - 1], row)
+            write(line, offset(tile, row * REALS))
         return safe
 
     return divide

@@ -101,22 +101,22 @@ def plain_sources(config: TrsmMma) -> Iterator[KernelSource]:
 
 
 def _updater(config: TrsmMma, t_by_rows: bool) -> Updater:
-    PARTS, BLK, WARP_N = config.dtype_facts.reals_per_element, config.BLK, config.WARP_N
-    GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
-    STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(t_by_rows))
+    REALS, BLK, WARP_N = config.dtype_facts.reals_per_element, config.BLK, config.WARP_N
+    GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * REALS
+    STEP_ROW, STEP_COL = (step * REALS for step in config.strip_steps(t_by_rows))
     ROWS, DEPTH = config.elements_per_mma
-    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, False
-    load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
-    load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
-    offset, ROW = ptx.offset, config.row_of_panel * PARTS
+    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), REALS, False
+    load_tile = _fragment_loader(REALS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
+    load_panel = _fragment_loader(REALS, WARP_N // 8, 8 * REALS, BLK // 4, 4 * config.row_of_panel * REALS)
+    offset, ROW = ptx.offset, config.row_of_panel * REALS
     STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW
 
     def tile_update(i, behind):
         multiply = ptx.warp_mma(*instructions, False, BLK // DEPTH, i * TILE)
 
         @device_function
-        def update_tile(acc, rt, rx, place):
-            load_tile(0, rt, offset(place, i * STEP_TILE))
+        def update_tile(acc, rt, rx, ptr_t):
+            load_tile(0, rt, offset(ptr_t, i * STEP_TILE))
             for x in range(i * TILE, (i + 1) * TILE):
                 acc[x] = acc[x + behind * TILE]
             multiply(acc, rt, rx)
@@ -128,21 +128,21 @@ def _updater(config: TrsmMma, t_by_rows: bool) -> Updater:
 
     @device_function
     def load(rx, panel, g, q):
-        load_panel(0, rx, offset(panel, q * ROW + g * PARTS))
+        load_panel(0, rx, offset(panel, q * ROW + g * REALS))
 
     @device_function
     def mine(strip, tile, g, q):
         return offset(strip, (tile * BLK + g) * STEP_ROW + q * STEP_COL)
 
-    return Updater(load, mine, steps, BLK * BLK // 32 * PARTS, BLK * WARP_N // 32 * PARTS)
+    return Updater(load, mine, steps, BLK * BLK // 32 * REALS, BLK * WARP_N // 32 * REALS)
 
 
-def _fragment_loader(parts: int, count: int, step: int, quarters: int, step_k: int):
-    """``load(0, fragment, place)``: `count` elements, `step` reals apart, for each fourth k."""
-    load = ptx.load_shared(parts, count, step)
+def _fragment_loader(reals: int, count: int, step: int, quarters: int, step_k: int):
+    """``load(0, fragment, ptr_t)``: `count` elements, `step` reals apart, for each fourth k."""
+    load = ptx.load_shared(reals, count, step)
 
     @device_function
-    def load_quarter(s, fragment, place):
-        load(fragment, s * (count * parts), place, s * step_k)
+    def load_quarter(s, fragment, ptr_t):
+        load(fragment, s * (count * reals), ptr_t, s * step_k)
 
     return unrolled(quarters, load_quarter)

@@ -32,7 +32,9 @@ __all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
 
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
-REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
+COLUMN_REALS = (
+    64  # of a column in registers: twice as many take four times the instructions, too many to be cached
+)
 #: Triangles of so many rows or fewer have blocks of 32 columns, if such a block of B has `NARROW_BYTES` or
 #: more. With less a multiprocessor has as many blocks as it may hold, and still too little to do.
 MOST_NARROW, NARROW_BYTES = 16, 2048
@@ -62,9 +64,9 @@ class TrsmSmall:
     def __post_init__(self):
         require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
         require(
-            self.ORDER * self.dtype_facts.reals_per_element <= REALS,
+            self.ORDER * self.dtype_facts.reals_per_element <= COLUMN_REALS,
             "column",
-            f"ORDER * parts <= {REALS}",
+            f"ORDER * parts <= {COLUMN_REALS}",
             ORDER=self.ORDER,
             parts=self.dtype_facts.reals_per_element,
         )
@@ -80,15 +82,15 @@ class TrsmSmall:
         """The Config for triangles of `order` rows, of which there are `most_rows` at most, and so many
         columns.
         """
-        found = next(each for each in ORDERS if order <= each)
-        is_narrow = found <= MOST_NARROW and 32 * found * self.dtype_facts.itemsize >= NARROW_BYTES
+        fitting = next(each for each in ORDERS if order <= each)
+        is_narrow = fitting <= MOST_NARROW and 32 * fitting * self.dtype_facts.itemsize >= NARROW_BYTES
         wide = columns > 32 and not is_narrow
-        return replace(self, ORDER=found, BLK_N=max(found, 64 if wide else 32))
+        return replace(self, ORDER=fitting, BLK_N=max(fitting, 64 if wide else 32))
 
     @property
     def most_rows(self) -> int:
         """Of a triangle that any Config of the dtype serves."""
-        return REALS // self.dtype_facts.reals_per_element
+        return COLUMN_REALS // self.dtype_facts.reals_per_element
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -108,7 +110,7 @@ class TrsmSmall:
         return VECTOR // self.dtype_facts.real_size
 
     @property
-    def lead(self) -> int:
+    def ld(self) -> int:
         """Elements from column to column of T in shared memory: a vector more than a column, against bank
         conflicts where T comes in by rows.
         """
@@ -122,7 +124,7 @@ class TrsmSmall:
     @property
     def shared_bytes(self) -> int:
         """T, the inverse of its diagonal, and the columns of B."""
-        elements = self.ORDER * (self.lead + 1 + self.row_of_panel)
+        elements = self.ORDER * (self.ld + 1 + self.row_of_panel)
         return -(-elements * self.dtype_facts.itemsize // 16) * 16
 
     def grid(self, columns: int) -> int:
@@ -148,18 +150,18 @@ def _solver(config: TrsmSmall):
     """``solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i)``: the thread's column, alpha B,
     imaginary parts times `sign`, to X; where a reciprocal is not `safe`, in shared memory.
     """
-    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
-    PARTS = facts.reals_per_element
+    facts, ORDER, LD = config.dtype_facts, config.ORDER, config.ld
+    REALS = facts.reals_per_element
     ROW, COMPLEX = config.row_of_panel * facts.reals_per_element, facts.is_complex
-    read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
-    substitute = steps(facts, ORDER, True, config.vector, LEAD)
+    read, write = column_reader(REALS, ORDER, ROW), column_writer(REALS, ORDER, ROW)
+    substitute = steps(facts, ORDER, True, config.vector, LD)
     substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
     def solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i):
         read(column, mine)
         for i in range(ORDER):
-            x = i * PARTS
+            x = i * REALS
             re = column[x]
             column[x] = alpha * re
             if COMPLEX:
@@ -170,34 +172,34 @@ def _solver(config: TrsmSmall):
             substitute(column, tri, inverse)
         write(column, mine)
         if not safe:
-            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER, unit)
+            substitute_by_exact_division(mine, tri, 1, LD, ORDER, unit)
 
     return solve
 
 
 def _build(config: TrsmSmall):
     facts, ORDER, BLK_N = config.dtype_facts, config.ORDER, config.BLK_N
-    real, PARTS, ROW = ptx.REALS[facts.real], facts.reals_per_element, config.row_of_panel
+    real, REALS, ROW = ptx.REALS[facts.real], facts.reals_per_element, config.row_of_panel
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
-    INVERSE = ORDER * config.lead * PARTS
-    PANEL = INVERSE + ORDER * PARTS
-    COLUMN_REALS = ORDER * PARTS
+    INVERSE = ORDER * config.ld * REALS
+    PANEL = INVERSE + ORDER * REALS
+    COLUMN_REALS = ORDER * REALS
 
-    copy_t = block_copier(config, ORDER, ORDER, 1, config.lead, triangular=True)
+    copy_t = block_copier(config, ORDER, ORDER, 1, config.ld, triangular=True)
     copy_b = block_copier(config, ORDER, BLK_N, ROW, 1)
     commit, wait_all = ptx.commit_async, ptx.wait_async(0)
-    invert = diagonal_inverter(facts, ORDER, config.lead + 1)
+    invert = diagonal_inverter(facts, ORDER, config.ld + 1)
     solve = _solver(config)
-    write_b = panel_writer(PARTS, ORDER, BLK_N, ROW * PARTS, config.threads)
+    write_b = panel_writer(REALS, ORDER, BLK_N, ROW * REALS, config.threads)
 
     def trsm_small(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the triangle and the columns of this block
         t = cuda.threadIdx.x
         col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
         cols = r - col0
-        tri = offset(tri, batch * stride_t * PARTS)
-        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
+        tri = offset(tri, batch * stride_t * REALS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(shared, INVERSE), offset(shared, PANEL)
         column = cuda.local.array(COLUMN_REALS, real)
@@ -215,7 +217,7 @@ def _build(config: TrsmSmall):
 
         # (3) substitution, and back to B
         safe = cuda.syncthreads_and(invert(shared, inverse, t, n, unit))
-        solve(column, offset(panel, t * PARTS), shared, inverse, safe, unit, sign, alpha, alpha_i)
+        solve(column, offset(panel, t * REALS), shared, inverse, safe, unit, sign, alpha, alpha_i)
         cuda.syncthreads()
         write_b(b, panel, b_rs, b_cs, t, n, cols, sign)
 

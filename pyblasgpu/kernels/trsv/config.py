@@ -90,12 +90,12 @@ class Trsv:
         return self.ROWS // self.DIM_K
 
     @property
-    def lead(self) -> int:
+    def ld(self) -> int:
         """Elements from column to column of the diagonal block: whole vectors, and a padding of one."""
         return self.ROWS + 16 // self.dtype_facts.itemsize
 
     @property
-    def lead_sums(self) -> int:
+    def ld_sums(self) -> int:
         """Elements from the sums of the threads of one `DIM_K` to those of the next."""
         return self.ROWS * self.COLS + 1
 
@@ -107,7 +107,7 @@ class Trsv:
     @property
     def shared_elements(self) -> int:
         """The diagonal block, X to come, y, the solution, the inverse of the diagonal, sums."""
-        return self.ROWS * (self.lead + 1) + 3 * self.panel + self.DIM_K * self.lead_sums
+        return self.ROWS * (self.ld + 1) + 3 * self.panel + self.DIM_K * self.ld_sums
 
     @property
     def shared_bytes(self) -> int:

@@ -11,7 +11,7 @@ from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ..common.substitution import diagonal_inverter, divider, quotient, subtracter
 from .config import WARP, Trsv
 
-__all__ = ["by_groups", "by_exact_division", "last_divider", "own_row", "preparer"]
+__all__ = ["by_exact_division", "by_groups", "last_divider", "own_row", "preparer"]
 
 
 def own_row(config: Trsv):
@@ -34,14 +34,14 @@ def preparer(config: Trsv):
     diagonal, which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to
     follow.
     """
-    facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
-    PARTS, invert = facts.reals_per_element, diagonal_inverter(facts, ROWS, LEAD + 1)
+    facts, ROWS, LD, THREADS = config.dtype_facts, config.ROWS, config.ld, config.threads
+    REALS, invert = facts.reals_per_element, diagonal_inverter(facts, ROWS, LD + 1)
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def divide_element(diagonal, inverse, at, j):
-        d, r = j * (LEAD + 1) * PARTS, j * PARTS
-        if PARTS == 2:
+        d, r = j * (LD + 1) * REALS, j * REALS
+        if REALS == 2:
             re, im = diagonal[at], diagonal[at + 1]
             re, im = divided(re, im, diagonal[d], diagonal[d + 1], inverse[r], inverse[r + 1])
             diagonal[at], diagonal[at + 1] = re, im
@@ -52,10 +52,10 @@ def preparer(config: Trsv):
     def prepare(diagonal, inverse, t, rows, unit):
         is_safe = cuda.syncthreads_and(invert(diagonal, inverse, t, rows, unit)) != 0
         if is_safe:
-            for place in range(t, ROWS * ROWS, THREADS):
-                i, j = place % ROWS, place // ROWS
+            for element in range(t, ROWS * ROWS, THREADS):
+                i, j = element % ROWS, element // ROWS
                 if i > j and i < rows:
-                    divide_element(diagonal, inverse, (i + j * LEAD) * PARTS, j)
+                    divide_element(diagonal, inverse, (i + j * LD) * REALS, j)
         return is_safe
 
     return prepare
@@ -67,34 +67,34 @@ def _group(config: Trsv):
     ``load(corner, line, own, here)``: the corner of T' that the group meets itself in, column by column, and
     the line of T' below it that is of the own row; ``solve(y, group, corner, line)``.
     """
-    PARTS, COLS, GROUP, LEAD = config.dtype_facts.reals_per_element, config.COLS, config.GROUP, config.lead
+    REALS, COLS, GROUP, LD = config.dtype_facts.reals_per_element, config.COLS, config.GROUP, config.ld
     WIDTH = 16 // config.dtype_facts.real_size
-    load_element, take_off = ptx.load_shared(PARTS), subtracter(config.dtype_facts)
+    load_element, take_off = ptx.load_shared(REALS), subtracter(config.dtype_facts)
 
     def column_loader(j):
-        start = (j + 1) * PARTS // WIDTH * WIDTH  # a vector that holds the first one below the diagonal
-        load = ptx.load_shared(WIDTH, (GROUP * PARTS - start) // WIDTH, WIDTH)
+        start = (j + 1) * REALS // WIDTH * WIDTH  # a vector that holds the first one below the diagonal
+        load = ptx.load_shared(WIDTH, (GROUP * REALS - start) // WIDTH, WIDTH)
 
         @device_function
         def load_column(corner, line, own, here):
             if j + 1 < GROUP:
-                load(corner, j * GROUP * PARTS + start, here, j * LEAD * PARTS + start)
-            load_element(line, j * PARTS, own, j * LEAD * PARTS)
+                load(corner, j * GROUP * REALS + start, here, j * LD * REALS + start)
+            load_element(line, j * REALS, own, j * LD * REALS)
 
         return load_column
 
     def row_solver(j):
         @device_function
-        def below(e, group, corner):
+        def subtract_below(e, group, corner):
             i, c = j + 1 + e // COLS, e % COLS
-            x, solved = (i * COLS + c) * PARTS, (j * COLS + c) * PARTS
-            take_off(group, x, corner, (j * GROUP + i) * PARTS, group, solved)
+            x, solved = (i * COLS + c) * REALS, (j * COLS + c) * REALS
+            take_off(group, x, corner, (j * GROUP + i) * REALS, group, solved)
 
         @device_function
         def own(c, y, group, line):
-            take_off(y, c * PARTS, line, j * PARTS, group, (j * COLS + c) * PARTS)
+            take_off(y, c * REALS, line, j * REALS, group, (j * COLS + c) * REALS)
 
-        spread, update = unrolled((GROUP - 1 - j) * COLS, below), unrolled(COLS, own)
+        spread, update = unrolled((GROUP - 1 - j) * COLS, subtract_below), unrolled(COLS, own)
 
         @device_function
         def solve_row(y, group, corner, line):
@@ -111,10 +111,10 @@ def by_groups(config: Trsv):
     the division by the diagonal; in `solution`. `y` is a thread's row, which is lost.
 
     A group passes through `pending` from the threads that have its rows to all that have rows from there on.
-    What comes from T' is loaded a group ahead.
+    What comes from T' is prefetched by a group.
     """
     facts, ROWS, COLS, GROUP = config.dtype_facts, config.ROWS, config.COLS, config.GROUP
-    PARTS, LEAD, SIZE = facts.reals_per_element, config.lead, COLS * facts.reals_per_element
+    REALS, LD, SIZE = facts.reals_per_element, config.ld, COLS * facts.reals_per_element
     offset, int32 = ptx.offset, ptx.types.int32
     WIDTH = 16 // facts.real_size
     load, solve = _group(config)
@@ -128,16 +128,16 @@ def by_groups(config: Trsv):
     (put, _), keep_group = own_row(config), unrolled(GROUP * SIZE // WIDTH, keep)
 
     @device_function
-    def load_ahead(corner, line, diagonal, first, t):
-        columns = offset(diagonal, int32(first * LEAD) * PARTS)
-        load(corner, line, offset(columns, t * PARTS), offset(columns, first * PARTS))
+    def prefetch(corner, line, diagonal, first, t):
+        columns = offset(diagonal, int32(first * LD) * REALS)
+        load(corner, line, offset(columns, t * REALS), offset(columns, first * REALS))
 
     @device_function
     def substitute(y, group, corner, line, diagonal, pending, solution, t):
         if t < GROUP:
             put(0, pending, y, t)
         if t < ROWS:
-            load_ahead(corner, line, diagonal, int32(0), t)
+            prefetch(corner, line, diagonal, int32(0), t)
         first = int32(0)
         while first < ROWS:
             cuda.syncthreads()
@@ -150,7 +150,7 @@ def by_groups(config: Trsv):
                 if t == ROWS - 1:  # of the warp that is on the chain last
                     keep_group(0, solution, group, first)
                 if after < ROWS:
-                    load_ahead(corner, line, diagonal, after, t)
+                    prefetch(corner, line, diagonal, after, t)
             first = after
         cuda.syncthreads()
 
@@ -161,15 +161,15 @@ def last_divider(config: Trsv):
     """``divide(0, x, solution, diagonal, inverse, t)``: a row of X, of what is but not divided;
     ``is_finite(x)``: whether all of it is.
     """
-    facts, COLS, LEAD = config.dtype_facts, config.COLS, config.lead
-    PARTS = facts.reals_per_element
+    facts, COLS, LD = config.dtype_facts, config.COLS, config.ld
+    REALS = facts.reals_per_element
     real, INFINITY = ptx.REALS[facts.real], float("inf")
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def divide(c, x, solution, diagonal, inverse, t):
-        s, at, d, r = (t * COLS + c) * PARTS, c * PARTS, t * (LEAD + 1) * PARTS, t * PARTS
-        if PARTS == 2:
+        s, at, d, r = (t * COLS + c) * REALS, c * REALS, t * (LD + 1) * REALS, t * REALS
+        if REALS == 2:
             re, im, t_re, t_im = solution[s], solution[s + 1], diagonal[d], diagonal[d + 1]
             x[at], x[at + 1] = divided(re, im, t_re, t_im, inverse[r], inverse[r + 1])
         else:
@@ -178,7 +178,7 @@ def last_divider(config: Trsv):
     @device_function
     def is_finite(x):
         finite = True
-        for part in range(COLS * PARTS):
+        for part in range(COLS * REALS):
             finite = finite & (abs(x[part]) < real(INFINITY))
         return finite
 
@@ -189,23 +189,23 @@ def by_exact_division(config: Trsv):
     """``substitute(y, diagonal, solution, t, rows, unit)``: the block row solved with true divisions, a row
     after the other, from the diagonal block as it is; `y` becomes a thread's row of X.
     """
-    facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
-    PARTS = facts.reals_per_element
+    facts, ROWS, COLS, LD = config.dtype_facts, config.ROWS, config.COLS, config.ld
+    REALS = facts.reals_per_element
     divide, SIZE = divider(facts), COLS * facts.reals_per_element
 
     @device_function
     def solve_element(c, y, diagonal, solution, j, unit):
-        x, d = c * PARTS, j * (LEAD + 1) * PARTS
+        x, d = c * REALS, j * (LD + 1) * REALS
         if not unit:
-            divide(y, x, diagonal[d], diagonal[d + PARTS - 1])
-        for part in range(PARTS):
+            divide(y, x, diagonal[d], diagonal[d + REALS - 1])
+        for part in range(REALS):
             solution[j * SIZE + x + part] = y[x + part]
 
     @device_function
     def update_element(c, y, diagonal, solution, j, t):
-        x, s, at = c * PARTS, j * SIZE + c * PARTS, (t + j * LEAD) * PARTS
-        t_re, t_im = diagonal[at], diagonal[at + PARTS - 1]
-        if PARTS == 2:
+        x, s, at = c * REALS, j * SIZE + c * REALS, (t + j * LD) * REALS
+        t_re, t_im = diagonal[at], diagonal[at + REALS - 1]
+        if REALS == 2:
             y[x] = y[x] - t_re * solution[s] + t_im * solution[s + 1]
             y[x + 1] = y[x + 1] - t_re * solution[s + 1] - t_im * solution[s]
         else:

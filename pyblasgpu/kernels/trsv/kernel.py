@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...gpu.backend import cuda, ptx
+from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
 from ..common.triangle_panel import block_copier
@@ -52,32 +52,101 @@ def plain_sources(config: Trsv) -> Iterator[KernelSource]:
     return iter([source(config)])
 
 
+def _diagonal_solver(config: Trsv):
+    """``solve(registers, memory, ...)``: the diagonal block, by multiplications where that `is_safe`; where
+    the outcome is not finite, or that is not safe, by true divisions of what `coming` holds.
+    """
+    ROWS, LD = config.ROWS, config.ld
+    int32, commit, wait = ptx.types.int32, ptx.commit_async, ptx.wait_async(0)
+    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LD, triangular=True, unrolls=False)
+    (_, write, _), (_, take) = right_sides(config), own_row(config)
+    substitute, (divide, is_finite) = by_groups(config), last_divider(config)
+    substitute_by_exact_division = by_exact_division(config)
+
+    @device_function
+    def solve(registers, memory, t_there, mine, strides, t, rows, r, sign, unit, first, is_safe):
+        y, x, group, corner, line = registers
+        diagonal, coming, pending, solution, inverse = memory
+        t_rs, t_cs, b_rs, b_cs = strides
+        finite = True
+        if is_safe:
+            substitute(y, group, corner, line, diagonal, pending, solution, t)
+            if t < rows:
+                divide(0, x, solution, diagonal, inverse, t)
+                write(0, x, mine, b_rs, b_cs, t, t < rows, r, sign)
+                finite = is_finite(x)
+        if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
+            copy_diagonal(diagonal, t_there, t_rs, t_cs, t, rows, rows, 0, first)
+            commit()
+            wait()
+            cuda.syncthreads()
+            if t < ROWS:
+                take(0, y, coming, t)
+            substitute_by_exact_division(y, diagonal, solution, t, rows, unit)
+            write(0, y, mine, b_rs, b_cs, t, t < rows, r, sign)
+            cuda.syncthreads()
+
+    return solve
+
+
+def _off_diagonal_multiplier(config: Trsv):
+    """``multiply_solved(acc, tile, ...)``: acc += T[i, :i] X[:i], a tile as soon as its X is solved.
+
+    `tile` holds the first one; the next one is loaded meanwhile.
+    """
+    ROWS, REALS = config.ROWS, config.dtype_facts.reals_per_element
+    SIZE = config.COLS * REALS
+    int32, int64, offset, load_acquire = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_acquire
+    (fetch, multiply), (_, _, bring) = tiles(config), right_sides(config)
+
+    @device_function
+    def multiply_solved(acc, tile, got, flags, coming, here, b, strides, block, t, k, left, r, sign):
+        t_rs, t_cs, b_rs, b_cs = strides
+        j, solved = int32(0), int32(0)
+        while j < block:
+            if t == 0:
+                while solved <= j:
+                    solved = load_acquire(flags, PROGRESS)
+            cuda.syncthreads()
+            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * REALS), b_rs, b_cs, t, r, sign)
+            cuda.syncthreads()
+            multiply(acc, tile, got, offset(coming, k * SIZE))
+            j, here = int32(j + 1), offset(here, ROWS * t_cs * REALS)
+            if j < block:
+                fetch(0, tile, here, t_rs, t_cs, left)
+
+    return multiply_solved
+
+
 def _build(config: Trsv):
-    facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
-    PARTS = facts.reals_per_element
+    facts, ROWS, COLS, LD = config.dtype_facts, config.ROWS, config.COLS, config.ld
+    REALS = facts.reals_per_element
     real, GROUP, PANEL = ptx.REALS[facts.real], config.GROUP, config.panel * facts.reals_per_element
     DIM_M, DIM_K = config.DIM_M, config.DIM_K
-    SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
-    CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
-    GOT, COMING = max(SIZE, DIM_K), ROWS * LEAD * PARTS
+    SIZE, ACC, TILE = COLS * REALS, config.THR_M * COLS * REALS, config.THR_M * config.THR_K * REALS
+    CORNER, LINE, HELD = GROUP * GROUP * REALS, GROUP * REALS, GROUP * SIZE
+    GOT, COMING = max(SIZE, DIM_K), ROWS * LD * REALS
     PENDING = COMING + PANEL
     SOLUTION = PENDING + PANEL
     INVERSE = SOLUTION + PANEL
-    SUMS = INVERSE + ROWS * PARTS
+    SUMS = INVERSE + ROWS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    atomic_add, load_acquire = ptx.atomic_add, ptx.load_acquire
     grid_dependency_wait = ptx.grid_dependency_wait
     store_release, zero = ptx.store_release, ptx.fill(ACC)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
-    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LEAD, triangular=True, unrolls=False)
-    (fetch, multiply), (leave, subtract) = tiles(config), adder(config)
-    (read, write, bring), prepare = right_sides(config), preparer(config)
-    substitute, (divide, is_finite) = by_groups(config), last_divider(config)
-    substitute_by_exact_division, (put, take) = by_exact_division(config), own_row(config)
+    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LD, triangular=True, unrolls=False)
+    (fetch, _), (leave, subtract), multiply_solved = (
+        tiles(config),
+        adder(config),
+        _off_diagonal_multiplier(config),
+    )
+    (read, _, _), prepare, (put, _) = right_sides(config), preparer(config), own_row(config)
+    solve, atomic_add = _diagonal_solver(config), ptx.atomic_add
 
     def trsv(tri, flags, b, n, r, options, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
-        # (1) the number of this block, among those that have started, and its rows; the place of this thread
+        # (1) the number of this block, among those that have started, and its rows; the coordinates of this
+        # thread
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         m, k = (t % DIM_M, t // DIM_M) if abs(t_rs) <= abs(t_cs) else (t // DIM_K, t % DIM_K)
         unit = options & UNIT != 0
@@ -95,16 +164,16 @@ def _build(config: Trsv):
         block = int32(pending[0])
         row0 = int64(block) * ROWS
         rows = int32(min(n - row0, ROWS))
-        t_row, mine = offset(tri, row0 * t_rs * PARTS), offset(b, row0 * b_rs * PARTS)
+        t_row, mine = offset(tri, row0 * t_rs * REALS), offset(b, row0 * b_rs * REALS)
 
         # (2) the diagonal block sets out for shared memory, the first tile and alpha B for registers
         corner, line = cuda.local.array(CORNER, real), cuda.local.array(LINE, real)
         group, got = cuda.local.array(HELD, real), cuda.local.array(GOT, real)
         y, x = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
         acc, tile = cuda.local.array(ACC, real), cuda.local.array(TILE, real)
-        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
+        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * REALS), t_rs, t_cs, t, rows, rows, 0, first)
         commit()
-        here, left = offset(t_row, (m * t_rs + k * t_cs) * PARTS), int32(rows - m if block > 0 else 0)
+        here, left = offset(t_row, (m * t_rs + k * t_cs) * REALS), int32(rows - m if block > 0 else 0)
         fetch(0, tile, here, t_rs, t_cs, left)
         read(0, y, mine, b_rs, b_cs, t, t < rows, r, sign, alpha, alpha_i)
         wait()
@@ -113,18 +182,8 @@ def _build(config: Trsv):
 
         # (3) acc := T[i, :i] X[:i], a tile as soon as what it meets is solved; the next one sets out
         zero(acc, real(0))
-        j, solved = int32(0), int32(0)
-        while j < block:
-            if t == 0:
-                while solved <= j:
-                    solved = load_acquire(flags, PROGRESS)
-            cuda.syncthreads()
-            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r, sign)
-            cuda.syncthreads()
-            multiply(acc, tile, got, offset(coming, k * SIZE))
-            j, here = int32(j + 1), offset(here, ROWS * t_cs * PARTS)
-            if j < block:
-                fetch(0, tile, here, t_rs, t_cs, left)
+        strides = t_rs, t_cs, b_rs, b_cs
+        multiply_solved(acc, tile, got, flags, coming, here, b, strides, block, t, k, left, r, sign)
 
         # (4) y := alpha B - acc, kept in shared memory too: registers are few
         leave(0, sums, acc, m, k)
@@ -133,24 +192,10 @@ def _build(config: Trsv):
             subtract(0, y, got, sums, t)
             put(0, coming, y, t)
 
-        # (5) the diagonal block solved; where that does not come to numbers, again and carefully
-        finite = True
-        if is_safe:
-            substitute(y, group, corner, line, diagonal, pending, solution, t)
-            if t < rows:
-                divide(0, x, solution, diagonal, inverse, t)
-                write(0, x, mine, b_rs, b_cs, t, t < rows, r, sign)
-                finite = is_finite(x)
-        if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
-            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
-            commit()
-            wait()
-            cuda.syncthreads()
-            if t < ROWS:
-                take(0, y, coming, t)
-            substitute_by_exact_division(y, diagonal, solution, t, rows, unit)
-            write(0, y, mine, b_rs, b_cs, t, t < rows, r, sign)
-            cuda.syncthreads()
+        # (5) the diagonal block solved
+        registers, memory = (y, x, group, corner, line), (diagonal, coming, pending, solution, inverse)
+        t_there = offset(t_row, row0 * t_cs * REALS)
+        solve(registers, memory, t_there, mine, strides, t, rows, r, sign, unit, first, is_safe)
 
         # (6) the others are told. The last block has seen the progress that all before it made, so all have
         # taken their tickets and have nothing more to wait for: the flags are 0 again

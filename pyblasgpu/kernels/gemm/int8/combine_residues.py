@@ -95,8 +95,8 @@ def source(config: CombineResidues) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to the residues, to what `row_scales` has found of A and of B, to the flags of
-    tiles, and to C; int32 m, n; int64 leading stride of C (elements); alpha and beta (real, imaginary part).
-    Grid: x ``config.grid(m, n)``.
+    tiles, and to C; int32 m, n; int64 leading dimension of C (elements); alpha and beta (real, imaginary
+    part). Grid: x ``config.grid(m, n)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
 
@@ -198,7 +198,7 @@ def _combiner(config: CombineResidues):
 
 def _writer(config: CombineResidues):
     """``read(0, c, old, ldc, rows, cols, of_b, scales, is_read)``: what C holds of all that a thread makes at
-    a time, if it `is_read`, and the scales of its columns, all under way at once; ``write(0, c, found, old,
+    a time, if it `is_read`, and the scales of its columns, all under way at once; ``write(0, c, values, old,
     ldc, rows, cols, scales, scale, scale_8, scalars)``. The first element is at `c`, `rows` and `cols` from
     the end.
     """
@@ -220,22 +220,22 @@ def _writer(config: CombineResidues):
         read_element(e + 2, 8, col, c, old, ldc, rows, cols, is_read)
 
     @device_function
-    def write_element(e, row, col, c, found, old, ldc, rows, cols, scale, scale_b, scalars):
+    def write_element(e, row, col, c, values, old, ldc, rows, cols, scale, scale_b, scalars):
         alpha, alpha_i, beta, beta_i = scalars
         at, ok = (col * ldc + row) * REALS, (rows > row) & (col < cols)
         if COMPLEX:
-            re, im = found[2 * e] * scale * scale_b, found[2 * e + 1] * scale * scale_b
+            re, im = values[2 * e] * scale * scale_b, values[2 * e + 1] * scale * scale_b
             old_re, old_im = old[2 * e], old[2 * e + 1]
             store(c, at, (alpha * re - alpha_i * im) + (beta * old_re - beta_i * old_im), ok)
             store(c, at + 1, (alpha * im + alpha_i * re) + (beta * old_im + beta_i * old_re), ok)
         else:
-            store(c, at, alpha * (found[e] * scale * scale_b) + beta * old[e], ok)
+            store(c, at, alpha * (values[e] * scale * scale_b) + beta * old[e], ok)
 
     @device_function
-    def write_column(j, c, found, old, ldc, rows, cols, scales, scale, scale_8, scalars):
+    def write_column(j, c, values, old, ldc, rows, cols, scales, scale, scale_8, scalars):
         e, col = j // 2 * 4 + j % 2, int32(j // 2 * 8 + j % 2)
-        write_element(e, 0, col, c, found, old, ldc, rows, cols, scale, scales[j], scalars)
-        write_element(e + 2, 8, col, c, found, old, ldc, rows, cols, scale_8, scales[j], scalars)
+        write_element(e, 0, col, c, values, old, ldc, rows, cols, scale, scales[j], scalars)
+        write_element(e + 2, 8, col, c, values, old, ldc, rows, cols, scale_8, scales[j], scalars)
 
     columns = config.held // 2
     return unrolled(columns, read_column), unrolled(columns, write_column)

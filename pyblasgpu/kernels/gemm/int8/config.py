@@ -62,8 +62,8 @@ class GemmInt8(WarpgroupConfig):
         require(
             self.cluster in (1, 2)
             and self.PANEL % self.BLK_M == 0
-            and self.piece % 8 == 0
-            and self.PANEL % self.piece == 0,
+            and self.copy_columns % 8 == 0
+            and self.PANEL % self.copy_columns == 0,
             "pieces",
             "cluster in (1, 2), PANEL % BLK_M == 0, BLK_N / cluster within a panel or whole panels",
             cluster=self.cluster,
@@ -95,7 +95,7 @@ class GemmInt8(WarpgroupConfig):
         return self.BLK_N // self.cluster
 
     @property
-    def piece(self) -> int:
+    def copy_columns(self) -> int:
         """Columns of one copy: within a panel."""
         return min(self.columns, self.PANEL)
 

@@ -29,7 +29,7 @@ def _modulus(config: GemmInt8):
 
 
 def residue_writer(config: GemmInt8):
-    """``write(d, tile, acc, words, image, t)``: the residues of a tile to its place among all tiles, 16 bytes
+    """``write(d, tile, acc, words, image, t)``: the residues of a tile to its slot among all tiles, 16 bytes
     of each thread after the other: so each is found by the thread of the same number.
     """
     int32, offset, modulus = ptx.types.int32, ptx.offset, _modulus(config)
@@ -111,8 +111,8 @@ def tile_checker(config: GemmInt8):
         size_8, unit_8 = of_row_8[SIZE * rows_a], of_row_8[UNIT * rows_a]
         allowed, left, bad[0] = real(k - 2) * real(U), int32(m - row), 0
         check_columns(0, acc, bad, of_b, rows_b, left, size, unit, size_8, unit_8, col, n, allowed)
-        found = first_lane(bad[0] != 0) >= 0
+        any_bad = first_lane(bad[0] != 0) >= 0
         if t % 32 == 0:
-            flags[tile * WARPS + t // 32] = int32(1 if found else 0)
+            flags[tile * WARPS + t // 32] = int32(1 if any_bad else 0)
 
     return check

@@ -98,7 +98,7 @@ def source(config: GemmInt8Guarded) -> KernelSource:
     """The kernel of `config`.
 
     Its parameters are pointers to the flags and to A, B, C; int32 m, n, k, options (rasterization, conjugated
-    sums), whether B is conjugated; int64 leading strides of A, B, C (elements); alpha and beta (real,
+    sums), whether B is conjugated; int64 leading dimensions of A, B, C (elements); alpha and beta (real,
     imaginary part). Grid: x ``config.grid(m, n)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=config.min_blocks)
@@ -112,7 +112,7 @@ def plain_sources(config: GemmInt8Guarded) -> Iterator[KernelSource]:
 def _build(config: GemmInt8Guarded):
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_M, BLK_N, FLAG_M, FLAG_N = config.BLK_M, config.BLK_N, config.FLAG_M, config.FLAG_N
-    place, flagged = tile_origins(BLK_M, BLK_N), is_flagged(config)
+    tile_origin, flagged = tile_origins(BLK_M, BLK_N), is_flagged(config)
     products = [product_of(config, False, conj) for conj in (False, config.dtype_facts.is_complex)]
     multiply, multiply_conj = (
         device_function(build_ordinary(config, each, False, waits=False)) for each in products
@@ -124,7 +124,7 @@ def _build(config: GemmInt8Guarded):
         flags, a, b, c, m, n, k, options, conj, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        row, col = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        row, col = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
         across = quotient(int32(n + (FLAG_N - 1)), FLAG_N)
         tile = int32(quotient(row, FLAG_M) * across + quotient(col, FLAG_N))
         grid_dependency_wait()

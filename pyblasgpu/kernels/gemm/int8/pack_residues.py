@@ -27,7 +27,7 @@ PARAMETERS = "ppppww iiiiii qqqq".replace(" ", "")
 CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
-CHUNK_LEAD, ROW_LEAD = CHUNK + 1, CHUNKS * (CHUNK + 1) + 1
+CHUNK_LD, ROW_LD = CHUNK + 1, CHUNKS * (CHUNK + 1) + 1
 #: Threads of a multiprocessor: with more, registers do not hold what a thread has.
 RESIDENT = {"d": 640, "z": 512}
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
@@ -87,7 +87,7 @@ class PackResidues:
     @property
     def shared_bytes(self) -> int:
         """The elements of a block."""
-        return self.dtype_facts.itemsize * self.rows * ROW_LEAD
+        return self.dtype_facts.itemsize * self.rows * ROW_LD
 
     @property
     def images(self) -> int:
@@ -120,10 +120,10 @@ def _stager(config: PackResidues):
     shared memory, zeros beyond the `rows` and the `depth` that are left; real parts, then imaginary ones.
     """
     int32, ROWS, THREADS = ptx.types.int32, config.rows, config.threads
-    load_one, REALS, PART = ptx.load_global(1, False), config.dtype_facts.reals_per_element, ROWS * ROW_LEAD
+    load_one, REALS, PART = ptx.load_global(1, False), config.dtype_facts.reals_per_element, ROWS * ROW_LD
 
     @device_function
-    def place(i, t, options):
+    def coords(i, t, options):
         """Row, k and part of a real: neighbours in memory go to neighbouring lanes."""
         at = int32(i * THREADS + t)
         element, part = int32(at // REALS), int32(at % REALS)
@@ -133,14 +133,14 @@ def _stager(config: PackResidues):
 
     @device_function
     def load(i, first, values, s, rows, depth, row_step, k_step, options, t):
-        row, kk, part = place(int32(first + i), t, options)
+        row, kk, part = coords(int32(first + i), t, options)
         at = (row * row_step + kk * k_step) * REALS + part
         load_one(values, i, s, at, (row < rows) & (kk < depth))
 
     @device_function
     def keep(i, first, shared, values, options, t):
-        row, kk, part = place(int32(first + i), t, options)
-        shared[part * PART + row * ROW_LEAD + kk // CHUNK * CHUNK_LEAD + kk % CHUNK] = values[i]
+        row, kk, part = coords(int32(first + i), t, options)
+        shared[part * PART + row * ROW_LD + kk // CHUNK * CHUNK_LD + kk % CHUNK] = values[i]
 
     load_all, keep_all = unrolled(CHUNK, load), unrolled(CHUNK, keep)
 
@@ -158,7 +158,7 @@ def _integer_maker(config: PackResidues):
     scale_i)``: of each element the larger part.
     """
     real, int32, fma, low_word = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.low_word
-    COMPLEX, PART = config.dtype_facts.is_complex, config.rows * ROW_LEAD
+    COMPLEX, PART = config.dtype_facts.is_complex, config.rows * ROW_LD
     LOWEST = 255  # what of a sum's bits tells residues, so that it stays an int32
 
     @device_function
@@ -302,7 +302,7 @@ def _build(config: PackResidues):
 
         # (2) a chunk of a row: its integers, and their residues
         row, chunk = int32(t // 32 * 4 + t % 4), int32(t % 32 // 4)
-        own, at = offset(facts, int64(row0 + row)), int32(row * ROW_LEAD + chunk * CHUNK_LEAD)
+        own, at = offset(facts, int64(row0 + row)), int32(row * ROW_LD + chunk * CHUNK_LD)
         scale = own[SCALE * rows_of_all]
         scale_i = -scale if options & CONJUGATE else scale
         own_row = int32(part * ROWS + row)

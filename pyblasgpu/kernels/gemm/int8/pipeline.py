@@ -33,25 +33,26 @@ def barrier_maker(config: GemmInt8):
 
 
 def stage_bringer(config: GemmInt8):
-    """``bring(i, a, b, rows_b, shared)``: the stages of A and of a part of B, one copy of A and one of each
-    piece of B; `i` counts all stages of this block of threads.
+    """``bring(i, a, b, rows_b, shared)``: the stages of A and of a part of B, one copy of A and some of B.
+
+    `i` counts all stages of this block of threads.
     """
     int32, STAGES, quotient = ptx.types.int32, config.stages, ptx.quotient
     SIZE, BARRIERS, BYTES_A, BYTES = config.stage_bytes, config.barriers, config.bytes_a, config.stage_bytes
-    CLUSTER, PIECE, PIECES = config.cluster, config.piece, config.columns // config.piece
+    CLUSTER, COPY_COLUMNS, COPIES = config.cluster, config.copy_columns, config.columns // config.copy_columns
     wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
     multicast, EVERYONE, PART = ptx.bulk_copy_multicast, 2**config.cluster - 1, config.columns * ROW
 
     @device_function
-    def bring_piece(piece, target, b, at, between, full):
-        to = int32(target + piece * (PIECE * ROW))
-        source = at + piece * between
+    def bring_columns(copy_columns, target, b, at, between, full):
+        to = int32(target + copy_columns * (COPY_COLUMNS * ROW))
+        source = at + copy_columns * between
         if CLUSTER > 1:
-            multicast(to, b, source, int32(PIECE * ROW), full, int32(EVERYONE))
+            multicast(to, b, source, int32(COPY_COLUMNS * ROW), full, int32(EVERYONE))
         else:
-            copy(to, b, source, int32(PIECE * ROW), full)
+            copy(to, b, source, int32(COPY_COLUMNS * ROW), full)
 
-    bring_pieces = unrolled(PIECES, bring_piece)
+    bring_all = unrolled(COPIES, bring_columns)
 
     @device_function
     def bring(i, a, at_a, b, at_b, between, shared):
@@ -62,7 +63,7 @@ def stage_bringer(config: GemmInt8):
         expect(full, int32(BYTES))
         copy(target, a, at_a, int32(BYTES_A), full)
         part = int32(rank_of() * PART) if CLUSTER > 1 else int32(0)
-        bring_pieces(0, int32(target + BYTES_A + part), b, at_b, between, full)
+        bring_all(0, int32(target + BYTES_A + part), b, at_b, between, full)
 
     return bring
 
@@ -85,7 +86,7 @@ def tile_multiplier(config: GemmInt8):
     def go_on_from(step, acc, a, b):
         go_on(acc, int32(a + step * STEP), int32(b + step * STEP))
 
-    rest, whole = unrolled(ROW // STEP - 1, go_on_from), unrolled(ROW // STEP, go_on_from)
+    later_steps, all_steps = unrolled(ROW // STEP - 1, go_on_from), unrolled(ROW // STEP, go_on_from)
 
     @device_function
     def stage_of(i):
@@ -101,7 +102,7 @@ def tile_multiplier(config: GemmInt8):
         a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
         fence()
         start(acc, a, b)
-        rest(1, acc, a, b)
+        later_steps(1, acc, a, b)
         commit()
         i = int32(i + 1)
         while i < last:
@@ -110,7 +111,7 @@ def tile_multiplier(config: GemmInt8):
             wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
             a, b = int32(shared + stage * SIZE + rows), int32(shared + stage * SIZE + BYTES_A)
             fence()
-            whole(0, acc, a, b)
+            all_steps(0, acc, a, b)
             commit()
             wait_for_last()
             release(before, shared, lane)

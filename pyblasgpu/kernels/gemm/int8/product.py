@@ -46,16 +46,16 @@ def is_flagged(config):
 
     @device_function
     def flagged(flags, tile, lane):
-        found = int32(0)
+        flag = int32(0)
         if lane < COUNT:
-            found = offset(flags, tile * COUNT)[lane]
-        return first_lane(found != 0) >= 0
+            flag = offset(flags, tile * COUNT)[lane]
+        return first_lane(flag != 0) >= 0
 
     return flagged
 
 
 def _locator(config: GemmInt8):
-    """``locate(work, m, n, options, tiles)``: the image of a piece of work, where this block's tile of C
+    """``locate(work, m, n, options, tiles)``: the image of a work tile, where this block's tile of C
     begins, the other block's, and whether they are there: their numbers among all tiles, or -1.
     """
     int32, quotient, CLUSTER = ptx.types.int32, ptx.quotient, config.cluster
@@ -109,10 +109,10 @@ def _depth(config: GemmInt8):
 
 def _finder(config: GemmInt8):
     """``find(image, row, extent, stages, depth)``: where in the images of an operand the first stage of a row
-    is, in words, and how far from it that of `piece` rows below; beyond the last panel is that.
+    is, in words, and how far from it that of `copy_columns` rows below; beyond the last panel is that.
     """
     int32, int64, quotient, PANEL = ptx.types.int32, ptx.types.int64, ptx.quotient, config.PANEL
-    WORDS, ROW_WORDS, PIECE = PANEL * ROW // 4, ROW // 4, config.piece
+    WORDS, ROW_WORDS, COPY_COLUMNS = PANEL * ROW // 4, ROW // 4, config.copy_columns
 
     @device_function
     def panel_words(row, extent, depth):
@@ -123,7 +123,7 @@ def _finder(config: GemmInt8):
     def find(image, row, extent, stages, depth):
         panels = quotient(int32(extent + (PANEL - 1)), PANEL)
         before = panel_words(row, extent, depth)
-        between = panel_words(int32(row + PIECE), extent, depth) - before
+        between = panel_words(int32(row + COPY_COLUMNS), extent, depth) - before
         return image * int64(panels) * (stages * WORDS) + before + row % PANEL * ROW_WORDS, between
 
     return find

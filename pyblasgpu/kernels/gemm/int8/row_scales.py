@@ -25,9 +25,9 @@ __all__ = ["STEM", "RowScales", "source"]
 STEM = "row_scales"
 PARAMETERS = "pppp iiiiii qqqq".replace(" ", "")
 ROWS = 32
-PARTS = 32  # at most, whose sums of a row are added up
-LEAD = ROWS + 1  # against bank conflicts
-AHEAD = 8  # loads of a thread under way
+PARTIALS = 32  # at most, whose sums of a row are added up
+LD = ROWS + 1  # against bank conflicts
+LOADS_IN_FLIGHT = 8  # loads of a thread under way
 MOST_EXPONENT = 400  # of a row's largest element, either way: with others scales might leave float64
 ROUNDED_UP = 1 + 2.0**-20  # for sums' roundings
 DIGIT_BITS = 7
@@ -57,9 +57,9 @@ class RowScales:
     def __post_init__(self):
         check_moduli(self.dtype, self.moduli)
         require(
-            self.threads % ROWS == 0 and 0 < self.threads <= ROWS * PARTS,
+            self.threads % ROWS == 0 and 0 < self.threads <= ROWS * PARTIALS,
             "whole_warps",
-            f"threads % {ROWS} == 0 and 0 < threads <= {ROWS * PARTS}",
+            f"threads % {ROWS} == 0 and 0 < threads <= {ROWS * PARTIALS}",
             threads=self.threads,
         )
 
@@ -70,7 +70,7 @@ class RowScales:
     @property
     def shared_bytes(self) -> int:
         """Three sums of each part of a row."""
-        return 8 * 3 * PARTS * LEAD
+        return 8 * 3 * PARTIALS * LD
 
     def grid(self, rows: int) -> int:
         """Blocks for so many rows, those of whole panels."""
@@ -107,7 +107,7 @@ def _accumulator(config: RowScales):
         sums[1] = fma(size, size, sums[1])
         sums[2] = size if size > sums[2] else sums[2]
 
-    load_all, add_all = unrolled(AHEAD, load), unrolled(AHEAD, add)
+    load_all, add_all = unrolled(LOADS_IN_FLIGHT, load), unrolled(LOADS_IN_FLIGHT, add)
 
     @device_function
     def accumulate(sums, values, s, first, step, k, k_step):
@@ -116,7 +116,7 @@ def _accumulator(config: RowScales):
         while kk < k:
             load_all(0, values, s, kk, step, k, k_step)
             add_all(0, values, sums)
-            kk = int32(kk + AHEAD * step)
+            kk = int32(kk + LOADS_IN_FLIGHT * step)
 
     return accumulate
 
@@ -163,17 +163,17 @@ def _build(config: RowScales):
     accumulate, judge, REALS = _accumulator(config), _judge(config), config.dtype_facts.reals_per_element
 
     @device_function
-    def keep(found, sums, part, row):
+    def keep(partials, sums, part, row):
         for which in range(3):
-            found[(which * PARTS + part) * LEAD + row] = sums[which]
+            partials[(which * PARTIALS + part) * LD + row] = sums[which]
 
     @device_function
-    def add_up(found, parts, row):
+    def add_up(partials, count, row):
         size, square, largest = real(0), real(0), real(0)
-        for part in range(parts):
-            size += found[part * LEAD + row]
-            square += found[(PARTS + part) * LEAD + row]
-            own = found[(2 * PARTS + part) * LEAD + row]
+        for part in range(count):
+            size += partials[part * LD + row]
+            square += partials[(PARTIALS + part) * LD + row]
+            own = partials[(2 * PARTIALS + part) * LD + row]
             largest = own if own > largest else largest
         return size, square, largest
 
@@ -181,8 +181,8 @@ def _build(config: RowScales):
         a, b, of_a, of_b, extent_a, extent_b, k, options_a, options_b, rows_a, a_rs, a_ks, b_rs, b_ks
     ):
         t, row0 = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x * ROWS)
-        found = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        sums, values = cuda.local.array(3, real), cuda.local.array(AHEAD, real)
+        partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        sums, values = cuda.local.array(3, real), cuda.local.array(LOADS_IN_FLIGHT, real)
         warp, lane = int32(t // 32), int32(t % 32)
         is_a, rows_b = row0 < rows_a, int32(cuda.gridDim.x * ROWS - rows_a)
         s, d, extent, rows = (a, of_a, extent_a, rows_a) if is_a else (b, of_b, extent_b, rows_b)
@@ -193,20 +193,20 @@ def _build(config: RowScales):
         if options & BY_ROWS:
             mine = offset(s, int64(row0 + lane) * row_step)
             accumulate(sums, values, mine, warp, WARPS, reals if row0 + lane < extent else 0, k_step)
-            keep(found, sums, warp, lane)
+            keep(partials, sums, warp, lane)
         else:
             row = warp
             while row < ROWS:
                 mine = offset(s, int64(row0 + row) * row_step)
                 accumulate(sums, values, mine, lane, 32, reals if row0 + row < extent else 0, k_step)
-                keep(found, sums, lane, row)
+                keep(partials, sums, lane, row)
                 row = int32(row + WARPS)
         cuda.syncthreads()
 
         # (2) what they tell
         if t < ROWS:
-            parts = WARPS if options & BY_ROWS else 32
-            size, square, largest = add_up(found, parts, t)
+            count = WARPS if options & BY_ROWS else 32
+            size, square, largest = add_up(partials, count, t)
             judge(offset(d, int64(row0 + t)), int64(rows), size, square, largest, reals)
 
     return row_scales

@@ -10,7 +10,7 @@ from .config import GemmWgmma
 __all__ = ["epilogue"]
 
 
-def _place(e):
+def _coords(e):
     """Row and column of a thread's element, from its first one."""
     return e % 4 // 2 * 8, e // 4 * 8 + e % 2
 
@@ -20,11 +20,11 @@ def _fetch_whole(config: GemmWgmma):
 
     All are read before any is written: else each would wait for the one before.
     """
-    place = device_function(_place)
+    coords = device_function(_coords)
 
     @device_function
     def fetch(e, old, c, ldc):
-        row, col = place(e)
+        row, col = coords(e)
         old[e] = c[col * ldc + row]
 
     return unrolled(config.sums, fetch)
@@ -34,11 +34,11 @@ def _write_whole(config: GemmWgmma, reads_c: bool):
     """``write(0, c, total, old, ldc, alpha, beta)``: C := alpha total + beta old of a thread's elements,
     which are all meant, the first at `c`.
     """
-    place = device_function(_place)
+    coords = device_function(_coords)
 
     @device_function
     def write(e, c, total, old, ldc, alpha, beta):
-        row, col = place(e)
+        row, col = coords(e)
         value = alpha * total[e]
         if reads_c:
             value += beta * old[e]
@@ -62,11 +62,11 @@ def _fetch_masked(config: GemmWgmma):
     """``fetch(0, old, c, ldc, rows, cols, shift, options)``: of a thread's elements of C those that
     `_write_masked` writes, zeros for others.
     """
-    load, is_meant, place = ptx.load_global(1, False), _is_meant(), device_function(_place)
+    load, is_meant, coords = ptx.load_global(1, False), _is_meant(), device_function(_coords)
 
     @device_function
     def fetch(e, old, c, ldc, rows, cols, shift, options):
-        row, col = place(e)
+        row, col = coords(e)
         load(old, e, c, col * ldc + row, is_meant(row, col, rows, cols, shift, options))
 
     return unrolled(config.sums, fetch)
@@ -81,12 +81,12 @@ def _write_masked(config: GemmWgmma):
     it. With a real `alpha` and `beta` C may as well be real.
     """
     store, is_meant = ptx.store_global, _is_meant()
-    place, real, int32 = device_function(_place), ptx.types.float32, ptx.types.int32
+    coords, real, int32 = device_function(_coords), ptx.types.float32, ptx.types.int32
     shuffle, ROW_LANES = ptx.shuffle, 4
 
     @device_function
     def write(e, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
-        row, col = place(e)
+        row, col = coords(e)
         value = alpha * total[e] + beta * old[e]
         if (alpha_i != real(0)) | (beta_i != real(0)):
             lane = int32(cuda.threadIdx.x % 32)

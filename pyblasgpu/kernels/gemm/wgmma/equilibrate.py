@@ -34,13 +34,13 @@ class Equilibrate:
         's' or 'c'.
     BLK_K : int
         k of a block.
-    PLACES, RUN : int
-        Places, spread over the extent, at which rows are read, and how many neighbours at each.
+    SAMPLES, RUN : int
+        Samples, spread over the extent, at which rows are read, and how many neighbours at each.
     """
 
     dtype: str = "s"
     BLK_K: int = 32
-    PLACES: int = 8
+    SAMPLES: int = 8
     RUN: int = 8
 
     STEM: ClassVar[str] = STEM
@@ -50,16 +50,16 @@ class Equilibrate:
         require(
             0 < self.threads <= 1024 and self.threads % 32 == 0,
             "whole_warps",
-            "0 < BLK_K * PLACES <= 1024 and BLK_K * PLACES % 32 == 0",
+            "0 < BLK_K * SAMPLES <= 1024 and BLK_K * SAMPLES % 32 == 0",
             BLK_K=self.BLK_K,
-            PLACES=self.PLACES,
+            SAMPLES=self.SAMPLES,
         )
         require(
-            self.RUN >= 1 and self.PLACES >= 1,
+            self.RUN >= 1 and self.SAMPLES >= 1,
             "rows",
-            "RUN >= 1 and PLACES >= 1",
+            "RUN >= 1 and SAMPLES >= 1",
             RUN=self.RUN,
-            PLACES=self.PLACES,
+            SAMPLES=self.SAMPLES,
         )
 
     @cached_property
@@ -68,7 +68,7 @@ class Equilibrate:
 
     @property
     def threads(self) -> int:
-        return self.BLK_K * self.PLACES
+        return self.BLK_K * self.SAMPLES
 
     @property
     def shared_bytes(self) -> int:
@@ -90,7 +90,7 @@ def source(config: Equilibrate) -> KernelSource:
 
 
 def _sampler(config: Equilibrate):
-    """``read(0, values, s, first, extent, step)``: the rows from `first` on that are read at a place of S,
+    """``read(0, values, s, first, extent, step)``: the rows from `first` on that are read at a sample of S,
     zeros beyond the `extent`; ``largest_of(values, largest)``: their largest. All are under way at once.
     """
     RUN, REALS, load_one = config.RUN, config.dtype_facts.reals_per_element, ptx.load_global(1, False)
@@ -119,39 +119,39 @@ def _sampler(config: Equilibrate):
 
 def _build(config: Equilibrate):
     real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
-    BLK_K, PLACES, THREADS = config.BLK_K, config.PLACES, config.threads
+    BLK_K, SAMPLES, THREADS = config.BLK_K, config.SAMPLES, config.threads
     REALS, COUNT = config.dtype_facts.reals_per_element, config.RUN * config.dtype_facts.reals_per_element
     (read, largest_of), quotient = _sampler(config), ptx.quotient
     offset, shared_pointer, exponent = ptx.offset, ptx.shared_pointer, ptx.exponent
     power_of_two, grid_dependency_wait = ptx.power_of_two, ptx.grid_dependency_wait
 
     @device_function
-    def exponent_of(found, t):
-        """That of the largest that all places have found at a k."""
+    def exponent_of(sizes, t):
+        """That of the largest that all samples have found at a k."""
         largest = real(0)
-        for place in range(PLACES):
-            size = found[place * BLK_K + t]
+        for sample in range(SAMPLES):
+            size = sizes[sample * BLK_K + t]
             largest = size if size > largest else largest
         return exponent(largest)
 
     def equilibrate(a, b, d, m, n, k, a_rs, a_ks, b_cs, b_ks):
         t = int32(cuda.threadIdx.x)
-        kk, place = int32(cuda.blockIdx.x * BLK_K + t % BLK_K), int32(t // BLK_K)
-        found = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        kk, sample = int32(cuda.blockIdx.x * BLK_K + t % BLK_K), int32(t // BLK_K)
+        sizes = shared_pointer(cuda.shared.array(0, real, alignment=16))
         of_a, of_b = cuda.local.array(COUNT, real), cuda.local.array(COUNT, real)
         largest = cuda.local.array(1, real)
         grid_dependency_wait()
         if (cuda.blockIdx.x == 0) & (t == 0):
             d[int64(2) * k] = real(0)
         if kk < k:
-            first_a, first_b = quotient(m, PLACES) * place, quotient(n, PLACES) * place
+            first_a, first_b = quotient(m, SAMPLES) * sample, quotient(n, SAMPLES) * sample
             read(0, of_a, offset(a, int64(kk) * a_ks * REALS), first_a, m, a_rs)
             read(0, of_b, offset(b, int64(kk) * b_ks * REALS), first_b, n, b_cs)
-            found[t] = largest_of(of_a, largest)
-            found[THREADS + t] = largest_of(of_b, largest)
+            sizes[t] = largest_of(of_a, largest)
+            sizes[THREADS + t] = largest_of(of_b, largest)
         cuda.syncthreads()
-        if (place == 0) & (kk < k):
-            e_a, e_b = exponent_of(found, t), exponent_of(offset(found, THREADS), t)
+        if (sample == 0) & (kk < k):
+            e_a, e_b = exponent_of(sizes, t), exponent_of(offset(sizes, THREADS), t)
             known = (abs(e_a) <= KNOWN) & (abs(e_b) <= KNOWN) & (abs(e_b - e_a) >= LEAST_RATIO)
             shift = int32(max(min((e_b - e_a) >> 1, MOST_SHIFT), -MOST_SHIFT) if known else 0)
             d[kk] = power_of_two(shift)

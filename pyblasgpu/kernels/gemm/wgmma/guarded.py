@@ -104,7 +104,7 @@ def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> Ke
     Its parameters are pointers to the flags of A and B, to further ones, of what pairs do not serve, to A, B,
     C; int32 m, n, k, options (rasterization, triangle of C, or of which factor is a triangle), flags of a
     panel, of `GRAIN` k of it, and further ones of a panel, which may be none; int64 flags from one matrix of
-    A, B to the next, and further ones; leading strides and batch strides of A, B, C (elements); alpha and
+    A, B to the next, and further ones; leading dimensions and batch strides of A, B, C (elements); alpha and
     beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
     """
     build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
@@ -122,8 +122,8 @@ def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
 def _build(config: GemmGuarded, triangular: bool, conj: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
-    THREADS, place = config.threads, tile_origins(BLK_M, BLK_N, triangular)
-    TRANS_A, TRANS_B, PARTS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
+    THREADS, tile_origin = config.threads, tile_origins(BLK_M, BLK_N, triangular)
+    TRANS_A, TRANS_B, REALS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
     heart = product_of(config, False, conj)
     multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
@@ -134,11 +134,11 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
     def is_flagged(flags_a, flags_b, row, col, first, asked, count):
         of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * count + first)
         of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * count + first)
-        found, i = int32(0), int32(cuda.threadIdx.x)
+        flagged, i = int32(0), int32(cuda.threadIdx.x)
         while i < asked:
-            found = int32(found | of_a[i] | of_b[i])
+            flagged = int32(flagged | of_a[i] | of_b[i])
             i = int32(i + THREADS)
-        return cuda.syncthreads_or(found)
+        return cuda.syncthreads_or(flagged)
 
     def gemm_guarded(
         flags_a, flags_b, further_a, further_b, a, b, c, m, n, k, options, count, per_grain, further,
@@ -146,7 +146,7 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
         alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        row0, col0 = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
         batch = int64(cuda.blockIdx.z)
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
         further_a, further_b = offset(further_a, batch * stride_ga), offset(further_b, batch * stride_gb)
@@ -160,16 +160,16 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
         if flagged and further > 0:
             flagged = is_flagged(further_a, further_b, row, col, int32(0), further, further)
         if flagged:
-            begin, depth, along, last = int32(0), int32(k), int32(0), int32(0)
+            begin, depth, diagonal, last = int32(0), int32(k), int32(0), int32(0)
             if TRIANGULAR_FACTORS:
-                begin, depth, along, last = k_of(row0, col0, k, options)
+                begin, depth, diagonal, last = k_of(row0, col0, k, options)
             multiply(
-                offset(a, begin * (1 if TRANS_A else lda) * PARTS),
-                offset(b, begin * (ldb if TRANS_B else 1) * PARTS), c, m, n, depth, options, lda, ldb, ldc,
+                offset(a, begin * (1 if TRANS_A else lda) * REALS),
+                offset(b, begin * (ldb if TRANS_B else 1) * REALS), c, m, n, depth, options, lda, ldb, ldc,
                 stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
-            if TRIANGULAR_FACTORS and along < last:
+            if TRIANGULAR_FACTORS and diagonal < last:
                 cuda.syncthreads()
-                add_diagonal(a, b, c, m, n, row0, col0, along, last, options, lda, ldb, ldc, alpha)
+                add_diagonal(a, b, c, m, n, row0, col0, diagonal, last, options, lda, ldb, ldc, alpha)
 
     return gemm_guarded

@@ -15,27 +15,27 @@ from ...common.options import BY_ROWS, CONJUGATE, STRICT, TRIANGLE, UPPER
 if TYPE_CHECKING:
     from .pack_halves import PackHalves
 
-__all__ = ["CHUNK", "copier", "places", "reader", "unit_finder"]
+__all__ = ["CHUNK", "copier", "reader", "thread_coords", "unit_finder"]
 
 CHUNK = 8  # k of a chunk: 16 bytes of halves
 
 
-def places(config: PackHalves):
-    """``place(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
+def thread_coords(config: PackHalves):
+    """``coords(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
     neighbouring lanes.
     """
     int32, ROWS, THREADS, ACROSS = ptx.types.int32, config.rows, config.threads, config.BLK_K // CHUNK
     quotient = ptx.quotient
 
     @device_function
-    def place(i, t, options):
+    def coords(i, t, options):
         if options & BY_ROWS:
             chunk = quotient(t, ROWS)
             return int32(t - chunk * ROWS), int32(chunk + i * (THREADS // ROWS))
         row = quotient(t, ACROSS)
         return int32(row + i * (THREADS // ACROSS)), int32(t - row * ACROSS)
 
-    return place
+    return coords
 
 
 def reader(config: PackHalves):
@@ -45,14 +45,14 @@ def reader(config: PackHalves):
 
     Of a real triangle zeros stand for what is not in it; `shift` is the unit's first row less its first k.
     """
-    place, CHUNKS = places(config), config.chunks // config.threads
+    coords, CHUNKS = thread_coords(config), config.chunks // config.threads
     load_four, offset, is_wide = ptx.load_global(4, False), ptx.offset, ptx.is_aligned(4)
     int32, REALS, BLK_K = ptx.types.int32, config.dtype_facts.reals_per_element, config.BLK_K
     read_chunk, orient = _chunk_reader(config), _orienter(config)
 
     @device_function
     def read_narrow(i, values, s, t, rows, depth, row_step, k_step, options, expanded):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         left = int32(depth - chunk * CHUNK if row < rows else 0)
         step = k_step * REALS
         read_chunk(0, i, values, offset(s, (row >> expanded) * row_step * REALS), chunk, left, step)
@@ -60,7 +60,7 @@ def reader(config: PackHalves):
 
     @device_function
     def read_wide(i, values, s, t, rows, depth, row_step, k_step, options, expanded):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         at = (row >> expanded) * row_step * REALS + chunk * CHUNK
         load_four(values, i * CHUNK, s, at, row < rows)
         load_four(values, i * CHUNK + 4, s, at + 4, row < rows)
@@ -98,7 +98,11 @@ def _masked_reader(config: PackHalves):
     """``read(0, values, s, t, rows, depth, shift, row_step, k_step, options)``: all chunks of a thread, of a
     unit that the diagonal of a triangle crosses.
     """
-    place, CHUNKS, load_one = places(config), config.chunks // config.threads, ptx.load_global(1, False)
+    coords, CHUNKS, load_one = (
+        thread_coords(config),
+        config.chunks // config.threads,
+        ptx.load_global(1, False),
+    )
     int32, offset = ptx.types.int32, ptx.offset
 
     @device_function
@@ -109,7 +113,7 @@ def _masked_reader(config: PackHalves):
 
     @device_function
     def read(i, values, s, t, rows, depth, shift, row_step, k_step, options):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         strict, diagonal = int32(1 if options & STRICT else 0), int32(row + shift)
         first = int32(diagonal + strict if options & UPPER else 0)
         last = int32(depth if options & UPPER else min(depth, diagonal + 1 - strict))

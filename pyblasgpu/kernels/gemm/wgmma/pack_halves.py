@@ -31,7 +31,7 @@ from .image import (
     Image,
     unit_rows,
 )
-from .operand_reader import CHUNK, copier, places, reader, unit_finder
+from .operand_reader import CHUNK, copier, reader, thread_coords, unit_finder
 
 __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 
@@ -173,7 +173,7 @@ def _writer(config: PackHalves):
     """``write(0, image, factors, powers, own, values, halves, bad, t, options, least)``: all chunks of a
     thread, split and swizzled, to shared memory; `bad[0]` becomes 1 where an element is not held.
     """
-    place, (shift, split), offset, quotient = places(config), _splitter(), ptx.offset, ptx.quotient
+    coords, (shift, split), offset, quotient = thread_coords(config), _splitter(), ptx.offset, ptx.quotient
     CHUNKS, ROWS, STAGE_CHUNKS = config.chunks // config.threads, config.rows, STAGE_K // CHUNK
     store, load_powers = ptx.store_shared(4), _power_loader()
 
@@ -189,7 +189,7 @@ def _writer(config: PackHalves):
 
     @device_function
     def write(i, image, factors, powers, own, values, halves, bad, t, options, least):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         load_powers(own, powers, chunk)
         split_chunk(0, i, values, halves, bad, own, factors[row], least)
         stage, turn = quotient(chunk, STAGE_CHUNKS), row & 7
@@ -206,8 +206,8 @@ def _measurer(config: PackHalves):
     ``settle(maxima, scales, bad, t)``: of each row the scale, and in the place of its first maximum what its
     elements are multiplied by.
     """
-    place, real, int32, exponent = places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
-    CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.rows + PAD, config.BLK_K // CHUNK
+    coords, real, int32, exponent = thread_coords(config), ptx.types.float32, ptx.types.int32, ptx.exponent
+    CHUNKS, LD, ACROSS = config.chunks // config.threads, config.rows + PAD, config.BLK_K // CHUNK
     power_of_two, ROWS, load_powers = ptx.power_of_two, config.rows, _power_loader()
 
     @device_function
@@ -219,23 +219,23 @@ def _measurer(config: PackHalves):
 
     @device_function
     def note(i, maxima, powers, own, largest, values, t, options):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         largest[0] = real(0)
         load_powers(own, powers, chunk)
         compare_all(0, i, largest, own, values)
-        maxima[chunk * LEAD + row] = largest[0]
+        maxima[chunk * LD + row] = largest[0]
 
     @device_function
     def settle(maxima, scales, bad, t):
         if t < ROWS:
             largest = real(0)
             for chunk in range(ACROSS):
-                size = maxima[chunk * LEAD + t]
+                size = maxima[chunk * LD + t]
                 largest = size if size > largest else largest
-            found = exponent(largest)
-            in_range = (found >= MIN_EXPONENT) & (found <= MAX_EXPONENT)
+            largest_exponent = exponent(largest)
+            in_range = (largest_exponent >= MIN_EXPONENT) & (largest_exponent <= MAX_EXPONENT)
             bad[0] |= 0 if in_range | (largest == real(0)) else 1
-            shift = int32(found - LARGEST_SHIFTED if in_range else 0)
+            shift = int32(largest_exponent - LARGEST_SHIFTED if in_range else 0)
             if largest * power_of_two(int32(-shift)) > real(LARGEST_HALF):
                 shift = int32(shift + 1)
             scales[t] = power_of_two(shift)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.compile import KernelSource
-from .operand_reader import CHUNK, copier, places, reader, unit_finder
+from .operand_reader import CHUNK, copier, reader, thread_coords, unit_finder
 from .pack_halves import RESIDENT, PackHalves
 from .triples import PARTS, TRIPLE_STAGE_K
 
@@ -69,7 +69,7 @@ def _writer(config: PackTriples):
     """``write(0, image, values, words, bad, t, options)``: all chunks of a thread, split and swizzled, to
     shared memory; `bad[0]` becomes 1 where triples do not hold an element.
     """
-    real, place, quotient, offset = ptx.types.float32, places(config), ptx.quotient, ptx.offset
+    real, coords, quotient, offset = ptx.types.float32, thread_coords(config), ptx.quotient, ptx.offset
     ROWS, STAGE_CHUNKS, store = config.rows, TRIPLE_STAGE_K // CHUNK, ptx.store_shared(4)
     int32, pair, lower, upper = ptx.types.int32, ptx.bfloat_pair, ptx.lower_bfloat, ptx.upper_bfloat
 
@@ -92,7 +92,7 @@ def _writer(config: PackTriples):
 
     @device_function
     def write(i, image, values, words, bad, t, options):
-        row, chunk = place(i, t, options)
+        row, chunk = coords(i, t, options)
         split_chunk(0, i, values, words, bad)
         stage, turn = quotient(chunk, STAGE_CHUNKS), row & 7
         within = int32((chunk - stage * STAGE_CHUNKS) ^ turn)

@@ -22,7 +22,7 @@ from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
 from .tiles import judge, tile_finder
 
-__all__ = ["GemmWgmma", "plain_sources", "source", "walk"]
+__all__ = ["GemmWgmma", "plain_sources", "source", "tile_scheduler_loop"]
 
 PARAMETERS = "ppppwwp iiiii qq qq rrrr".replace(" ", "")
 HALF_ROW = 64  # bytes: from hi to lo
@@ -34,9 +34,8 @@ def source(config: GemmWgmma) -> KernelSource:
 
     Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
     n, k, options (rasterization, triangle of C, or of which factor is a triangle) and tiles of the batch;
-    int64 panels from one matrix of A, B to the next, leading stride and batch stride of C (elements); alpha
-    and beta (real, imaginary part).
-    Grid: x as many as the device holds.
+    int64 panels from one matrix of A, B to the next, leading dimension and batch stride of C (elements);
+    alpha and beta (real, imaginary part). Grid: x as many as the device holds.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
@@ -213,7 +212,7 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
-def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles=None):
+def tile_scheduler_loop(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles=None):
     """``run(a, b, scales_a, scales_b, judged, c, ...)``: all of a block of threads. A block of a panel has
     `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it. ``has_tiles(judged)``
     tells, after the wait, whether there is anything to do.
@@ -318,7 +317,7 @@ def walk(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles
 
 def _build(config: GemmWgmma):
     words = config.PANEL * config.BLK_K
-    run = walk(config, _producer(config), _consumer(config), judge(config), words)
+    run = tile_scheduler_loop(config, _producer(config), _consumer(config), judge(config), words)
 
     def gemm_wgmma(
         a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, options, tiles, step_a, step_b, ldc,

@@ -21,11 +21,11 @@ def is_servable():
     @device_function
     def servable(flags_a, first_a, flags_b, first_b, count, lane):
         of_a, of_b = offset(flags_a, first_a), offset(flags_b, first_b)
-        found, i = int32(0), int32(lane)
+        flagged, i = int32(0), int32(lane)
         while i < count:
-            found |= of_a[i] | of_b[i]
+            flagged |= of_a[i] | of_b[i]
             i = int32(i + 32)
-        return first_lane(found != 0) < 0
+        return first_lane(flagged != 0) < 0
 
     return servable
 

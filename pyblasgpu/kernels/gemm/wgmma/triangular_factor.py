@@ -42,12 +42,12 @@ def k_of_triangle(config: GemmGuarded):
 
     @device_function
     def k_of(row, col, k, options):
-        along = int32(col if options & OF_COLUMNS else row)
-        last = int32(min(along + (BLK_N if options & OF_COLUMNS else BLK_M), k))
+        diagonal = int32(col if options & OF_COLUMNS else row)
+        last = int32(min(diagonal + (BLK_N if options & OF_COLUMNS else BLK_M), k))
         if options & TO_DIAGONAL:
-            return int32(0), along, along, last
+            return int32(0), diagonal, diagonal, last
         if options & FROM_DIAGONAL:
-            return last, int32(k - last), along, last
+            return last, int32(k - last), diagonal, last
         return int32(0), int32(k), int32(0), int32(0)
 
     return k_of
@@ -77,9 +77,9 @@ def diagonal_adder(config: GemmGuarded):
             row, col = int32(row0 + e % BLK_M), int32(col0 + e // BLK_M)
             e = opaque(int32(e + THREADS))
             if row < m and col < n:
-                along = int32(col if options & OF_COLUMNS else row)
-                begin = int32(first if options & TO_DIAGONAL else along + strict)
-                end = int32(along + 1 - strict if options & TO_DIAGONAL else last)
+                diagonal = int32(col if options & OF_COLUMNS else row)
+                begin = int32(first if options & TO_DIAGONAL else diagonal + strict)
+                end = int32(diagonal + 1 - strict if options & TO_DIAGONAL else last)
                 of_a = offset(a, int64(row) * (lda if TRANS_A else int64(1)))
                 of_b = offset(b, int64(col) * (int64(1) if TRANS_B else ldb))
                 at = int64(col) * ldc + row

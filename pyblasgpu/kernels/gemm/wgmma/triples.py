@@ -20,7 +20,7 @@ from ....gpu.compile import KernelSource
 from ..warpgroups import ROW, releaser
 from .config import GemmWgmma
 from .image import unit_rows
-from .product import walk
+from .product import tile_scheduler_loop
 from .tiles import is_servable
 
 __all__ = ["PARTS", "STEM", "TRIPLE_STAGE_K", "GemmTriples", "plain_sources", "source"]
@@ -80,8 +80,8 @@ def source(config: GemmTriples) -> KernelSource:
     Its parameters are pointers to the images of A and B, to the flags of pairs of both, and of triples, to
     the word that tells whether any flag of pairs is set, and to C; int32 m, n, k, options (rasterization),
     tiles of the batch, and flags of pairs of a panel; int64 panels from one matrix of A, B to the next,
-    leading stride and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many as
-    the device holds.
+    leading dimension and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many
+    as the device holds.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
@@ -265,7 +265,7 @@ def _build(config: GemmTriples):
     def has_tiles(judged):
         return judged[0][0] != 0
 
-    run = walk(config, _producer(config), _consumer(config), _judge(config), words, has_tiles)
+    run = tile_scheduler_loop(config, _producer(config), _consumer(config), _judge(config), words, has_tiles)
 
     def gemm_triples(
         a, b, pairs_a, pairs_b, triples_a, triples_b, told, c, m, n, k, options, tiles, flags, step_a,
