@@ -22,9 +22,9 @@ class _Call(NamedTuple):
     device: int
 
     def dense(self, rows: int, cols: int, dtype: Dtype | None = None) -> Operand:
-        lead = max(rows, 1)
+        ld = max(rows, 1)
         kind = dtype or self.dtype
-        return Operand(0, rows, cols, 1, lead, kind, False, self.batch, lead * cols, self.device)
+        return Operand(0, rows, cols, 1, ld, kind, False, self.batch, ld * cols, self.device)
 
     def vector(self, length: int) -> Operand:
         return self.dense(length, 1)
