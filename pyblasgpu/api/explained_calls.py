@@ -179,4 +179,6 @@ def launch_lists(routine: str, dtype: Dtype, m: int, n: int, device: int, batch:
     """
     if routine in _SQUARES and m != n:
         raise ValueError(f"explain: the matrix of {routine} is square, not {m} by {n}")
-    return [found for found in _CALLS[routine](_Call(dtype, m, n, batch, device)) if found is not None]
+    return [
+        launches for launches in _CALLS[routine](_Call(dtype, m, n, batch, device)) if launches is not None
+    ]

@@ -358,11 +358,11 @@ class Arena:
 
     def intact(self) -> bool:
         """Whether both guards are as they were."""
-        found = np.empty_like(self._guard)
+        guard = np.empty_like(self._guard)
         with memory.current_context(self._device):
             for address in self._guards():
-                memory.to_host(found, address, self._stream)
-                if not np.array_equal(found, self._guard):
+                memory.to_host(guard, address, self._stream)
+                if not np.array_equal(guard, self._guard):
                     return False
         return True
 

@@ -78,10 +78,10 @@ def export(device: str) -> str:
     ValueError
         Where there are none.
     """
-    name, found = driver_name(device), files().values()
-    document = next((document for document in found if document.device == name), None)
+    name, documents = driver_name(device), files().values()
+    document = next((document for document in documents if document.device == name), None)
     if document is None:
-        known = ", ".join(document.device for document in found) or "no device"
+        known = ", ".join(document.device for document in documents) or "no device"
         raise ValueError(f"there are no tuned values of {name!r}; there are some of {known}")
     return dumps(document)
 
