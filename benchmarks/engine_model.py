@@ -5,7 +5,7 @@
 
 Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies
 up and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
-and requests tiles ahead, as the walk does. Rates of leaves are those of `benchmarks.reach`, links have one
+and requests tiles ahead, as the engine does. Rates of leaves are those of `benchmarks.reach`, links have one
 rate whatever goes the other way. `compute` is the work of the busiest card, `links` that of the busiest link,
 `bound` what one card takes at least in any order of the tasks.
 """
@@ -22,11 +22,11 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.reach import Rates
+from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.engine.leaves import overwrites
-from pyblasgpu.engine.plan import Plan
+from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.triangles import beside, covering
-from pyblasgpu.engine.walk import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
 from pyblasgpu.frontend.tiled_plan import plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
@@ -34,7 +34,7 @@ from pyblasgpu.tasks import Task, Tile, flops
 from pyblasgpu.terminal import console
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-__all__ = ["Links", "Timeline", "plan_for", "routine"]
+__all__ = ["Links", "Timeline", "schedule_for", "routine"]
 
 #: By routine the matrices of which it needs a triangle, and whether that is read.
 _TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "syrk": {"c": False}}
@@ -63,7 +63,7 @@ class Links:
 
 @dataclass
 class Timeline:
-    """A plan that runs.
+    """A schedule that runs.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Timeline:
         By card seconds of kernels, and of the busier direction of its link.
     """
 
-    plan: Plan
+    schedule: Schedule
     rates: Rates
     links: Links
     itemsize: int
@@ -88,13 +88,13 @@ class Timeline:
     def __post_init__(self) -> None:
         self._there: dict[tuple[Tile, int], float] = {}  # when the newest version is on a card
         self._versions: Counter[Tile] = Counter()
-        self._by = self.plan.brought_by(frozenset(self.plan.tasks.grids))
+        self._by = self.schedule.brought_by(frozenset(self.schedule.tasks.grids))
 
-        self._triangle = {} if self.on_card else _TRIANGLES.get(self.plan.tasks.routine, {})
+        self._triangle = {} if self.on_card else _TRIANGLES.get(self.schedule.tasks.routine, {})
 
     def nbytes(self, tile: Tile, goes_up: bool = False) -> int:
         """Bytes of a copy of a tile; of one on the diagonal of a triangle those of its parts."""
-        rows, cols = self.plan.tasks.grids[tile.matrix].tile_shape(tile)
+        rows, cols = self.schedule.tasks.grids[tile.matrix].tile_shape(tile)
         if tile.matrix not in self._triangle or tile.row != tile.col:
             return rows * cols * self.itemsize
         line = rows * self.itemsize
@@ -107,19 +107,19 @@ class Timeline:
 
     def run(self) -> float:
         """Seconds until the last tile is home."""
-        tasks = self.plan.tasks.tasks
+        tasks = self.schedule.tasks.tasks
         now, requested = self.links.start, 0
         unwritten: Counter[Tile] = Counter()
         ends: dict[int, list[float]] = defaultdict(list)
-        ahead = AHEAD if len(self.plan.uses) == 1 else AHEAD_ON_SEVERAL
+        ahead = AHEAD if len(self.schedule.uses) == 1 else AHEAD_ON_SEVERAL
         for number, task in enumerate(tasks):
-            card = self.plan.owners[number]
+            card = self.schedule.owners[number]
             now += self.links.task
             for other in range(requested, min(number + ahead, len(tasks))):
                 for tile in dict.fromkeys(tasks[other].tiles):
                     ignores = tile in tasks[other].writes and overwrites(tasks[other].leaf)
                     if not unwritten[tile] and not ignores:
-                        self._fetch(tile, self.plan.owners[other], now)
+                        self._fetch(tile, self.schedule.owners[other], now)
                 unwritten.update(tasks[other].writes)
                 requested = other + 1
             if len(ends[card]) >= IN_FLIGHT:
@@ -131,7 +131,7 @@ class Timeline:
 
     def _issue(self, number: int, now: float) -> float:
         """Run a task's leaf, and bring home what it finishes; when the leaf ends."""
-        task, card = self.plan.tasks.tasks[number], self.plan.owners[number]
+        task, card = self.schedule.tasks.tasks[number], self.schedule.owners[number]
         begin = max(self.compute[card], now)
         for tile in dict.fromkeys(task.tiles):
             if not (tile in task.writes and overwrites(task.leaf)):
@@ -142,7 +142,7 @@ class Timeline:
         end = self.compute[card] = begin + took
         for tile in task.writes:
             self._versions[tile] += 1
-            for other in self.plan.uses:
+            for other in self.schedule.uses:
                 self._there.pop((tile, other), None)
             self._there[tile, card] = end
         for tile in task.finishes:
@@ -152,14 +152,14 @@ class Timeline:
     def _leaf(self, task: Task) -> float:
         """Seconds of its kernels."""
         leaf = LIKE.get(task.leaf.routine, task.leaf.routine)
-        return self.rates.seconds(leaf, flops(self.plan.tasks, task))
+        return self.rates.seconds(leaf, flops(self.schedule.tasks, task))
 
     def bound(self) -> float:
         """Seconds that one card takes at least for host matrices, in any order of these tasks.
 
         All copies up are before some leaf and its copy home; all leaves are after some copies up.
         """
-        tasks, rate = self.plan.tasks.tasks, self.links.host
+        tasks, rate = self.schedule.tasks.tasks, self.links.host
         home = min(self.nbytes(tile) for task in tasks for tile in task.finishes) / rate
         first = min(
             sum(self.nbytes(tile, goes_up=True) for tile in set(task.reads) - set(task.writes))
@@ -179,7 +179,7 @@ class Timeline:
         """Bring the newest version of a tile to a card, from the host or another card."""
         if (tile, card) in self._there:
             return
-        holders = [other for other in self.plan.uses if (tile, other) in self._there]
+        holders = [other for other in self.schedule.uses if (tile, other) in self._there]
         if not holders:
             holders = [self._import(tile, card, now)]
         if card not in holders:
@@ -213,8 +213,8 @@ def routine(name: str, n: int) -> TiledRoutine:
     return TiledRoutine(name, names, extents, flags, side=flags.get("side"))
 
 
-def plan_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Plan:
-    """The plan of a call, with tiles as the engine cuts them or of these orders."""
+def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Schedule:
+    """The schedule of a call, with tiles as the engine cuts them or of these orders."""
     tiled = routine(name, n)
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
     orders = tiles or tile_orders(name, tiled.extents, letter, 100 << 30, cards, free, inner_extent(tiled))
@@ -245,16 +245,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for n in given.sizes:
             one = 0.0
             for cards in given.cards:
-                plan = plan_for(name, n, given.letter, cards, given.tiles)
-                line = Timeline(plan, rates, links, itemsize, given.on_card)
+                schedule = schedule_for(name, n, given.letter, cards, given.tiles)
+                line = Timeline(schedule, rates, links, itemsize, given.on_card)
                 took = line.run()
                 one = one or took
                 linked = max(line.moved.values(), default=0) / links.host
-                cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in plan.tasks.grids.values())
+                cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in schedule.tasks.grids.values())
                 bound = line.bound() if cards == 1 and not given.on_card else took
                 numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, bound, took)]
                 counts = [str(each) for each in (n, cards)]
-                table.add_row(name, *counts, cuts, str(len(plan.owners)), *numbers, f"{one / took:.2f}")
+                table.add_row(name, *counts, cuts, str(len(schedule.owners)), *numbers, f"{one / took:.2f}")
     console(110).print(table)
     return 0
 

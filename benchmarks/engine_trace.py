@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.host_problems import KINDS, ROUTINES, HostProblem, Pinned, copy_matrix, write
 from benchmarks.several_cards import factor
-from pyblasgpu.engine import host_traffic, leaves, walk
+from pyblasgpu.engine import executor, host_traffic, leaves
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context, current_device
 from pyblasgpu.gpu.driver import check, load
@@ -76,7 +76,7 @@ class Trace:
             (leaves, "enqueue_leaf", self._on_stream("compute", lambda leaf, *_: (leaf.routine, 0))),
             (host_traffic, "copy_up", self._on_stream("up", _copied)),
             (host_traffic, "copy_down", self._on_stream("down", _copied)),
-            (walk, "copy_peer", self._on_stream("peer", _copied)),
+            (executor, "copy_peer", self._on_stream("peer", _copied)),
             (memory, "allocate", self._on_host("allocate")),
             (memory, "release", self._on_host("release")),
         ]

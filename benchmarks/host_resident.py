@@ -33,7 +33,7 @@ from benchmarks.host_problems import (
     seconds,
     write,
 )
-from pyblasgpu.engine import host_traffic, tile_size, walk
+from pyblasgpu.engine import executor, host_traffic, tile_size
 from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
@@ -82,7 +82,7 @@ CONSTANTS = (
     (tile_size, "WANTED", (1024, 4096), True),
     (engine_call, "HELD_OUTPUT", (0,), True),
     (tile_size, "LINE", (1 << 30,), True),
-    (walk, "AHEAD", (12, 48), True),
+    (executor, "AHEAD", (12, 48), True),
     (host_traffic, "THREADS", (4, 16), False),
     (host_traffic, "PIECE", (2 << 20, 32 << 20), False),
 )

@@ -164,11 +164,11 @@ class _Run:
         self._watcher.begin(self.built.architecture, len(wanted))
         for key, source in wanted.items():
             if key not in self._records:
-                found = kept_here(source, self._cc)
-                if found is None:
+                compiled = kept_here(source, self._cc)
+                if compiled is None:
                     self._missing[key] = source
                     continue
-                self._add(key, source, found)
+                self._add(key, source, compiled)
             self._watcher.step()
 
     def compile(self, workers: int | None, compiler: Compiler) -> None:
@@ -222,12 +222,12 @@ def _require_compiler() -> None:
 def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:
     """What an archive holds that this toolchain has made."""
     try:
-        found = Archive(path, arch, source_digest())
+        archive = Archive(path, arch, source_digest())
     except (OSError, ArchiveError):
         return
-    if found.toolchain == versions():
-        for key in found:
-            record = found.get(key)
+    if archive.toolchain == versions():
+        for key in archive:
+            record = archive.get(key)
             if record is not None:
                 yield key, record
 
@@ -282,10 +282,10 @@ def _devices(architectures: Iterable[str] | None) -> list[device.Device]:
     """A device of each architecture: of those here the devices themselves, with what is tuned for them."""
     if architectures:
         return [device.known(name) for name in architectures]
-    found = {card.cc: card for card in device.here()}
-    if not found:
+    cards = {card.cc: card for card in device.here()}
+    if not cards:
         raise BackendUnavailable("no device is here: name architectures, as in --arch sm_90")
-    return list(found.values())
+    return list(cards.values())
 
 
 def _show(done: list[Built]) -> None:

@@ -40,7 +40,7 @@ from .testing.cublas import load as load_cublas
 from .testing.problems import ROUTINES, Arrays, Problem
 from .types import DTYPES
 
-__all__ = ["Row", "collect", "compile_kernels", "show", "simulated", "with_data"]
+__all__ = ["DemoResult", "collect", "compile_kernels", "show", "simulated", "with_data"]
 
 SIZES = {"cuda": 4096, "cpu": 1024, "numba": 1024, "sim": 33}
 REPEATS = 3
@@ -48,7 +48,7 @@ PREPARED = 4  # problems whose data are drawn at a time
 
 
 @dataclass(frozen=True)
-class Row:
+class DemoResult:
     """One line of the demo.
 
     Attributes
@@ -106,11 +106,11 @@ def with_data(problems: Iterable[Problem]) -> Iterator[tuple[Problem, Arrays]]:
 
 def compile_kernels(problems: Iterable[Problem]) -> None:
     """Have the kernels of all problems compiled at once, those that nobody has built."""
-    found = [
+    compiled_for = [
         sources_of(problem.routine, problem.dtype.letter, problem.case.m, problem.case.n)
         for problem in problems
     ]
-    compile_missing([source for _, sources in found for source in sources], found[0][0].cc)
+    compile_missing([source for _, sources in compiled_for for source in sources], compiled_for[0][0].cc)
 
 
 class _Host:
@@ -175,7 +175,7 @@ def _measure(
     where: str,
     repeats: int = REPEATS,
     cublas: Cublas | None = None,
-) -> Row:
+) -> DemoResult:
     x, original = data.map(machine.put), machine.put(data.out)
     seconds = _time(machine, x, original, lambda: problem.ours(x, where), repeats)
     error = problem.error(data, machine.get(x.out))
@@ -184,7 +184,7 @@ def _measure(
         cublas_seconds = _time(machine, x, original, lambda: problem.cublas(cublas, x), repeats)
     configs = _configs(problem, where)
     tflops = problem.flops / seconds / 1e12
-    return Row(
+    return DemoResult(
         problem.routine,
         problem.dtype.letter,
         problem.case.n,
@@ -207,7 +207,9 @@ def _configs(problem: Problem, where: str) -> list[tuple[str, str, str]]:
     return problem.explain()
 
 
-def collect(n: int | None = None, progress: Callable[[str], None] = lambda text: None) -> Iterator[Row]:
+def collect(
+    n: int | None = None, progress: Callable[[str], None] = lambda text: None
+) -> Iterator[DemoResult]:
     """The rows of the demo, one after another: on the device if there is one, else on CPU and simulator.
 
     Parameters
@@ -241,7 +243,7 @@ def _cublas() -> Cublas | None:
         return None
 
 
-def simulated() -> Iterator[Row]:
+def simulated() -> Iterator[DemoResult]:
     """The rows of a process in which Numba simulates; none where it cannot."""
     if _why_not_simulated():
         return
@@ -250,7 +252,7 @@ def simulated() -> Iterator[Row]:
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout
         for line in process.stdout:
-            yield Row(**json.loads(line))
+            yield DemoResult(**json.loads(line))
     if process.returncode:
         raise PyblasgpuError(f"the simulator's process ended with exit code {process.returncode}")
 
@@ -267,7 +269,7 @@ def _why_not_simulated() -> str:
     return ""
 
 
-def show(rows: list[Row], console: Console, verbose: bool = False) -> None:
+def show(rows: list[DemoResult], console: Console, verbose: bool = False) -> None:
     """Print the table of results, where they were computed, and how many passed; Configs if `verbose`."""
     with_cublas = any(row.cublas_seconds for row in rows)
     table = Table(title="pyblasgpu demo")
@@ -292,7 +294,7 @@ def show(rows: list[Row], console: Console, verbose: bool = False) -> None:
     console.print(f"{passed} of {len(rows)} results within their error bound")
 
 
-def _cells(row: Row, with_cublas: bool) -> list[str | Text]:
+def _cells(row: DemoResult, with_cublas: bool) -> list[str | Text]:
     """A line of the table, with a column for cuBLAS if `with_cublas`."""
     speed = "" if row.where == "sim" else f"{row.tflops:.3g}"
     cells = [f"{row.dtype}{row.routine}", str(row.n), row.where, f"{row.seconds:.2e}", speed]
@@ -305,14 +307,14 @@ def _cells(row: Row, with_cublas: bool) -> list[str | Text]:
     return [*cells, error, ", ".join(kernels)]
 
 
-def _where(rows: list[Row]) -> str:
+def _where(rows: list[DemoResult]) -> str:
     """The backend and its reason, and why the kernels were not simulated where they were not."""
     backend, reason = backend_status()
     missing = _why_not_simulated() if any(row.where == "cpu" for row in rows) else ""
     return f"backend {backend}: {reason}" + (f"; no kernel was run: {missing}" if missing else "")
 
 
-def _show_configs(rows: list[Row], console: Console) -> None:
+def _show_configs(rows: list[DemoResult], console: Console) -> None:
     configs = dict.fromkeys(
         (row.dtype, stem, config, origin) for row in rows for stem, config, origin in row.configs if config
     )

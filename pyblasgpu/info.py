@@ -145,11 +145,11 @@ def _archives() -> list[dict[str, Any]]:
     none has an entry without a file.
     """
     entries = []
-    for cc in dict.fromkeys(found.cc for found in device.here()):
-        name, serving = architecture(cc), archives_for(cc)
+    for cc in dict.fromkeys(card.cc for card in device.here()):
+        name, archives = architecture(cc), archives_for(cc)
         entries += [
             {"arch": name, "file": str(each.path), "kernels": len(each), "used": len(each.used)}
-            for each in serving
+            for each in archives
         ] or [{"arch": name, "file": None, "kernels": 0, "used": 0}]
     return entries
 

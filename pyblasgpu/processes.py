@@ -51,7 +51,7 @@ class Pool:
         """Begin a job; what is pending already is reported once."""
         if job not in self._futures:
             self.pending += 1
-            self._begin(job, again=False)
+            self._begin(job, is_retry=False)
 
     def finished(self, timeout: float | None = None) -> Iterator[tuple[tuple, Any]]:
         """What is ready, after at most `timeout` seconds for the first of it: jobs and their reports; a str
@@ -60,12 +60,12 @@ class Pool:
         wait = True
         while self.pending:
             try:
-                job, future, again = self._done.get(wait, timeout)
+                job, future, is_retry = self._done.get(wait, timeout)
             except Empty:
                 return
             if self._futures.get(job) is not future:
                 continue  # dropped
-            report = self._report(job, future, again)
+            report = self._report(job, future, is_retry)
             if report is not None:
                 wait = False
                 del self._futures[job]
@@ -85,14 +85,14 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         _stop(self._pool)
 
-    def _begin(self, job: tuple, again: bool) -> None:
+    def _begin(self, job: tuple, is_retry: bool) -> None:
         try:
-            future = self._alone(job) if again else self._pool.submit(self._work, *job)
+            future = self._alone(job) if is_retry else self._pool.submit(self._work, *job)
         except BrokenExecutor:
             self._pool = _processes(self.workers)
             future = self._pool.submit(self._work, *job)
         self._futures[job] = future
-        future.add_done_callback(lambda done: self._done.put((job, done, again)))
+        future.add_done_callback(lambda done: self._done.put((job, done, is_retry)))
 
     def _alone(self, job: tuple) -> Future:
         """In a process of its own: some job took the others' down, and it may be this one."""
@@ -101,14 +101,14 @@ class Pool:
         pool.shutdown(wait=False)
         return future
 
-    def _report(self, job: tuple, future: Future, again: bool) -> Any:
+    def _report(self, job: tuple, future: Future, is_retry: bool) -> Any:
         """None where the job is tried once more, because some job took the processes down."""
         try:
             return future.result()
         except BrokenExecutor:
-            if again:
+            if is_retry:
                 return "the compiler's process died"
-            self._begin(job, again=True)
+            self._begin(job, is_retry=True)
             return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 
-def same(found, expected, what):
-    np.testing.assert_array_equal(found, expected, err_msg=str(what))
+def same(actual, expected, what):
+    np.testing.assert_array_equal(actual, expected, err_msg=str(what))
 
 
 def in_order(values, order):

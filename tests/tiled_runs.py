@@ -9,8 +9,8 @@ import numpy as np
 
 from pyblasgpu.engine.matrices import HostMatrix
 from pyblasgpu.engine.placement import owners_of
-from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import Controls, run_tasks, slot_bytes
+from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.tasks import Task, TaskList, cut, gemm, potrf, symm, syrk, trmm, trsm
@@ -68,11 +68,11 @@ class Problem:
         owners = owners_of(self.tasks, weights or [1] * len(devices), self.side)
         if scatter is not None:
             owners = list(np.random.default_rng(scatter).integers(0, len(devices), len(owners)))
-        plan = Plan(self.tasks, owners)
-        limit = slots * slot_bytes(plan, matrices)
+        schedule = Schedule(self.tasks, owners)
+        limit = slots * slot_bytes(schedule, matrices)
         enqueue = enqueue or enqueue_on(driver)
         options = {} if controls is None else {"controls": controls}
-        return run_tasks(plan, matrices, devices, limit, enqueue=enqueue, **options)
+        return run_tasks(schedule, matrices, devices, limit, enqueue=enqueue, **options)
 
     def check(self) -> None:
         np.testing.assert_array_equal(self.arrays[self.output], self.expected)

@@ -22,7 +22,7 @@ from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
 from .blas_functions import dressed
 from .blas_scipy import NOT_SCIPYS, by_scipy
-from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of, whole
+from .blas_vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 from .vector_calls import map_vectors, reduce_vectors
 from .vector_pairs import pair_vectors
 
@@ -48,16 +48,16 @@ def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> 
 
     @wraps(function)
     def either(*arguments: Any, **options: Any) -> Any:
-        given = dict(zip(names, arguments, strict=False)) | options
-        if len(given) < len(arguments) + len(options) or not given.keys() >= needed:
+        values = dict(zip(names, arguments, strict=False)) | options
+        if len(values) < len(arguments) + len(options) or not values.keys() >= needed:
             return function(*arguments, **options)  # which raises
-        if type(given["x"]) is np.ndarray:
-            result = by_scipy(either, given, written, factor)
+        if type(values["x"]) is np.ndarray:
+            result = by_scipy(either, values, written, factor)
             if result is not NOT_SCIPYS:
                 return result
-        elif len(written) == 1 and given.keys() <= needed | {factor}:
-            vectors = tuple(given[name] for name in arrays)
-            if replay((function.__name__,), vectors, given.get(factor, 1), 0, None, None):
+        elif len(written) == 1 and values.keys() <= needed | {factor}:
+            vectors = tuple(values[name] for name in arrays)
+            if replay((function.__name__,), vectors, values.get(factor, 1), 0, None, None):
                 return vectors[-1]
         return function(*arguments, **options)
 
@@ -107,7 +107,7 @@ def _write(
     """AXPY or COPY into `y`."""
     a = number(a, dtype, name, "a")
     source, flat = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
-    parts = parts_of(name, {"x": Given(source, *at_x), "y": Given(flat, *at_y)}, n)
+    parts = parts_of(name, {"x": VectorArgument(source, *at_x), "y": VectorArgument(flat, *at_y)}, n)
     target = target_of(name, y, flat, dtype)
     arrays = {"x": clear_of(name, source, target.vector, dtype)}
     if which == "axpy":
@@ -149,7 +149,7 @@ def _scale(
     name: str, dtype: Dtype, a: Number, x: Array, n: Any, offx: Any, incx: Any, overwrite: bool
 ) -> Array:
     flat = as_vector(name, "x", x, dtype)
-    part = parts_of(name, {"x": Given(flat, offx, incx)}, n)["x"]
+    part = parts_of(name, {"x": VectorArgument(flat, offx, incx)}, n)["x"]
     target = target_of(name, x, flat, dtype, overwrite)
     if part.increment > 0:  # else the BLAS does nothing
         whole = _are_whole({"x": part}, {"x": flat})
@@ -228,7 +228,7 @@ def _write_both(
     if which == "rot" and n is None:
         offset, step = whole(at_x[0], name, "offx"), whole(at_x[1], name, "incx")
         n = (x.shape[0] - 1 - offset) // abs(step) + 1 if step else None  # as SciPy counts here
-    parts = parts_of(name, {"x": Given(x, *at_x), "y": Given(y, *at_y)}, n)
+    parts = parts_of(name, {"x": VectorArgument(x, *at_x), "y": VectorArgument(y, *at_y)}, n)
     first, second = (
         target_of(name, array, vector, dtype, may)
         for array, vector, may in zip(arrays, (x, y), overwrite, strict=True)
@@ -245,8 +245,11 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
     ) -> Any:
         vectors = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
-        given = {"x": Given(vectors[0], offx, incx), "y": Given(vectors[1], offy, incy)}
-        return _reduce(name, "dot", dtype, given, n, suffix == "c")
+        vector_arguments = {
+            "x": VectorArgument(vectors[0], offx, incx),
+            "y": VectorArgument(vectors[1], offy, incy),
+        }
+        return _reduce(name, "dot", dtype, vector_arguments, n, suffix == "c")
 
     return _or_scipys(dressed(dot, name, dtype, docs.dot(name, dtype, suffix == "c")), "")
 
@@ -257,19 +260,21 @@ def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
     name = f"i{letter}amax" if which == "iamax" else prefix + which
 
     def reduction(x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Any:
-        given = {"x": Given(as_vector(name, "x", x, dtype), offx, incx)}
-        return _reduce(name, which, dtype, given, n, False)
+        vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}
+        return _reduce(name, which, dtype, vector_arguments, n, False)
 
     return _or_scipys(dressed(reduction, name, dtype, docs.reduction(which, name, dtype)), "")
 
 
-def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any, conj: bool) -> Any:
-    parts = parts_of(name, given, n)
+def _reduce(
+    name: str, which: str, dtype: Dtype, vectors: dict[str, VectorArgument], n: Any, conj: bool
+) -> Any:
+    parts = parts_of(name, vectors, n)
     if which != "dot" and parts["x"].increment < 0:
         if which == "nrm2":
             raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
         parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it: a sum of 0, an index of -1
-    arrays = {argument: each.array for argument, each in given.items()}
+    arrays = {argument: each.array for argument, each in vectors.items()}
     if _are_whole(parts, arrays):
         parts = {}
     result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)

@@ -18,7 +18,7 @@ from ..types import DTYPES, Diag, Dtype, Trans, Uplo
 from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix
 from .blas_functions import dressed
-from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of, whole
+from .blas_vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 from .level2 import check_square, run_gemv, run_symv
 from .trmv import run_triangular
 
@@ -46,8 +46,8 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         op, matrix = Trans.parse(trans, name, "trans"), as_matrix(name, "a", a, dtype)
         m, n = matrix.shape if op is Trans.NO else matrix.shape[::-1]
-        places = (offx, incx), (offy, incy)
-        product = _Product(name, dtype, matrix, x, y, (m, n), places, overwrite_y)
+        offsets = (offx, incx), (offy, incy)
+        product = _Product(name, dtype, matrix, x, y, (m, n), offsets, overwrite_y)
         return product.run(
             alpha, beta, lambda call, factor, scale, a, x: run_gemv(call, factor, scale, a, x, op)
         )
@@ -107,14 +107,14 @@ class _Product:
         x: Array,
         y: Array,
         extents: tuple[int, int],
-        places: tuple[tuple[Any, Any], tuple[Any, Any]],
+        offsets: tuple[tuple[Any, Any], tuple[Any, Any]],
         overwrite: Flag,
     ) -> None:
-        (self.m, n), (at_x, at_y) = extents, places
+        (self.m, n), (at_x, at_y) = extents, offsets
         self.name, self.dtype, self.y, self.matrix = name, dtype, y, matrix
         self.overwrite = enabled(overwrite, name, "overwrite_y")
         self.x = as_vector(name, "x", x, dtype)
-        self.of_x = parts_of(name, {"x": Given(self.x, *at_x)}, n)["x"]
+        self.of_x = parts_of(name, {"x": VectorArgument(self.x, *at_x)}, n)["x"]
         self.offset, self.increment = (whole(v, name, a) for v, a in zip(at_y, ("offy", "incy"), strict=True))
 
     def run(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
@@ -143,7 +143,7 @@ class _Product:
     def _added(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
         """The result in y, or in a copy of it."""
         flat = as_vector(self.name, "y", self.y, self.dtype)
-        of_y = parts_of(self.name, {"y": Given(flat, self.offset, self.increment)}, self.m)["y"]
+        of_y = parts_of(self.name, {"y": VectorArgument(flat, self.offset, self.increment)}, self.m)["y"]
         overwrite = self.overwrite and not may_share_memory(self.matrix, flat)
         checked = self._call(self.x, None, None)
         factor, scale = checked.scalar("alpha", alpha), checked.scalar("beta", beta)
@@ -212,7 +212,7 @@ def _triangular(
     diag, matrix = Diag.parse(flags[2], name, "diag"), as_matrix(name, "a", a, dtype)
     flat, may_overwrite = as_vector(name, "x", x, dtype), enabled(overwrite, name, "overwrite_x")
     n = check_square(name, matrix)
-    part = parts_of(name, {"x": Given(flat, *at_x)}, n)["x"]
+    part = parts_of(name, {"x": VectorArgument(flat, *at_x)}, n)["x"]
     if not may_overwrite and part == Vector(flat.shape[0]) and len(getattr(x, "shape", (1,))) == 1:
         call = Call(name, {"a": matrix, "x": flat}, None, None, None, dtype, vectors={"x": part, "out": None})
         call.set_output(None, (), n, 1)

@@ -12,7 +12,7 @@ from ..types import DTYPES, Dtype, Trans, Uplo
 from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix, may_overwrite
 from .blas_functions import dressed
-from .blas_vectors import Given, as_vector, parts_of, whole
+from .blas_vectors import VectorArgument, as_vector, parts_of, whole
 from .level3 import real_number
 from .rank_1 import run_ger, run_rank_1
 
@@ -87,8 +87,8 @@ def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
         a: Array = None,
         overwrite_a: Flag = 0,
     ) -> Array:
-        given = {"x": (x, offx, incx), "y": (y, offy, incy)}
-        return _rank_1(which, dtype, alpha, given, lower, n, a, overwrite_a)
+        vectors = {"x": (x, offx, incx), "y": (y, offy, incy)}
+        return _rank_1(which, dtype, alpha, vectors, lower, n, a, overwrite_a)
 
     return dressed(syr2, name, dtype, docs.rank_1(which, name, dtype))
 
@@ -105,21 +105,24 @@ def _rank_1(
 ) -> Array:
     """SYR, HER, SYR2 or HER2."""
     name, uplo = dtype.letter + which, Uplo.parse(lower, dtype.letter + which, "lower")
-    given = {
-        key: Given(as_vector(name, key, array, dtype), whole(offset, name, f"off{key}"), step)
+    vector_arguments = {
+        key: VectorArgument(as_vector(name, key, array, dtype), whole(offset, name, f"off{key}"), step)
         for key, (array, offset, step) in vectors.items()
     }
-    steps = {key: whole(each.increment, name, f"inc{key}") for key, each in given.items()}
+    steps = {key: whole(each.increment, name, f"inc{key}") for key, each in vector_arguments.items()}
     if n is None and all(steps.values()):
-        n = min((each.array.shape[0] - 1 - each.offset) // abs(steps[key]) + 1 for key, each in given.items())
+        n = min(
+            (each.array.shape[0] - 1 - each.offset) // abs(steps[key]) + 1
+            for key, each in vector_arguments.items()
+        )
     if n is not None and whole(n, name, "n") < 0:
         raise ValueError(f"{name}: n={n} is negative")
-    parts = parts_of(name, given, n)
+    parts = parts_of(name, vector_arguments, n)
     order = parts["x"].n
-    arrays = {key: each.array for key, each in given.items()}
+    arrays = {key: each.array for key, each in vector_arguments.items()}
     call, source = _updated(name, dtype, arrays, parts, a, (order, order), overwrite)
     factor = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)
-    return run_rank_1(call, which, factor, tuple(call.inputs[: len(given)]), uplo, source)
+    return run_rank_1(call, which, factor, tuple(call.inputs[: len(vector_arguments)]), uplo, source)
 
 
 def _updated(

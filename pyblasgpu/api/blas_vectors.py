@@ -16,10 +16,10 @@ from ..types import Dtype
 from .blas_arrays import NUMBERS, given_array, given_shape
 from .vector_calls import map_vectors
 
-__all__ = ["Given", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
+__all__ = ["VectorArgument", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
 
 
-class Given(NamedTuple):
+class VectorArgument(NamedTuple):
     """A vector of a call: an array without further dimensions, and where the vector lies in it."""
 
     array: Array
@@ -58,13 +58,13 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
     return reshaped(array, (prod(array.shape),)) if is_line else by_columns(array, (prod(array.shape),))
 
 
-def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
+def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str, Vector]:
     """Which elements of the arrays are meant, by argument.
 
     Parameters
     ----------
     name : str
-    vectors : dict of str to Given
+    vectors : dict of str to VectorArgument
         By argument, 'x' or 'y'.
     n : int or None
         By default as many as the first array has behind its offset.
@@ -94,7 +94,7 @@ def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
                 f"{name}: {argument} has {length} elements, and n={count}, off{argument}={offset}, "
                 f"inc{argument}={increment} reach to number {last}"
             )
-    return {argument: Vector(max(count, 0), *found[1:]) for argument, found in ranges.items()}
+    return {argument: Vector(max(count, 0), *each[1:]) for argument, each in ranges.items()}
 
 
 class Target(NamedTuple):

@@ -112,9 +112,9 @@ def _kernels(lists: list[LaunchList], told: set[str]) -> Iterator[tuple[str, str
         if name not in told and name not in grids:
             yield name, str(entry.source.config), "fixed"
         grids.setdefault(name, []).append(entry.grid)
-    for name, found in grids.items():
-        count = f"largest of {len(found)} launches" if len(found) > 1 else "one launch"
-        yield f"grid of {name}", " x ".join(map(str, max(found, key=prod))), count
+    for name, dims in grids.items():
+        count = f"largest of {len(dims)} launches" if len(dims) > 1 else "one launch"
+        yield f"grid of {name}", " x ".join(map(str, max(dims, key=prod))), count
     needed = max((launches.workspace_bytes for launches in lists), default=0)
     yield "workspace", f"{needed} bytes", "beside arguments and results"
 

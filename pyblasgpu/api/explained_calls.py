@@ -22,9 +22,9 @@ class _Call(NamedTuple):
     device: int
 
     def dense(self, rows: int, cols: int, dtype: Dtype | None = None) -> Operand:
-        lead = max(rows, 1)
+        ld = max(rows, 1)
         kind = dtype or self.dtype
-        return Operand(0, rows, cols, 1, lead, kind, False, self.batch, lead * cols, self.device)
+        return Operand(0, rows, cols, 1, ld, kind, False, self.batch, ld * cols, self.device)
 
     def vector(self, length: int) -> Operand:
         return self.dense(length, 1)
@@ -179,4 +179,6 @@ def launch_lists(routine: str, dtype: Dtype, m: int, n: int, device: int, batch:
     """
     if routine in _SQUARES and m != n:
         raise ValueError(f"explain: the matrix of {routine} is square, not {m} by {n}")
-    return [found for found in _CALLS[routine](_Call(dtype, m, n, batch, device)) if found is not None]
+    return [
+        launches for launches in _CALLS[routine](_Call(dtype, m, n, batch, device)) if launches is not None
+    ]

@@ -96,10 +96,10 @@ def _solve(
         return repeated[0]
     call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
     cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
-    given: tuple[Any, ...] = ()
+    integers: tuple[Any, ...] = ()
     launches = launches_by("potrs", uplo=uplo)
     if info is not None:
-        given = (given_info(call, info),)
+        integers = (given_info(call, info),)
         cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)
     inputs = ((call.inputs[0], Trans.NO),)
     extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}
@@ -107,7 +107,7 @@ def _solve(
     def tiled() -> TiledRoutine | None:
         return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
 
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, tiled=tiled, key=key)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=integers, tiled=tiled, key=key)
     return x
 
 

@@ -92,24 +92,24 @@ def _solve(
     if (repeated := replay_factor(key, (lu, b), overwrite_b, left)) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
-    given: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
+    integers: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
     launches = launches_by("getrs", trans=trans)
     if info is not None:
-        given = given_info(call, info), *given
+        integers = given_info(call, info), *integers
         cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
     inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=given, key=key)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=integers, key=key)
     return x
 
 
 def _pivots(call: Any, piv: Any, n: int) -> Any:
     """The pivots of matrices of order `n`."""
-    given = given_pivots(call, piv, n)
-    if given.shape[-2] != n:
-        shape = tuple(given.shape[:-1])
+    pivots = given_pivots(call, piv, n)
+    if pivots.shape[-2] != n:
+        shape = tuple(pivots.shape[:-1])
         raise ValueError(f"{call.name}: piv has shape {shape}, and the matrix is of order {n}")
-    return given
+    return pivots
 
 
 def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
@@ -125,8 +125,10 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
             inverse, info = repeated
             return inverse, info
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
-        given = (_pivots(call, piv, order),)
-        inverse, info = call.run_factor(cpu_lu.getri, launches_by("getri"), (), source, given=given, key=key)
+        integers = (_pivots(call, piv, order),)
+        inverse, info = call.run_factor(
+            cpu_lu.getri, launches_by("getri"), (), source, given=integers, key=key
+        )
         return inverse, info
 
     return dressed(getri, "getri", dtype, lapack_lu_docs.lu)
@@ -164,8 +166,8 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         k1, off, inc = (whole(v, name, key) for key, v in (("k1", k1), ("off", off), ("inc", inc)))
         k2 = None if k2 is None else whole(k2, name, "k2")
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        given = given_pivots(call, piv, matrix.shape[-2])
-        used = _used_pivots(name, given, (k1, k2, off, inc), matrix.shape[-2])
+        pivots = given_pivots(call, piv, matrix.shape[-2])
+        used = _used_pivots(name, pivots, (k1, k2, off, inc), matrix.shape[-2])
         cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
         launches = launches_by("laswp", backwards=inc < 0, first=k1)
         (result,) = call.run_factor(cpu, launches, (), source, counts=(), given=(used,))

@@ -62,11 +62,11 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         raise ValueError("multi_dot: Expecting at least two arrays.")
     if len(arrays) == 2:
         return dot(arrays[0], arrays[1], out)
-    named = {f"arrays[{place}]": array for place, array in enumerate(arrays)}
+    named = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
     factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
     taken("multi_dot", dict(zip(named, factors, strict=True)))
-    for place, factor in enumerate(factors):
-        dimensions, at_end = len(factor.shape), place in (0, len(factors) - 1)
+    for number, factor in enumerate(factors):
+        dimensions, at_end = len(factor.shape), number in (0, len(factors) - 1)
         if dimensions != 2 and not (at_end and dimensions == 1):
             raise LinAlgError(
                 f"multi_dot: {dimensions}-dimensional array given. Array must be two-dimensional"

@@ -46,8 +46,8 @@ def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 def raise_indefinite(arrays: Arrays, info: Any) -> None:
     """LinAlgError for the first matrix of a stack that is not positive definite."""
-    found = host_values(arrays, info).ravel()
-    bad = found[found > 0]
+    infos = host_values(arrays, info).ravel()
+    bad = infos[infos > 0]
     if bad.size:
         raise LinAlgError(f"{bad[0]}-th leading minor of the array is not positive definite")
 

@@ -38,16 +38,16 @@ class Conditions:
 
     def __init__(self, arrays: Arrays, wanted: bool) -> None:
         self.arrays, self.wanted = arrays, wanted
-        self._found: Any = None
+        self._reciprocals: Any = None
 
     def tell(self, norms: Any, inverse_norms: Any) -> None:
         """Keep what follows from the norms of all matrices of a stack and of their inverses."""
         with np.errstate(all="ignore"):
             self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
 
-    def tell_reciprocals(self, found: Any) -> None:
+    def tell_reciprocals(self, reciprocals: Any) -> None:
         """Keep reciprocal condition numbers."""
-        self._found = np.atleast_1d(np.asarray(found)).ravel()
+        self._reciprocals = np.atleast_1d(np.asarray(reciprocals)).ravel()
 
     def norms(self, matrix: Array) -> Any:
         """The 1-norms of a stack; None where they are not wanted."""
@@ -92,10 +92,10 @@ class Conditions:
 
     def warn(self) -> None:
         """Warn the caller's caller of matrices with a condition beyond the precision, in SciPy's words."""
-        if self._found is None:
+        if self._reciprocals is None:
             return
         limit = np.finfo(self.arrays.dtype.real).eps
-        bad = [(i, float(x)) for i, x in enumerate(self._found) if not x >= limit]
+        bad = [(i, float(x)) for i, x in enumerate(self._reciprocals) if not x >= limit]
         if bad:
             from scipy.linalg import LinAlgWarning  # slow to import
 

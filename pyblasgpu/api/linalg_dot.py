@@ -237,8 +237,12 @@ def _delivered(arrays: Arrays, result: Any, out: Any) -> Any:
             "dot: output array is not acceptable (must have the right datatype, number of dimensions, "
             "and be a C-Array)"
         )
-    given = arrays.returned(result)
-    return stored("dot", given, out, "equiv", broadcast=False) if given.shape else _stored_scalar(given, out)
+    returned = arrays.returned(result)
+    return (
+        stored("dot", returned, out, "equiv", broadcast=False)
+        if returned.shape
+        else _stored_scalar(returned, out)
+    )
 
 
 def _stored_scalar(value: Any, out: Any) -> Any:

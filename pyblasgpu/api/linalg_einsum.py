@@ -60,11 +60,11 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
         result = _contracted(arrays, terms)
         if out is None:
             return arrays.returned(result)
-        given = arrays.returned(result)
+        delivered = arrays.returned(result)
         if not result.shape:
-            out[...] = given
+            out[...] = delivered
             return out
-        return stored("einsum", given, out, "safe", broadcast=False)
+        return stored("einsum", delivered, out, "safe", broadcast=False)
 
 
 class _Terms(NamedTuple):
@@ -168,9 +168,9 @@ def _contracted(arrays: Arrays, terms: _Terms) -> Any:
     first = _stack(xp, x, left, (batch, rows, inner), extents)
     second = _stack(xp, y, right, (batch, inner, cols), extents)
     result = gemm_of("einsum", first, second, arrays.dtype)
-    found = (*batch, *rows, *cols)
-    result = xp.reshape(result, tuple(extents[axis] for axis in found))
-    return xp.permute_dims(result, tuple(found.index(axis) for axis in terms.result))
+    order = (*batch, *rows, *cols)
+    result = xp.reshape(result, tuple(extents[axis] for axis in order))
+    return xp.permute_dims(result, tuple(order.index(axis) for axis in terms.result))
 
 
 def _reduced(
@@ -187,13 +187,13 @@ def _reduced(
                     f"einsum: dimensions in a single operand for collapsing index {axis!r} don't match "
                     f"({array.shape[one]} != {array.shape[two]})"
                 )
-            rest = [place for place in range(len(own)) if place not in (one, two)]
+            rest = [index for index in range(len(own)) if index not in (one, two)]
             array = xp.linalg.diagonal(xp.permute_dims(array, (*rest, one, two)))
-            own = (*(own[place] for place in rest), axis)
-    summed = tuple(place for place, axis in enumerate(own) if axis not in other and axis not in result)
+            own = (*(own[index] for index in rest), axis)
+    summed = tuple(index for index, axis in enumerate(own) if axis not in other and axis not in result)
     if summed:
         array = xp.sum(arrays.cast(array), axis=summed)
-        own = tuple(axis for place, axis in enumerate(own) if place not in summed)
+        own = tuple(axis for index, axis in enumerate(own) if index not in summed)
     return array, own
 
 

@@ -74,14 +74,14 @@ def solve_definite(
 def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
     """The inverse by LU factors, and info; `out` may be `a`."""
 
-    def cpu(piv: np.ndarray, info: np.ndarray, again: np.ndarray, matrix: np.ndarray) -> None:
+    def cpu(piv: np.ndarray, info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
         cpu_lu.getrf(piv, info, matrix)
-        cpu_lu.getri(again, piv, matrix)
+        cpu_lu.getri(inverse_info, piv, matrix)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
-        piv, info, again, matrix = operands
+        piv, info, inverse_info, matrix = operands
         first = launch_list_of("getrf")(piv, info, matrix)
-        return _InOrder((first, (0, 1, 3)), (launch_list_of("getri")(again, piv, matrix), (2, 0, 3)))
+        return _InOrder((first, (0, 1, 3)), (launch_list_of("getri")(inverse_info, piv, matrix), (2, 0, 3)))
 
     inverse, _, info, _ = _run("inv", (a,), dtype, out, cpu, prepare, (a.shape[-1], ONE, ONE))
     return inverse, info
@@ -90,14 +90,14 @@ def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
 def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[Any, Any]:
     """A triangle of the inverse by Cholesky factors, and info; `out` may be `a`."""
 
-    def cpu(info: np.ndarray, again: np.ndarray, matrix: np.ndarray) -> None:
+    def cpu(info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
         cpu_cholesky.potrf(info, matrix, uplo, False)
-        cpu_cholesky.potri(again, matrix, uplo)
+        cpu_cholesky.potri(inverse_info, matrix, uplo)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
-        info, again, matrix = operands
+        info, inverse_info, matrix = operands
         first = launch_list_of("potrf")(info, matrix, uplo=uplo, clean=False)
-        return _InOrder((first, (0, 2)), (launch_list_of("potri")(again, matrix, uplo=uplo), (1, 2)))
+        return _InOrder((first, (0, 2)), (launch_list_of("potri")(inverse_info, matrix, uplo=uplo), (1, 2)))
 
     inverse, info, _ = _run("inv", (a,), dtype, out, cpu, prepare, (ONE, ONE))
     return inverse, info
@@ -108,19 +108,19 @@ class InverseNorms:
 
     Attributes
     ----------
-    found : list of float
+    norms : list of float
         In the order of the stack.
     """
 
     def __init__(self) -> None:
-        self.found: list[float] = []
+        self.norms: list[float] = []
 
     def estimate(self, factors: np.ndarray, name: str, **flags: Any) -> None:
         """From factors in host memory, by SciPy's LAPACK."""
         run = cpu_cholesky.lapack(name, factors.dtype)
         with np.errstate(all="ignore"):
             for each in factors.reshape(-1, *factors.shape[-2:]):
-                self.found.append(float(1 / np.float64(run(each, 1.0, **flags)[0])))
+                self.norms.append(float(1 / np.float64(run(each, 1.0, **flags)[0])))
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
         """What estimates from factors on a device, as if it was a launch list; ``solver(*factors, x, trans)``
@@ -157,7 +157,7 @@ class InverseNorms:
             return np.swapaxes(dense, 1, 2)
 
         dtype = np.dtype(matrix.dtype.name)
-        self.found.extend(estimate_inverse_norms(solve, matrix.batch, matrix.rows, dtype).tolist())
+        self.norms.extend(estimate_inverse_norms(solve, matrix.batch, matrix.rows, dtype).tolist())
 
 
 class _InOrder:

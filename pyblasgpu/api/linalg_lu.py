@@ -208,8 +208,8 @@ def lu(
         if permuted:
             lower = _rows(arrays, lower, rows) if k else lower
             return arrays.returned(lower), arrays.returned(upper)
-        found = rows if indices else np.eye(rows.shape[-1], dtype=arrays.dtype.real)[rows]
-        return arrays.returned(arrays.from_host(found)), arrays.returned(lower), arrays.returned(upper)
+        permutation = rows if indices else np.eye(rows.shape[-1], dtype=arrays.dtype.real)[rows]
+        return arrays.returned(arrays.from_host(permutation)), arrays.returned(lower), arrays.returned(upper)
 
 
 def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, Any]:

@@ -226,9 +226,9 @@ def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, ove
         raise_singular(arrays, info)
         inverse = mirrored(arrays, triangle, low)
     elif structure in ("any", "general", "symmetric", "hermitian"):
-        whole = with_both_triangles(arrays, matrix, structure, low)
-        norms = conditions.norms(whole)
-        inverse, info = _general_inverse(arrays, whole, overwrite)
+        full = with_both_triangles(arrays, matrix, structure, low)
+        norms = conditions.norms(full)
+        inverse, info = _general_inverse(arrays, full, overwrite)
         raise_singular(arrays, info)
     else:
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
@@ -326,9 +326,9 @@ def _definite_solution(
     arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
     if arrays.library.host:
         out, host_norms = _output(arrays, right, overwrite[1], matrix), one_norms(matrix, uplo)
-        given, others, estimates = _as_stacks(matrix), _as_stacks(right), InverseNorms()
-        solution, info = solve_definite(given, others, arrays.dtype, uplo, out, estimates)
-        conditions.tell(host_norms, estimates.found)
+        matrices, right_sides, estimates = _as_stacks(matrix), _as_stacks(right), InverseNorms()
+        solution, info = solve_definite(matrices, right_sides, arrays.dtype, uplo, out, estimates)
+        conditions.tell(host_norms, estimates.norms)
         return solution.reshape(right.shape), info
     norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
@@ -344,9 +344,9 @@ def _general_solution(
     norms = conditions.norms(matrix)
     if arrays.library.host:
         out, estimates = _output(arrays, right, overwrite[1], matrix), InverseNorms()
-        given, others = _as_stacks(matrix), _as_stacks(right)
-        solution, info = solve_general(given, others, arrays.dtype, trans, out, estimates)
-        conditions.tell(norms, estimates.found)
+        matrices, right_sides = _as_stacks(matrix), _as_stacks(right)
+        solution, info = solve_general(matrices, right_sides, arrays.dtype, trans, out, estimates)
+        conditions.tell(norms, estimates.norms)
         return solution.reshape(right.shape), info
     factors, pivots, info = lapack.getrf(matrix, overwrite[0])
     conditions.tell_solver(norms, lambda x, op: lapack.getrs(factors, pivots, x, op)[0], factors)

@@ -139,9 +139,11 @@ def reduce_vectors(
 ) -> Any:
     """Check and run DOT, NRM2, ASUM or I?AMAX (`which`); see `map_vectors`."""
     key = (which, conj, type(conj))  # 1.0 is no flag, but equals one
-    found = _repeated(key, tuple(arrays.values()), out, stream, backend, dtype) if not parts else None
-    if found is not None:
-        return found
+    repeated_result = (
+        _repeated(key, tuple(arrays.values()), out, stream, backend, dtype) if not parts else None
+    )
+    if repeated_result is not None:
+        return repeated_result
     vectors = {**dict.fromkeys(arrays), **(parts or {}), "out": NUMBER}
     call = Call(name or which, arrays, out, stream, backend, dtype, vectors)
     conj = enabled(conj, call.name, "conj") and call.dtype.is_complex

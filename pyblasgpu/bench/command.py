@@ -269,8 +269,8 @@ def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) ->
 
 def extents(record: dict[str, Any]) -> str:
     """The order of square matrices; else all extents; after how many there are of them."""
-    found = [record[extent] for extent in ("m", "n", "k") if extent in record]
-    matrix = str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
+    sides = [record[extent] for extent in ("m", "n", "k") if extent in record]
+    matrix = str(sides[0]) if len(set(sides)) == 1 else " x ".join(map(str, sides))
     return " of ".join([*map(str, record.get("batch", ())), matrix])
 
 
@@ -280,17 +280,17 @@ def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
     for record in records:
         if "speedup" in record:
             ratios.setdefault(record["dtype"], []).append(record["speedup"])
-    return ", ".join(f"{letter} {geometric_mean(found):.3f}" for letter, found in ratios.items())
+    return ", ".join(f"{letter} {geometric_mean(of_dtype):.3f}" for letter, of_dtype in ratios.items())
 
 
-def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
+def _other_rates(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
     """TFLOP/s of a product in so many slices, packed and not, of cuBLAS's TRMM out of place; NaN where that
     was not timed.
     """
-    found = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
-    found |= record.get("packed_tflops", {})
-    found["cuBLAS, out of place"] = record.get(OUT_OF_PLACE, np.nan)
-    return (found.get(column, np.nan) for column in columns)
+    rates = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
+    rates |= record.get("packed_tflops", {})
+    rates["cuBLAS, out of place"] = record.get(OUT_OF_PLACE, np.nan)
+    return (rates.get(column, np.nan) for column in columns)
 
 
 def show(document: dict[str, Any]) -> None:
@@ -298,12 +298,12 @@ def show(document: dict[str, Any]) -> None:
     counts = list(
         dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
     )
-    forced = [f"{count} splits" for count in counts]
+    columns = [f"{count} splits" for count in counts]
     if any("packed_tflops" in record for record in document["results"]):
-        forced += PACKED
+        columns += PACKED
     if any(OUT_OF_PLACE in record for record in document["results"]):
-        forced.append("cuBLAS, out of place")
-    for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
+        columns.append("cuBLAS, out of place")
+    for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *columns):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:
         theirs = record.get("cublas_tflops", np.nan)
@@ -314,7 +314,7 @@ def show(document: dict[str, Any]) -> None:
             f"{theirs:.2f}",
             f"{record['tflops'] / theirs:.2f}",
             f"{record['error_over_bound']:.2g}",
-            *(f"{found:.2f}" for found in _forced(record, forced)),
+            *(f"{rate:.2f}" for rate in _other_rates(record, columns)),
         )
     page = console(WIDTH)
     page.print(table)

@@ -106,11 +106,11 @@ def _clock() -> float:
 
 def _caches() -> dict[int, int]:
     """Bytes by level, of caches that hold data."""
-    found = {}
+    sizes = {}
     for folder in sorted(_SYSTEM.glob("cache/index*")):
         with suppress(OSError, ValueError):
             if (folder / "type").read_text().strip() != "Instruction":
                 text = (folder / "size").read_text().strip()
                 unit = {"K": KiB, "M": KiB**2}.get(text[-1:], 1)
-                found[int((folder / "level").read_text())] = int(text.rstrip("KM")) * unit
-    return found
+                sizes[int((folder / "level").read_text())] = int(text.rstrip("KM")) * unit
+    return sizes

@@ -160,8 +160,8 @@ def add_row(real: str, parts: int, width: int, vectors: int) -> Any:
                 old = reals.load(reals.at(target, v * width), width)
                 new = reals.add_product(old, x, reals.spread(re, width))
                 if parts == 2:
-                    turned = builder.fmul(reals.swap_pairs(x, width), reals.pairs(-1.0, 1.0, width))
-                    new = reals.add_product(new, turned, reals.spread(im, width))
+                    swapped = builder.fmul(reals.swap_pairs(x, width), reals.pairs(-1.0, 1.0, width))
+                    new = reals.add_product(new, swapped, reals.spread(im, width))
                 reals.store(new, reals.at(target, v * width), width)
 
         return types.void(types.intp, types.intp, REALS[real], REALS[real]), codegen
@@ -182,8 +182,8 @@ def scale_row(real: str, parts: int, width: int, vectors: int) -> Any:
                 x = reals.load(reals.at(target, v * width), width)
                 new = builder.fmul(x, reals.spread(re, width))
                 if parts == 2:
-                    turned = builder.fmul(reals.swap_pairs(x, width), reals.pairs(-1.0, 1.0, width))
-                    new = reals.add_product(new, turned, reals.spread(im, width))
+                    swapped = builder.fmul(reals.swap_pairs(x, width), reals.pairs(-1.0, 1.0, width))
+                    new = reals.add_product(new, swapped, reals.spread(im, width))
                 reals.store(new, reals.at(target, v * width), width)
 
         return types.void(types.intp, REALS[real], REALS[real]), codegen
@@ -214,7 +214,7 @@ def fused_multiply_adds(real: str, width: int, chains: int) -> Any:
     """``run(rounds, x)``: `chains` independent FMAs of `width` reals in each round; what they come to."""
 
     @intrinsic
-    def run(_: Any, rounds: Any, x: Any) -> Any:
+    def run(_: Any, iterations: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             reals = Reals(builder, real)
             factor = reals.spread(arguments[1], width)

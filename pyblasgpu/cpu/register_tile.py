@@ -87,14 +87,14 @@ def _multiply(reals: Reals, tile: _Tile, sums: list[list[Any]], a: Any, b: Any, 
                 total = builder.load(sums[j][v])
                 builder.store(reals.add_product(total, column[v], factor), sums[j][v])
 
-    rounds = builder.sdiv(k, unroll)
-    with loop(builder, rounds) as index:
+    iterations = builder.sdiv(k, unroll)
+    with loop(builder, iterations) as index:
         first = builder.mul(index, unroll)
         at_a = reals.at(a, builder.mul(first, ir.Constant(INT, tile.rows)))
         at_b = reals.at(b, builder.mul(first, ir.Constant(INT, across)))
         for each in range(tile.unroll):
             step(reals.at(at_a, each * tile.rows), reals.at(at_b, each * across))
-    done = builder.mul(rounds, unroll)
+    done = builder.mul(iterations, unroll)
     with loop(builder, builder.sub(k, done)) as index:
         here = builder.add(done, index)
         step(
@@ -117,8 +117,8 @@ def _write(reals: Reals, tile: _Tile, sums: list[list[Any]], c: Any, ldc: Any, s
         scaled = builder.fmul(vector, reals.spread(re, width))
         if tile.parts == 1:
             return scaled
-        turned = builder.fmul(reals.swap_pairs(vector, width), reals.pairs(-1.0, 1.0, width))
-        return reals.add_product(scaled, turned, reals.spread(im, width))
+        swapped = builder.fmul(reals.swap_pairs(vector, width), reals.pairs(-1.0, 1.0, width))
+        return reals.add_product(scaled, swapped, reals.spread(im, width))
 
     def results() -> Iterator[tuple[Any, Any]]:
         for j in range(tile.columns):
@@ -127,8 +127,8 @@ def _write(reals: Reals, tile: _Tile, sums: list[list[Any]], c: Any, ldc: Any, s
                 if tile.parts == 2:
                     other = reals.swap_pairs(builder.load(sums[2 * j + 1][v]), width)
                     total = reals.add_product(total, other, reals.pairs(-1.0, 1.0, width))
-                place = builder.add(builder.mul(ldc, ir.Constant(INT, j)), ir.Constant(INT, v * width))
-                yield times(total, alpha, alpha_i), reals.at(c, place)
+                offset = builder.add(builder.mul(ldc, ir.Constant(INT, j)), ir.Constant(INT, v * width))
+                yield times(total, alpha, alpha_i), reals.at(c, offset)
 
     with builder.if_else(reads) as (updates, overwrites):
         with updates:

@@ -105,8 +105,10 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
         p = da.map_blocks(np.argsort, rows, dtype=rows.dtype)
     else:
         order, real = da.arange(sum(n), chunks=(n,)), np.empty(0, factors.dtype).real.dtype
-        places = order, "i", rows.rechunk((n,)), "j"
-        p = da.blockwise(partial(_ones, real), "ij", *places, meta=np.empty((0, 0), real), align_arrays=False)
+        indexed = order, "i", rows.rechunk((n,)), "j"
+        p = da.blockwise(
+            partial(_ones, real), "ij", *indexed, meta=np.empty((0, 0), real), align_arrays=False
+        )
     return p, cut_like(lower, n, n), cut_like(upper, n, n)
 
 

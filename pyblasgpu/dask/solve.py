@@ -68,8 +68,10 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
         first, second = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
         return _substituted(factor, _substituted(factor, right, uplo, first), uplo, second)
     factors, rows = factored("solve", matrix)
-    whole = cut_like(right, (right.shape[0],), right.chunks[1])
-    moved = da.blockwise(_taken, "ij", whole, "ij", rows, "i", dtype=whole.dtype, meta=whole._meta)
+    in_one_block = cut_like(right, (right.shape[0],), right.chunks[1])
+    moved = da.blockwise(
+        _taken, "ij", in_one_block, "ij", rows, "i", dtype=in_one_block.dtype, meta=in_one_block._meta
+    )
     tiles = cut_like(factors, *matrix.chunks)
     solved = _substituted(tiles, moved, Uplo.LOWER, Trans.NO, Diag.UNIT)
     return _substituted(tiles, solved, Uplo.UPPER, Trans.NO)

@@ -265,14 +265,14 @@ def _no_constant(name: str) -> NoReturn:
 def dumps(document: Document) -> str:
     """The JSON text of `document`, sorted, a Config a line, so that a diff is read entry by entry."""
     entries = _tree({path: _line(entry) for path, entry in document.entries.items()})
-    whole = {"schema": SCHEMA, "device": document.device, "entries": entries}
+    file = {"schema": SCHEMA, "device": document.device, "entries": entries}
     if document.trsm_rates:
-        whole["trsm_rates"] = _tree(
+        file["trsm_rates"] = _tree(
             {path: _Line(_rounded_all(rates)) for path, rates in document.trsm_rates.items()}
         )
     if document.rasters:
-        whole["rasters"] = _Line(sorted(document.rasters.items()))
-    return _indented(whole, "") + "\n"
+        file["rasters"] = _Line(sorted(document.rasters.items()))
+    return _indented(file, "") + "\n"
 
 
 class _Line(dict[str, Any]):

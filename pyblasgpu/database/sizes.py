@@ -227,9 +227,9 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
         m, n, k, *batch = extents
         elements = m * n * prod(batch)
         if prod(batch) > 1 and elements > TINY:
-            found = next((name for name, most in _BATCHES.items() if m * n <= most), None)
-            if found is not None:
-                return found
+            batch_class = next((name for name, most in _BATCHES.items() if m * n <= most), None)
+            if batch_class is not None:
+                return batch_class
         for most, kind in ((SLIM, "slim"), (FEW, "few")):
             if m <= most < n:
                 return f"{kind}_rows"

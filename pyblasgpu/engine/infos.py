@@ -47,11 +47,11 @@ class Infos:
         """The number, from 1, of the first pivot that is not positive; 0 where all are."""
         if not self.numbers:
             return 0
-        found = np.zeros((len(self.numbers), _BYTES // 4), np.int32)
+        values = np.zeros((len(self.numbers), _BYTES // 4), np.int32)
         with current_context(self._card.device):
-            memory.to_host(found, self._address, self._card.compute)
+            memory.to_host(values, self._address, self._card.compute)
         offsets = tasks.grids["a"].col_offsets
-        for number, info in zip(self.numbers, found[:, 0], strict=True):
+        for number, info in zip(self.numbers, values[:, 0], strict=True):
             if info > 0:
                 return offsets[tasks.tasks[number].writes[0].col] + int(info)
         return 0

@@ -10,7 +10,7 @@ from typing import Any
 from ..operands import Operand
 from ..tasks.task_list import TileLeaf
 from ..types import Trans
-from .columns import WINDOWS
+from .block_columns import WINDOWS
 
 __all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf", "overwrites"]
 

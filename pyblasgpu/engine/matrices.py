@@ -63,8 +63,8 @@ class TileLayout(NamedTuple):
 
     def operand(self, address: int, device: int) -> Operand:
         """The tile at an address, as routines take it."""
-        lead = self.pitch // self.dtype.itemsize
-        strides = (lead, 1) if self.row_major else (1, lead)
+        leading_dimension = self.pitch // self.dtype.itemsize
+        strides = (leading_dimension, 1) if self.row_major else (1, leading_dimension)
         return Operand(address, self.rows, self.cols, *strides, self.dtype, device=device)
 
     def pieces(self, nbytes: int) -> Iterator[tuple[int, TileLayout]]:
@@ -80,8 +80,8 @@ class TileLayout(NamedTuple):
 
     def array(self, buffer: np.ndarray) -> np.ndarray:
         """The tile at the beginning of a buffer of bytes, as NumPy has it."""
-        size, lead = self.dtype.itemsize, self.pitch
-        strides = (lead, size) if self.row_major else (size, lead)
+        size, pitch = self.dtype.itemsize, self.pitch
+        strides = (pitch, size) if self.row_major else (size, pitch)
         return np.ndarray((self.rows, self.cols), self.dtype.name, buffer, 0, strides)
 
 

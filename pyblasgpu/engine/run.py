@@ -14,13 +14,13 @@ from ..gpu.transfers import memory_bytes
 from ..tasks.task_list import TaskList, Tile
 from . import leaves
 from .cards import Card, held, present
+from .executor import TaskExecutor
 from .host_traffic import HostTraffic
 from .infos import Infos, infos_on
 from .matrices import HostMatrix, Matrix, TileLayout
-from .plan import Plan
+from .schedule import Schedule
 from .tile_cache import TileCache
 from .tile_memory import tile_memory
-from .walk import Walk
 
 __all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
 
@@ -44,9 +44,9 @@ class CallerStream(NamedTuple):
     handle: int
 
 
-def memory_limit(devices: Sequence[int], asked: int | None) -> int:
+def memory_limit(devices: Sequence[int], requested: int | None) -> int:
     """Bytes that tiles may take on each of the cards."""
-    return asked if asked is not None else int(SHARE * min(map(_free_bytes, devices)))
+    return requested if requested is not None else int(SHARE * min(map(_free_bytes, devices)))
 
 
 def _free_bytes(device: int) -> int:
@@ -56,7 +56,7 @@ def _free_bytes(device: int) -> int:
 
 
 def run_tasks(
-    plan: Plan,
+    schedule: Schedule,
     matrices: Mapping[str, Matrix],
     devices: Sequence[int],
     limit: int,
@@ -70,11 +70,11 @@ def run_tasks(
 
     Parameters
     ----------
-    plan : Plan
+    schedule : Schedule
     matrices : mapping of str to Matrix
         Those that live on a card live on one of `devices`.
     devices : sequence of int
-        The cards of the plan.
+        The cards of the schedule.
     limit : int
         Bytes that tiles may take on each card.
     stream : CallerStream, optional
@@ -104,71 +104,73 @@ def run_tasks(
         # one is always current on this thread, whichever: pinned memory and events ask for no more
         stack.enter_context(current_context(devices[0]))
         cards = stack.enter_context(held(devices))
-        caches, infos = _memory_of(plan, matrices, cards, limit, stack)
+        caches, infos = _memory_of(schedule, matrices, cards, limit, stack)
         if prepare is not None:
             prepare()
         _follow(cards, stream)
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
-        brought_by = plan.brought_by(frozenset(n for n, x in matrices.items() if isinstance(x, HostMatrix)))
-        walk = Walk(plan, matrices, cards, caches, traffic, run_leaf, operands, brought_by)
-        _walked(walk, plan.tasks, settled, controls, is_prepared=prepare is not None)
+        brought_by = schedule.brought_by(
+            frozenset(n for n, x in matrices.items() if isinstance(x, HostMatrix))
+        )
+        executor = TaskExecutor(schedule, matrices, cards, caches, traffic, run_leaf, operands, brought_by)
+        _execute(executor, schedule.tasks, settled, controls, is_prepared=prepare is not None)
         _lead(cards, stream)
-        return _first_info(infos, plan.tasks)
+        return _first_info(infos, schedule.tasks)
 
 
 def _memory_of(
-    plan: Plan, matrices: Mapping[str, Matrix], cards: Sequence[Card], limit: int, stack: ExitStack
+    schedule: Schedule, matrices: Mapping[str, Matrix], cards: Sequence[Card], limit: int, stack: ExitStack
 ) -> tuple[list[TileCache], list[Infos]]:
     """Memory of each card for tiles and infos, as long as `stack`."""
-    nbytes, dtype = slot_bytes(plan, matrices), next(iter(matrices.values())).dtype
+    nbytes, dtype = slot_bytes(schedule, matrices), next(iter(matrices.values())).dtype
     caches, infos = [], []
     for index, card in enumerate(cards):
-        uses = plan.uses.get(index, {})
+        uses = schedule.uses.get(index, {})
         count = sum(matrices[tile.matrix].device != card.device for tile in uses)
-        most, fewest = _slot_counts(plan, nbytes, count, limit)
+        most, fewest = _slot_counts(schedule, nbytes, count, limit)
         slots = stack.enter_context(tile_memory(card, nbytes, most, limit))
         caches.append(TileCache(slots.first(fewest), uses, slots.more))
-        infos.append(stack.enter_context(infos_on(card, plan.infos.get(index, []), dtype)))
+        infos.append(stack.enter_context(infos_on(card, schedule.infos.get(index, []), dtype)))
     return caches, infos
 
 
-def _walked(
-    walk: Walk, tasks: TaskList, settled: Sequence[Tile], controls: Controls, is_prepared: bool
+def _execute(
+    executor: TaskExecutor, tasks: TaskList, settled: Sequence[Tile], controls: Controls, is_prepared: bool
 ) -> None:
-    """Walk through all tasks; whatever happens, nothing is under way when this returns."""
-    traffic = walk.traffic
+    """TaskExecutor through all tasks; whatever happens, nothing is under way when this returns."""
+    traffic = executor.traffic
     try:
         for tile in settled:
-            matrix = walk.matrices[tile.matrix]
+            matrix = executor.matrices[tile.matrix]
             assert isinstance(matrix, HostMatrix)
             traffic.settle(matrix, tile)
-        walk.run(controls.is_cancelled, controls.progress)
-        for tile in (*walk.final, *settled):
+        executor.run(controls.is_cancelled, controls.progress)
+        for tile in (*executor.final, *settled):
             traffic.join(tile)
     except BaseException as error:
-        _drain(walk)
-        report = _report(tasks, walk, is_prepared)
+        _drain(executor)
+        report = _report(tasks, executor, is_prepared)
         error.tiles = report  # type: ignore[attr-defined]
         error.add_note(str(report))
         raise
-    _drain(walk)
+    _drain(executor)
 
 
-def slot_bytes(plan: Plan, matrices: Mapping[str, Matrix]) -> int:
+def slot_bytes(schedule: Schedule, matrices: Mapping[str, Matrix]) -> int:
     """Bytes of the largest tile."""
-    laid = ((matrices[name], rows, cols) for name, rows, cols in plan.shapes)
-    return max(TileLayout.of(rows, cols, x.row_major, x.dtype).nbytes for x, rows, cols in laid)
+    tiles = ((matrices[name], rows, cols) for name, rows, cols in schedule.shapes)
+    return max(TileLayout.of(rows, cols, x.row_major, x.dtype).nbytes for x, rows, cols in tiles)
 
 
-def _slot_counts(plan: Plan, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
+def _slot_counts(schedule: Schedule, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
     """How many tiles a card may hold, and how many it must."""
-    fewest = min(plan.most_tiles, needed)
+    fewest = min(schedule.most_tiles, needed)
     count = min(needed, limit // nbytes)
     if count < fewest:
         raise ValueError(
-            f"{plan.tasks.routine}: {limit} bytes of device memory are too few; "
+            f"{schedule.tasks.routine}: {limit} bytes of device memory are too few; "
             f"a task needs {fewest} tiles of {nbytes} bytes"
         )
     return count, fewest
@@ -198,28 +200,28 @@ def _lead(cards: Sequence[Card], stream: CallerStream | None) -> None:
                 event.hold_back(stream.handle)
 
 
-def _drain(walk: Walk) -> None:
+def _drain(executor: TaskExecutor) -> None:
     """Wait until nothing is under way on the cards and in the threads, whatever became of it."""
-    for cache in walk.caches:
+    for cache in executor.caches:
         for copy in cache.copies.values():
             if copy.staged is not None:
-                walk.traffic.unstage(copy.staged)
+                executor.traffic.unstage(copy.staged)
                 copy.staged = None
-    for card in walk.cards:
+    for card in executor.cards:
         for handle in card.streams:
             with suppress(PyblasgpuError, MemoryError), current_context(card.device):
                 memory.synchronize(handle)
-    walk.traffic.close()
+    executor.traffic.close()
 
 
-def _report(tasks: TaskList, walk: Walk, is_prepared: bool) -> TileReport:
+def _report(tasks: TaskList, executor: TaskExecutor, is_prepared: bool) -> TileReport:
     """What became of the output; of one that was prepared no part is untouched."""
     outputs = [tile for task in tasks.tasks for tile in task.finishes if tile.matrix != PIVOTS]
-    final = {tile for tile in set(walk.final).intersection(outputs) if walk.traffic.is_home(tile)}
-    torn = {tile for tile in outputs if (walk.home_versions[tile] or is_prepared) and tile not in final}
+    final = {tile for tile in set(executor.final).intersection(outputs) if executor.traffic.is_home(tile)}
+    torn = {tile for tile in outputs if (executor.home_versions[tile] or is_prepared) and tile not in final}
 
     def regions(tiles: set[Tile]) -> tuple[tuple[slice, slice], ...]:
-        return tuple(walk.matrices[tile.matrix].region(tile) for tile in sorted(tiles))
+        return tuple(executor.matrices[tile.matrix].region(tile) for tile in sorted(tiles))
 
     return TileReport(tasks.routine, regions(final), regions(torn), len(outputs))
 

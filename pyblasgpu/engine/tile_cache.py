@@ -41,7 +41,7 @@ class TileCopy:
     pins : int
         Requested tasks that will use it.
     is_dirty : bool
-        Whether no other place has this version.
+        Whether no other memory has this version.
     staged : object or None
         What a fetch that has begun waits for.
     """
@@ -120,7 +120,7 @@ class TileCache:
             self._add(self._more())
         return bool(self._free)
 
-    def place(self, tile: Tile, layout: Any, device: int) -> TileCopy:
+    def assign_slot(self, tile: Tile, layout: Any, device: int) -> TileCopy:
         """The slot that is free for the longest time for a tile; nothing is there yet."""
         address, uses = self._free.popleft()
         copy = TileCopy(tile, layout.operand(address, device), layout.block(address, device), address)
@@ -147,8 +147,8 @@ class TileCache:
 
 def uses_by_card(tasks: Iterable[Task], owners: Sequence[int]) -> dict[int, dict[Tile, list[int]]]:
     """The numbers of the tasks that need each tile, by card."""
-    found: dict[int, dict[Tile, list[int]]] = defaultdict(lambda: defaultdict(list))
+    uses: dict[int, dict[Tile, list[int]]] = defaultdict(lambda: defaultdict(list))
     for number, task in enumerate(tasks):
         for tile in dict.fromkeys(task.tiles):
-            found[owners[number]][tile].append(number)
-    return found
+            uses[owners[number]][tile].append(number)
+    return uses

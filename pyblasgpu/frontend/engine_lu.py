@@ -39,7 +39,7 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
     is_held = m * n * call.dtype.itemsize < limit * len(devices) / 2
     if len(devices) > 1 and is_held and len(tasks.grids["a"].cols) >= PANELS_FROM:
         tasks = engine_module("order").by_panels(tasks)
-    tasks = engine_module("columns").by_columns(tasks)
+    tasks = engine_module("block_columns").by_columns(tasks)
     # an integer is the first four bytes of an element
     elements = np.zeros((count, 1), call.dtype.name)
     with contexts().current_context(call.device):
@@ -49,7 +49,7 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
         }
         follow_stream(call)
     owners = engine_module("placement").owners_of(tasks, weights_of(devices))
-    plan = engine_module("plan").Plan(tasks, owners)
+    plan = engine_module("schedule").Schedule(tasks, owners)
     stream = prepare = None
     if not call.library.host:
         stream = engine.CallerStream(call.device, call.stream)

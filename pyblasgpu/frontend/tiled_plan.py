@@ -9,7 +9,7 @@ from typing import Any
 
 from ..engine.order import by_blocks, by_columns_of_b
 from ..engine.placement import card_grid, owners_of
-from ..engine.plan import Plan
+from ..engine.schedule import Schedule
 from .tiled_routines import TiledRoutine, task_list
 
 __all__ = ["made", "plan_of"]
@@ -25,7 +25,7 @@ def plan_of(
     letter: str,
     weights: Sequence[float],
     holds_output: bool,
-) -> Plan:
+) -> Schedule:
     """The tasks of a routine in their order, dealt to cards.
 
     Parameters
@@ -57,10 +57,10 @@ def made(
     letter: str,
     weights: tuple[float, ...],
     holds_output: bool,
-) -> Plan:
+) -> Schedule:
     """The plan of a routine with these fields, its flags as pairs."""
     tiled = TiledRoutine(*fields)
     tasks = task_list(tiled._replace(flags=dict(tiled.flags)), orders, scalars)
     tasks = by_blocks(tasks, card_grid(len(weights)), holds_output)
     tasks = by_columns_of_b(tasks, len(weights), tiled.side)
-    return Plan(tasks, owners_of(tasks, weights, tiled.side))
+    return Schedule(tasks, owners_of(tasks, weights, tiled.side))

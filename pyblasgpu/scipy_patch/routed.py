@@ -107,9 +107,9 @@ class Getter:
         self._original, self._replacements = original, replacements
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        found = self._original(*args, **kwargs)
+        originals = self._original(*args, **kwargs)
         if not ACTIVE or _is_serving():
-            return found
-        if isinstance(found, list):
-            return [self._replacements.get(id(each), each) for each in found]
-        return self._replacements.get(id(found), found)
+            return originals
+        if isinstance(originals, list):
+            return [self._replacements.get(id(each), each) for each in originals]
+        return self._replacements.get(id(originals), originals)

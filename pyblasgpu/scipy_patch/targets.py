@@ -78,8 +78,12 @@ def numpys() -> Iterator[Target]:
         return type(linalg.slogdet(np.eye(1)))(*ours.slogdet(a))
 
     def det(a: Any) -> Any:
-        found = ours.det(a, check_finite=False)
-        return found.astype(a.dtype)[()] if isinstance(found, np.ndarray) else a.dtype.type(found)
+        determinant = ours.det(a, check_finite=False)
+        return (
+            determinant.astype(a.dtype)[()]
+            if isinstance(determinant, np.ndarray)
+            else a.dtype.type(determinant)
+        )
 
     for function in (cholesky, solve, inv, slogdet, det):
         name = function.__name__
@@ -136,9 +140,9 @@ def _solves(name: str) -> Callable[[tuple[Any, ...], Mapping[str, Any]], float]:
         return _cube_root(shape[-1], *right)
 
     def squared(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-        found = size(args, kwargs)
+        measured = size(args, kwargs)
         right = _argument(args, kwargs, 1, "b")
-        return found if found < 0 or right.ndim > 1 else _cube_root(*right.shape, *right.shape)
+        return measured if measured < 0 or right.ndim > 1 else _cube_root(*right.shape, *right.shape)
 
     return squared
 

@@ -68,8 +68,8 @@ def tuned(device: str) -> dict[str, float]:
         path = thresholds_file(device)
         if not path.exists():
             return {}
-        found = json.loads(path.read_text(encoding="utf-8"))["thresholds"]
-        sizes = {name: inf if size is None else float(size) for name, size in found.items()}
+        values = json.loads(path.read_text(encoding="utf-8"))["thresholds"]
+        sizes = {name: inf if size is None else float(size) for name, size in values.items()}
     except NoFolder as problem:
         tell_once(str(problem))
         return {}

@@ -24,12 +24,12 @@ def trsm(
     order = m if side is Side.LEFT else n
     blocks = _substitution_order(len(order), side, uplo, trans)
 
-    def updates(position: int, place: Callable[[int], Tile]) -> Iterator[Step]:
+    def updates(position: int, tile_at: Callable[[int], Tile]) -> Iterator[Step]:
         block = blocks[position]
         for count, solved in enumerate(blocks[:position]):
-            yield _product(side, trans, block, solved, place, -1, 1 if count else alpha)
+            yield _product(side, trans, block, solved, tile_at, -1, 1 if count else alpha)
         leaf = _diagonal_leaf("trsm", side, uplo, trans, diag, 1 if position else alpha)
-        yield leaf, (Tile("a", block, block),), (place(block),)
+        yield leaf, (Tile("a", block, block),), (tile_at(block),)
 
     return _in_place("trsm", m, n, side, range(len(order)), updates)
 
@@ -47,12 +47,12 @@ def trmm(
     order = m if side is Side.LEFT else n
     blocks = _substitution_order(len(order), side, uplo, trans)
 
-    def updates(position: int, place: Callable[[int], Tile]) -> Iterator[Step]:
+    def updates(position: int, tile_at: Callable[[int], Tile]) -> Iterator[Step]:
         block = blocks[position]
         leaf = _diagonal_leaf("trmm", side, uplo, trans, diag, alpha)
-        yield leaf, (Tile("a", block, block),), (place(block),)
+        yield leaf, (Tile("a", block, block),), (tile_at(block),)
         for other in blocks[:position]:
-            yield _product(side, trans, block, other, place, alpha, 1)
+            yield _product(side, trans, block, other, tile_at, alpha, 1)
 
     # backwards: a product reads blocks that are not yet overwritten
     return _in_place("trmm", m, n, side, range(len(order))[::-1], updates)
@@ -75,17 +75,17 @@ def _product(
     trans: Trans,
     block: int,
     other: int,
-    place: Callable[[int], Tile],
+    tile_at: Callable[[int], Tile],
     alpha: complex,
     beta: complex,
 ) -> Step:
     """The block's tile plus the product of a block of the triangle and the other tile."""
     if side is Side.LEFT:
-        reads, flags = (op_tile("a", block, other, trans), place(other)), (trans, Trans.NO)
+        reads, flags = (op_tile("a", block, other, trans), tile_at(other)), (trans, Trans.NO)
     else:
-        reads, flags = (place(other), op_tile("a", other, block, trans)), (Trans.NO, trans)
+        reads, flags = (tile_at(other), op_tile("a", other, block, trans)), (Trans.NO, trans)
     leaf = TileLeaf.of("gemm", trans_a=flags[0], trans_b=flags[1], alpha=alpha, beta=beta)
-    return leaf, reads, (place(block),)
+    return leaf, reads, (tile_at(block),)
 
 
 def _in_place(

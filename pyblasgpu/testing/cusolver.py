@@ -33,7 +33,7 @@ class Cusolver:
         self._handle = ctypes.c_void_p()
         self._call("cusolverDnCreate", ctypes.byref(self._handle))
         self.info = cupy.zeros(1, cupy.int32)
-        self._rooms: dict[tuple[Any, ...], Any] = {}
+        self._workspaces: dict[tuple[Any, ...], Any] = {}
 
     def potrf(self, a: Any, uplo: Uplo) -> None:
         """The Cholesky factor of `a` in place."""
@@ -47,12 +47,12 @@ class Cusolver:
         dtype, n, ld = dtype_of(a.dtype), a.shape[0], _lead(a)
         arguments = self._handle, _UPLO[uplo], n, _pointer(a), ld
         key = routine, dtype.letter, n, uplo
-        if key not in self._rooms:
+        if key not in self._workspaces:
             count = ctypes.c_int()
             self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
-            self._rooms[key] = self._cupy.empty(max(count.value, 1), a.dtype)
-        room = self._rooms[key]
-        self._typed(routine, dtype, *arguments, _pointer(room), room.size, _pointer(self.info))
+            self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype)
+        workspace = self._workspaces[key]
+        self._typed(routine, dtype, *arguments, _pointer(workspace), workspace.size, _pointer(self.info))
 
     def potrs(self, a: Any, b: Any, uplo: Uplo) -> None:
         """The solution in place of `b`, from the factor in `a`."""
@@ -66,15 +66,15 @@ class Cusolver:
         flags = self._handle, _UPLO[uplo], _DIAG[diag], n, _DATA_TYPE[dtype.letter]
         matrix = _pointer(a), ctypes.c_int64(_lead(a))
         key = "trtri", dtype.letter, a.shape[0], uplo, diag
-        if key not in self._rooms:
+        if key not in self._workspaces:
             device, host = ctypes.c_size_t(), ctypes.c_size_t()
             sizes = ctypes.byref(device), ctypes.byref(host)
             self._call("cusolverDnXtrtri_bufferSize", *flags, *matrix, *sizes)
-            room = self._cupy.empty(max(device.value, 1), self._cupy.uint8)
-            self._rooms[key] = room, ctypes.create_string_buffer(max(host.value, 1))
-        room, buffer = self._rooms[key]
-        rooms = _pointer(room), ctypes.c_size_t(room.size), buffer, ctypes.c_size_t(len(buffer))
-        self._call("cusolverDnXtrtri", *flags, *matrix, *rooms, _pointer(self.info))
+            workspace = self._cupy.empty(max(device.value, 1), self._cupy.uint8)
+            self._workspaces[key] = workspace, ctypes.create_string_buffer(max(host.value, 1))
+        workspace, buffer = self._workspaces[key]
+        arguments = _pointer(workspace), ctypes.c_size_t(workspace.size), buffer, ctypes.c_size_t(len(buffer))
+        self._call("cusolverDnXtrtri", *flags, *matrix, *arguments, _pointer(self.info))
 
     def potrf_batched(self, stack: Any, uplo: Uplo) -> None:
         """The Cholesky factors of a stack (batch, n, n) of column-major matrices in place."""
@@ -93,17 +93,17 @@ class Cusolver:
 
     def _infos(self, batch: int) -> Any:
         key = ("infos", batch)
-        if key not in self._rooms:
-            self._rooms[key] = self._cupy.zeros(batch, self._cupy.int32)
-        return self._rooms[key]
+        if key not in self._workspaces:
+            self._workspaces[key] = self._cupy.zeros(batch, self._cupy.int32)
+        return self._workspaces[key]
 
     def _each(self, stack: Any) -> ctypes.c_void_p:
         """The address of the addresses of a stack's matrices, which are kept on the device."""
         key = "each", stack.data.ptr, stack.strides[0], stack.shape[0]
-        if key not in self._rooms:
+        if key not in self._workspaces:
             steps = self._cupy.arange(stack.shape[0], dtype=self._cupy.uint64)
-            self._rooms[key] = steps * stack.strides[0] + stack.data.ptr
-        return _pointer(self._rooms[key])
+            self._workspaces[key] = steps * stack.strides[0] + stack.data.ptr
+        return _pointer(self._workspaces[key])
 
     def _typed(self, routine: str, dtype: Dtype, *arguments: Any) -> None:
         self._call(f"cusolverDn{dtype.letter.upper()}{routine}", *arguments)

@@ -110,8 +110,8 @@ class FakeDriver(FakeStreams):
         return getattr(self.real, name)
 
     def __getattribute__(self, name: str) -> Any:
-        found = object.__getattribute__(self, name)
-        return self._called(name, found) if name.startswith("cu") and name != "current" else found
+        attribute = object.__getattribute__(self, name)
+        return self._called(name, attribute) if name.startswith("cu") and name != "current" else attribute
 
     def _called(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -124,12 +124,12 @@ class FakeDriver(FakeStreams):
                 if number in numbers:
                     return (status,) if name in _WITHOUT_VALUE else (status, None)
                 try:
-                    found = function(*arguments)
+                    value = function(*arguments)
                 except _Refused as refused:
                     return (refused.args[0], None)
             if name in _WITHOUT_VALUE:
-                return (self.real.CUresult.CUDA_SUCCESS if found is None else found,)
-            return (self.real.CUresult.CUDA_SUCCESS, found)
+                return (self.real.CUresult.CUDA_SUCCESS if value is None else value,)
+            return (self.real.CUresult.CUDA_SUCCESS, value)
 
         return call
 
@@ -320,14 +320,14 @@ class FakeDriver(FakeStreams):
         source = copy.srcHost if is_up else int(copy.srcDevice)
         target = int(copy.dstDevice) if is_up else copy.dstHost
         way = (-1, self.current) if is_up else (self.current, -1)
-        places = (target, copy.dstPitch), (source, copy.srcPitch)
+        blocks = (target, copy.dstPitch), (source, copy.srcPitch)
         name = "upload of lines" if is_up else "download of lines"
-        self._copy(name, *places, copy.WidthInBytes, copy.Height, stream, way)
+        self._copy(name, *blocks, copy.WidthInBytes, copy.Height, stream, way)
 
     def cuMemcpy3DPeerAsync(self, copy: Any, stream: int) -> None:
         way = int(copy.srcContext) - 0x100, int(copy.dstContext) - 0x100
-        places = (int(copy.dstDevice), copy.dstPitch), (int(copy.srcDevice), copy.srcPitch)
-        self._copy("peer copy of lines", *places, copy.WidthInBytes, copy.Height, stream, way)
+        blocks = (int(copy.dstDevice), copy.dstPitch), (int(copy.srcDevice), copy.srcPitch)
+        self._copy("peer copy of lines", *blocks, copy.WidthInBytes, copy.Height, stream, way)
 
     def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: int) -> None:
         access = Access(int(address), int(address) + nbytes, True)

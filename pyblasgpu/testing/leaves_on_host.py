@@ -35,9 +35,9 @@ def elements(operand: Operand) -> np.ndarray:
 
 def _set_integers(elements: np.ndarray, values: np.ndarray) -> None:
     """Put an int32 into the first bytes of each element of a column."""
-    whole = np.ascontiguousarray(elements).view(np.int32)
-    whole[:, :1] = values
-    elements[...] = whole.view(elements.dtype)
+    words = np.ascontiguousarray(elements).view(np.int32)
+    words[:, :1] = values
+    elements[...] = words.view(elements.dtype)
 
 
 def run_leaf(run: LeafRun) -> None:
@@ -46,15 +46,15 @@ def run_leaf(run: LeafRun) -> None:
     flags, scalars = run.flags, run.scalars
     if run.routine == "potrf":
         info, a = arrays
-        found = np.zeros((1, 1, 1), np.int32)
-        cpu_cholesky.potrf(found, a[None], **flags)
-        _set_integers(info, found[0])
+        leaf_info = np.zeros((1, 1, 1), np.int32)
+        cpu_cholesky.potrf(leaf_info, a[None], **flags)
+        _set_integers(info, leaf_info[0])
     elif run.routine == "getrf":
         piv, info, a = arrays
-        pivots, found = np.zeros((1, min(a.shape), 1), np.int32), np.zeros((1, 1, 1), np.int32)
-        cpu_lu.getrf(pivots, found, a[None])
+        pivots, leaf_info = np.zeros((1, min(a.shape), 1), np.int32), np.zeros((1, 1, 1), np.int32)
+        cpu_lu.getrf(pivots, leaf_info, a[None])
         _set_integers(piv, pivots[0])
-        _set_integers(info, found[0])
+        _set_integers(info, leaf_info[0])
     elif run.routine == "laswp":
         piv, a = arrays
         for row, other in enumerate(np.ascontiguousarray(piv).view(np.int32)[:, 0]):

@@ -188,8 +188,8 @@ def exact(case: SymmetricCase, data: SymmetricData) -> np.ndarray:
 def _product(case: SymmetricCase, inputs: list[np.ndarray]) -> np.ndarray:
     """A B of SYMM and GEMMTR, A A' of SYRK, A B' of SYR2K, with the conjugations of HEMM and so on."""
     if case.routine in SYMMETRIC:
-        whole = _whole(inputs[0], case)
-        return whole @ inputs[1] if case.side is Side.LEFT else inputs[1] @ whole
+        matrix = _whole(inputs[0], case)
+        return matrix @ inputs[1] if case.side is Side.LEFT else inputs[1] @ matrix
     left = apply(inputs[0], case.trans)
     if case.routine == "gemmtr":
         return left @ apply(inputs[1], case.trans_b)

@@ -104,7 +104,7 @@ def tune_device(options: Any, device: Device, routine: Callable) -> int:
             curves=options.report is not None,
             stages=getattr(options, "stage", None) or STAGES,
         )
-        found = tuner.run(searches)
+        document = tuner.run(searches)
         if tuner.untried or tuner.unbegun:
             left = f"{tuner.untried} candidates untried and {tuner.unbegun} searches not begun"
             watcher.say(f"the run ended with {left}; --resume goes on with them")
@@ -112,12 +112,12 @@ def tune_device(options: Any, device: Device, routine: Callable) -> int:
             watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
         for complaint_ in monitor.complaints():
             watcher.say(f"doubtful: {complaint_}")
-    if found:
+    if document:
         _build_ahead(device)
     _show(log.records, options)
-    if not options.json and found:
+    if not options.json and document:
         terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
-    return 0 if found else 1
+    return 0 if document else 1
 
 
 def _build_ahead(device: Device) -> None:
@@ -152,10 +152,10 @@ def show_report(options: Any) -> int:
     records: dict[str, list[Record]] = {}
     for path in paths:
         try:
-            found = read_sweep(path)
+            document = read_sweep(path)
         except OSError as problem:
             raise ValueError(f"the sweep {path} cannot be read: {problem}") from problem
-        for record in found:
+        for record in document:
             records.setdefault(record.device, []).append(record)
     if not records:
         raise ValueError(f"there are no records in {', '.join(map(str, paths))}")

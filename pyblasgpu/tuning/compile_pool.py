@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 #: A family's stem, or a triangle by which a Config of a product solves, and the Config.
-Job = tuple[Any, Any]
+CompileJob = tuple[Any, Any]
 
 
 def source_of(stem: str | Triangle, config: Any) -> KernelSource:
@@ -54,8 +54,8 @@ class Compilers(Pool):
 
 
 def compile_all(
-    jobs: Iterable[Job], cc: tuple[int, int], workers: int | None = None
-) -> Iterator[tuple[Job, Resources | str]]:
+    jobs: Iterable[CompileJob], cc: tuple[int, int], workers: int | None = None
+) -> Iterator[tuple[CompileJob, Resources | str]]:
     """Compile (stem, Config) pairs; yields each with its report, as they come."""
     with Compilers(cc, workers) as compilers:
         for job in jobs:

@@ -28,7 +28,7 @@ from ..kernels.cpu.config import CpuGemm
 from ..testing.reference import reals
 from ..types import DTYPES, Trans
 
-__all__ = ["Found", "main", "measured_peak", "search", "seconds_of"]
+__all__ = ["SearchResult", "main", "measured_peak", "search", "seconds_of"]
 
 SIZES = {"s": 768, "d": 768, "c": 512, "z": 512}
 REPEATS = 3
@@ -36,7 +36,7 @@ BUDGET = 240.0  # seconds for all dtypes, where nothing else is asked for
 ROUNDS = 200_000
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found: the Config, its GFLOP/s, and how many were timed."""
 
     config: CpuGemm
@@ -63,7 +63,7 @@ def measured_peak(letter: str, processor: Processor) -> float:
 
 def search(
     letter: str, processor: Processor, until: float, clock: Callable[[], float] = time.monotonic
-) -> Found:
+) -> SearchResult:
     """The fastest Config of a dtype: the best register tile, then the best blocks for it.
 
     Parameters
@@ -76,7 +76,7 @@ def search(
     """
     measure = _Measure(letter)
     start = space.default(letter, processor)
-    best = Found(start, measure(start), 1)
+    best = SearchResult(start, measure(start), 1)
     middle = clock() + (until - clock()) * 0.7  # blocks need no compiler
     for end, candidates in ((middle, space.tiles(letter, processor)), (until, None)):
         best = _best_of(best, candidates or space.blocks(best.config, processor), measure, end, clock)
@@ -84,18 +84,18 @@ def search(
 
 
 def _best_of(
-    best: Found,
+    best: SearchResult,
     candidates: Iterable[CpuGemm],
     measure: Callable[[CpuGemm], float],
     until: float,
     clock: Callable[[], float],
-) -> Found:
+) -> SearchResult:
     for config in candidates:
         if clock() >= until:
             break
         rate = measure(config)
         config, rate = (config, rate) if rate > best.gflops else best[:2]
-        best = Found(config, rate, best.timed + 1)
+        best = SearchResult(config, rate, best.timed + 1)
     return best
 
 
@@ -127,14 +127,14 @@ def main(options: Any) -> int:
         _count(options, processor)
         return 0
     end = time.monotonic() + (options.budget or BUDGET)
-    found: dict[str, Found] = {}
+    results: dict[str, SearchResult] = {}
     with terminal.console(stderr=True).status("") as status:
         for left, letter in zip(range(len(options.dtype), 0, -1), options.dtype, strict=True):
             status.update(f"{letter}gemm on {processor.name}")
             now = time.monotonic()
-            found[letter] = search(letter, processor, now + (end - now) / left)
-    _save({letter: each.config for letter, each in found.items()}, processor)
-    _show(found, processor, options.json)
+            results[letter] = search(letter, processor, now + (end - now) / left)
+    _save({letter: each.config for letter, each in results.items()}, processor)
+    _show(results, processor, options.json)
     return 0
 
 
@@ -149,11 +149,11 @@ def _count(options: Any, processor: Processor) -> None:
     print(json.dumps({"processor": processor.name, "candidates": counts}, indent=2))
 
 
-def _save(found: dict[str, CpuGemm], processor: Processor) -> None:
+def _save(tuned: dict[str, CpuGemm], processor: Processor) -> None:
     """Put the Configs into the user's file, over those of the same dtypes."""
     path = cpu_gemm.tuned_file(processor)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = cpu_gemm.read(path, processor) | found
+    kept = cpu_gemm.read(path, processor) | tuned
     configs = {
         letter: {field.name: getattr(config, field.name) for field in fields(config) if field.name != "dtype"}
         for letter, config in kept.items()
@@ -162,8 +162,8 @@ def _save(found: dict[str, CpuGemm], processor: Processor) -> None:
     cpu_gemm.forget()
 
 
-def _show(found: dict[str, Found], processor: Processor, as_json: bool) -> None:
-    peaks = {letter: measured_peak(letter, processor) for letter in found}
+def _show(results: dict[str, SearchResult], processor: Processor, as_json: bool) -> None:
+    peaks = {letter: measured_peak(letter, processor) for letter in results}
     if as_json:
         rows = {
             letter: {
@@ -172,13 +172,13 @@ def _show(found: dict[str, Found], processor: Processor, as_json: bool) -> None:
                 "timed": each.timed,
                 "peak": peaks[letter],
             }
-            for letter, each in found.items()
+            for letter, each in results.items()
         }
         print(json.dumps({"processor": processor.name, "found": rows}, indent=2))
         return
     columns = ("GEMM", "timed", "register tile", "block", "GFLOP/s", "of a core's peak")
     table = Table(*columns, title=f"{processor.name}, one core")
-    for letter, (config, rate, timed) in found.items():
+    for letter, (config, rate, timed) in results.items():
         tile = f"{config.THR_M}×{config.THR_N}, unrolled {config.UNROLL}"
         block = f"{config.BLK_M}×{config.BLK_N}×{config.BLK_K}"
         table.add_row(f"{letter}gemm", str(timed), tile, block, f"{rate:.1f}", f"{rate / peaks[letter]:.0%}")

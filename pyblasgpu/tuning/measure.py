@@ -220,7 +220,7 @@ class Workload:
         triangles = triangles if is_colmajor else [t.T for t in triangles]
         rows, cols = (n, rhs) if on_left else (rhs, n)
         outs = self._matrices("B", dtype, rows, cols, count, batch=of_each)
-        (given,) = self._matrices("A", dtype, rows, cols, 1, batch=of_each)
+        (right_hand_sides,) = self._matrices("A", dtype, rows, cols, 1, batch=of_each)
         side, uplo = (Side.LEFT, Uplo.LOWER) if on_left else (Side.RIGHT, Uplo.UPPER)
         flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
@@ -229,7 +229,9 @@ class Workload:
 
         def restore(count: int) -> None:
             for b in outs[:count]:
-                memory.copy(b.pointer, given.pointer, of_each * n * rhs * dtype.itemsize, self.stream)
+                memory.copy(
+                    b.pointer, right_hand_sides.pointer, of_each * n * rhs * dtype.itemsize, self.stream
+                )
 
         return Rotation(tuple(map(call, triangles, outs)), restore)
 
@@ -286,16 +288,16 @@ class Workload:
         shift: int = 0,
     ) -> list[Operand]:
         """`count` batches of column-major matrices, or row-major if `transposed`, of random numbers."""
-        lead, others = (cols + pad, rows) if transposed else (rows + pad, cols)
-        step = -(-(lead * others * batch + shift) * dtype.itemsize // ALIGN) * ALIGN
+        leading_dimension, others = (cols + pad, rows) if transposed else (rows + pad, cols)
+        step = -(-(leading_dimension * others * batch + shift) * dtype.itemsize // ALIGN) * ALIGN
 
         def chunk() -> np.ndarray:
             return reals(np.random.default_rng(2011), (min(step * count // dtype.itemsize, CHUNK),), dtype)
 
         arena = self._arena((name, dtype.letter), step * count, chunk)
-        row, col = (lead, 1) if transposed else (1, lead)
+        row, col = (leading_dimension, 1) if transposed else (1, leading_dimension)
         one = Operand(arena.address + shift * dtype.itemsize, rows, cols, row, col, dtype, device=self.device)
-        return _in_a_row(one, count, step, batch, lead * others)
+        return _in_a_row(one, count, step, batch, leading_dimension * others)
 
     def _triangles(self, dtype: Dtype, n: int, count: int, lower: bool, batch: int) -> list[Operand]:
         """`count` batches of copies of a well-conditioned triangle, by columns, NaN beyond it."""
@@ -356,11 +358,11 @@ class Arena:
 
     def intact(self) -> bool:
         """Whether both guards are as they were."""
-        found = np.empty_like(self._guard)
+        guard = np.empty_like(self._guard)
         with memory.current_context(self._device):
             for address in self._guards():
-                memory.to_host(found, address, self._stream)
-                if not np.array_equal(found, self._guard):
+                memory.to_host(guard, address, self._stream)
+                if not np.array_equal(guard, self._guard):
                     return False
         return True
 

@@ -101,10 +101,10 @@ def chosen(records: Iterable[Record], calls: Iterable[Call] = ()) -> set[tuple]:
     kept: set[tuple] = set()
     for kind, budget in BUDGETS.items():
         of_kind = {cell: rates for cell, rates in cells.items() if _kind(cell) == kind}
-        found = greedy(of_kind, round(budget * len(of_kind)), lambda cell: WEIGHTS.get(cell.layout, 1.0))
-        kept.update(candidate for order in found.values() for candidate in order)
+        orders = greedy(of_kind, round(budget * len(of_kind)), lambda cell: WEIGHTS.get(cell.layout, 1.0))
+        kept.update(candidate for order in orders.values() for candidate in order)
         kept.update(
-            candidate for cell, order in found.items() for candidate in _for_updates(cells[cell], order)
+            candidate for cell, order in orders.items() for candidate in _for_updates(cells[cell], order)
         )
         if kind == "gemm":
             kept.update(_for_calls(of_kind, kept, calls))
@@ -129,7 +129,7 @@ def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell
     """The rates of those cells of which `calls` tell; where neither a candidate nor one with the same tile
     was timed for a call of its layout, it counts as the slowest that was.
     """
-    found: dict[Cell, Any] = {}
+    with_calls: dict[Cell, Any] = {}
     for number, call in enumerate(calls):
         timed: dict[str, dict[tuple, float]] = defaultdict(dict)
         for stem, layout, parameters, rate in sorted(call["rates"], key=itemgetter(-1)):
@@ -141,11 +141,11 @@ def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell
         for layout, of_layout in timed.items():
             cell = Cell("gemm", call["dtype"], layout)
             if cell in cells:
-                rates = found.setdefault(cell, _by_tiles(cells[cell]))
+                rates = with_calls.setdefault(cell, _by_tiles(cells[cell]))
                 for candidate, at in rates.items():
                     like = of_layout.get(_tile(candidate), slowest)
                     at[at_call] = of_layout.get(candidate, like)
-    return found
+    return with_calls
 
 
 def _by_tiles(rates: Rates) -> dict[Any, dict[Any, float]]:
@@ -167,7 +167,7 @@ def _tile(candidate: tuple) -> tuple:
 def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:
     """The best candidate at `UPDATES` on a device where none that is `kept` comes near."""
     kept = set(kept)
-    for at in {at for found in rates.values() for at in found if at[1] == UPDATES}:
+    for at in {at for by_class in rates.values() for at in by_class if at[1] == UPDATES}:
         best = max(rates, key=lambda candidate: rates[candidate].get(at, 0.0))
         if max(rates[candidate].get(at, 0.0) for candidate in kept) < LEAST_OF_UPDATES * rates[best][at]:
             yield best
@@ -203,12 +203,12 @@ def _rates(records: Iterable[Record]) -> dict[Cell, Rates]:
             kernel = kernel_of(record.stem, record.dtype, record.layout, record.parameters)
             at = rates[_cell(record)][kernel][record.device, record.size]
             at[record.extents] = max(1 / record.seconds, at.get(record.extents, 0.0))
-    return {cell: _of_classes(found) for cell, found in rates.items()}
+    return {cell: _of_classes(by_kernel) for cell, by_kernel in rates.items()}
 
 
-def _of_classes(found: Mapping[Any, Mapping[Any, Mapping[tuple, float]]]) -> Rates:
+def _of_classes(by_kernel: Mapping[Any, Mapping[Any, Mapping[tuple, float]]]) -> Rates:
     extents: dict[Any, set[tuple]] = defaultdict(set)
-    for at in found.values():
+    for at in by_kernel.values():
         for size, of_extents in at.items():
             extents[size] |= set(of_extents)
     return {
@@ -217,5 +217,5 @@ def _of_classes(found: Mapping[Any, Mapping[Any, Mapping[tuple, float]]]) -> Rat
             for size, of_extents in at.items()
             if len(of_extents) == len(extents[size])
         }
-        for kernel, at in found.items()
+        for kernel, at in by_kernel.items()
     }

@@ -17,7 +17,7 @@ from ..errors import lacking
 from ..types import DTYPES
 from .results import Record, sound, winners
 
-__all__ = ["Row", "as_json", "funnel", "rows", "show", "why_no_plots", "write"]
+__all__ = ["ClassWinner", "as_json", "funnel", "rows", "show", "why_no_plots", "write"]
 
 #: A letter of a layout after its operand.
 _MARKS = {"n": "", "t": "ᵀ"}
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class ClassWinner:
     """The winner of a class.
 
     Attributes
@@ -70,25 +70,25 @@ class Row:
     median: float
 
 
-def rows(records: Sequence[Record]) -> list[Row]:
+def rows(records: Sequence[Record]) -> list[ClassWinner]:
     """The winners in a sweep of one device, class by class."""
     timed: dict[tuple, dict[tuple, list[Record]]] = {}
     vendor = {}
     for record in sound(records):
-        place = timed.setdefault((record.stem, record.dtype, record.layout, record.size), {})
-        place.setdefault(record.extents, []).append(record)
+        by_extents = timed.setdefault((record.stem, record.dtype, record.layout, record.size), {})
+        by_extents.setdefault(record.extents, []).append(record)
     for record in records:
         if record.outcome == "vendor":
             vendor[record.stem, record.dtype, record.layout, record.size, record.extents] = record.tflops
-    found = []
+    class_winners = []
     document = winners(records, records[0].device if records else "")
-    found_here = {key: entry for key, entry in document.entries.items() if key[0] in FAMILIES}
-    for key, entry in sorted(found_here.items(), key=lambda item: _order(item[0])):
+    kernel_entries = {key: entry for key, entry in document.entries.items() if key[0] in FAMILIES}
+    for key, entry in sorted(kernel_entries.items(), key=lambda item: _order(item[0])):
         extents, there = max(timed[key].items())
         rates = sorted({record.candidate: record.tflops for record in there}.values())
         best = [record.tflops for record in there if record.parameters == entry.parameters]
-        found.append(
-            Row(
+        class_winners.append(
+            ClassWinner(
                 *key,
                 extents,
                 entry.parameters,
@@ -98,7 +98,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
                 rates[len(rates) // 2],
             )
         )
-    return found
+    return class_winners
 
 
 def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
@@ -140,18 +140,18 @@ def write(records: Sequence[Record], folder: Path) -> list[Path]:
 
 def as_json(records: Sequence[Record]) -> dict[str, Any]:
     """The report for machines."""
-    found = winners(records, records[0].device if records else "")
+    document = winners(records, records[0].device if records else "")
     return {
-        "device": found.device,
+        "device": document.device,
         "winners": [asdict(row) for row in rows(records)],
         "trsm_rates": [
             {"dtype": dtype, "point": point, **rates}
-            for (dtype, point), rates in sorted(found.trsm_rates.items())
+            for (dtype, point), rates in sorted(document.trsm_rates.items())
         ],
         "trsm_fused": [
             dict(zip(("stem", "dtype", "layout", "point"), key, strict=True))
             | {**entry.parameters, "tflops": entry.tflops}
-            for key, entry in sorted(_fused(found).items())
+            for key, entry in sorted(_fused(document).items())
         ],
         "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
     }
@@ -162,7 +162,7 @@ def _fused(document: Document) -> dict[tuple[str, str, str, str], Entry]:
     return {key: entry for key, entry in document.entries.items() if key[0] in FUSED_TRSM}
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ClassWinner) -> list[str]:
     of = row.parameters
 
     def grid(*names: str) -> str:
@@ -190,8 +190,8 @@ def _order(key: tuple[str, str, str, str]) -> tuple:
     """Families, dtypes, layouts and classes in the order in which the rest of the library names them."""
     stem, dtype, layout, size = key
     family = FAMILIES[stem]
-    places = family.layouts.index(layout), sizes_of(stem).index(size)
-    return list(FAMILIES).index(stem), list(DTYPES).index(dtype), *places
+    indices = family.layouts.index(layout), sizes_of(stem).index(size)
+    return list(FAMILIES).index(stem), list(DTYPES).index(dtype), *indices
 
 
 def _rate(tflops: float) -> str:
@@ -213,17 +213,17 @@ def _markdown(records: Sequence[Record]) -> str:
 
 def _lines(records: Sequence[Record]) -> list[str]:
     """What the table has no place for."""
-    found = winners(records, "")
+    document = winners(records, "")
     points: dict[tuple[str, str], list[str]] = {}
-    for (dtype, point), rates in found.trsm_rates.items():
+    for (dtype, point), rates in document.trsm_rates.items():
         points.setdefault((f"{dtype}trsm", max(rates, key=rates.__getitem__)), []).append(point)
-    for (_, dtype, layout, point), entry in _fused(found).items():
+    for (_, dtype, layout, point), entry in _fused(document).items():
         tile = "×".join(str(entry.parameters[name]) for name in ("BLK_M", "BLK_N", "BLK_K"))
         points.setdefault((f"{dtype}trsm, fused, {layout}", tile), []).append(point)
     lines = [f"{name}: {which} at {', '.join(at)}" for (name, which), at in sorted(points.items())]
     for stem, counts in sorted(funnel(records).items()):
-        said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
-        lines.append(f"{stem}: {counts.total()} candidates: {said}")
+        outcomes = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
+        lines.append(f"{stem}: {counts.total()} candidates: {outcomes}")
     caches = sorted({record.caches for record in records if record.outcome == "ok"})
     lines.append(f"caches were {' or '.join(caches) or 'not asked'}; TFLOP/s at the extents in brackets")
     return lines

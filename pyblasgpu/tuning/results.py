@@ -96,8 +96,8 @@ class Record:
     @property
     def candidate(self) -> tuple:
         """Equal for the records of one candidate; what belongs to a point is another one at each."""
-        found = candidate_of(self.stem, self.dtype, self.layout, self.parameters)
-        return (*found, self.size) if self.algorithm or self.stem in FUSED_TRSM else found
+        candidate = candidate_of(self.stem, self.dtype, self.layout, self.parameters)
+        return (*candidate, self.size) if self.algorithm or self.stem in FUSED_TRSM else candidate
 
     @property
     def algorithm(self) -> str | None:
@@ -133,11 +133,11 @@ def as_of_now(record: Record) -> Record | None:
     What a sweep recorded stays in its file. A kernel whose lost parameter was off, or 0, is the same without
     it; the time of another is of no Config that there is.
     """
-    found = with_current_algorithm(record)
-    if found is None or found.kernel is None:
-        return found
-    record = found
-    stem, _, _, parameters = found.kernel
+    renamed = with_current_algorithm(record)
+    if renamed is None or renamed.kernel is None:
+        return renamed
+    record = renamed
+    stem, _, _, parameters = renamed.kernel
     lost = parameters.keys() - TUNED[stem].parameters.keys()
     if any(parameters[name] for name in lost):
         return None
@@ -160,16 +160,16 @@ def with_current_algorithm(record: Record) -> Record | None:
 
     None of an algorithm that is chosen by a rule now.
     """
-    switches = [name for name in _SWITCHES.get(record.stem, ()) if name in record.parameters]
-    if not switches:
+    algorithm_parameters = [name for name in _SWITCHES.get(record.stem, ()) if name in record.parameters]
+    if not algorithm_parameters:
         return record
     if record.stem != "trsm":
         return None
-    (switch,) = switches
-    value = record.parameters[switch]
-    config = {name: number for name, number in record.parameters.items() if name != switch}
+    (algorithm_parameter,) = algorithm_parameters
+    value = record.parameters[algorithm_parameter]
+    config = {name: number for name, number in record.parameters.items() if name != algorithm_parameter}
     if not config:
-        name = TRSM_SMALL if switch == "small_triangles" else TRSM_FUSED
+        name = TRSM_SMALL if algorithm_parameter == "small_triangles" else TRSM_FUSED
         algorithm = (RECURSION, name)[value] if value < 2 else f"{name}_{value}"
         return replace(record, parameters={algorithm: 1})
     stem = next((stem for stem in FUSED_TRSM if _is_of(stem, config)), None)
@@ -260,7 +260,7 @@ def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
 
 
 def _drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
-    """Drop what other families of the routine have at the same place."""
+    """Drop what other families of the routine have at the same problem."""
     for other in families_of(FAMILIES[stem].routine, dtype):
         if other != stem:
             document.entries.pop((other, dtype, FAMILIES[other].layouts[0], size), None)
@@ -289,11 +289,15 @@ def _class(record: Record) -> tuple:
 
 
 def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
-    """The times, by place, of the candidate that wins."""
-    places = {place for times in measured.values() for place in times}
-    complete = [times for times in measured.values() if len(times) == len(places)] or list(measured.values())
-    fastest = {place: min(times[place].seconds for times in complete if place in times) for place in places}
+    """The times, by problem, of the candidate that wins."""
+    problems = {problem for times in measured.values() for problem in times}
+    complete = [times for times in measured.values() if len(times) == len(problems)] or list(
+        measured.values()
+    )
+    fastest = {
+        problem: min(times[problem].seconds for times in complete if problem in times) for problem in problems
+    }
     return min(
         complete,
-        key=lambda times: sum(times[place].seconds / fastest[place] for place in times) / len(times),
+        key=lambda times: sum(times[problem].seconds / fastest[problem] for problem in times) / len(times),
     )

@@ -114,15 +114,15 @@ def time_routines(
             return
         layout = {"gemm": "nn", "gemv": "n"}.get(routine, "any")
         extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
-        places = tuple((each, math.inf) for each in extents)
-        times, _ = runner.finish(Job(routine, dtype, layout, (), places, reload=True), PATIENCE)
+        problems = tuple((each, math.inf) for each in extents)
+        times, _ = runner.finish(Job(routine, dtype, layout, (), problems, reload=True), PATIENCE)
         for each, seconds in zip(extents, times, strict=False):
             runner.add_time((routine, dtype, layout), "", {}, each, seconds, outcome)
 
 
-def time_vendor(runner: Runner, found: Document) -> None:
+def time_vendor(runner: Runner, winners: Document) -> None:
     """Time cuBLAS where the winners were timed; without it, nothing is lost."""
-    for stem, dtype, layout, size in found.entries:
+    for stem, dtype, layout, size in winners.entries:
         if stem in FUSED_TRSM:
             continue
         if FAMILIES[stem].routine == "trmm" and is_batch(size):

@@ -186,8 +186,8 @@ class KernelSearch:
 
     def _feed(self) -> None:
         """Give the compilers work, a candidate of each search in turn."""
-        room = self._compilers.workers * (1 + AHEAD) - self._compilers.pending
-        while room > 0 and (hungry := [active for active in self._active if active.wanted]):
+        free_slots = self._compilers.workers * (1 + AHEAD) - self._compilers.pending
+        while free_slots > 0 and (hungry := [active for active in self._active if active.wanted]):
             for active in hungry:
                 config = active.wanted.popleft()
                 job = active.key[0], config
@@ -197,7 +197,7 @@ class KernelSearch:
                     continue
                 self._compiling[job] = active
                 self._compilers.submit(*job)
-                room -= 1
+                free_slots -= 1
 
     def _compiled(self, active: ActiveSearch, config: Any, report: Resources | str) -> None:
         self._verdicts[active.key[0], config] = judge(config, report, self._device)

@@ -138,12 +138,12 @@ class Tuner:
         except KeyboardInterrupt:
             self.watcher.say("interrupted: what was measured so far decides")
             self._kernels.settle()
-        found = self._save(searches)
+        document = self._save(searches)
         if not self._late():
-            time_vendor(self._runner, found)
+            time_vendor(self._runner, document)
             if self._curves:
                 time_routines(self._runner, routines, "after")
-        return found
+        return document
 
     def _go_through(self, stage: str, searches: list[SearchKey], trsm_dtypes: list[str]) -> None:
         """One of `STAGES`."""
@@ -183,28 +183,28 @@ class Tuner:
                 if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
             ]
             few = portfolio.reduced(records, portfolio.chosen(records))
-            found = self.decided(winners(few, self.device.name))
-            if self._verifier.all_right(found):
+            document = self.decided(winners(few, self.device.name))
+            if self._verifier.all_right(document):
                 break
-        if found:
-            merge(found)
+        if document:
+            merge(document)
             choose.reload()
-        return found
+        return document
 
     def _winners_of(self, key: SearchKey) -> Document:
         """Those of one search."""
         records = [each for each in self.log.records if (each.stem, each.dtype, each.layout) == key]
         return self.decided(winners(records, self.device.name))
 
-    def decided(self, found: Document) -> Document:
-        """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
-        searched = [key for key in found.entries if key[0] in FAMILIES]
+    def decided(self, document: Document) -> Document:
+        """`document` without the classes whose present kernel was not tried: there nothing is replaced."""
+        searched = [key for key in document.entries if key[0] in FAMILIES]
         current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in searched}}
         for stem, dtype, layout, size in searched:
             key = stem, dtype, layout
             if size in current[key] and not self._was_tried(key, current[key][size], size):
-                del found.entries[*key, size]
-        return found
+                del document.entries[*key, size]
+        return document
 
     def _was_tried(self, key: SearchKey, config: Any, size: str) -> bool:
         problems = ((size, extents) for extents in tuned_at(key[0], size))

@@ -48,7 +48,7 @@ def exhaustive(search: SearchProblem) -> Batches:
     yield everywhere(search.candidates, search.problems)
 
 
-def likely(search: SearchProblem, parts: Sequence[float] = LIKELY) -> Batches:
+def likely(search: SearchProblem, least_shares: Sequence[float] = LIKELY) -> Batches:
     """The candidates whose score comes near the best of a size class.
 
     First those that reach the first of these `parts` of the best score on a problem of the class, then what
@@ -66,9 +66,11 @@ def likely(search: SearchProblem, parts: Sequence[float] = LIKELY) -> Batches:
             if each >= least:
                 shares[config, size] = max(each / max(best, TINY), shares.get((config, size), 0.0))
     all_measurements = everywhere(search.candidates, search.problems)
-    for part in parts:
-        yield from table.ask([m for m in all_measurements if shares.get((m.config, m.size), 0.0) >= part])
-    sizes = {size for (_, size), share in shares.items() if share >= parts[-1]}
+    for least_share in least_shares:
+        yield from table.ask(
+            [m for m in all_measurements if shares.get((m.config, m.size), 0.0) >= least_share]
+        )
+    sizes = {size for (_, size), share in shares.items() if share >= least_shares[-1]}
     empty = [problem for problem in search.problems if problem[0] in sizes and not table.by_time(problem)]
     yield from table.ask(everywhere(search.candidates, empty))
 

@@ -23,7 +23,7 @@ __all__ = ["KINDS", "calls", "main", "threshold", "thresholds"]
 SIZES = (128, 192, 256, 320, 384, 512, 768, 1024, 2048)
 ROUNDS = 3
 SECONDS = 0.25  # of a call of SciPy's, after which larger ones are left out
-GAIN = 4 / 3  # how many times faster a call is to be
+MIN_SPEEDUP = 4 / 3  # how many times faster a call is to be
 
 #: Call that is timed -> its size over n, and the routines that have its threshold.
 KINDS: dict[str, tuple[float, tuple[str, ...]]] = {
@@ -68,12 +68,12 @@ def seconds(call: Call) -> float:
 
 def threshold(gains: Mapping[float, float]) -> float:
     """The least size from which on all gains are large enough; infinite where that of the largest is not."""
-    found = inf
+    least = inf
     for size in sorted(gains, reverse=True):
-        if gains[size] < GAIN:
+        if gains[size] < MIN_SPEEDUP:
             break
-        found = size
-    return found
+        least = size
+    return least
 
 
 def thresholds(
@@ -129,10 +129,10 @@ def main(options: Any) -> int:
     def say(name: str, n: int, plain: float, patched: float) -> None:
         console.print(f"{name:14}{n:6}{1e3 * plain:10.2f} ms{1e3 * patched:10.2f} ms on the device")
 
-    found = thresholds(backend="cuda", say=None if options.json else say)
-    path = save(device.name, found)
+    sizes = thresholds(backend="cuda", say=None if options.json else say)
+    path = save(device.name, sizes)
     if options.json:
-        print(json.dumps({name: size if size < inf else None for name, size in found.items()}, indent=1))
+        print(json.dumps({name: size if size < inf else None for name, size in sizes.items()}, indent=1))
     else:
         console.print(f"written to {path}", soft_wrap=True)
     return 0

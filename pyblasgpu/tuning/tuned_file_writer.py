@@ -16,13 +16,13 @@ from ..dispatch.tuned_files import user_file
 __all__ = ["edit", "merge", "save"]
 
 
-def merge(found: Document) -> Path:
+def merge(document: Document) -> Path:
     """Put `found` into the user's file, over what is there for the same keys; returns the file."""
-    with edit(found.device) as present:
-        present.entries.update(found.entries)
-        present.trsm_rates.update(found.trsm_rates)
-        present.rasters.update(found.rasters)
-    return user_file(found.device)
+    with edit(document.device) as present:
+        present.entries.update(document.entries)
+        present.trsm_rates.update(document.trsm_rates)
+        present.rasters.update(document.rasters)
+    return user_file(document.device)
 
 
 @contextmanager

@@ -119,10 +119,10 @@ def _verify_leaf(routine, name: str, dtype: Dtype, extents, stream: int, fence) 
     case = TriangularCase(dtype, n, rhs, alpha=2)
     a, x = triangle(rng, case), integers(rng, (n, rhs), dtype)
     if name == "trmm":
-        given, expected = x, exact_triangular(case, a, x)
+        initial, expected = x, exact_triangular(case, a, x)
     else:
-        given, expected = exact_triangular(case, a, x, alpha=1), 2 * x
-    left, out = fence(a, "F"), fence(given, "F")
+        initial, expected = exact_triangular(case, a, x, alpha=1), 2 * x
+    left, out = fence(a, "F"), fence(initial, "F")
     routine(case.alpha, left.operand, out.operand, stream, side=case.side, uplo=case.uplo, diag=case.diag)
     out.compare(expected, f"{name} {case}")
 

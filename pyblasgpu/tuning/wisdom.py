@@ -30,24 +30,24 @@ def files() -> dict[Path, Document]:
 
     None where there is no folder for them.
     """
-    found: dict[Path, Document] = {}
+    documents: dict[Path, Document] = {}
     try:
         folder = data_folder() / "tuned"
     except NoFolder as problem:
         tell_once(str(problem))
-        return found
+        return documents
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
-        return found
+        return documents
     except OSError as problem:
         warnings.warn(f"tuned values are set aside: {problem}", DatabaseWarning, stacklevel=2)
-        return found
+        return documents
     for path in (folder / name for name in names if name.endswith(".json")):
         document = database.read(path)
         if document is not None:
-            found[path] = document
-    return found
+            documents[path] = document
+    return documents
 
 
 def driver_name(device: str | None) -> str:
@@ -64,10 +64,10 @@ def driver_name(device: str | None) -> str:
         return devices.named(device).name
     except ValueError:
         tuned = (document.device for document in files().values())
-        found = next((name for name in tuned if devices.same_name(name, device or "")), None)
-        if found is None:
+        match = next((name for name in tuned if devices.same_name(name, device or "")), None)
+        if match is None:
             raise
-        return found
+        return match
 
 
 def export(device: str) -> str:
@@ -78,10 +78,10 @@ def export(device: str) -> str:
     ValueError
         Where there are none.
     """
-    name, found = driver_name(device), files().values()
-    document = next((document for document in found if document.device == name), None)
+    name, documents = driver_name(device), files().values()
+    document = next((document for document in documents if document.device == name), None)
     if document is None:
-        known = ", ".join(document.device for document in found) or "no device"
+        known = ", ".join(document.device for document in documents) or "no device"
         raise ValueError(f"there are no tuned values of {name!r}; there are some of {known}")
     return dumps(document)
 
@@ -165,13 +165,13 @@ def main(options: Any) -> int:
 
 def _list(options: Any) -> int:
     name = None if options.device is None else driver_name(options.device)
-    found = {path: each for path, each in files().items() if name in (None, each.device)}
+    documents = {path: each for path, each in files().items() if name in (None, each.device)}
     if options.json:
-        values = [{"file": str(path), **json.loads(dumps(document))} for path, document in found.items()]
+        values = [{"file": str(path), **json.loads(dumps(document))} for path, document in documents.items()]
         print(json.dumps(values, indent=2))
         return 0
     table = Table("device", "family", "dtype", "layout", "class", "Config or algorithm", "TFLOP/s")
-    for document in found.values():
+    for document in documents.values():
         for key, entry in sorted(document.entries.items()):
             config = " ".join(f"{name}={int(value)}" for name, value in entry.parameters.items())
             table.add_row(document.device, *key, config, f"{entry.tflops:.3g}" if entry.tflops else "")

@@ -116,14 +116,14 @@ def flags(case: TriangularCase) -> dict[str, Any]:
     return {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
 
 
-def same(found: np.ndarray, expected: np.ndarray, what) -> None:
+def same(actual: np.ndarray, expected: np.ndarray, what) -> None:
     """Raise, in a line, unless the two are equal."""
-    assert found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}"
-    wrong = np.argwhere(~((found == expected) | (np.isnan(found) & np.isnan(expected))))
+    assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, not {expected.shape}"
+    wrong = np.argwhere(~((actual == expected) | (np.isnan(actual) & np.isnan(expected))))
     if len(wrong):
         at = tuple(map(int, wrong[0]))
         pytest.fail(
-            f"{what}: {len(wrong)} of {expected.size} wrong, first {at}: {found[at]}, not {expected[at]}",
+            f"{what}: {len(wrong)} of {expected.size} wrong, first {at}: {actual[at]}, not {expected[at]}",
             pytrace=False,
         )
 

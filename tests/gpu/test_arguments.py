@@ -90,14 +90,14 @@ def test_the_order_of_stacks(shapes, library):
     x1, x2 = (integers(np.random.default_rng(1), shape, DTYPES["d"]) for shape in shapes)
     expected = np.matmul(x1, x2, order="F")
     if library == "cupy":
-        found = matmul(cupy.asarray(x1), cupy.asarray(x2), order="F")
-        strides = [step // 8 for step in found.strides]
-        found = found.get()
+        actual = matmul(cupy.asarray(x1), cupy.asarray(x2), order="F")
+        strides = [step // 8 for step in actual.strides]
+        actual = actual.get()
     else:
         torch = pytest.importorskip("torch")
-        found = matmul(torch.as_tensor(x1, device="cuda"), torch.as_tensor(x2, device="cuda"), order="F")
-        strides, found = list(found.stride()), found.cpu().numpy()
-    same(found, expected, "matmul")
+        actual = matmul(torch.as_tensor(x1, device="cuda"), torch.as_tensor(x2, device="cuda"), order="F")
+        strides, actual = list(actual.stride()), actual.cpu().numpy()
+    same(actual, expected, "matmul")
     assert strides == [step // 8 for step in expected.strides]
 
 

@@ -181,7 +181,7 @@ def test_threads(monkeypatch):
     expected = [getattr(pyblasgpu, name)(t, a, **{trans_of(name): trans}).get() for name, trans in pairs]
     monkeypatch.setattr(launch_list, "cache", {})
     monkeypatch.setattr(launch, "loaded_kernels", {})
-    barrier, found = threading.Barrier(len(pairs)), [None] * len(pairs)
+    barrier, actual = threading.Barrier(len(pairs)), [None] * len(pairs)
 
     def work(number, name, trans):
         stream = cupy.cuda.Stream(non_blocking=True)
@@ -189,14 +189,14 @@ def test_threads(monkeypatch):
         for _ in range(20):
             result = getattr(pyblasgpu, name)(t, a, stream=stream, **{trans_of(name): trans})
         stream.synchronize()
-        found[number] = result.get()
+        actual[number] = result.get()
 
     threads = [threading.Thread(target=work, args=(i, *pair)) for i, pair in enumerate(pairs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for got, wanted, pair in zip(found, expected, pairs):
+    for got, wanted, pair in zip(actual, expected, pairs):
         assert got is not None, f"{pair}: the thread failed"
         same(got, wanted, pair)
 

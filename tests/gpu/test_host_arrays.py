@@ -127,10 +127,10 @@ def test_solve_triangular_is_scipys(letter):
     a = np.where(np.tri(65, dtype=bool), a, 0)
     for b, trans in product((reals(dtype, 65, 33), reals(dtype, 65, 1)[:, 0]), ("N", "T", "C")):
         expected = scipy.linalg.solve_triangular(a, b, trans=trans, lower=True)
-        found = linalg.solve_triangular(a, b, trans=trans, lower=True)
-        assert found.shape == expected.shape and found.dtype == expected.dtype
+        actual = linalg.solve_triangular(a, b, trans=trans, lower=True)
+        assert actual.shape == expected.shape and actual.dtype == expected.dtype
         np.testing.assert_allclose(
-            found, expected, rtol=1e4 * dtype.unit_roundoff, atol=1e2 * dtype.unit_roundoff
+            actual, expected, rtol=1e4 * dtype.unit_roundoff, atol=1e2 * dtype.unit_roundoff
         )
     with pytest.raises(np.linalg.LinAlgError):
         linalg.solve_triangular(np.zeros((3, 3)), np.ones(3))

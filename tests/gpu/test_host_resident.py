@@ -60,8 +60,8 @@ def test_the_other_triangle_of_page_locked_memory(monkeypatch, letter, order, lo
     full = np.where(needed, x.t, 0)
     x.t[~needed] = np.nan
     for name, result in (("trmm", full @ x.a), ("trsm", np.linalg.solve(full, x.a))):
-        found = getattr(pyblasgpu, name)(x.t, x.a, lower=lower, max_device_memory=LITTLE)
-        np.testing.assert_allclose(found, result, atol=tolerance)
+        actual = getattr(pyblasgpu, name)(x.t, x.a, lower=lower, max_device_memory=LITTLE)
+        np.testing.assert_allclose(actual, result, atol=tolerance)
 
 
 @pytest.mark.parametrize("letter", "sdcz")
@@ -197,8 +197,8 @@ def test_threads():
     right = []
 
     def call():
-        found = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
-        right.append((found == expected).all())
+        actual = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
+        right.append((actual == expected).all())
 
     threads = [threading.Thread(target=call) for _ in range(16)]
     for thread in threads:

@@ -36,11 +36,11 @@ def integers(shape, letter: str, seed: int = 0) -> np.ndarray:
     return (values if dtype.is_complex else values.real).astype(dtype.name)
 
 
-def same(found, expected) -> None:
-    assert isinstance(found, jax.Array)
-    assert {device.platform for device in found.devices()} == {"gpu"}
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(np.asarray(found), expected)
+def same(actual, expected) -> None:
+    assert isinstance(actual, jax.Array)
+    assert {device.platform for device in actual.devices()} == {"gpu"}
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -41,11 +41,11 @@ def repeated(block: np.ndarray, rows: int):
     return room.reshape(-1, block.shape[1])[:rows]
 
 
-def differences(found, expected, step: int = 4096) -> int:
+def differences(actual, expected, step: int = 4096) -> int:
     """How many elements differ, counted a few rows at a time."""
     return sum(
-        int((found[row : row + step] != expected(row, min(row + step, len(found)))).sum())
-        for row in range(0, len(found), step)
+        int((actual[row : row + step] != expected(row, min(row + step, len(actual)))).sum())
+        for row in range(0, len(actual), step)
     )
 
 
@@ -54,7 +54,7 @@ def test_a_large_matrix_times_a_slim_one(trans):
     block = pattern(N)
     a = repeated(block, N)
     b = cupy.asarray(integers(np.random.default_rng(2), (N, 16), S), order="F")
-    found = pyblasgpu.gemm(a, b, trans_a=trans).get()
+    actual = pyblasgpu.gemm(a, b, trans_a=trans).get()
     x = b.get().astype(np.float64)
     if trans == "N":
         whole = block.astype(np.float64) @ x
@@ -64,7 +64,7 @@ def test_a_large_matrix_times_a_slim_one(trans):
         np.add.at(folded, np.arange(N) % 997, x)
         expected = block.astype(np.float64).T @ folded
     assert abs(expected).max() < 2**24
-    same(found, expected.astype(np.float32), "gemm")
+    same(actual, expected.astype(np.float32), "gemm")
 
 
 @pytest.mark.parametrize("order", "CF")

@@ -159,8 +159,8 @@ def test_errors_stay_below_their_bounds(letter, n, record_property):
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     x, y = random_reals(rng, (n,), dtype), random_reals(rng, (n,), dtype)
     on_device = cupy.asarray(x), cupy.asarray(y)
-    found = pyblasgpu.dot(*on_device).get()
-    errors = {"dot": gemm_error(1, x[None], y[:, None], 0, None, found[None, None])}
+    actual = pyblasgpu.dot(*on_device).get()
+    errors = {"dot": gemm_error(1, x[None], y[:, None], 0, None, actual[None, None])}
     wide = x.astype("clongdouble" if dtype.is_complex else "longdouble")
     exact = {"nrm2": np.sqrt((abs(wide) ** 2).sum()), "asum": abs(wide.real).sum() + abs(wide.imag).sum()}
     for name, terms in (("nrm2", n / 2 + 3), ("asum", n)):
@@ -208,9 +208,9 @@ def test_tensors():
     torch = pytest.importorskip("torch")
     x, y = (torch.arange(6.0, device="cuda") * (1 + 1j) + i for i in range(2))
     for _ in range(3):  # the first call, and known ones
-        found = pyblasgpu.dot(x, y)
-        assert isinstance(found, torch.Tensor) and found.shape == () and found.is_cuda
-        assert found.item() == (x * y).sum().item()
+        actual = pyblasgpu.dot(x, y)
+        assert isinstance(actual, torch.Tensor) and actual.shape == () and actual.is_cuda
+        assert actual.item() == (x * y).sum().item()
         assert pyblasgpu.dot(x.conj(), y).item() == torch.vdot(x, y).item()
         assert pyblasgpu.dot(x, y.conj()).item() == torch.vdot(y, x).item()
         assert pyblasgpu.iamax(x).item() == 5 and pyblasgpu.iamax(x).dtype == torch.int64

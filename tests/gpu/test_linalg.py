@@ -55,9 +55,9 @@ def definite(shape, dtype):
     return (a @ a.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
 
 
-def check(library, found, expected, factor=100.0):
-    assert isinstance(found, library.kind())
-    got = library.host(found)
+def check(library, actual, expected, factor=100.0):
+    assert isinstance(actual, library.kind())
+    got = library.host(actual)
     tolerance = factor * max(expected.shape, default=1) * np.finfo(expected.dtype).eps
     scale = max(1.0, float(np.abs(expected).max(initial=0)))
     np.testing.assert_allclose(got, expected, 0, tolerance * scale, strict=True)
@@ -184,11 +184,11 @@ def test_programs_of_scipys(n):
     expected = scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b), scipy.linalg.solve(a, b)
     with pyblasgpu.patch_scipy(thresholds=0) as patch:
         assert patch.backend == "cuda"
-        found = scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b), scipy.linalg.solve(a, b)
+        actual = scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b), scipy.linalg.solve(a, b)
         assert patch.calls == {"cho_factor": 1, "cho_solve": 1, "solve": 1}
         with pytest.raises(np.linalg.LinAlgError, match="1-th leading minor"):
             scipy.linalg.cholesky(-a)
-    for ours, scipys in zip(found, expected, strict=True):
+    for ours, scipys in zip(actual, expected, strict=True):
         np.testing.assert_allclose(ours, scipys, 1e-9, 1e-9)
 
 
@@ -201,14 +201,14 @@ def test_host_arrays(dtype, shape):
         matrix(shape, dtype),
     )
     tolerance = 1e4 * shape[-1] * np.finfo(dtype).eps
-    for found, expected in [
+    for actual, expected in [
         (linalg.solve(a, b, assume_a="gen"), np.linalg.solve(a, b)),
         (linalg.solve(spd, b, assume_a="pos"), np.linalg.solve(spd, b)),
         (linalg.inv(a), np.linalg.inv(a)),
         (linalg.inv(spd, assume_a="pos", lower=True), np.linalg.inv(spd)),
         (linalg.slogdet(spd)[1], np.linalg.slogdet(spd)[1]),
     ]:
-        np.testing.assert_allclose(found, expected, tolerance, tolerance * max(1, np.abs(expected).max()))
+        np.testing.assert_allclose(actual, expected, tolerance, tolerance * max(1, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])

@@ -49,8 +49,8 @@ def on_one_stream(monkeypatch, routine: str, letter: str, a: Any) -> list[Any]:
         return factor(routine, letter, a)
 
 
-def check_same(found, expected) -> None:
-    for x, y in zip(found, expected, strict=True):
+def check_same(actual, expected) -> None:
+    for x, y in zip(actual, expected, strict=True):
         assert bool((x == y).all())
 
 

@@ -222,12 +222,12 @@ def test_streams_side_by_side():
     alone = [lapack.dgetrf(a) for a in arrays]
     cupy.cuda.Device().synchronize()
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in arrays]
-    found = []
+    actual = []
     for _ in range(3):
         for stream, a in zip(streams, arrays, strict=True):
             with stream:
-                found.append(lapack.dgetrf(a))
+                actual.append(lapack.dgetrf(a))
     cupy.cuda.Device().synchronize()
-    for number, (lu, piv, _) in enumerate(found):
+    for number, (lu, piv, _) in enumerate(actual):
         expected = alone[number % 8]
         assert (lu == expected[0]).all() and np.array_equal(np.asarray(piv), np.asarray(expected[1]))

@@ -105,9 +105,9 @@ def test_exact(letter, packing):
     for extent, k in EXTENTS:
         for view, values in views(letter, extent, k):
             for conj in (False, True) if letter in "cz" else (False,):
-                found = elements(operand(view, letter, conj=conj), packing).get()
+                actual = elements(operand(view, letter, conj=conj), packing).get()
                 expected = [packed(packing, matrix.conj() if conj else matrix) for matrix in values]
-                same(found, np.array(expected), f"{letter} {packing} {extent} x {k}, strides {view.strides}")
+                same(actual, np.array(expected), f"{letter} {packing} {extent} x {k}, strides {view.strides}")
 
 
 def test_more_matrices_than_a_launch_takes():

@@ -65,9 +65,9 @@ def test_arrays_on_a_card_follow_and_lead_its_stream():
             for _ in range(20):
                 x = x * 0.5  # takes a while
             x[...] = a
-            found = pyblasgpu.gemm(x, b, devices="all")
+            actual = pyblasgpu.gemm(x, b, devices="all")
             x[...] = cupy.nan
-            assert (found == expected).all()
+            assert (actual == expected).all()
 
 
 def test_a_factor():

@@ -113,13 +113,13 @@ def test_a_new_result(routine, letter):
         given.c[...] = 0
         inputs = [cupy.asarray(x, order="F") for x in given.inputs]
         with forced(algorithm=algorithm):
-            found = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
-            same(found.get(), exact(case, given), case)
-            assert found.flags.f_contiguous
+            actual = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
+            same(actual.get(), exact(case, given), case)
+            assert actual.flags.f_contiguous
             for _ in range(3):
-                found[...] = 0
-                getattr(pyblasgpu, routine)(*inputs, alpha=2, out=found, **case.options)
-                same(found.get(), exact(case, given), case)
+                actual[...] = 0
+                getattr(pyblasgpu, routine)(*inputs, alpha=2, out=actual, **case.options)
+                same(actual.get(), exact(case, given), case)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)

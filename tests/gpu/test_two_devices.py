@@ -158,9 +158,9 @@ def test_calls(library, card, before):
     multiplied = unchanged(before, lambda: pyblasgpu.trmm(triangle, product, lower=True))
     solved = unchanged(before, lambda: pyblasgpu.trsm(triangle, multiplied, lower=True))
     synchronize(card)
-    for found, expected in ((product, a @ b), (multiplied, t @ (a @ b)), (solved, a @ b)):
-        assert library.where(found) == card
-        same(library.get(found, card), expected, library.__name__)
+    for actual, expected in ((product, a @ b), (multiplied, t @ (a @ b)), (solved, a @ b)):
+        assert library.where(actual) == card
+        same(library.get(actual, card), expected, library.__name__)
 
 
 @LIBRARIES

@@ -52,11 +52,11 @@ TOO_LARGE = [10**400, -(10**400), Fraction(10**400), [10**400], np.array([10**40
 @pytest.mark.parametrize("value", REALS, ids=repr)
 @pytest.mark.parametrize("letter", "sdcz")
 def test_a_real_number_is_what_scipy_makes_of_it(letter, value):
-    found = getattr(blas, letter + "gemm")(value, EYE[:1], EYE[:, :1], value, [[1]])
+    actual = getattr(blas, letter + "gemm")(value, EYE[:1], EYE[:, :1], value, [[1]])
     plain = float(np.array(value).item())  # SciPy takes no fractions for complex routines
     with np.errstate(all="ignore"):
         expected = getattr(scipy_blas, letter + "gemm")(plain, EYE[:1], EYE[:, :1], plain, [[1]])
-    np.testing.assert_array_equal(found, expected, strict=True)
+    np.testing.assert_array_equal(actual, expected, strict=True)
 
 
 @pytest.mark.parametrize("value", COMPLEX, ids=repr)

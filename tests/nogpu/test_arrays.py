@@ -259,8 +259,8 @@ def test_other_devices_share_nothing():
 def test_op(view, trans):
     layout = layout_of(view)._replace(dtype=D)
     expected = view if trans is Trans.NO else view.swapaxes(-1, -2)
-    found = layout.op(trans)
-    assert (found.shape, found.strides) == layout_of(expected)[1:3] and not found.conj
+    actual = layout.op(trans)
+    assert (actual.shape, actual.strides) == layout_of(expected)[1:3] and not actual.conj
 
 
 def test_conjugate_transpose_of_a_complex_layout():

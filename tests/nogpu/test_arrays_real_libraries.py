@@ -158,10 +158,10 @@ def test_lazy_views_are_read_and_never_overwritten():
         expected = x.resolve_conj().resolve_neg().clone()
         before = b.clone()
         if x.is_complex():
-            found = blas.ztrsm(1.0, a, x, overwrite_b=1)
-            torch.testing.assert_close(torch.triu(a) @ found, expected)
-        found = linalg.solve_triangular(a, x, overwrite_b=True)
-        torch.testing.assert_close(torch.triu(a) @ found, expected + 0j)
+            actual = blas.ztrsm(1.0, a, x, overwrite_b=1)
+            torch.testing.assert_close(torch.triu(a) @ actual, expected)
+        actual = linalg.solve_triangular(a, x, overwrite_b=True)
+        torch.testing.assert_close(torch.triu(a) @ actual, expected + 0j)
         assert torch.equal(b, before) and torch.equal(x.resolve_conj().resolve_neg(), expected)
     with pytest.raises(TypeError, match=r"gemm: out cannot be read, a torch.Tensor: .*conjugate bit"):
         pyblasgpu.gemm(a, b, out=b.conj())

@@ -83,10 +83,10 @@ def compare(name, args, options):
         {key: x.copy(order="K") if isinstance(x, np.ndarray) else x for key, x in options.items()}
         for _ in "12"
     ]
-    found = getattr(blas, name)(*given[0], **last[0])
+    actual = getattr(blas, name)(*given[0], **last[0])
     expected = getattr(scipy_blas, name)(*given[1], **last[1])
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert found.flags.f_contiguous
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert actual.flags.f_contiguous
     for ours, theirs in [*zip(*given, strict=True), *((last[0][key], last[1][key]) for key in options)]:
         np.testing.assert_array_equal(ours, theirs)
 
@@ -169,9 +169,9 @@ def test_gemmtr_is_a_triangle_of_scipys_gemm(data):
     product = getattr(scipy_blas, dtype.letter + "gemm")(2, a, b, **{**options, "overwrite_c": 0}, **trans)
     kept = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
     expected = np.where(kept, np.reshape(product, (n, n)), start)
-    found = getattr(blas, dtype.letter + "gemmtr")(2, a, b, **options, **trans, lower=lower)
-    np.testing.assert_array_equal(np.reshape(found, (n, n)), expected)
-    assert not overwritten or np.shares_memory(found, options["c"])
+    actual = getattr(blas, dtype.letter + "gemmtr")(2, a, b, **options, **trans, lower=lower)
+    np.testing.assert_array_equal(np.reshape(actual, (n, n)), expected)
+    assert not overwritten or np.shares_memory(actual, options["c"])
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ def compare(name, *args, **options):
         with pytest.raises(ValueError, match=f"^{name}: "):
             getattr(blas, name)(*args, **options)
         return
-    found = getattr(blas, name)(*args, **options)
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert type(found) is type(expected)
+    actual = getattr(blas, name)(*args, **options)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert type(actual) is type(expected)
 
 
 NUMBERS = [
@@ -151,12 +151,12 @@ def test_lists_of_exact_numbers():
 def test_an_array_that_is_read_too_is_not_overwritten():
     a = np.asfortranarray(SQUARE)
     before = a.copy()
-    for found, expected in [
+    for actual, expected in [
         (blas.dtrsm(1, a, a, overwrite_b=1), blas.dtrsm(1, a, before)),
         (blas.dgemm(1, a, a, 1, a, overwrite_c=1), 1 * before @ before + before),
         (blas.dtrmm(1, a, a[:, :1], overwrite_b=1), np.triu(before) @ before[:, :1]),
     ]:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
         np.testing.assert_array_equal(a, before)
 
 

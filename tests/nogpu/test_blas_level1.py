@@ -35,14 +35,14 @@ def spread(x: np.ndarray) -> np.ndarray:
 def same(name: str, arrays: list[np.ndarray], *arguments, tolerance: float = 0, **options) -> None:
     """Ours and SciPy's give the same, and leave the same in the arrays."""
     ours, theirs = ([spread(x) for x in arrays] for _ in range(2))
-    found = getattr(blas, name)(*arguments, *ours, **options)
+    actual = getattr(blas, name)(*arguments, *ours, **options)
     expected = getattr(scipy.linalg.blas, name)(*arguments, *theirs, **options)
-    pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+    pairs = zip(actual, expected, strict=True) if isinstance(expected, tuple) else [(actual, expected)]
     for one, other in pairs:
         np.testing.assert_allclose(one, other, rtol=tolerance)
     for one, other in zip(ours, theirs, strict=True):
         assert (one == other).all()
-    assert type(found) is type(expected)
+    assert type(actual) is type(expected)
 
 
 @given(letters, st.integers(8, 20), offsets, increments, offsets, increments, st.booleans(), st.data())
@@ -195,8 +195,8 @@ def test_get_blas_funcs_knows_scipys_other_names(name, letter):
         with pytest.raises(ValueError, match="could not be found"):
             blas.get_blas_funcs(name, dtype=dtype)
         return
-    found = blas.get_blas_funcs(name, dtype=dtype)
-    assert found.typecode == expected.typecode and found.dtype == expected.dtype
+    actual = blas.get_blas_funcs(name, dtype=dtype)
+    assert actual.typecode == expected.typecode and actual.dtype == expected.dtype
 
 
 def test_banded_and_packed_matrices_are_scipys():

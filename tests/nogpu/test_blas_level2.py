@@ -62,9 +62,9 @@ def both(name: str, *arguments, **options) -> tuple[np.ndarray, np.ndarray]:
     return tuple(results)
 
 
-def same(found, expected, name: str, terms: int = 60) -> None:
-    found, expected = (x if isinstance(x, tuple) else (x,) for x in (found, expected))
-    for one, other in zip(found, expected, strict=True):
+def same(actual, expected, name: str, terms: int = 60) -> None:
+    actual, expected = (x if isinstance(x, tuple) else (x,) for x in (actual, expected))
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape
         np.testing.assert_allclose(one, other, atol=64 * terms * DTYPES[name[0]].unit_roundoff)
 
@@ -122,11 +122,11 @@ def test_triangles(name, seed, n, incx, offx, lower, unit, overwrite):
         np.fill_diagonal(a, np.nan)
     x = reals(rng, name, 1 + offx + (n - 1) * abs(incx) + seed % 2)
     flags = {"lower": lower, "trans": seed % 3, "diag": unit, "offx": offx, "incx": incx}
-    found, expected = both(name, a, x=x, overwrite_x=overwrite, **flags)
+    actual, expected = both(name, a, x=x, overwrite_x=overwrite, **flags)
     if np.isnan(expected[0]).any():  # OpenBLAS reads the other triangle of some small ones
         clean = np.where(np.isnan(a), 1, a)
-        found, expected = both(name, clean, x=x, overwrite_x=overwrite, **flags)
-    same(found, expected, name)
+        actual, expected = both(name, clean, x=x, overwrite_x=overwrite, **flags)
+    same(actual, expected, name)
 
 
 @pytest.mark.parametrize("name", OUTER)

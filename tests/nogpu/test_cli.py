@@ -122,7 +122,7 @@ def test_info_says_which_archive_serves(capsys, monkeypatch, tmp_path):
 
 def test_demo_checks_every_result(capsys, on_cpu):
     assert cli.main(["demo", "--n", "90", "--json"]) == 0
-    rows = [demo.Row(**row) for row in json.loads(capsys.readouterr().out)]
+    rows = [demo.DemoResult(**row) for row in json.loads(capsys.readouterr().out)]
     assert [row.dtype + row.routine for row in rows] == [
         d + r for d in "sdcz" for r in ("gemm", "trmm", "trsm")
     ]
@@ -156,7 +156,7 @@ def test_demo_runs_every_kernel_in_the_simulator():
 
 def test_demo_shows_cublas_and_when_asked_each_config_once(capsys, on_cpu, monkeypatch):
     config = [["gemm_simt", "BLK_M=64", "packaged: NVIDIA H200"]]
-    row = demo.Row("gemm", "d", 4096, "cuda", 0.003, 45.8, 0.01, config, cublas_seconds=0.0025)
+    row = demo.DemoResult("gemm", "d", 4096, "cuda", 0.003, 45.8, 0.01, config, cublas_seconds=0.0025)
     monkeypatch.setattr(demo, "collect", lambda n, progress: iter([row, row]))
     assert cli.main(["demo"]) == 0
     text = capsys.readouterr().out

@@ -56,13 +56,13 @@ def _by_rows(name: str, alpha, op, b, lower: bool, diag: Diag) -> np.ndarray:
     return result
 
 
-def assert_same(found, expected):
+def assert_same(actual, expected):
     """Equal where finite; real ones elsewhere too (which of Inf and NaN a complex product gives is open)."""
     finite = np.isfinite(expected)
-    np.testing.assert_array_equal(np.isfinite(found), finite)
-    np.testing.assert_array_equal(found[finite], expected[finite])
-    if found.dtype.kind == "f":
-        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.isfinite(actual), finite)
+    np.testing.assert_array_equal(actual[finite], expected[finite])
+    if actual.dtype.kind == "f":
+        np.testing.assert_array_equal(actual, expected)
 
 
 # ----------------------------------------------------------------------------------------- dependence

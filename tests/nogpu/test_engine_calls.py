@@ -237,9 +237,9 @@ def test_a_factor(fake_cards, lower, clean, overwrite):
     expected = pyblasgpu.lapack.potrf(a, lower, clean)  # by SciPy, as there is no device yet
     driver = fake_cards()
     with pyblasgpu.use_devices([0, 2, 1], max_device_memory=1 << 14):
-        found, info = pyblasgpu.lapack.potrf(a, lower, clean, overwrite)
-    assert info == 0 and (found is a) == overwrite and driver.copied[-1, 2]
-    np.testing.assert_array_equal(found, expected[0])
+        actual, info = pyblasgpu.lapack.potrf(a, lower, clean, overwrite)
+    assert info == 0 and (actual is a) == overwrite and driver.copied[-1, 2]
+    np.testing.assert_array_equal(actual, expected[0])
 
 
 @pytest.mark.parametrize("lower", [0, 1])

@@ -16,8 +16,8 @@ import pyblasgpu
 from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
-from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import CallerStream, run_tasks
+from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.frontend import engine_lu
 from pyblasgpu.frontend.call import Call
 from pyblasgpu.frontend.device_integers import DeviceIntegers
@@ -48,8 +48,8 @@ def test_results(fake_cards, kind, seed):
     if seed == 2:
         owners = list(np.random.default_rng(seed).integers(0, 3, len(owners)))
     stream = driver.add_stream(0)
-    plan = Plan(p.tasks, owners)
-    run_tasks(plan, matrices, devices, 1 << 20, CallerStream(0, stream), enqueue=enqueue_on(driver))
+    schedule = Schedule(p.tasks, owners)
+    run_tasks(schedule, matrices, devices, 1 << 20, CallerStream(0, stream), enqueue=enqueue_on(driver))
     with current_context(0):
         driver.cuStreamSynchronize(stream)
     output = matrices[p.output]
@@ -85,8 +85,8 @@ def test_calls(cupy_on):
     a, b, c = (np.asfortranarray(rng.integers(-3, 4, (24, 24)) * 1.0) for _ in range(3))
     expected = 2 * (a @ b.T) + c
     out = put(c)
-    found = pyblasgpu.gemm(put(a), put(b), alpha=2, beta=1, trans_b="T", out=out, devices=[0, 1])
-    assert found is out
+    actual = pyblasgpu.gemm(put(a), put(b), alpha=2, beta=1, trans_b="T", out=out, devices=[0, 1])
+    assert actual is out
     np.testing.assert_array_equal(out.host, expected)
     x = put(b)
     pyblasgpu.trmm(put(a), x, lower=True, out=x, devices=[1, 0, 3])

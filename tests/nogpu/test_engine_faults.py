@@ -15,7 +15,7 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
-from pyblasgpu.engine import host_traffic, tile_size, walk, workers
+from pyblasgpu.engine import executor, host_traffic, tile_size, workers
 from pyblasgpu.engine.run import Controls
 from pyblasgpu.errors import CallCancelled, TileReport
 from pyblasgpu.frontend.handle import Handle
@@ -141,7 +141,7 @@ def test_a_card_without_memory(fake_cards):
 
 
 def test_cancelling(fake_cards, monkeypatch):
-    monkeypatch.setattr(walk, "IN_FLIGHT", 2)
+    monkeypatch.setattr(executor, "IN_FLIGHT", 2)
     p, driver, asked = problem("gemm", size=2), fake_cards(), count()
     p.before = p.arrays["c"].copy()
     counts = []
@@ -269,8 +269,8 @@ def test_many_threads_on_two_cards(fake_cards, small_tiles):
 
     def call(number):
         devices = ([0, 1], [1, 0], [0], [1])[number % 4]
-        found = pyblasgpu.gemm(a, b, devices=devices, max_device_memory=1 << 13)
-        right.append((found == expected).all())
+        actual = pyblasgpu.gemm(a, b, devices=devices, max_device_memory=1 << 13)
+        right.append((actual == expected).all())
 
     threads = [threading.Thread(target=call, args=(number,)) for number in range(16)]
     for thread in threads:

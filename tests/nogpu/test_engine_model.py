@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.engine_model import Links, Timeline, main, plan_for
+from benchmarks.engine_model import Links, Timeline, main, schedule_for
 from benchmarks.reach import Rates
 
 RATES, LINKS = Rates.of("nvidia-h200"), Links()
 
 
 def timeline(name, n, cards=1, links=LINKS, **options) -> Timeline:
-    return Timeline(plan_for(name, n, "d", cards), RATES, links, 8, **options)
+    return Timeline(schedule_for(name, n, "d", cards), RATES, links, 8, **options)
 
 
 @pytest.mark.parametrize("name", ["gemm", "trsm", "trmm", "syrk", "potrf"])
@@ -40,7 +40,7 @@ def test_each_byte_moves_once():
 
 def test_a_slow_host_sets_the_pace():
     slow = timeline("trsm", 8192, links=replace(LINKS, task=0.01))
-    assert slow.run() >= 0.01 * len(slow.plan.owners)
+    assert slow.run() >= 0.01 * len(slow.schedule.owners)
 
 
 def test_the_table(capsys):

@@ -193,9 +193,9 @@ def test_another_order_is_of_the_same_tasks(kind, cards, holds_output):
     tasks = problem(kind, size=3).tasks
     ordered = by_blocks(tasks, cards, holds_output)
     assert Counter(ordered.tasks) == Counter(tasks.tasks)
-    place = {id(task): number for number, task in enumerate(ordered.tasks)}
+    position = {id(task): number for number, task in enumerate(ordered.tasks)}
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
-        assert all(place[id(tasks.tasks[need])] < place[id(task)] for need in needs)
+        assert all(position[id(tasks.tasks[need])] < position[id(task)] for need in needs)
 
 
 @pytest.mark.parametrize("side", Side)
@@ -221,10 +221,10 @@ def test_trmm_goes_by_columns(side, cards):
 def test_lu_goes_by_panels(shape):
     tasks = getrf(*(cut(extent, 8) for extent in shape))
     ordered = by_panels(tasks)
-    place = {id(task): number for number, task in enumerate(ordered.tasks)}
-    assert len(place) == len(tasks.tasks)
+    position = {id(task): number for number, task in enumerate(ordered.tasks)}
+    assert len(position) == len(tasks.tasks)
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
-        assert all(place[id(tasks.tasks[need])] < place[id(task)] for need in needs)
+        assert all(position[id(tasks.tasks[need])] < position[id(task)] for need in needs)
     # the second panel is factored before any column after it is written
     factors = [number for number, task in enumerate(ordered.tasks) if task.leaf.routine == "getrf"]
     assert factors[1] == 4 and {task.writes[0].col for task in ordered.tasks[:5]} == {0, 1}
@@ -249,7 +249,7 @@ def test_what_is_needed_last_gives_way():
     cache = TileCache([0, 256, 512, 768], uses)
     layout = TileLayout.of(8, 8, True, DTYPES["d"])
     for tile in (*tasks[0].reads, tasks[0].writes[0], tasks[1].reads[1]):
-        cache.place(tile, layout, 0)
+        cache.assign_slot(tile, layout, 0)
     a, b, c = *tasks[0].reads, tasks[0].writes[0]
     assert not cache.find_free_slot()
     assert cache.victim(1).tile in (b, c)  # both are needed no more
@@ -263,7 +263,7 @@ def test_what_is_needed_last_gives_way():
     cache.copies[c].is_dirty = False
     cache.forget(c)
     assert c not in cache.copies and cache.find_free_slot()
-    cache.place(c, layout, 0)
+    cache.assign_slot(c, layout, 0)
     for copy in cache.copies.values():
         copy.pins = 1
     assert cache.victim(1) is None

@@ -116,8 +116,8 @@ def test_complex_elements_that_pass_are_within_the_bound(seed, spread, every):
     rows, cols = halves(x), halves(y)
     scale = Fraction(2) ** (rows[3] + cols[3])
     (unit_x, of_x), (unit_y, of_y) = (
-        (unit, np.maximum(*found.reshape(2, -1)))
-        for found, unit in (digits(each[2].ravel()) for each in (rows, cols))
+        (unit, np.maximum(*actual.reshape(2, -1)))
+        for actual, unit in (digits(each[2].ravel()) for each in (rows, cols))
     )
     lower = sum((of_x * of_y)[np.arange(k) % every == 0]) * unit_x * unit_y
     sizes = sum(sizes_of(*rows[:2]) * sizes_of(*cols[:2])) * scale
@@ -127,9 +127,9 @@ def test_complex_elements_that_pass_are_within_the_bound(seed, spread, every):
         + Fraction(2 * k, 8)
         for row in (rows, cols)
     ]
-    found, exact = exact_product(rows[2], cols[2]), exact_product(rows[:2], cols[:2])
-    assert all(2 * abs(part) < prod(MODULI[:COUNT]) for part in found)
-    square = sum((part - scale * other) ** 2 for part, other in zip(found, exact, strict=True))
+    actual, exact = exact_product(rows[2], cols[2]), exact_product(rows[:2], cols[:2])
+    assert all(2 * abs(part) < prod(MODULI[:COUNT]) for part in actual)
+    square = sum((part - scale * other) ** 2 for part, other in zip(actual, exact, strict=True))
     passes = sum(shares) <= 2 * (k - 2) * U * lower
     assert not passes or square <= 8 * ((k - 2) * U * sizes) ** 2
     if spread == 0 and every == 1:

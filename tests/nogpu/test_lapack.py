@@ -71,13 +71,13 @@ def test_results_are_those_of_scipy(routine, letter, n, columns, layout, lower, 
     last = "b" if len(arrays) > 1 else "a" if routine == "potrf" else "c"
     mine = [laid(array, layout) for array in arrays]
     ours = getattr(lapack, letter + routine)(*mine, **flags, **{f"overwrite_{last}": overwrite})
-    for found, expected in zip(ours, theirs, strict=True):
+    for actual, expected in zip(ours, theirs, strict=True):
         if isinstance(expected, int):
-            assert type(found) is int and found == expected
+            assert type(actual) is int and actual == expected
         else:
-            assert found.dtype == expected.dtype and found.shape == np.shape(expected)
+            assert actual.dtype == expected.dtype and actual.shape == np.shape(expected)
             scale = abs(expected).max()
-            np.testing.assert_allclose(found, expected, atol=scale * np.finfo(found.dtype).eps * 100)
+            np.testing.assert_allclose(actual, expected, atol=scale * np.finfo(actual.dtype).eps * 100)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
@@ -98,9 +98,9 @@ def test_the_other_triangle_is_not_read(letter, lower):
     spoilt = np.where(kept, a, np.nan).astype(a.dtype)
     for routine in ("potrf", "trtri", "lauum"):
         expected = getattr(lapack, routine)(a, lower=lower)[0]
-        found, info = getattr(lapack, routine)(spoilt, lower=lower)
+        actual, info = getattr(lapack, routine)(spoilt, lower=lower)
         assert info == 0
-        np.testing.assert_array_equal(found[kept], expected[kept])
+        np.testing.assert_array_equal(actual[kept], expected[kept])
 
 
 @pytest.mark.parametrize("letter", LETTERS)

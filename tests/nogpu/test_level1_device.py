@@ -76,8 +76,8 @@ def device(fake, monkeypatch):
 
 def test_results_are_of_the_library_and_its_numbers_have_no_dimensions():
     x, y = DeviceArray(X), DeviceArray(Y)
-    found = pyblasgpu.axpy(x, y, alpha=2)
-    assert type(found) is DeviceArray and (found.host == 2 * X + Y).all()
+    actual = pyblasgpu.axpy(x, y, alpha=2)
+    assert type(actual) is DeviceArray and (actual.host == 2 * X + Y).all()
     for result, expected in (
         (pyblasgpu.dot(x, y), X @ Y),
         (pyblasgpu.asum(x), X.sum()),

@@ -30,9 +30,9 @@ def laid(a: np.ndarray, how: int) -> np.ndarray:
     return view
 
 
-def close(found: np.ndarray, expected: np.ndarray) -> None:
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=200 * np.finfo(found.dtype).eps, equal_nan=True)
+def close(actual: np.ndarray, expected: np.ndarray) -> None:
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, atol=200 * np.finfo(actual.dtype).eps, equal_nan=True)
 
 
 @given(

@@ -47,9 +47,9 @@ def test_signatures():
 def test_matmul_is_numpys(shapes, letter):
     rng = np.random.default_rng(1)
     x1, x2 = (reference.integers(rng, shape, DTYPES[letter]) for shape in shapes.input_shapes)
-    found, expected = matmul(x1, x2), np.matmul(x1, x2)
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert type(found) is type(expected)
+    actual, expected = matmul(x1, x2), np.matmul(x1, x2)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert type(actual) is type(expected)
 
 
 @pytest.mark.parametrize(("one", "two"), [("f4", "f8"), ("f8", "F"), ("f2", "f4"), ("i4", "f4")])
@@ -81,11 +81,11 @@ A, B = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
     ],
 )
 def test_options_are_numpys(options):
-    found, expected = matmul(A, B, **options), np.matmul(A, B, **options)
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    actual, expected = matmul(A, B, **options), np.matmul(A, B, **options)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert actual.flags.f_contiguous == expected.flags.f_contiguous
     if "out" in options:
-        assert found is (options["out"][0] if isinstance(options["out"], tuple) else options["out"])
+        assert actual is (options["out"][0] if isinstance(options["out"], tuple) else options["out"])
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,11 @@ def test_estimates(n, dtype, seed):
     def solve(x, trans):
         return np.linalg.solve(a if trans is Trans.NO else a.conj().swapaxes(-1, -2), x)
 
-    found = estimate_inverse_norms(solve, 2, n, a.dtype)
+    actual = estimate_inverse_norms(solve, 2, n, a.dtype)
     exact = np.linalg.norm(np.linalg.inv(a), 1, axis=(-2, -1))
-    assert (found <= exact * (1 + 1e-6)).all() and (found >= exact / 10).all()
+    assert (actual <= exact * (1 + 1e-6)).all() and (actual >= exact / 10).all()
     gecon = scipy.linalg.get_lapack_funcs("gecon", (a,))
-    for each, estimate in zip(a, found, strict=True):
+    for each, estimate in zip(a, actual, strict=True):
         lu, _ = scipy.linalg.lu_factor(each)
         assert 1 / gecon(lu, 1.0)[0] <= estimate * (1 + 1e-6)
 
@@ -94,13 +94,13 @@ def test_warnings_are_scipys(dtype, structure):
         except np.linalg.LinAlgError:
             continue  # not definite any more, by rounding
         try:
-            found = conditions_told(linalg.solve, a, np.ones(n, dtype), assume_a=structure)
+            actual = conditions_told(linalg.solve, a, np.ones(n, dtype), assume_a=structure)
         except np.linalg.LinAlgError:
             assert warns and structure in ("sym", "her")
             continue  # a pivot of LU is 0 by rounding, where LDL has none
-        assert bool(found) == bool(expected) == warns
+        assert bool(actual) == bool(expected) == warns
         if structure != "diagonal":  # whose condition SciPy tells, not its reciprocal
-            close = abs(np.log(found) - np.log(expected)) < (4 if structure in ("sym", "her") else 1)
+            close = abs(np.log(actual) - np.log(expected)) < (4 if structure in ("sym", "her") else 1)
             assert close.all()  # LDL factors of what is hardly regular differ from LU factors
         if structure != "lower triangular":
             assert bool(conditions_told(linalg.inv, a, assume_a=structure)) == warns

@@ -16,10 +16,10 @@ DEFINITE = GENERAL @ GENERAL.conj().swapaxes(-1, -2) + 5 * np.eye(5)
 B = RNG.standard_normal((5, 3))
 
 
-def check(found, expected):
-    assert type(found) is put
-    assert found.dtype == expected.dtype
-    np.testing.assert_allclose(found.host, expected, 1e-10, 1e-10)
+def check(actual, expected):
+    assert type(actual) is put
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual.host, expected, 1e-10, 1e-10)
 
 
 @pytest.fixture(params=[0, ...], ids=["matrix", "stack"])
@@ -51,11 +51,11 @@ def test_lu(pick):
     check(linalg.solve(put(a), put(B)), np.linalg.solve(a, B))
     check(linalg.inv(put(a)), np.linalg.inv(a))
     check(linalg.det(put(a)), np.asarray(np.linalg.det(a)))
-    for found, wanted in zip(linalg.slogdet(put(a)), np.linalg.slogdet(a), strict=True):
-        check(found, np.asarray(wanted))
+    for actual, wanted in zip(linalg.slogdet(put(a)), np.linalg.slogdet(a), strict=True):
+        check(actual, np.asarray(wanted))
     for options in ({}, {"permute_l": True}, {"p_indices": True}):
-        for found, wanted in zip(linalg.lu(put(a), **options), scipy.linalg.lu(a, **options), strict=True):
-            check(found, wanted)
+        for actual, wanted in zip(linalg.lu(put(a), **options), scipy.linalg.lu(a, **options), strict=True):
+            check(actual, wanted)
 
 
 @pytest.mark.parametrize("structure", ["upper triangular", "lower triangular", "diagonal", "sym", "her"])
@@ -110,13 +110,13 @@ def test_host_matrices_visit_the_device_once(fake, stacked):
     definite = DEFINITE if stacked else DEFINITE[0]
     column = np.linalg.solve(a, b)  # which is broadcast, and goes once
     probes = 12 * column.size  # vectors that are solved for to know the condition
-    for found, expected, extra, more in [
+    for actual, expected, extra, more in [
         (lambda: linalg.solve(a, b, assume_a="gen", check_finite=False), column, b.size, probes),
         (lambda: linalg.solve(definite, b, assume_a="pos"), np.linalg.solve(definite, b), b.size, probes),
         (lambda: linalg.inv(a), np.linalg.inv(a), 0, 0),
         (lambda: linalg.inv(definite, assume_a="pos"), np.linalg.inv(definite), 0, 0),
     ]:
         memory.copied = 0
-        np.testing.assert_allclose(found(), expected, 1e-10, 1e-10)
+        np.testing.assert_allclose(actual(), expected, 1e-10, 1e-10)
         assert 0 <= memory.copied - a.size - extra <= more
         assert not memory.held

@@ -32,12 +32,12 @@ def outcome(function, *arguments, **options):
 
 
 def compare(*arguments, **options):
-    found, expected = outcome(matmul, *arguments, **options), outcome(np.matmul, *arguments, **options)
-    if isinstance(expected, type) or isinstance(found, type):
-        assert found is expected, options
+    actual, expected = outcome(matmul, *arguments, **options), outcome(np.matmul, *arguments, **options)
+    if isinstance(expected, type) or isinstance(actual, type):
+        assert actual is expected, options
         return
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert type(found) is type(expected)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert type(actual) is type(expected)
 
 
 SHAPES = [
@@ -63,10 +63,10 @@ def test_the_order_is_numpys(shapes, order):
             np.asarray(np.arange(float(np.prod(shape))).reshape(shape), order=each)
             for shape, each in zip(shapes, orders)
         )
-        found, expected = matmul(x1, x2, order=order), np.matmul(x1, x2, order=order)
-        np.testing.assert_array_equal(found, expected, strict=True)
+        actual, expected = matmul(x1, x2, order=order), np.matmul(x1, x2, order=order)
+        np.testing.assert_array_equal(actual, expected, strict=True)
         for flag in ("c_contiguous", "f_contiguous"):
-            assert getattr(found.flags, flag) == getattr(expected.flags, flag), orders
+            assert getattr(actual.flags, flag) == getattr(expected.flags, flag), orders
 
 
 @pytest.mark.parametrize("shapes", SHAPES[:5], ids=str)
@@ -261,9 +261,9 @@ def test_an_array_of_another_library_is_overwritten_or_copied(library):
     make = module.asarray if library == "jax" else module.tensor
     a, b = make([[2.0, 1.0], [0.0, 4.0]]), make([[2.0], [4.0]])
     expected = scipy.linalg.solve_triangular(np.asarray(a), np.asarray(b))
-    found = solve_triangular(a, b, overwrite_b=True)
-    assert type(found) is type(b)
-    np.testing.assert_array_equal(np.asarray(found), expected)
+    actual = solve_triangular(a, b, overwrite_b=True)
+    assert type(actual) is type(b)
+    np.testing.assert_array_equal(np.asarray(actual), expected)
     np.testing.assert_array_equal(np.asarray(b), [[2.0], [4.0]] if library == "jax" else expected)
 
 
@@ -273,7 +273,7 @@ def test_lazy_views_of_torch_are_copied():
     b = b.to(torch.complex128)
     for lazy in (b.conj(), b.expand(2, 3)):
         before = lazy.clone().resolve_conj()
-        found = solve_triangular(a, lazy, overwrite_b=True)
+        actual = solve_triangular(a, lazy, overwrite_b=True)
         expected = scipy.linalg.solve_triangular(a.numpy(), before.numpy())
-        np.testing.assert_array_equal(found.numpy(), expected)
+        np.testing.assert_array_equal(actual.numpy(), expected)
         assert torch.equal(lazy.resolve_conj(), before)

@@ -41,13 +41,13 @@ def outcome(function, *arguments, **options):
 
 
 def compare(name, *arguments, **options):
-    found = outcome(getattr(linalg, name), *arguments, **options)
+    actual = outcome(getattr(linalg, name), *arguments, **options)
     expected = outcome(numpys(name), *arguments, **options)
-    if isinstance(expected, type) or isinstance(found, type):
-        assert found is expected
+    if isinstance(expected, type) or isinstance(actual, type):
+        assert actual is expected
         return
-    np.testing.assert_array_equal(found, expected, strict=True)
-    assert type(found) is type(expected)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert type(actual) is type(expected)
 
 
 @pytest.mark.parametrize("name", ["dot", "inner", "outer", "tensordot", "vdot", "multi_dot", "matrix_power"])
@@ -123,11 +123,11 @@ def test_strided_views_are_read_where_they_lie():
 def test_out_is_numpys(name, shapes, out):
     ours, theirs = out.copy("K"), out.copy("K")
     pair = arrays("d", *shapes)
-    found, expected = (
+    actual, expected = (
         outcome(function, *pair, out=each)
         for function, each in ((getattr(linalg, name), ours), (numpys(name), theirs))
     )
-    assert (found is expected) if isinstance(expected, type) else (found is ours or not ours.shape)
+    assert (actual is expected) if isinstance(expected, type) else (actual is ours or not ours.shape)
     if not isinstance(expected, type):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -245,11 +245,11 @@ EINSUMS = [
 def test_einsum_is_numpys(subscripts):
     for letter in "dz":
         x, y = arrays(letter, (3, 3), (3, 3))
-        found, expected = (outcome(f, subscripts, x, y) for f in (linalg.einsum, np.einsum))
+        actual, expected = (outcome(f, subscripts, x, y) for f in (linalg.einsum, np.einsum))
         if isinstance(expected, type):
-            assert found is expected
+            assert actual is expected
         else:
-            np.testing.assert_array_equal(found, expected, strict=True)
+            np.testing.assert_array_equal(actual, expected, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_device_arrays_stay_there(fake):
     put = fake_device.Array
     a, b = arrays("d", (2, 3), (3, 4))
     v = np.arange(3.0)
-    for found, expected in [
+    for actual, expected in [
         (linalg.dot(put(a), put(b)), a @ b),
         (linalg.dot(put(a), put(v)), a @ v),
         (linalg.inner(put(a), put(a)), a @ a.T),
@@ -301,7 +301,7 @@ def test_device_arrays_stay_there(fake):
         (linalg.multi_dot([put(v), put(b), put(b.T.copy())]), v @ b @ b.T),
         (linalg.matrix_power(put(a[:, :2]), 3), np.linalg.matrix_power(a[:, :2], 3)),
     ]:
-        np.testing.assert_array_equal(found.host, expected)
+        np.testing.assert_array_equal(actual.host, expected)
     with pytest.raises(TypeError, match="one library"):
         linalg.dot(put(a), b)
 
@@ -311,12 +311,12 @@ def test_other_libraries_on_the_host(library):
     xp = pytest.importorskip(library)
     a, b = arrays("d", (2, 3), (3, 4))
     x, y = xp.asarray(a), xp.asarray(b)
-    for found, expected in [
+    for actual, expected in [
         (linalg.dot(x, y), a @ b),
         (linalg.inner(x, x), a @ a.T),
         (linalg.einsum("ij,jk->ki", x, y), (a @ b).T),
         (linalg.vdot(x, x), (a * a).sum()),
         (linalg.multi_dot([x, y]), a @ b),
     ]:
-        assert type(found) is type(x)
-        np.testing.assert_array_equal(np.from_dlpack(found), expected)
+        assert type(actual) is type(x)
+        np.testing.assert_array_equal(np.from_dlpack(actual), expected)

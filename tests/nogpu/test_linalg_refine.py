@@ -69,10 +69,10 @@ def test_solutions_are_scipys(data):
     b = np.random.default_rng(1).standard_normal(shape)
     before = a.copy(), b.copy()
     options = {"assume_a": structure, "lower": lower, "transposed": swapped, "check_finite": False}
-    found = linalg.solve(a, b, method="tensor", **options)
+    actual = linalg.solve(a, b, method="tensor", **options)
     expected = linalg.solve(whole, b, assume_a="gen", transposed=swapped)
-    assert found.shape == expected.shape and found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
+    assert actual.shape == expected.shape and actual.dtype == np.float64
+    np.testing.assert_allclose(actual, expected, 1e-12, 1e-12)
     for given_, kept in zip((a, b), before, strict=True):
         np.testing.assert_array_equal(given_, kept)
 

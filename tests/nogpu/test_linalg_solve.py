@@ -36,11 +36,11 @@ def definite(shape, dtype, seed=0):
     return (a @ a.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
 
 
-def close(found, expected, strict=True):
+def close(actual, expected, strict=True):
     """Equal in class, dtype and shape, and near, as the matrices are well-conditioned."""
-    assert type(found) is type(expected)
+    assert type(actual) is type(expected)
     tolerance = 1e4 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
-    np.testing.assert_allclose(found, expected, tolerance, tolerance, strict=strict)
+    np.testing.assert_allclose(actual, expected, tolerance, tolerance, strict=strict)
 
 
 NAMES = ["cholesky", "cho_factor", "cho_solve", "lu_factor", "lu_solve", "lu", "solve", "inv", "det"]
@@ -130,11 +130,11 @@ def test_lu_and_its_solves(data):
     dtype, batch = data.draw(st.sampled_from(LETTERS)), data.draw(st.sampled_from([(), (2,), (1, 3)]))
     m, n = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     a = matrix((*batch, m, n), dtype)
-    for found, expected in zip(linalg.lu_factor(a), scipy.linalg.lu_factor(a), strict=True):
-        close(found, expected)
+    for actual, expected in zip(linalg.lu_factor(a), scipy.linalg.lu_factor(a), strict=True):
+        close(actual, expected)
     options = {name: data.draw(st.booleans()) for name in ("permute_l", "p_indices")}
-    for found, expected in zip(linalg.lu(a, **options), scipy.linalg.lu(a, **options), strict=True):
-        close(found, expected, strict=(m, n) != (1, 1))  # SciPy's dtype of the permutation is another then
+    for actual, expected in zip(linalg.lu(a, **options), scipy.linalg.lu(a, **options), strict=True):
+        close(actual, expected, strict=(m, n) != (1, 1))  # SciPy's dtype of the permutation is another then
 
 
 @settings(max_examples=50)
@@ -152,15 +152,15 @@ def test_solves_of_lu(data):
     close(linalg.solve(a, b), scipy.linalg.solve(a, b, assume_a="gen"))
     close(linalg.inv(a), scipy.linalg.inv(a))
     np.testing.assert_allclose(linalg.det(a), scipy.linalg.det(a), 1e-4, strict=True)
-    for found, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
-        close(np.asarray(found), np.asarray(expected))
+    for actual, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
+        close(np.asarray(actual), np.asarray(expected))
 
 
 def test_determinants_are_scalars():
     for dtype in LETTERS:
         assert type(linalg.det(np.eye(2, dtype=dtype))) is type(scipy.linalg.det(np.eye(2, dtype=dtype)))
-        found, expected = linalg.slogdet(np.eye(2, dtype=dtype)), np.linalg.slogdet(np.eye(2, dtype=dtype))
-        assert list(map(type, found)) == list(map(type, expected)) and found._fields == expected._fields
+        actual, expected = linalg.slogdet(np.eye(2, dtype=dtype)), np.linalg.slogdet(np.eye(2, dtype=dtype))
+        assert list(map(type, actual)) == list(map(type, expected)) and actual._fields == expected._fields
 
 
 @pytest.mark.parametrize("dtype", LETTERS)
@@ -170,8 +170,8 @@ def test_determinants_are_scalars():
 def test_determinants_of_singular_matrices(a, dtype):
     a = a.astype(dtype)
     close(np.asarray(linalg.det(a)), np.asarray(scipy.linalg.det(a)))
-    for found, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
-        np.testing.assert_array_equal(found, expected, strict=True)
+    for actual, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
+        np.testing.assert_array_equal(actual, expected, strict=True)
 
 
 def test_determinants_of_single_precision_do_not_overflow():
@@ -182,10 +182,10 @@ def test_determinants_of_single_precision_do_not_overflow():
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0)])
 def test_empty_factors(shape):
     for options in ({}, {"permute_l": True}, {"p_indices": True}):
-        for found, expected in zip(
+        for actual, expected in zip(
             linalg.lu(np.ones(shape), **options), scipy.linalg.lu(np.ones(shape), **options), strict=True
         ):
-            np.testing.assert_array_equal(found, expected, strict="p_indices" not in options)
+            np.testing.assert_array_equal(actual, expected, strict="p_indices" not in options)
     lu, piv = linalg.lu_factor(np.ones(shape))
     assert lu.shape == shape and piv.shape == (*shape[:-2], 0)
 
@@ -378,7 +378,7 @@ def test_other_libraries_on_the_host(library):
     xp = pytest.importorskip(library)
     a, b = definite((2, 4, 4), "f"), matrix((4, 2), "f")
     x, y = xp.asarray(a), xp.asarray(b)
-    for found, expected in [
+    for actual, expected in [
         (linalg.cholesky(x), scipy.linalg.cholesky(a)),
         (linalg.cho_solve(linalg.cho_factor(x), y), np.linalg.solve(a, b)),
         (linalg.solve(x, y), np.linalg.solve(a, b)),
@@ -387,5 +387,5 @@ def test_other_libraries_on_the_host(library):
         (linalg.lu(x)[1], scipy.linalg.lu(a)[1]),
         (linalg.slogdet(x)[1], np.linalg.slogdet(a)[1]),
     ]:
-        assert type(found) is type(x)
-        np.testing.assert_allclose(np.from_dlpack(found), expected, 1e-3, 1e-4)
+        assert type(actual) is type(x)
+        np.testing.assert_allclose(np.from_dlpack(actual), expected, 1e-3, 1e-4)

@@ -63,8 +63,8 @@ class Problem:
         return tuple(each.copy() for each in self.arrays)
 
 
-def same(found, expected) -> bool:
-    return all(np.array_equal(x, y, equal_nan=True) for x, y in zip(found, expected, strict=True))
+def same(actual, expected) -> bool:
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -107,8 +107,8 @@ def test_any_order_of_the_lanes_gives_the_same_bits(kernels, make):
         expected = problem.run()
         orders = {}
         for choose in (*extremes(), *map(at_random, range(4))):
-            found = problem.run(lambda entries, choose=choose: in_order(entries, choose))
-            orders[tuple(name for name, *_ in kernels.launches)] = same(found, expected)
+            actual = problem.run(lambda entries, choose=choose: in_order(entries, choose))
+            orders[tuple(name for name, *_ in kernels.launches)] = same(actual, expected)
             kernels.launches.clear()
     assert len(orders) >= 3 and all(orders.values())
 
@@ -129,7 +129,7 @@ def test_every_wait_is_needed(kernels, make):
                 return in_order(entries, choose)
 
             runs = (problem.run(lambda e, choose=c: without(e, choose)) for c in extremes())
-            assert not all(same(found, expected) for found in runs), number
+            assert not all(same(actual, expected) for actual in runs), number
 
 
 class Streams:

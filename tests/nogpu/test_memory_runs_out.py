@@ -92,9 +92,9 @@ def test_a_matrix_that_was_factored_before_memory_ran_out_goes_to_scipy(monkeypa
     expected = getattr(scipy.linalg.lapack, name)(a, b)
     monkeypatch.setattr(f"pyblasgpu.frontend.{step}", fails)
     with patch_scipy(backend="cpu", thresholds=0) as patch:
-        found = getattr(scipy.linalg.lapack, name)(a, b, overwrite_a=1)
+        actual = getattr(scipy.linalg.lapack, name)(a, b, overwrite_a=1)
         assert not patch.calls
-    np.testing.assert_array_equal(found[-2], expected[-2])
+    np.testing.assert_array_equal(actual[-2], expected[-2])
 
 
 def later(*arguments, **options):
@@ -106,9 +106,9 @@ def test_what_several_steps_overwrite_goes_to_scipy_as_it_was(monkeypatch):
     expected = scipy.linalg.lu(a)
     monkeypatch.setattr("pyblasgpu.api.linalg_lu.host_values", later)
     with patch_scipy(backend="cpu", thresholds=0) as patch:
-        found = scipy.linalg.lu(a, overwrite_a=True)
+        actual = scipy.linalg.lu(a, overwrite_a=True)
         assert not patch.calls
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

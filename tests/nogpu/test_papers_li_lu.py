@@ -22,8 +22,8 @@ def test_factors(monkeypatch, m, n, columns):
     a = np.asfortranarray(np.random.default_rng(0).normal(size=(m, n)))
     expected, piv, _ = scipy.linalg.lapack.dgetrf(a)
     pivots = li_lu.block_lu(a, columns, li_lu.ours)
-    found = np.concatenate([part + first for part, first in zip(pivots, range(0, n, columns), strict=False)])
-    np.testing.assert_array_equal(found, piv)
+    actual = np.concatenate([part + first for part, first in zip(pivots, range(0, n, columns), strict=False)])
+    np.testing.assert_array_equal(actual, piv)
     np.testing.assert_allclose(a, expected, atol=1e-12)
 
 

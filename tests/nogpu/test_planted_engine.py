@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tiled_runs import problem
 
-from pyblasgpu.engine import walk
+from pyblasgpu.engine import executor
 from pyblasgpu.engine.cards import wait_for
+from pyblasgpu.engine.executor import TaskExecutor
 from pyblasgpu.engine.host_traffic import HostTraffic
 from pyblasgpu.engine.tile_cache import TileCache
-from pyblasgpu.engine.walk import Walk
 
 #: Runs that need every wait between them: kind, devices, slots, what is page-locked, whether tasks are dealt
 #: at random.
@@ -31,7 +31,7 @@ RUNS = [
 ]
 
 
-LINES = Path(walk.__file__).read_text().splitlines()
+LINES = Path(executor.__file__).read_text().splitlines()
 
 
 def fails(fake_cards, runs=RUNS, seeds=range(3)) -> bool:
@@ -48,7 +48,7 @@ def fails(fake_cards, runs=RUNS, seeds=range(3)) -> bool:
 
 
 def sites(fake_cards, monkeypatch) -> list[str]:
-    """The lines of the walk that wait, and for what: 'ready' or 'uses'."""
+    """The lines of the executor that wait, and for what: 'ready' or 'uses'."""
     found = set()
 
     def note(stream, marks):
@@ -56,7 +56,7 @@ def sites(fake_cards, monkeypatch) -> list[str]:
         found.update((line, part) for part, kept in parts(marks).items() if kept)
         wait_for(stream, marks)
 
-    monkeypatch.setattr(walk, "wait_for", note)
+    monkeypatch.setattr(executor, "wait_for", note)
     assert not fails(fake_cards, seeds=(0,))
     monkeypatch.undo()
     return sorted(found)
@@ -82,7 +82,7 @@ def test_every_wait_is_needed(fake_cards, monkeypatch):
             )
 
         with monkeypatch.context() as patch:
-            patch.setattr(walk, "wait_for", without)
+            patch.setattr(executor, "wait_for", without)
             if not fails(fake_cards):
                 left.append((line, part))
     assert not left
@@ -100,23 +100,28 @@ PLANTS = {
     "a thread writes before the download": (HostTraffic, "_write", "event.join()", "pass"),
     "a thread reads before the download": (HostTraffic, "_fill", "_join(before)", "pass"),
     "an upload overtakes the download": (HostTraffic, "upload", "job.hold_back(card.up)", "pass"),
-    "an old copy counts as new": (Walk, "_newest_elsewhere", "copy.version == version", "copy.version >= 0"),
-    "an old copy goes home": (Walk, "_written", "cache.copies[tile].is_dirty = False", "pass"),
+    "an old copy counts as new": (
+        TaskExecutor,
+        "_newest_elsewhere",
+        "copy.version == version",
+        "copy.version >= 0",
+    ),
+    "an old copy goes home": (TaskExecutor, "_written", "cache.copies[tile].is_dirty = False", "pass"),
     "a tile is fetched before it is written": (
-        Walk,
+        TaskExecutor,
         "_request",
         "_unwritten.update(task.writes)",
         "_unwritten",
     ),
     "what was spilled is read from the source": (
-        Walk,
+        TaskExecutor,
         "_begin_fetch",
         "home_versions[copy.tile] > 0",
         "tasks is None",
     ),
-    "an import is forgotten": (Walk, "_begin_import", "copy.pins += 1", "copy.pins += 0"),
+    "an import is forgotten": (TaskExecutor, "_begin_import", "copy.pins += 1", "copy.pins += 0"),
     "what is requested gives way": (TileCache, "victim", "and not copy.pins", ""),
-    "what nobody else has is dropped": (Walk, "_evict", "copy.is_dirty", "False"),
+    "what nobody else has is dropped": (TaskExecutor, "_evict", "copy.is_dirty", "False"),
 }
 
 

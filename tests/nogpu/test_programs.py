@@ -26,8 +26,8 @@ def run_both(program, **options):
         warnings.simplefilter("ignore")
         expected = program()
         with patch_scipy(backend="cpu", thresholds=0, **options) as patch:
-            found = program()
-    for ours, scipys in zip(found, expected, strict=True):
+            actual = program()
+    for ours, scipys in zip(actual, expected, strict=True):
         np.testing.assert_allclose(ours, scipys, 1e-8, 1e-8)
     return patch.calls
 

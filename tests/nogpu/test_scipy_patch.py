@@ -71,9 +71,11 @@ def test_calls_pass_through_us(name):
     arguments = CALLS[name]
     expected = ORIGINALS[name](*arguments)
     with taken() as patch:
-        found = getattr(scipy.linalg, name)(*arguments)
+        actual = getattr(scipy.linalg, name)(*arguments)
         assert patch.calls == {name: 1}
-    for ours, scipys in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+    for ours, scipys in zip(
+        *((x if isinstance(x, tuple) else (x,)) for x in (actual, expected)), strict=True
+    ):
         if name == "cho_factor" and np.ndim(ours):  # what else it holds is anything
             ours, scipys = np.triu(ours), np.triu(scipys)
         np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
@@ -99,9 +101,11 @@ def test_functions_with_a_prefix(module, name, arguments):
     expected = getattr(home, name)(*arguments)
     with taken() as patch:
         function = getattr(home, name)
-        found = function(*arguments)
+        actual = function(*arguments)
         assert patch.calls == {name[1:]: 1} and function.typecode == name[0]
-    for ours, scipys in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+    for ours, scipys in zip(
+        *((x if isinstance(x, tuple) else (x,)) for x in (actual, expected)), strict=True
+    ):
         np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
 
 
@@ -207,10 +211,10 @@ def test_other_arrays_are_scipys(a):
 def test_errors_are_scipys(name, arguments):
     with pytest.raises(Exception) as expected:
         ORIGINALS[name](*arguments)
-    with pytest.raises(expected.type) as found, taken():
+    with pytest.raises(expected.type) as actual, taken():
         getattr(scipy.linalg, name)(*arguments)
     if SCIPYS_WORDS_ARE_OURS or expected.type is not np.linalg.LinAlgError:
-        assert str(found.value) == str(expected.value)
+        assert str(actual.value) == str(expected.value)
 
 
 def test_what_a_matrix_is_is_not_asked_twice(monkeypatch):
@@ -380,11 +384,11 @@ def test_numpys_functions():
         assert type(np.linalg.slogdet(A)) is type(NUMPYS["slogdet"](A))
         assert np.linalg.det(A.astype("f")).dtype == "f"
         for name, bad in (("cholesky", -A), ("inv", np.zeros((2, 2)))):
-            with pytest.raises(np.linalg.LinAlgError) as found:
+            with pytest.raises(np.linalg.LinAlgError) as actual:
                 getattr(np.linalg, name)(bad)
             with pytest.raises(np.linalg.LinAlgError) as expected:
                 NUMPYS[name](bad)
-            assert str(found.value) == str(expected.value)
+            assert str(actual.value) == str(expected.value)
         assert patch.calls["cholesky"] == 2 and patch.calls["slogdet"] == 2
         with taken():
             assert np.linalg.inv is not NUMPYS["inv"]

@@ -106,11 +106,11 @@ def test_an_override_gives_its_variant_too():
 
 def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(levels):
     big, little = tiles("gemm_simt", "s")
-    found = measured("NVIDIA H200", ("large", big, 50), ("batch64", little, 9))
+    actual = measured("NVIDIA H200", ("large", big, 50), ("batch64", little, 9))
     key = "gemm_simt", "s", "nn", "batch64"
     for elsewhere, expected in (({}, big), ({"batch32": 8.0}, big), ({"tiny": 9.0}, little)):
-        found.entries[key] = Entry(found.entries[key].parameters, 9, elsewhere)
-        save(found, levels / "nvidia_h200.json")
+        actual.entries[key] = Entry(actual.entries[key].parameters, 9, elsewhere)
+        save(actual, levels / "nvidia_h200.json")
         selecting.reload()
         assert select("gemm", S, "nn", (256, 256, 256), H200).config == expected
         assert set(selecting.tuned_configs("gemm", S, "nn", H200)) == {big, expected}
@@ -140,8 +140,8 @@ def test_what_lower_levels_say_of_the_same_config_counts_too(levels):
 def test_the_family_that_was_measured_faster_serves(levels):
     units, cores = tiles("gemm_simt", "d")[0], tiles("gemm_mma", "d")[0]
     for mma, expected in ((50, cores), (10, units)):
-        found = measured("NVIDIA H200", ("large", units, 25), ("large", cores, mma))
-        save(found, levels / "nvidia_h200.json")
+        actual = measured("NVIDIA H200", ("large", units, 25), ("large", cores, mma))
+        save(actual, levels / "nvidia_h200.json")
         selecting.reload()
         assert select("gemm", DTYPES["d"], "nn", LARGE, H200).config == expected
     with override("gemm_mma", cores):

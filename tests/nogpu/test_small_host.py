@@ -26,9 +26,9 @@ CALLS = {
 
 def ran_on_a_card(fake, name, a, **options) -> bool:
     fake[0].calls.clear()
-    found = CALLS[name](a, **options)
+    actual = CALLS[name](a, **options)
     expected = CALLS[name](a, **{**options, "backend": "cpu"})
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
     return bool(fake[0].calls)
 
 

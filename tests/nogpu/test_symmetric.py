@@ -53,10 +53,10 @@ def test_a_new_result_has_zeros_in_the_other_triangle(memory_space, routine, rng
         if case.beta == 0:
             given = data(rng, case)
             given.c[...] = 0
-            found = getattr(pyblasgpu, routine)(
+            actual = getattr(pyblasgpu, routine)(
                 *map(memory_space.put, given.inputs), alpha=case.alpha, **case.options, **memory_space.options
             )
-            same(memory_space.get(found), exact(case, given), case)
+            same(memory_space.get(actual), exact(case, given), case)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
@@ -76,10 +76,10 @@ def test_stacks(memory_space, routine, rng):
     if len(given.inputs) == 2:
         one = given._replace(inputs=(given.inputs[0][0, 0], given.inputs[1]), c=np.zeros_like(given.c))
         new = SymmetricCase(routine, Z, 4, m=4, k=3)
-        found = getattr(pyblasgpu, routine)(
+        actual = getattr(pyblasgpu, routine)(
             *map(memory_space.put, one.inputs), **new.options, **memory_space.options
         )
-        same(memory_space.get(found), exact(new, one), "broadcast")
+        same(memory_space.get(actual), exact(new, one), "broadcast")
 
 
 @pytest.mark.parametrize("orders", ["CC", "CF", "FF"])
@@ -101,8 +101,8 @@ def test_real_arrays_take_any_transposition(memory_space, rng):
             expected,
             trans,
         )
-    found = pyblasgpu.her2k(memory_space.put(a), memory_space.put(b), trans="T", **memory_space.options)
-    same(memory_space.get(found), np.triu(a.T @ b + b.T @ a), "her2k")
+    actual = pyblasgpu.her2k(memory_space.put(a), memory_space.put(b), trans="T", **memory_space.options)
+    same(memory_space.get(actual), np.triu(a.T @ b + b.T @ a), "her2k")
 
 
 # ------------------------------------------------------------------------------------------------- errors
@@ -228,8 +228,8 @@ def test_the_oracle_mirrors_and_conjugates():
     assert exact(SymmetricCase("herk", Z, 2, k=1), one)[1].tolist() == [-2j, 4]
     assert np.isnan(exact(SymmetricCase("herk", Z, 2, k=1), one)[0, 1])
     two = given._replace(inputs=(np.array([[1j], [2.0]]), np.array([[1.0], [1j]])))
-    found = exact(SymmetricCase("her2k", Z, 2, k=1, alpha=1j), two)
+    actual = exact(SymmetricCase("her2k", Z, 2, k=1, alpha=1j), two)
     # i a b' + conj(i a b')': row 1 is i (2, -2i) and conj of column 1 of i a b'
-    assert found[1, 0] == 1j * 2 * 1 + np.conj(1j * 1j * np.conj(1j))
-    assert found[1, 1] == 2 * (1j * 2 * -1j).real
+    assert actual[1, 0] == 1j * 2 * 1 + np.conj(1j * 1j * np.conj(1j))
+    assert actual[1, 1] == 2 * (1j * 2 * -1j).real
     assert elements(fake_kernels.operand(a, Z)).shape == (1, 2, 2)

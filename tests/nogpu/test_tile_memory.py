@@ -10,8 +10,8 @@ from tiled_runs import problem
 import pyblasgpu
 from pyblasgpu.engine import cards, tile_memory
 from pyblasgpu.engine.cards import held
-from pyblasgpu.engine.plan import Plan
 from pyblasgpu.engine.run import Controls, memory_limit, slot_bytes
+from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.gpu import memory, page_locked
 from pyblasgpu.gpu.context import current_context
 
@@ -118,7 +118,7 @@ def test_what_is_kept_counts_within_the_limit(fake_cards, monkeypatch, chunk):
     driver = fake_cards()
     run(driver, (0,))
     p = problem("gemm", size=2)
-    limit, most = 5 * slot_bytes(Plan(p.tasks, [0] * len(p.tasks.tasks)), p.matrices()), []
+    limit, most = 5 * slot_bytes(Schedule(p.tasks, [0] * len(p.tasks.tasks)), p.matrices()), []
     controls = Controls(progress=lambda *_: most.append(driver.taken[0]))
     p.run(driver, (0,), slots=5, controls=controls)
     p.check()

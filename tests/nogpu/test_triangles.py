@@ -96,13 +96,13 @@ def test_of_page_locked_triangles_nothing_else_moves_far(
     b, before = driver.lock_pages(b), given.copy()
     if name == "syrk":
         expected = np.where(needed, b @ b.T + 2 * a, np.nan)
-        found = pyblasgpu.syrk(b, lower=lower, beta=2, out=given, device=0).copy()
+        actual = pyblasgpu.syrk(b, lower=lower, beta=2, out=given, device=0).copy()
         given[needed] = before[needed]
     else:
         full = a if name == "symm" else np.where(needed, a, 0)
         expected = np.linalg.solve(full, b) if name == "trsm" else full @ b
-        found = getattr(pyblasgpu, name)(given, b, lower=lower, device=0)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+        actual = getattr(pyblasgpu, name)(given, b, lower=lower, device=0)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(given, before)
     below, on_diagonal = 8 * 8 + 2 * 4 * 8, 2 * (8 * 3 + 5 * 3 + 2 * 2) + (4 * 3 + 1)
     assert driver.copied[-1, 0] == 8 * (below + on_diagonal + 400)
@@ -138,8 +138,8 @@ def test_every_flag_of_a_page_locked_triangle(fake_cards, small_tiles, monkeypat
         apply = {"trmm": np.matmul, "trsm": np.linalg.solve}[name]
         expected = apply(op, b) if side == "L" else apply(op.T, b.T).T
         flags = {"side": side, "lower": lower, "trans": trans, "unit_diag": unit}
-        found = getattr(pyblasgpu, name)(given, b, out=b, max_device_memory=4500, **flags)
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10, err_msg=str(flags))
+        actual = getattr(pyblasgpu, name)(given, b, out=b, max_device_memory=4500, **flags)
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10, err_msg=str(flags))
         np.testing.assert_array_equal(room, before)
 
 

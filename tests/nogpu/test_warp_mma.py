@@ -125,13 +125,13 @@ def check(m, n, shape, reals_per_element, conj_a=False, conj_b=False, depth=1, f
         held_b,
     )
     assert (acc[:, :first] == 7.0).all()
-    a, b, found = a.conj() if conj_a else a, b.conj() if conj_b else b, acc[:, first:].copy()
+    a, b, actual = a.conj() if conj_a else a, b.conj() if conj_b else b, acc[:, first:].copy()
     if three_m:
         sums = a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)
         expected = [each[at] for at in mine for each in sums]
     else:
-        found, expected = found.view(dtype), [(c + a @ b)[at] for at in mine]
-    assert np.array_equal(found, np.stack(expected, axis=1))
+        actual, expected = actual.view(dtype), [(c + a @ b)[at] for at in mine]
+    assert np.array_equal(actual, np.stack(expected, axis=1))
 
 
 @pytest.mark.parametrize("reals_per_element", [1, 2])

@@ -58,9 +58,9 @@ def with_nan(triangle: np.ndarray, low: int, unit: bool = False) -> np.ndarray:
     return np.where(kept if low else kept.T, triangle, NAN).astype(triangle.dtype)
 
 
-def close(found, expected, dtype, condition=50) -> None:
+def close(actual, expected, dtype, condition=50) -> None:
     scale = max(abs(expected).max(), 1)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=condition * scale * dtype.unit_roundoff)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=condition * scale * dtype.unit_roundoff)
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_trtri(letter, order, low):
             factor[range(n), range(n)] = 1
         a, unharmed = fenced(with_nan(oriented(factor, low), low, unit), order)
         with small_leaves(letter):
-            found, info = lapack.trtri(a, lower=low, unitdiag=unit, overwrite_c=1)
+            actual, info = lapack.trtri(a, lower=low, unitdiag=unit, overwrite_c=1)
         assert info == 0 and unharmed()
         exact = oriented(np.linalg.inv(factor.astype(np.result_type(factor, np.float64))), low)
         expected = with_nan(exact, low, unit)
-        assert (np.isnan(found) == np.isnan(expected)).all()
+        assert (np.isnan(actual) == np.isnan(expected)).all()
         kept = np.isfinite(expected)
-        close(found[kept], expected[kept], dtype, 200)
+        close(actual[kept], expected[kept], dtype, 200)
 
 
 @pytest.mark.parametrize("letter, order, low, unit", [("d", "F", 1, 0), ("c", "C", 0, 1)])
@@ -132,13 +132,13 @@ def test_merges_by_products(letter, order, low, unit, monkeypatch):
         factor[range(n), range(n)] = 1
     a, unharmed = fenced(with_nan(oriented(factor, low), low, bool(unit)), order)
     with small_leaves(letter):
-        found, info = lapack.trtri(a, lower=low, unitdiag=unit, overwrite_c=1)
+        actual, info = lapack.trtri(a, lower=low, unitdiag=unit, overwrite_c=1)
     assert info == 0 and unharmed()
     exact = oriented(np.linalg.inv(factor.astype(np.result_type(factor, np.float64))), low)
     expected = with_nan(exact, low, bool(unit))
-    assert (np.isnan(found) == np.isnan(expected)).all()
+    assert (np.isnan(actual) == np.isnan(expected)).all()
     kept = np.isfinite(expected)
-    close(found[kept], expected[kept], dtype, 2000)
+    close(actual[kept], expected[kept], dtype, 2000)
 
 
 @pytest.mark.parametrize("letter, order, low", CASES[1:5])
@@ -154,12 +154,12 @@ def test_lauum_and_potri(letter, order, low, monkeypatch):
         for routine, exact in (lapack.lauum, squared), (lapack.potri, np.linalg.inv(product_)):
             a, unharmed = fenced(with_nan(oriented(factor, low), low), order)
             with small_leaves(letter):
-                found, info = routine(a, lower=low, overwrite_c=1)
+                actual, info = routine(a, lower=low, overwrite_c=1)
             expected = with_nan(exact, low)
             assert info == 0 and unharmed()
-            assert (np.isnan(found) == np.isnan(expected)).all()
+            assert (np.isnan(actual) == np.isnan(expected)).all()
             kept = np.isfinite(expected)
-            close(found[kept], expected[kept], dtype, 400)
+            close(actual[kept], expected[kept], dtype, 400)
 
 
 @pytest.mark.parametrize("letter, order, low", CASES[1:3])

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg.lapack
 from tiled_runs import KINDS, Problem, problem
 
-from pyblasgpu.engine.columns import by_columns
+from pyblasgpu.engine.block_columns import by_columns
 from pyblasgpu.engine.leaves import enqueue_leaf
 from pyblasgpu.engine.matrices import TileLayout
 from pyblasgpu.gpu.simulator import intrinsics as simulator
@@ -70,11 +70,11 @@ def test_lists_run_by_our_routines(kind, letter, row_major):
             if task.leaf.routine == "potrf":
                 assert simulator.view(info, 16).view(np.int32)[0] == 0
     tiles.bring_home(p.output)
-    found, expected = p.arrays[p.output], p.expected
+    actual, expected = p.arrays[p.output], p.expected
     if kind == "potrf":  # square roots are not exact
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-12)
+        np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-12)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("letter", "dz")

@@ -126,11 +126,11 @@ def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **f
     config = config_of(moduli, **fields)
     left, right = pack(a, b, moduli=moduli, panel=config.PANEL)
     none = np.zeros((config.tiles(m, n), config.flags_of_tile), np.int32)
-    found = multiply(left, right, none, clusters, kernels, **fields).values(m, n).astype(int)
+    actual = multiply(left, right, none, clusters, kernels, **fields).values(m, n).astype(int)
     integers = [np.rint(x * y.facts[SCALE, : len(x), None]).astype(int) for x, y in ((a, left), (b, right))]
     expected = residues_of(integers[0] @ integers[1].T, moduli)
     moduli_of = np.array(MODULI[:moduli])[:, None, None]
-    assert ((found - expected) % moduli_of == 0).all()
+    assert ((actual - expected) % moduli_of == 0).all()
 
 
 TALL = {"BLK_M": 128, "PANEL": 128, "cluster": 1}
@@ -227,13 +227,13 @@ def check_combined(alpha=1.0, beta=0.0, m=70, moduli=13, flagged=False, kernels=
     words = np.ascontiguousarray(parts).ravel().view(np.int32)
     flags = np.zeros((down * across, 4), np.int32)
     flags[0, 3] = flagged
-    found = Products(config, flags, words)
+    actual = Products(config, flags, words)
     memory = np.full((n, m + gap), np.nan)
     c = memory[:, :m]
     before = normal(n, m, seed=8)
     if beta:
         c[...] = before
-    combine(*facts, found, c, alpha, beta, kernels)
+    combine(*facts, actual, c, alpha, beta, kernels)
     scales = facts[0][INVERSE, :m] * facts[1][INVERSE, :n, None]
     exact = values.astype(float).T * scales
     expected = alpha * exact + (beta * before if beta else 0)

@@ -130,9 +130,9 @@ def check_triangle(region=Region.LOWER, n=72, cluster=1, kernels=product) -> Non
     c = np.ascontiguousarray(np.where(mine, normal(1, n, n, seed=5), np.float32(77)).swapaxes(1, 2))
     before = c.copy()
     multiply(*pack(a, b), c, 1.0, 2.0, kernels=kernels, cluster=cluster, region=region)
-    found, exact = c[0].T, a[0].astype(float) @ b[0].T + 2 * before[0].T
+    actual, exact = c[0].T, a[0].astype(float) @ b[0].T + 2 * before[0].T
     sizes = abs(a[0].astype(float)) @ abs(b[0].T) + 2 * abs(before[0].T)
-    assert (np.abs(found - exact) <= 66 * U * sizes)[mine].all() and (found[~mine] == 77).all()
+    assert (np.abs(actual - exact) <= 66 * U * sizes)[mine].all() and (actual[~mine] == 77).all()
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,12 @@ def check(
     x, y = (Strided(integers(rng, (batch, n), dtype), inc, shift) for inc in incs)
     for each in (x, y):  # also of a batch of one
         each.view = each.view.reshape(batch, n)
-    found = reduced(operation, x, y, conj, kernels, dim)
+    actual = reduced(operation, x, y, conj, kernels, dim)
     expected = expected_of(operation, x.view, y.view, conj)
     if operation == "nrm2":
-        np.testing.assert_allclose(found, expected, rtol=4 * dtype.unit_roundoff)
+        np.testing.assert_allclose(actual, expected, rtol=4 * dtype.unit_roundoff)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
     assert x.unharmed() and y.unharmed()
 
 

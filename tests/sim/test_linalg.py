@@ -20,13 +20,13 @@ def test_solve_and_inv(shape):
     a = rng.standard_normal(shape).astype("f") + 3 * np.eye(shape[-1], dtype="f")
     spd = a @ a.swapaxes(-1, -2)
     b = rng.standard_normal((shape[-1], 2)).astype("f")
-    for found, expected in [
+    for actual, expected in [
         (linalg.solve(a, b, assume_a="gen"), np.linalg.solve(a, b)),
         (linalg.solve(spd, b, assume_a="pos"), np.linalg.solve(spd, b)),
         (linalg.inv(a, assume_a="gen"), np.linalg.inv(a)),
         (linalg.inv(spd, assume_a="pos"), np.linalg.inv(spd)),
     ]:
-        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+        np.testing.assert_allclose(actual, expected, 1e-4, 1e-4)
 
 
 def test_solutions_are_refined(monkeypatch):

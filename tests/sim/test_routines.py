@@ -62,8 +62,8 @@ def of(letter: str, cases) -> list:
     return [case for case in cases if case.dtype.letter == letter]
 
 
-def same(found, expected, what) -> None:
-    np.testing.assert_array_equal(found, expected, err_msg=str(what))
+def same(actual, expected, what) -> None:
+    np.testing.assert_array_equal(actual, expected, err_msg=str(what))
 
 
 # -------------------------------------------------------------------------- through the public functions

@@ -45,8 +45,8 @@ def check_inverse(letter="d", n=13, order="F", unit=False, batch=1, tells=True, 
     invert(a, info, unit, tells, kernels)
     assert numbers(info) == [0] * batch
     expected = np.linalg.inv(lower.astype(np.result_type(lower, np.float64)))
-    found, kept = a[:, below(n, unit)], below(n, unit)
-    np.testing.assert_allclose(found, expected[:, kept], rtol=0, atol=100 * dtype.unit_roundoff)
+    actual, kept = a[:, below(n, unit)], below(n, unit)
+    np.testing.assert_allclose(actual, expected[:, kept], rtol=0, atol=100 * dtype.unit_roundoff)
     assert np.isnan(a[:, ~kept]).all()
     assert unharmed()
 

@@ -50,9 +50,9 @@ def check_scales(by_rows=False, gap=0, k=50, kernels=row_scales) -> None:
     """What is found of it is what is found of a real row of twice as many elements."""
     x = normal(10, k) * 2.0 ** (np.arange(10) * 11)[:, None]
     x[3], x[4, -1] = 0, complex(1, np.nan)
-    (found,), (expected,) = (facts_of(y, kernels=kernels) for y in (lying(x, by_rows, gap), as_real(x)))
-    np.testing.assert_allclose(found[:, :10], expected[:, :10], rtol=1e-14)
-    np.testing.assert_array_equal(found[[SCALE, INVERSE, DIGIT]], expected[[SCALE, INVERSE, DIGIT]])
+    (actual,), (expected,) = (facts_of(y, kernels=kernels) for y in (lying(x, by_rows, gap), as_real(x)))
+    np.testing.assert_allclose(actual[:, :10], expected[:, :10], rtol=1e-14)
+    np.testing.assert_array_equal(actual[[SCALE, INVERSE, DIGIT]], expected[[SCALE, INVERSE, DIGIT]])
 
 
 @pytest.mark.parametrize(("by_rows", "gap", "k"), [(False, 0, 50), (True, 3, 70)])
@@ -92,14 +92,14 @@ def check_products(m=20, n=9, k=40, moduli=2, kernels=product) -> None:
     left, right = pack(a, b, moduli=moduli)
     config = config_of(moduli, dtype="z")
     none = np.zeros((config.tiles(m, n), config.flags_of_tile), np.int32)
-    found = multiply(left, right, none, kernels=kernels).values(m, n).astype(int)
+    actual = multiply(left, right, none, kernels=kernels).values(m, n).astype(int)
     (a_re, a_im), (b_re, b_im) = (
         rounded(x, y.facts[SCALE, : len(x), None]) for x, y in ((a, left), (b, right))
     )
     three = (a_re, b_re), (a_im, b_im), (a_re + a_im, b_re + b_im)
     expected = np.concatenate([residues_of(x @ y.T, moduli) for x, y in three])
     moduli_of = np.tile(MODULI[:moduli], 3)[:, None, None]
-    assert ((found - expected) % moduli_of == 0).all()
+    assert ((actual - expected) % moduli_of == 0).all()
 
 
 def test_products():
@@ -131,8 +131,8 @@ def check_combined(alpha=1.0, beta=0.0, m=20, moduli=13, kernels=combine_residue
     if beta:
         c[...] = before
     three = first, first - re, im + 2 * first - re
-    found = Products(config, *laid_out(config, np.concatenate([residues_of(x, moduli) for x in three])))
-    combine(*facts, found, c, alpha, beta, kernels)
+    actual = Products(config, *laid_out(config, np.concatenate([residues_of(x, moduli) for x in three])))
+    combine(*facts, actual, c, alpha, beta, kernels)
     exact = (re.astype(float) + 1j * im.astype(float)).T
     exact = exact * (facts[0][INVERSE, :m] * facts[1][INVERSE, :n, None])
     expected = alpha * exact + (beta * before if beta else 0)

@@ -1,4 +1,4 @@
-"""A list of tasks dealt to cards, and what follows from both alone: repeated calls need not find it again."""
+"""Which card runs which task of a list, and what follows from both alone: repeated calls share it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .infos import has_info
 from .placement import importers
 from .tile_cache import uses_by_card
 
-__all__ = ["Plan"]
+__all__ = ["Schedule"]
 
 
-class Plan:
+class Schedule:
     """Which card runs which task.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The walk through a list of tasks: fetch what a task reads, run its leaf, bring home what is final.
+"""Executes a list of tasks: fetches what a task reads, runs its leaf, brings home what is final.
 
 One thread enqueues everything, in the order of the list, so that whatever waits on a device waits for what is
 enqueued already. It runs ahead of the devices by a few tasks, and requests tiles further ahead: their slots
@@ -22,10 +22,10 @@ from .host_traffic import HostTraffic
 from .infos import has_info
 from .leaves import EnqueueLeaf, overwrites
 from .matrices import DeviceMatrix, HostMatrix, Matrix
-from .plan import Plan
+from .schedule import Schedule
 from .tile_cache import TileCache, TileCopy
 
-__all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "IN_FLIGHT", "Walk"]
+__all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "IN_FLIGHT", "TaskExecutor"]
 
 #: Tasks whose tiles are requested before they are enqueued, on one card and on several. These wait for each
 #: other, and a copy that waits holds up those that were requested after it.
@@ -34,12 +34,12 @@ AHEAD, AHEAD_ON_SEVERAL = 24, 8
 IN_FLIGHT = 32
 
 
-class Walk:
+class TaskExecutor:
     """One run of a list of tasks.
 
     Parameters
     ----------
-    plan : Plan
+    schedule : Schedule
     matrices : mapping of str to Matrix
     cards : sequence of Card
     caches : sequence of TileCache
@@ -63,7 +63,7 @@ class Walk:
 
     def __init__(
         self,
-        plan: Plan,
+        schedule: Schedule,
         matrices: Mapping[str, Matrix],
         cards: Sequence[Card],
         caches: Sequence[TileCache],
@@ -72,8 +72,8 @@ class Walk:
         infos: Sequence[Callable[[int], Operand]] = (),
         importers: Mapping[Tile, int] | None = None,
     ):
-        self.routine, self.tasks = plan.tasks.routine, plan.tasks.tasks
-        self.matrices, self.owners, self.last_uses = matrices, plan.owners, plan.last_uses
+        self.routine, self.tasks = schedule.tasks.routine, schedule.tasks.tasks
+        self.matrices, self.owners, self.last_uses = matrices, schedule.owners, schedule.last_uses
         self.cards, self.caches, self.traffic = cards, caches, traffic
         self.enqueue, self.infos, self.importers = enqueue, infos, importers or {}
         self.versions: Counter[Tile] = Counter()
@@ -85,7 +85,7 @@ class Walk:
         self._unwritten: Counter[Tile] = Counter()  # writes that are requested and not enqueued
         self._in_flight: list[deque[Event]] = [deque() for _ in cards]
 
-    # ------------------------------------------------------------------------------------------- the walk
+    # ---------------------------------------------------------------------------------------- execution
 
     def run(self, is_cancelled: Callable[[], bool], progress: Callable[[int, int], None]) -> None:
         """Enqueue all tasks, and wait until all that is final is home."""
@@ -165,7 +165,7 @@ class Walk:
             if victim is None:
                 return None
             self._evict(index, victim)
-        return cache.place(tile, matrix.layout(tile), device)
+        return cache.assign_slot(tile, matrix.layout(tile), device)
 
     def _home_copy(self, index: int, matrix: DeviceMatrix, tile: Tile) -> TileCopy:
         """A tile where it lies in the caller's array."""
@@ -250,9 +250,9 @@ class Walk:
             for other, cache in enumerate(self.caches):
                 if tile in cache.copies and cache.copies[tile].staged is not None:
                     self._fetch(other, cache.copies[tile])
-            found = self._newest_elsewhere(index, tile)
-            if found is not None:
-                self._fetch_from_card(card, copy, found[1])
+            newest = self._newest_elsewhere(index, tile)
+            if newest is not None:
+                self._fetch_from_card(card, copy, newest[1])
             elif isinstance(matrix, HostMatrix):
                 is_written = self.home_versions[tile] > 0
                 if not matrix.is_direct:
