@@ -132,7 +132,9 @@ def test_chunks_of_other_cards_come_on_a_stream_of_the_thread(cupy):
         ("copy", 2, 2, "default"),
         ("own waits for", 2, "default"),
         ("own waits for", 1, "default"),
+        ("done", 2, "own"),  # a copy that waits would hold up others
         ("copy", 1, 2, "own"),
+        ("done", 2, "own"),
         "leaf",
         ("done", 2, "own"),
     ]
@@ -143,7 +145,9 @@ def test_a_result_that_begins_as_a_chunk_of_another_card(cupy):
         ("zeros", 2, "default"),
         ("own waits for", 2, "default"),
         ("own waits for", 1, "default"),
+        ("done", 2, "own"),  # a copy that waits would hold up others
         ("copy", 1, 2, "own"),
+        ("done", 2, "own"),
         "leaf",
         ("done", 2, "own"),
     ]
