@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_scheduler import MAX_K_TILES, TileSchedule
-from ..kernels.copy.split_k_reduce import LOAD, cut
+from ..kernels.copy.slices import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of

@@ -18,21 +18,14 @@ from ..database import FUSED_STEMS, T_LAYOUTS, TRSM_POINTS, nearest_points, t_la
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.gemm.trmm_fused import tile_counts
-from ..kernels.gemm.trsm_fused import APART
+from ..kernels.gemm.fused import APART, tile_counts
 from ..model.trsm_fused import cycles
 from ..types import Dtype, Triangle
 from . import overrides, tuned_files
 from .choose import generation
 from .decisions import COMPUTED, OVERRIDE, KernelChoice
 from .portfolio import Portfolio, fused_trsm
-from .trsm_fused_candidates import (
-    candidates,
-    higher_occupancy,
-    stems,
-    tile,
-    with_requested_occupancy,
-)
+from .trsm_fused_variants import higher_occupancy, stems, tile, with_requested_occupancy
 
 __all__ = ["choose", "likeliest", "serving_trsm"]
 
@@ -158,6 +151,8 @@ def _estimates(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> dict[Any, float]:
     """The Configs that can run, and the cycles that each is taken to need."""
+    from .trsm_fused_candidates import candidates  # with search spaces; tuned Configs do without
+
     return {
         config: uncertainty * cycles(config, extents, triangle, device)
         for config, uncertainty in candidates(dtype, layout, triangle, device).items()

@@ -13,7 +13,7 @@ from ..dispatch.decisions import KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.gemm import trmm_fused
+from ..kernels.gemm.fused import tile_counts, tile_orders
 from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
 from ..operands import Operand
@@ -43,13 +43,13 @@ class FusedTrmm(NamedTuple):
     @property
     def block(self) -> int:
         """Order of a diagonal block."""
-        return trmm_fused.tile_orders(self.choice.config, self.operands.triangle)[0]
+        return tile_orders(self.choice.config, self.operands.triangle)[0]
 
     @property
     def scratch(self) -> tuple[int, int]:
         """Elements of the copy of the diagonal blocks, and flags, an element each."""
         _, c, triangle = self.operands
-        levels, strips = trmm_fused.tile_counts(self.choice.config, triangle, c.rows, c.cols)
+        levels, strips = tile_counts(self.choice.config, triangle, c.rows, c.cols)
         return levels * self.block**2, levels * strips
 
 
