@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..tasks import cut, getrf
-from .engine_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
 from .handle import watched
 from .streams import contexts
+from .tiled_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 
 __all__ = ["factor_by_columns"]
 

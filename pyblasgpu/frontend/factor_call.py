@@ -13,7 +13,7 @@ import numpy as np
 from ..types import INT32
 from .call import Call, on_device
 from .device_integers import DeviceIntegers
-from .engine_call import options_by_tiles, run_by_tiles
+from .engine_call import options_by_tiles
 from .engine_options import EngineOptions
 from .factor_replay import ONE, keep_factor, new_integers, plan_integers
 from .handle import watched
@@ -21,6 +21,7 @@ from .layouts import Layout, strides_by_rows
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .streams import contexts
+from .tiled_call import run_by_tiles
 from .tiled_routines import TiledRoutine
 
 __all__ = ["FactorCall"]
