@@ -118,9 +118,9 @@ def _serving(dtype: Dtype, layout: str, device: Device, conj: bool, reloads: int
     rates: dict[Any, dict[str, float]] = {}
     for stem in stems(dtype, device):
         for config, at in fused_trsm(stem, dtype.letter, layout, device).rates.items():
-            solving = with_requested_occupancy(config, triangle, device)
-            if solving is not None:
-                rates.setdefault(solving, {}).update(at)
+            variant = with_requested_occupancy(config, triangle, device)
+            if variant is not None:
+                rates.setdefault(variant, {}).update(at)
     points = {point for at in rates.values() for point in at}
     order = [*_ordered(rates)]
     if 2 * len(points) < len(TRSM_POINTS):
@@ -172,14 +172,14 @@ def _tuned(
     each is taken to need, and where that comes from.
     """
     m, n, order = extents
-    rhs, lies = (n if triangle.on_left else m), t_layout(layout, triangle)
+    rhs, t_layout_key = (n if triangle.on_left else m), t_layout(layout, triangle)
     for point, stem in product(nearest_points(order, rhs, NEAR), stems(dtype, device)):
-        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, lies, point, device)
+        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, t_layout_key, point, device)
         if entry:
-            there = _extents(*TRSM_POINTS[point], triangle)
+            point_extents = _extents(*TRSM_POINTS[point], triangle)
             same = _same_tile(entry.config, served, triangle)
             if same:
-                estimates = {config: cycles(config, there, triangle, device) for config in served}
+                estimates = {config: cycles(config, point_extents, triangle, device) for config in served}
                 best, own = min(estimates.values()), min(estimates[config] for config in same)
                 return same, TUNED_SHARE * best / own, f"{entry.origin}, {point}"
     return (), 1.0, COMPUTED

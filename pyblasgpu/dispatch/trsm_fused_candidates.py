@@ -26,14 +26,14 @@ __all__ = ["DEEP", "UNCERTAINTY", "candidates"]
 
 UNCERTAINTY = 1.04  # times that of a Config whose products were timed
 #: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
-#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
+#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a k-tile has.
 NARROW = {
     ("gemm_simt", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
     ("gemm_simt", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
     ("gemm_mma", "d"): ((64, 16, 16, 8),),
 }
 NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
-DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
+DEEP = 64  # unknowns of a k-tile of `s`, with which no product is tuned; of others it was slower
 
 
 def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> dict[Any, float]:
@@ -51,7 +51,7 @@ def _candidates(
         if config is not None:
             uncertainties.setdefault(config, uncertainty)
 
-    for config, uncertainty in _asked(dtype, layout, triangle, device):
+    for config, uncertainty in _of_layout(dtype, layout, triangle, device):
         add(config, uncertainty)
     tiles = {tile(config, triangle) for config in uncertainties}
     for config in _of_other_layouts(dtype, layout, device):
@@ -66,7 +66,7 @@ def _candidates(
     return uncertainties
 
 
-def _asked(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
+def _of_layout(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
             yield trsm_variant(config, triangle, device), 1.0

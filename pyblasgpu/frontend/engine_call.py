@@ -68,32 +68,32 @@ def run_call(
         prepare = in_mode(method, prepare)
         run = in_mode(method, run_call)
         return run(call, options, tiled, cpu, prepare, inputs, scalars, source, key, None, streams_small)
-    whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
+    run_whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
     options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
-        return whole()
+        return run_whole()
     arrays = [*(array for array, _ in inputs), call.out]
     if options is None and prefers_processor(call, arrays):
         call.backend, call.device = "cpu", None
-        return whole()
-    asked = options or EngineOptions()
-    if not _goes_with(call, asked, arrays):
-        asked = asked._replace(devices=())
-    if call.device is not None and asked.devices and call.library.host:
-        call.device = asked.devices[0]
-    if scalars[0] != 0 and _is_tiled(call, asked, arrays, STREAMED_FROM if streams_small else None):
-        work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
+        return run_whole()
+    effective = options or EngineOptions()
+    if not _goes_with(call, effective, arrays):
+        effective = effective._replace(devices=())
+    if call.device is not None and effective.devices and call.library.host:
+        call.device = effective.devices[0]
+    if scalars[0] != 0 and _is_tiled(call, effective, arrays, STREAMED_FROM if streams_small else None):
+        work = partial(_run_tiled, call, effective, tiled(), inputs, scalars, source)
     else:
-        work = partial(_run_whole, call, whole, asked.blocking)
+        work = partial(_run_whole, call, run_whole, effective.blocking)
     from .handle import Handle, watched  # with threads, which most calls do without
 
-    if asked.blocking:
-        with watched(call.name, asked.progress) as report:
+    if effective.blocking:
+        with watched(call.name, effective.progress) as report:
             return work(lambda: False, report)
-    return Handle(call.name, work, asked.progress if callable(asked.progress) else None)
+    return Handle(call.name, work, effective.progress if callable(effective.progress) else None)
 
 
-def _goes_with(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
+def _goes_with(call: Call, options: EngineOptions, arrays: list[Any]) -> bool:
     """Whether what is asked for goes with the arrays of the call.
 
     Raises
@@ -101,8 +101,8 @@ def _goes_with(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
     ValueError
         Where the call itself asks for what does not.
     """
-    problem = _problem(call, list(asked.devices), arrays)
-    if problem and not asked.is_ambient:
+    problem = _problem(call, list(options.devices), arrays)
+    if problem and not options.is_ambient:
         raise ValueError(f"{call.name}: {problem}")
     return not problem
 
@@ -131,19 +131,19 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
     return ""
 
 
-def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
+def _is_tiled(call: Call, options: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
     """Whether a call on these arrays, the output among them, is made of tiles."""
     if call.device is None or call.backend == "sim":
         return False
     if any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
         return False
-    if len(asked.devices) > 1:
+    if len(options.devices) > 1:
         return True
     if not call.library.host:
         return False
     nbytes = sum(array.size for array in arrays) * call.dtype.itemsize
-    if asked.max_device_memory is not None:
-        return nbytes > asked.max_device_memory
+    if options.max_device_memory is not None:
+        return nbytes > options.max_device_memory
     if streamed_from is not None and nbytes >= streamed_from:
         return True
     return _must(nbytes, call.device)
@@ -159,21 +159,21 @@ def _must(nbytes: int, device: int) -> bool:
 
 def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
     """The options with which a routine of LAPACK is made of tiles; None: it is whole."""
-    asked, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
+    options, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
     if not call.library.host:
-        serves = len(asked.devices) > 1 and not _problem(call, list(asked.devices), arrays)
-        return asked if serves and _is_tiled(call, asked, arrays, None) else None
-    if call.device is not None and asked.devices:
-        call.device = asked.devices[0]
+        is_on_several_devices = len(options.devices) > 1 and not _problem(call, list(options.devices), arrays)
+        return options if is_on_several_devices and _is_tiled(call, options, arrays, None) else None
+    if call.device is not None and options.devices:
+        call.device = options.devices[0]
     streamed_from = FACTORS_STREAMED_FROM.get(call.name[-5:])  # without the letter of the dtype
-    return asked if _is_tiled(call, asked, arrays, streamed_from) else None
+    return options if _is_tiled(call, options, arrays, streamed_from) else None
 
 
 def _run_whole(
-    call: Call, whole: Callable[[], Any], blocking: bool, is_cancelled: Callable[[], bool], report: Report
+    call: Call, run_whole: Callable[[], Any], blocking: bool, is_cancelled: Callable[[], bool], report: Report
 ) -> Any:
     """Run a call as one."""
-    result = whole()
+    result = run_whole()
     if not blocking and not call.library.host:
         memory = import_module("..gpu.memory", __package__)
         with contexts().current_context(call.device):
@@ -183,7 +183,7 @@ def _run_whole(
 
 def _run_tiled(
     call: Call,
-    asked: EngineOptions,
+    options: EngineOptions,
     tiled: TiledRoutine,
     inputs: tuple[Any, ...],
     scalars: tuple[Any, ...],
@@ -195,5 +195,5 @@ def _run_tiled(
     from .tiled_call import run_by_tiles
 
     arrays = [array for array, _ in inputs]
-    run_by_tiles(call, asked, tiled, arrays, scalars, source, is_cancelled, report)
+    run_by_tiles(call, options, tiled, arrays, scalars, source, is_cancelled, report)
     return call.delivered()

@@ -34,7 +34,7 @@ HELD_OUTPUT = 1 / 4
 
 def run_by_tiles(
     call: Call,
-    asked: EngineOptions,
+    options: EngineOptions,
     tiled: TiledRoutine,
     inputs: Sequence[Any],
     scalars: tuple[Any, ...],
@@ -45,12 +45,18 @@ def run_by_tiles(
     """Run a routine by tiles on the arrays of a call; the info of a Cholesky factor, else 0."""
     engine = engine_module("run")
     assert call.device is not None
-    devices = asked.devices or (call.device,)
-    limit = engine.memory_limit(devices, asked.max_device_memory)
+    devices = options.devices or (call.device,)
+    limit = engine.memory_limit(devices, options.max_device_memory)
     output, itemsize = tiled.names[-1], call.dtype.itemsize
-    lined = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
+    contiguous_extents = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
     orders = engine_module("tile_size").tile_orders(
-        tiled.routine, tiled.extents, call.dtype.letter, limit, len(devices), lined, inner_extent(tiled)
+        tiled.routine,
+        tiled.extents,
+        call.dtype.letter,
+        limit,
+        len(devices),
+        contiguous_extents,
+        inner_extent(tiled),
     )
     holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
     plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
@@ -60,20 +66,22 @@ def run_by_tiles(
             name: matrix_of(call, name, grids[name], array, triangle=needed_triangle(tiled, name, scalars))
             for name, array in zip(tiled.names[:-1], inputs, strict=True)
         }
-        held = source, tiled.is_new_output, needed_triangle(tiled, output, scalars)
-        matrices[output] = matrix_of(call, output, grids[output], call.out, *held)
+        output_options = source, tiled.is_new_output, needed_triangle(tiled, output, scalars)
+        matrices[output] = matrix_of(call, output, grids[output], call.out, *output_options)
         follow_stream(call)
     stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
-    settled, prepare = [], None
+    unwritten, prepare = [], None
     if tiled.is_new_output or (source is not None and source is not call.out):
         if call.library.host:
-            settled = untouched(plan.tasks, output)
+            unwritten = untouched(plan.tasks, output)
         else:
-            rest = untouched(plan.tasks, output) if tiled.is_new_output and source is not None else []
-            cleared = [matrices[output].home_block(tile) for tile in rest]
+            untouched_tiles = (
+                untouched(plan.tasks, output) if tiled.is_new_output and source is not None else []
+            )
+            cleared = [matrices[output].home_block(tile) for tile in untouched_tiles]
             prepare = partial(prepare_device_output, call, source, cleared)
     controls = engine.Controls(is_cancelled, report)
-    info: int = engine.run_tasks(plan, matrices, devices, limit, stream, settled, controls, prepare=prepare)
+    info: int = engine.run_tasks(plan, matrices, devices, limit, stream, unwritten, controls, prepare=prepare)
     return info
 
 

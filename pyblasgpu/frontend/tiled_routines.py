@@ -42,25 +42,25 @@ class TiledRoutine(NamedTuple):
 
 def has_lines(tiled: TiledRoutine, arrays: Sequence[np.ndarray]) -> tuple[bool, ...]:
     """By extent whether a matrix has its lines along it; `arrays` are those of `tiled.names`."""
-    found: set[int] = set()
+    extents: set[int] = set()
     for (rows, cols), array in zip(_extents_of(tiled), arrays, strict=True):
         row_stride, col_stride = map(abs, array.strides)
-        found.add(cols if col_stride <= row_stride else rows)
-    return tuple(index in found for index in range(len(tiled.extents)))
+        extents.add(cols if col_stride <= row_stride else rows)
+    return tuple(index in extents for index in range(len(tiled.extents)))
 
 
 def _extents_of(tiled: TiledRoutine) -> list[tuple[int, int]]:
     """By matrix which of the extents are its rows and its columns."""
     flags, routine = tiled.flags, tiled.routine
-    given: tuple[tuple[tuple[int, int], Trans], ...]
+    shapes: tuple[tuple[tuple[int, int], Trans], ...]
     if routine == "gemm":
-        given = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
+        shapes = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
     elif routine == "syrk":
-        given = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
+        shapes = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
     else:
         order = _order_extent(tiled)
-        given = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
-    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in given]
+        shapes = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
+    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in shapes]
 
 
 def inner_extent(tiled: TiledRoutine) -> int | None:

@@ -171,8 +171,16 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
 
         if emit_on_tensor_cores(launches, product, layout, copied_a or copied_b):
             return
-    room, conjs = launches.workspace_left, (a.conj, b.conj)
-    options = copied, product.region, aligned, product.method == THREE_M, room, conjs, product.beta != 0
+    workspace_limit, conjs = launches.workspace_left, (a.conj, b.conj)
+    options = (
+        copied,
+        product.region,
+        aligned,
+        product.method == THREE_M,
+        workspace_limit,
+        conjs,
+        product.beta != 0,
+    )
     choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits
@@ -204,9 +212,11 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
         emit_packed(launches, x, how)
         for x, how in zip((product.a, product.b.T), config.packings, strict=True)
     ]
-    leads = tuple(x.packing.stride(x.extent, x.k) for x in packed)
+    leading_dimensions = tuple(x.packing.stride(x.extent, x.k) for x in packed)
     left, right = (x.memory for x in packed)
-    _emit_kernel(launches, config, product._replace(a=left, b=right), leads, product.a.cols, stream_k)
+    _emit_kernel(
+        launches, config, product._replace(a=left, b=right), leading_dimensions, product.a.cols, stream_k
+    )
 
 
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
@@ -253,20 +263,20 @@ def _emit_product(
     a, b = product.a, product.b
     if config.needs_alignment:
         config = match_alignment(config, alignments(config.layout, a, b))
-    lead_a = a.row_stride if config.trans_a else a.col_stride
-    lead_b = b.row_stride if config.trans_b else b.col_stride
-    _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)
+    lda = a.row_stride if config.trans_a else a.col_stride
+    ldb = b.row_stride if config.trans_b else b.col_stride
+    _emit_kernel(launches, config, product, (lda, ldb), a.cols, stream_k)
 
 
 def _emit_kernel(
     launches: LaunchList,
     config: GemmConfig,
     product: GemmArguments,
-    leads: tuple[int, ...],
+    leading_dimensions: tuple[int, ...],
     k: int,
     stream_k: bool,
 ) -> None:
-    """The launch; `leads` are the strides of A, B that are not 1."""
+    """The launch; `leading_dimensions` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = product
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
@@ -279,7 +289,7 @@ def _emit_kernel(
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()
         steps = (x.batch_stride if batch > 1 else 0 for x in (a, b, c))  # of one matrix it means nothing
-        strides = (*leads, c.col_stride, *steps)
+        strides = (*leading_dimensions, c.col_stride, *steps)
         return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)

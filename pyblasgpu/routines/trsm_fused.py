@@ -61,9 +61,9 @@ def emit(
     assert operands is not None  # a block lies as the whole does
     t, c, triangle = operands
     choice = choices[block.b.rows]
-    config, lead = choice.config, operands.lead
+    config, ldt = choice.config, operands.ldt
     launches.choices.append(choice)
     kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=True)
     options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
-    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, lead, c.col_stride), (alpha,))
+    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, ldt, c.col_stride), (alpha,))
