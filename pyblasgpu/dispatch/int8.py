@@ -113,8 +113,8 @@ def _workspace_limit(device: Device) -> int:
 
 def _blocks(config: Any, m: int, n: int, k: int, workspace_limit: int) -> tuple[int, int] | None:
     """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
-    blocks of rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many columns
-    as fit. None where blocks would be smaller than that.
+    blocks of rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many
+    columns as fit. None where blocks would be smaller than that.
     """
     of_row = -(-k // 128) * 128 * (config.images + 1)
     unit, cols = config.cluster * config.BLK_M, min(MIN_BLOCK, -(-n // config.BLK_N) * config.BLK_N)

@@ -337,9 +337,8 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
     order = [(entry.lane, entry.after) for entry in entries]
 
     def replay(bases, stream):
-        lane_stream = lanes.beside(
-            device, stream
-        )  # held until the join: other threads may bring many streams
+        # held until the join: other threads may bring many streams
+        lane_stream = lanes.beside(device, stream)
         second = None if lane_stream is None else lane_stream.handle
         streams = stream, stream if second is None else second
         events_of: dict[int, events.Event] = {}
