@@ -48,11 +48,12 @@ def on_current_card(array: Any) -> Any:
     if isinstance(array, np.ndarray) or array.device == import_module("cupy").cuda.Device():
         return array
     stream = import_module("cupy").cuda.get_current_stream()
-    if array.flags.c_contiguous or array.flags.f_contiguous:  # CuPy copies no others between cards
-        return array.copy(order="K")  # to the current card
-    with array.device:
-        contiguous = array.copy()
-        import_module("cupy").cuda.get_current_stream().synchronize()
-    moved = contiguous.copy(order="K")
+    stream.synchronize()  # a copy that waits for this stream's kernels holds up those of other cards
+    contiguous = array
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):  # CuPy copies no others between cards
+        with array.device:
+            contiguous = array.copy()
+            import_module("cupy").cuda.get_current_stream().synchronize()
+    moved = contiguous.copy(order="K")  # to the current card
     stream.synchronize()  # before its card gives the memory of `contiguous` to others
     return moved

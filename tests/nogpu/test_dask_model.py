@@ -72,5 +72,5 @@ def test_leaves_that_sleep_are_spread_over_the_workers(routine):
     times, busy = makespans(routine, 8, order, CARDS, threads=2, repeats=1)
     longest, shared = bounds(routine, 8, order, CARDS)
     assert sum(busy) == pytest.approx(CARDS * shared)
-    assert max(longest, shared) <= times[0] < 3 * shared  # on one worker it would be 4
-    assert min(busy) > 0
+    assert max(longest, shared) <= times[0]
+    assert 0 < min(busy) <= max(busy) < 2 * shared  # on one worker it would be 4

@@ -12,9 +12,8 @@ TESTS = Path(__file__).parents[1]
 MAX_FILE, MAX_FUNCTION = 400, 60
 #: Kernels that are longer, whose steps share their registers: the lines that they may have.
 LONG_KERNELS = {
-    "kernels/gemm/trsm_fused.py: compute": 110,
+    "kernels/gemm/trsm_fused.py: compute": 102,
     "kernels/trmm/leaf.py: trmm_leaf": 70,
-    "kernels/trsv/kernel.py: trsv": 85,
 }
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -312,8 +312,7 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
             cuda.syncthreads()
             load(0, ra, rb, shared, a, b, lda, ldb, t, 0, 0, 0)
 
-        registers = acc, ra, rb, ra_next, rb_next, old
-        number, reading = int32(0), int32(0)
+        registers, number, reading = (acc, ra, rb, ra_next, rb_next, old), int32(0), int32(0)
         while left > 0:
             # (4) body: start a k-tile that comes later, multiply the present one. The loop ends where the
             # loads go on to the next work tile: what finds it, within, would spoil the order

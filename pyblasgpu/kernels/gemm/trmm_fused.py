@@ -316,37 +316,11 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
         if non_finite or not vectors:
-            finish(
-                False,
-                load_state,
-                reading,
-                shared,
-                registers,
-                params,
-                tile,
-                t,
-                flags,
-                level,
-                strip,
-                alpha,
-                alpha_i,
-            )
+            finish(False, load_state, reading, shared, registers, params, tile, t, flags, level, strip,
+                   alpha, alpha_i)  # fmt: skip
         else:
-            finish(
-                True,
-                load_state,
-                reading,
-                shared,
-                registers,
-                params,
-                tile,
-                t,
-                flags,
-                level,
-                strip,
-                alpha,
-                alpha_i,
-            )
+            finish(True, load_state, reading, shared, registers, params, tile, t, flags, level, strip,
+                   alpha, alpha_i)  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm
