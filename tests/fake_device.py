@@ -13,7 +13,6 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import cpu, cpu_cholesky, cpu_lu
 from pyblasgpu.gpu import backend, context
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
@@ -37,6 +36,11 @@ def elements(operand) -> np.ndarray:
         tuple(stride * size for stride in (operand.batch_stride, operand.row_stride, operand.col_stride)),
     )
     return view.conj() if operand.conj else view
+
+
+def cpu(module: str = "cpu") -> ModuleType:
+    """What computes with NumPy arrays, imported at its first use."""
+    return importlib.import_module(f"pyblasgpu.frontend.{module}")
 
 
 class Routines:
@@ -69,31 +73,31 @@ class Routines:
     def gemm(self, alpha, a, b, beta, c, stream, *, method=None):
         self.calls.append((f"gemm {method}" if method else "gemm", stream, c.batch))
         assert not c.conj
-        cpu.gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
+        cpu().gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
 
     def trmm(self, alpha, a, b, stream, *, side, uplo, diag):
         self.calls.append(("trmm", stream, b.batch))
-        cpu.trmm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+        cpu().trmm(alpha, elements(a), elements(b), side, uplo, NO, diag)
 
     def trsm(self, alpha, a, b, stream, *, side, uplo, diag):
         self.calls.append(("trsm", stream, b.batch))
-        cpu.trsm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+        cpu().trsm(alpha, elements(a), elements(b), side, uplo, NO, diag)
 
     def symm(self, alpha, a, b, beta, c, stream, *, side, uplo, hermitian):
         self.calls.append(("symm", stream, c.batch))
-        cpu.symm(alpha, elements(a), elements(b), beta, elements(c), side, uplo, hermitian)
+        cpu().symm(alpha, elements(a), elements(b), beta, elements(c), side, uplo, hermitian)
 
     def syrk(self, alpha, a, beta, c, stream, *, uplo, hermitian, is_new_output):
         self.calls.append(("syrk", stream, c.batch))
-        cpu.syrk(alpha, elements(a), beta, elements(c), uplo, NO, hermitian, is_new_output)
+        cpu().syrk(alpha, elements(a), beta, elements(c), uplo, NO, hermitian, is_new_output)
 
     def syr2k(self, alpha, a, b, beta, c, stream, *, uplo, hermitian, is_new_output):
         self.calls.append(("syr2k", stream, c.batch))
-        cpu.syr2k(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, hermitian, is_new_output)
+        cpu().syr2k(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, hermitian, is_new_output)
 
     def gemmtr(self, alpha, a, b, beta, c, stream, *, uplo, is_new_output):
         self.calls.append(("gemmtr", stream, c.batch))
-        cpu.gemmtr(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, NO, is_new_output)
+        cpu().gemmtr(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, NO, is_new_output)
 
     def copy(self, alpha, a, c, stream):
         self.calls.append(("copy", stream, c.batch))
@@ -102,12 +106,12 @@ class Routines:
 
 #: Of routines of LAPACK: who computes them, and how many of their first operands are integers.
 FACTORS = {
-    "potrf": (cpu_cholesky, 1),
-    "potri": (cpu_cholesky, 1),
-    "potrs": (cpu_cholesky, 0),
-    "getrf": (cpu_lu, 2),
-    "getri": (cpu_lu, 2),
-    "getrs": (cpu_lu, 1),
+    "potrf": ("cpu_cholesky", 1),
+    "potri": ("cpu_cholesky", 1),
+    "potrs": ("cpu_cholesky", 0),
+    "getrf": ("cpu_lu", 2),
+    "getri": ("cpu_lu", 2),
+    "getrs": ("cpu_lu", 1),
 }
 
 
@@ -122,7 +126,7 @@ def factor_launch_list(name):
             # an integer has the first four bytes of an element
             integers = [np.ascontiguousarray(each).view(np.int32) for each in held[:count]]
             first = [each[..., :1].copy() for each in integers]
-            getattr(module, name)(*first, *held[count:], **flags)
+            getattr(cpu(module), name)(*first, *held[count:], **flags)
             for each, whole, values in zip(held, integers, first, strict=False):
                 whole[..., :1] = values
                 each[...] = whole.view(each.dtype)

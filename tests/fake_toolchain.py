@@ -8,10 +8,8 @@ import time
 from dataclasses import asdict
 from itertools import islice, product
 
-from pyblasgpu.dispatch import catalogue
 from pyblasgpu.gpu.compile import Compiled, KernelSource, Resources, kept_here, store_key
 from pyblasgpu.gpu.kernel_store import CubinStore
-from pyblasgpu.kernels.copy import copy_scaled
 
 #: Seconds that a kernel takes; a file to which each that is compiled adds a line; a dtype that is refused.
 SECONDS, LOG, REFUSED = (f"PYBLASGPU_FAKE_{name}" for name in ("SECONDS", "LOG", "REFUSED"))
@@ -25,7 +23,9 @@ def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 
 def compile_job(stem, config, flags, cc) -> Compiled | str:
     """As `build.compile_job`."""
-    source = catalogue.source_of(stem, config, flags)
+    from pyblasgpu.dispatch.catalogue import source_of
+
+    source = source_of(stem, config, flags)
     found = kept_here(source, cc)
     if found is not None:
         return found
@@ -43,5 +43,7 @@ def compile_job(stem, config, flags, cc) -> Compiled | str:
 
 def kernels(count: int) -> list[KernelSource]:
     """So many kernels, at most 64."""
+    from pyblasgpu.kernels.copy import copy_scaled
+
     tiles = product("sdcz", (32, 64), (32, 64), (32,), (32, 16, 8, 4))
     return [copy_scaled.source(copy_scaled.CopyScaled(*each)) for each in islice(tiles, count)]

@@ -107,7 +107,9 @@ def _solve(
     def tiled() -> TiledRoutine | None:
         return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
 
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=integers, tiled=tiled, key=key)
+    (x,) = call.run_factor(
+        cpu, launches, inputs, source, counts=(), input_integers=integers, tiled=tiled, key=key
+    )
     return x
 
 

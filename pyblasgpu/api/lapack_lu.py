@@ -99,7 +99,7 @@ def _solve(
         integers = given_info(call, info), *integers
         cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
     inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), given=integers, key=key)
+    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), input_integers=integers, key=key)
     return x
 
 
@@ -127,7 +127,7 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         integers = (_pivots(call, piv, order),)
         inverse, info = call.run_factor(
-            cpu_lu.getri, launches_by("getri"), (), source, given=integers, key=key
+            cpu_lu.getri, launches_by("getri"), (), source, input_integers=integers, key=key
         )
         return inverse, info
 
@@ -170,7 +170,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         used = _used_pivots(name, pivots, (k1, k2, off, inc), matrix.shape[-2])
         cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
         launches = launches_by("laswp", backwards=inc < 0, first=k1)
-        (result,) = call.run_factor(cpu, launches, (), source, counts=(), given=(used,))
+        (result,) = call.run_factor(cpu, launches, (), source, counts=(), input_integers=(used,))
         return shaped_like(result, a)
 
     return dressed(laswp, "laswp", dtype, lapack_lu_docs.lu)

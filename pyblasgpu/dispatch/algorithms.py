@@ -31,7 +31,7 @@ __all__ = [
     "TRSV",
     "TWO_PRODUCTS",
     "completes_all",
-    "leaves_asked",
+    "leaves_requested",
     "override_of",
     "syr2k_algorithm",
     "trmm_algorithm",
@@ -106,13 +106,13 @@ def override_of(routine: str) -> str | None:
 
     An override of the leaves of a routine, or of its stop size, asks for the recursion.
     """
-    asked: str | None = overrides.get_override(f"{routine}_algorithm")
-    if asked is None and leaves_asked(routine):
+    requested: str | None = overrides.get_override(f"{routine}_algorithm")
+    if requested is None and leaves_requested(routine):
         return RECURSION
-    return asked
+    return requested
 
 
-def leaves_asked(routine: str) -> bool:
+def leaves_requested(routine: str) -> bool:
     """Whether an override is for the leaves of a recursion, or for where it ends."""
     names = {routine, *families_of(routine)}
     return any(name in names for name, _ in overrides.active())
@@ -123,9 +123,9 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
 
     The fastest at the nearest point of which a file has rates, else by `default_heuristic`.
     """
-    asked = override_of("trsm")
-    if asked is not None:
-        return Algorithm(asked, OVERRIDE)
+    requested = override_of("trsm")
+    if requested is not None:
+        return Algorithm(requested, OVERRIDE)
     if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
         return Algorithm(TRSV, COMPUTED)
     if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
@@ -173,8 +173,13 @@ def _has_tensor_products(
     routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
 ) -> bool:
     """Whether one triangle gains by a recursion whose products are made on tensor cores."""
-    found = TENSOR_RANGE.get((routine, dtype.letter))
-    if found is None or order < found.min_order or rhs < found.min_rhs or order * rhs < found.min_elements:
+    tensor_range = TENSOR_RANGE.get((routine, dtype.letter))
+    if (
+        tensor_range is None
+        or order < tensor_range.min_order
+        or rhs < tensor_range.min_rhs
+        or order * rhs < tensor_range.min_elements
+    ):
         return False
     return _is_on_tensor_cores(dtype, batch, device)
 
@@ -191,9 +196,9 @@ def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
     """That of TRMM for triangles of so many rows: fused, but for large complex64 and few, long rows."""
-    asked = override_of("trmm")
-    if asked is not None:
-        return Algorithm(asked, OVERRIDE)
+    requested = override_of("trmm")
+    if requested is not None:
+        return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(), IN_MODE)
     most = MAX_FUSED_TRMM.get(dtype.letter, order)
@@ -209,7 +214,7 @@ def trmm_recursion() -> str:
 
 def syr2k_algorithm(fits: bool) -> Algorithm:
     """That of SYR2K and HER2K: one product, symmetrized, where its scratch `fits` in the workspace."""
-    asked = overrides.get_override("syr2k_algorithm")
-    if asked is not None:
-        return Algorithm(asked, OVERRIDE)
+    requested = overrides.get_override("syr2k_algorithm")
+    if requested is not None:
+        return Algorithm(requested, OVERRIDE)
     return Algorithm(SYMMETRIZE if fits else TWO_PRODUCTS, COMPUTED)

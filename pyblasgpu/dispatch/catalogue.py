@@ -88,11 +88,11 @@ def _fused_trsms(dtype: str, layout: str, device: Device) -> Iterator[KernelSour
 def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
     """Those of the classes of the routine's leaves."""
     stems = families_of(routine, dtype)
-    found: dict[Any, None] = {}
+    configs: dict[Any, None] = {}
     for size in sizes_of(stems[0]):
         with suppress(BackendUnavailable, ConfigError):
-            found[leaf.of_size(stems, dtype, "", size, device).config] = None
-    for config in found:
+            configs[leaf.of_size(stems, dtype, "", size, device).config] = None
+    for config in configs:
         yield from family_of(config.STEM).plain_sources(config)
 
 

@@ -50,7 +50,7 @@ def select(
     region: Region | Triangle = Region.ALL,
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
-    room: int | None = None,
+    workspace_limit: int | None = None,
     conjs: tuple[bool, bool] = (False, False),
     adds: bool = False,
 ) -> KernelChoice:
@@ -78,7 +78,7 @@ def select(
         bound the vectors by which a Config is judged, and say whether its copies are sector-misaligned.
     three_m : bool
         Whether a complex product had better be made of three real ones, if any kernel can.
-    room : int, optional
+    workspace_limit : int, optional
         Bytes of workspace that the product may take; by default as much as any.
     conjs : (bool, bool)
         Which of A, B of a product are meant conjugated.
@@ -96,10 +96,10 @@ def select(
     packed = overrides.get_override("packed") if name == "gemm" else False
     if isinstance(region, Triangle):
         splits, packed = 1, False
-    elif name == "gemm" and (asked := overrides.get_override("layout")):
-        layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), asked)
+    elif name == "gemm" and (requested := overrides.get_override("layout")):
+        layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), requested)
         packed = bool(packed)
-    layouts_and_limits = copied, packed, aligned, conjs, three_m, room, adds
+    layouts_and_limits = copied, packed, aligned, conjs, three_m, workspace_limit, adds
     problem = GemmProblem(stems, dtype, layout, extents, region, splits, *layouts_and_limits)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):

@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING
 
 from ..gpu import backend, device
 from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
-from ..processes import cores
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -50,6 +49,8 @@ def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> Non
     missing = [source for source in dict.fromkeys(sources) if kept(source, cc) is None]
     if not missing or backend.why_unavailable():
         return
+    from ..processes import cores  # where nothing is compiled nothing is imported
+
     shares = min(cores(), len(missing))
     _tell(len(missing), shares, cc)
     mine, *others = (missing[first::shares] for first in range(shares))

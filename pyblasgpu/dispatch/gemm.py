@@ -45,14 +45,16 @@ def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelCh
     variant, splits = variant_of(problem.kind(), config, device), problem.splits
     config = variant or variant_of(without_3m(problem).kind(), config, device)
     if splits is None:
-        splits = whole_or_stream_k(config, problem.extents, device, region=problem.region, room=problem.room)
+        splits = whole_or_stream_k(
+            config, problem.extents, device, region=problem.region, workspace_limit=problem.workspace_limit
+        )
     config = (problem.packed and packed_variant(config, device)) or config
     return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, problem.copied)
 
 
 class Candidate(NamedTuple):
     """A Config, its splits and copies; with the estimated seconds, without copies that must be made anyway,
-    and the `pace` of a cycle of the model.
+    and the `seconds_per_cycle` of the model.
     """
 
     seconds: float
@@ -60,7 +62,7 @@ class Candidate(NamedTuple):
     config: Any
     known: Measured
     copied: tuple[bool, bool]
-    pace: float = 0.0
+    seconds_per_cycle: float = 0.0
 
 
 def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
@@ -104,10 +106,10 @@ def _copied_candidates(
     seconds, anyway = (copying(extents, copied, dtype, device) for copied in both)
     size, must = (copied_bytes(extents, copied, dtype) for copied in both)
     extra = seconds - anyway
-    if extra >= limit or not within(size - must, problem.room):
+    if extra >= limit or not within(size - must, problem.workspace_limit):
         return
-    room = None if problem.room is None else problem.room - (size - must)
-    problem = problem._replace(**other._asdict(), room=room)
+    workspace_limit = None if problem.workspace_limit is None else problem.workspace_limit - (size - must)
+    problem = problem._replace(**other._asdict(), workspace_limit=workspace_limit)
     if is_tuned(problem, device):
         for candidate in _candidates(problem, limit - extra, device):
             yield candidate._replace(seconds=candidate.seconds + extra)
@@ -134,7 +136,7 @@ def _of_row(
     """The candidates of a Config, by numbers of slices."""
     cycle *= _misalignment_cost(row.config, problem, device)
     for time in split_times(
-        row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.room
+        row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.workspace_limit
     ):
         seconds = time.seconds * uncertainty + reading_c(row.config, problem, device)
         yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
@@ -159,7 +161,11 @@ def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candida
     for _, at, cycle, uncertainty in candidates.likeliest(repacked._replace(splits=splits and 1)):
         row = candidates.rows[at]
         variant = row.variant
-        left = None if problem.room is None else problem.room - packed_bytes(variant, extents)
+        left = (
+            None
+            if problem.workspace_limit is None
+            else problem.workspace_limit - packed_bytes(variant, extents)
+        )
         time = next(split_times(row.config, cycle, extents, device, splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
         yield Candidate(seconds, time.splits, variant, row.known, problem.copied)

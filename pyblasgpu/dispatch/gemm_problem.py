@@ -27,7 +27,7 @@ class GemmProblem(NamedTuple):
     aligned: tuple[int, int]
     conjs: tuple[bool, bool]
     three_m: bool
-    room: int | None
+    workspace_limit: int | None
     adds: bool = False
 
     @property

@@ -55,9 +55,9 @@ class GreedyOrder:
         """The next one."""
         if not self._left.any():
             raise StopIteration
-        found = self._candidates[self._next]
-        self.take(found)
-        return found
+        candidate = self._candidates[self._next]
+        self.take(candidate)
+        return candidate
 
     def take(self, candidate: Any) -> None:
         """Count `candidate` as one of those before, whatever it gains."""

@@ -63,10 +63,10 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
         return Algorithm("gemm_mma", reason)
     choice = select(STEM, dtype, "", problem.extents, device)
     config = choice.config
-    room = _room(device)
-    blocks = _blocks(config, m, n, k, room)
+    workspace_limit = _workspace_limit(device)
+    blocks = _blocks(config, m, n, k, workspace_limit)
     if blocks is None:
-        return Algorithm("gemm_mma", f"residues of a block of C have no room in {room >> 20} MiB")
+        return Algorithm("gemm_mma", f"residues of a block of C have no room in {workspace_limit >> 20} MiB")
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
     pack = select("pack_residues", dtype, "", (m, k), device).config
     rows = min(pack.rows, config.PANEL)
@@ -104,22 +104,22 @@ def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int) -> bool:
     return products + (packed + combined) / BANDWIDTH + LAUNCHES < by_fma
 
 
-def _room(device: Device) -> int:
+def _workspace_limit(device: Device) -> int:
     """Bytes of workspace that a product may take."""
     if device.ordinal < 0 or backend.SIMULATED:  # no memory that a driver knows
         return MOST_WORKSPACE
     return min(MOST_WORKSPACE, memory_bytes(device.ordinal).free // PART_OF_FREE)
 
 
-def _blocks(config: Any, m: int, n: int, k: int, room: int) -> tuple[int, int] | None:
-    """Rows and columns of the blocks of C, so that images and residues fit in `room` bytes: as few blocks of
-    rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many columns as fit.
-    None where blocks would be smaller than that.
+def _blocks(config: Any, m: int, n: int, k: int, workspace_limit: int) -> tuple[int, int] | None:
+    """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
+    blocks of rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many
+    columns as fit. None where blocks would be smaller than that.
     """
     of_row = -(-k // 128) * 128 * (config.images + 1)
     unit, cols = config.cluster * config.BLK_M, min(MIN_BLOCK, -(-n // config.BLK_N) * config.BLK_N)
-    rows = _equal(m, (room - cols * of_row) // (of_row + cols * config.images), unit)
-    left = room - rows * of_row
+    rows = _equal(m, (workspace_limit - cols * of_row) // (of_row + cols * config.images), unit)
+    left = workspace_limit - rows * of_row
     cols = _equal(n, left // (of_row + rows * config.images), config.BLK_N)
     return None if rows < min(m, MIN_BLOCK) or cols < min(n, MIN_BLOCK) else (rows, cols)
 

@@ -54,8 +54,8 @@ def of_size(stems: tuple[str, ...], dtype: str, layout: str, size: str, device: 
 
 def computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
     """The best by the model in a class, of the few that serve all classes where nothing is tuned."""
-    found = portfolio.best_by_model(stem, dtype, layout, device).rates
-    return max(found, key=lambda config: found[config].get(size, 0.0))
+    rates = portfolio.best_by_model(stem, dtype, layout, device).rates
+    return max(rates, key=lambda config: rates[config].get(size, 0.0))
 
 
 def _unable(stem: str, device: Device) -> BackendUnavailable:
@@ -64,8 +64,8 @@ def _unable(stem: str, device: Device) -> BackendUnavailable:
 
 def stop_size(routine: str, dtype: str) -> int:
     """The order at which the recursion of 'trmm' or 'trsm' ends in leaves, unless these are smaller."""
-    asked = overrides.get_override(routine)
-    return STOPS[routine][dtype] if asked is None else asked
+    requested = overrides.get_override(routine)
+    return STOPS[routine][dtype] if requested is None else requested
 
 
 @lru_cache

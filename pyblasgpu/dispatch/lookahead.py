@@ -23,9 +23,9 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
     """
     if batch > 1:
         return 0
-    asked: int | None = overrides.get_override("lookahead")
-    if asked is not None:
-        return asked
+    requested: int | None = overrides.get_override("lookahead")
+    if requested is not None:
+        return requested
     if splits_singles(dtype) or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
         return 0
     return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
@@ -33,5 +33,5 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
 
 def tiles_per_block() -> int:
     """Tiles after which blocks of an update give a multiprocessor back."""
-    asked: int | None = overrides.get_override("tiles")
-    return TILES if asked is None else asked
+    requested: int | None = overrides.get_override("tiles")
+    return TILES if requested is None else requested

@@ -42,27 +42,31 @@ class LowerBounds:
         self._persistent = np.array([[each.persistent] for each in configs])
 
     def seconds(
-        self, paces: NDArray[Any], extents: tuple[int, ...], region: Region | Triangle, may_split: bool
+        self,
+        seconds_per_cycle: NDArray[Any],
+        extents: tuple[int, ...],
+        region: Region | Triangle,
+        may_split: bool,
     ) -> NDArray[Any]:
-        """The least seconds of each Config, at the `paces` of a cycle; of products whose k is not split,
+        """The least seconds of each Config, at their `seconds_per_cycle`; of products whose k is not split,
         unless it `may_split`.
         """
         (m, n, k, *batch), columns, device = extents, self._columns, self._device
-        block, paces = gemm_block(columns, k, device, (False, False)), paces[:, None]
+        block, seconds_per_cycle = gemm_block(columns, k, device, (False, False)), seconds_per_cycle[:, None]
         tiles: Any = prod(batch) * columns.grid(m, n)
         if region is not Region.ALL:  # half of its tiles, or of each tile's k
             tiles = prod(batch) * m * n / (2 * columns.BLK_M * columns.BLK_N)
         work = tiles * block.work / device.sm_count
         if isinstance(region, Triangle):
-            return self._one_each(ROUNDING * paces * work)
+            return self._one_each(ROUNDING * seconds_per_cycle * work)
         # stream-K may spare what a last wave lacks; it is no less than one wave where tiles are few
         waves = tiles / (device.sm_count * columns.resident)
         waves = np.where(self._persistent | (tiles >= device.sm_count), waves, 1)
         least = np.maximum(work, waves * (block.latency + block.end))
         dram: Any = dram_cycles(columns, (m, n, k), columns.resident, device)
-        seconds = paces * np.maximum(least, prod(batch) * dram) + LAUNCH
+        seconds = seconds_per_cycle * np.maximum(least, prod(batch) * dram) + LAUNCH
         if may_split and k >= 2 * MIN_SLICE and prod(batch) == 1:
-            split = self._split(paces * work, extents, region)
+            split = self._split(seconds_per_cycle * work, extents, region)
             can_split = 2 * tiles <= MOST_WAVES * device.sm_count * self._fit
             seconds = np.where(can_split, np.minimum(seconds, split), seconds)
         return self._one_each(ROUNDING * seconds)

@@ -91,10 +91,10 @@ def mode_of_routine(routine: str, order: int) -> Iterator[None]:
         yield
 
 
-def method_of(asked: str | None) -> str | None:
-    """The method of a product: what the call has `asked` for, else what the mode says."""
+def method_of(requested: str | None) -> str | None:
+    """The method of a product: what the call has `requested` for, else what the mode says."""
     mode: str | None = get_override(MODE)
-    return mode if asked is None else asked
+    return mode if requested is None else requested
 
 
 def splits_singles(dtype: Dtype) -> bool:

@@ -11,7 +11,7 @@ from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import portfolio, tuned_files
-from .split_k import pace
+from .split_k import measured_seconds_per_cycle
 from .throughput_model import Measured, Sample, ThroughputModel
 
 __all__ = ["forget", "measured", "throughput_model"]
@@ -34,7 +34,7 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
             if batched or not is_batch(size):
                 extents = tuned_at(stem, size)[-1]
                 seconds = flops * prod(extents) / rate / 1e12
-                yield Sample(extents, pace(config, extents, seconds, device))
+                yield Sample(extents, measured_seconds_per_cycle(config, extents, seconds, device))
 
     configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
     return tuple(known for known in configs if known.samples)

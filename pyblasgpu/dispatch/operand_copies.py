@@ -92,9 +92,9 @@ def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dty
     return prod(batch) * (m * copied[0] + n * copied[1]) * k * dtype.itemsize
 
 
-def within(size: int, room: int | None) -> bool:
-    """Whether so many bytes may be taken for copies that need not be, of the `room` for them."""
-    return size <= (MOST_COPIED if room is None else min(room, MOST_COPIED))
+def within(size: int, workspace_limit: int | None) -> bool:
+    """Whether so many bytes may be taken for copies that need not be, of the `workspace_limit` of them."""
+    return size <= (MOST_COPIED if workspace_limit is None else min(workspace_limit, MOST_COPIED))
 
 
 def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, device: Device) -> float:

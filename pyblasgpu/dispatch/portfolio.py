@@ -72,12 +72,12 @@ class Portfolio(NamedTuple):
             return tuple(order)
         for config in free:
             order.take(config)
-        found: list[Any] = []
-        while len(found) < most and (order.gain >= least_gain or not (found or free)):
-            found += islice(order, 1)
-            if not found:
+        chosen: list[Any] = []
+        while len(chosen) < most and (order.gain >= least_gain or not (chosen or free)):
+            chosen += islice(order, 1)
+            if not chosen:
                 break
-        return tuple(found)
+        return tuple(chosen)
 
     def ordered(self, usable: Callable[[Any], bool], weight: Callable[[str], float]) -> GreedyOrder:
         """The `usable` Configs, those that are the most worth having first; ``weight(size class)`` says what
@@ -131,7 +131,7 @@ def _unrated(stems: tuple[str, ...], dtype: str, layout: str, device: Device) ->
     """What files name without a rate."""
     classes = ((stem, size) for stem in stems for size in sizes_of(stem))
     filed = (tuned_files.of_class(stem, dtype, layout, size, device) for stem, size in classes)
-    return {found.config: {} for found in filed if found and not found.tflops}
+    return {entry.config: {} for entry in filed if entry and not entry.tflops}
 
 
 def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:

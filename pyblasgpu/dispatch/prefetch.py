@@ -13,5 +13,5 @@ MOST_K = 512
 
 def prefetches_c(k: int, adds: bool) -> bool:
     """Of a product that `adds` to C what an override says, else by the extent `k` of the sum."""
-    asked = get_override("prefetch_c")
-    return adds and (k <= MOST_K if asked is None else bool(asked))
+    requested = get_override("prefetch_c")
+    return adds and (k <= MOST_K if requested is None else bool(requested))

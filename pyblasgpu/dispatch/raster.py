@@ -15,8 +15,8 @@ __all__ = ["raster_of"]
 
 def raster_of(dtype: Dtype, device: Device) -> int:
     """The value of products in `dtype`: an override's, else that of the files; 0: that of the kernels."""
-    asked = get_override("raster")
-    if asked is not None:
-        return int(asked)
+    requested = get_override("raster")
+    if requested is not None:
+        return int(requested)
     filed = (document.rasters.get(dtype.letter) for _, document in tuned_files.documents(device))
     return next((raster for raster in filed if raster is not None), 0)

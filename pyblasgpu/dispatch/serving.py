@@ -36,7 +36,7 @@ __all__ = [
     "forget",
     "kinds",
     "packed_variant",
-    "serves",
+    "applies",
     "serving",
     "variant_of",
 ]
@@ -130,9 +130,9 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
 
 def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
     """Those that are few enough to have a kernel for this kind."""
-    found = portfolio.products(stems, dtype, layout, device)
+    candidates = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
-        estimated = _by_estimate(kind, stems, found, device)
+        estimated = _by_estimate(kind, stems, candidates, device)
         return estimated.first(_most(kind, layout), lambda _: True, lambda _: 1.0, LEAST_GAIN)
 
     def usable(config: Any) -> bool:
@@ -148,8 +148,8 @@ def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: 
 
     if kind.use == PLAIN and kind.triangular:
         free, least_gain = _free(kind, stems, dtype, layout, device), TRIANGULAR_GAIN[layout not in SYRK]
-        return found.first(_most(kind, layout), usable, weight, least_gain, free)
-    return found.first(_most(kind, layout), usable, weight)
+        return candidates.first(_most(kind, layout), usable, weight, least_gain, free)
+    return candidates.first(_most(kind, layout), usable, weight)
 
 
 def _free(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
@@ -158,16 +158,16 @@ def _free(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: D
     return tuple(config for config in others if config.serves_any_region)
 
 
-def _by_estimate(kind: Kind, stems: tuple[str, ...], found: Portfolio, device: Device) -> Portfolio:
+def _by_estimate(kind: Kind, stems: tuple[str, ...], candidates: Portfolio, device: Device) -> Portfolio:
     """The Configs for a fused TRMM, with what the model has for it at `TRMM_POINTS`."""
     triangle = TRIANGLES[kind.use]
     rates: dict[Any, dict[str, float]] = {}
     for order, rhs in TRMM_POINTS:
         extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
-        for config, pace in _paces(stems, found, extents, device).items():
+        for config, seconds_per_cycle in _seconds_per_cycle(stems, candidates, extents, device).items():
             variant = variant_of(kind, config, device)
             if variant is not None and _fits(variant, device):
-                needed = pace * cycles(config.STEM, variant, extents, device, region=triangle)
+                needed = seconds_per_cycle * cycles(config.STEM, variant, extents, device, region=triangle)
                 rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
     return Portfolio(rates)
 
@@ -182,25 +182,25 @@ def _fits(variant: Any, device: Device) -> bool:
     return blocks_per_sm(variant, device) > 0 and (not is_bound or has_register_slack(variant, device))
 
 
-def _paces(
-    stems: tuple[str, ...], found: Portfolio, extents: tuple[int, ...], device: Device
+def _seconds_per_cycle(
+    stems: tuple[str, ...], candidates: Portfolio, extents: tuple[int, ...], device: Device
 ) -> dict[Any, float]:
     """What a cycle of a fused TRMM takes, of each Config that may be chosen; all the same where nothing was
     measured.
     """
-    first = next(iter(found.rates))
+    first = next(iter(candidates.rates))
     model = throughput_model(stems, first.dtype, first.layout, False, device)
     if model is None:
-        return dict.fromkeys(found.rates, 1.0)
-    paces, uncertainties = model.at(extents)
+        return dict.fromkeys(candidates.rates, 1.0)
+    values, uncertainties = model.at(extents)
     return {
-        known.config: float(pace)
-        for known, pace in zip(model.tuned, of_fused_trmm(paces) * uncertainties, strict=True)
-        if known.config in found.rates
+        known.config: float(value)
+        for known, value in zip(model.tuned, of_fused_trmm(values) * uncertainties, strict=True)
+        if known.config in candidates.rates
     }
 
 
-def serves(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:
+def applies(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:
     """Whether a Config of the portfolio serves a kind."""
     return config in serving(kind, stems, config.dtype, config.layout, device)
 

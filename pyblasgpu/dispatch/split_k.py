@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_scheduler import MAX_K_TILES, TileSchedule
-from ..kernels.copy.split_k_reduce import LOAD, cut
+from ..kernels.copy.slices import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
@@ -27,7 +27,7 @@ __all__ = [
     "STREAM_K",
     "SplitTime",
     "attainable",
-    "pace",
+    "measured_seconds_per_cycle",
     "partial_bytes",
     "split_times",
     "tile_schedule_of",
@@ -56,7 +56,9 @@ class SplitTime(NamedTuple):
     splits: int
 
 
-def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) -> float:
+def measured_seconds_per_cycle(
+    config: Any, extents: tuple[int, ...], seconds: float, device: Device
+) -> float:
     """Seconds of a cycle of the model, by those that a product was measured to take, unsplit or,
     where that is faster by the model, by stream-K.
     """
@@ -70,12 +72,12 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
 
 def split_times(
     config: Any,
-    pace: float,
+    seconds_per_cycle: float,
     extents: tuple[int, ...],
     device: Device,
     only: int | None = None,
     region: Region | Triangle = Region.ALL,
-    room: int | None = None,
+    workspace_limit: int | None = None,
 ) -> Iterator[SplitTime]:
     """The product unsplit, or by stream-K, then in those numbers of slices that may be worth their sum; or in
     `only` so many.
@@ -83,7 +85,7 @@ def split_times(
     Parameters
     ----------
     config : GemmConfig
-    pace : float
+    seconds_per_cycle : float
         Seconds of a cycle of `score`.
     extents : tuple of int
         (m, n, k[, batch]); the k of a batch is not split.
@@ -91,17 +93,17 @@ def split_times(
     only : int, optional
     region : Region
         Of C, as `kernels.common.region` names it.
-    room : int, optional
+    workspace_limit : int, optional
         Bytes of workspace that partials and partial tiles may take; no more than `MOST_PARTIALS` in any case.
     """
     m, n, k, *batch = extents
-    launch = _Launch(config, pace, extents, region, device)
+    launch = _Launch(config, seconds_per_cycle, extents, region, device)
     unsplit = launch.seconds()
     if only and only > 1:
         yield SplitTime(launch.sliced(unsplit, only), only)
         return
     best, splits = unsplit, 1 if only is None else only
-    if only is None and _can_stream_k(config, extents, device, region, room):
+    if only is None and _can_stream_k(config, extents, device, region, workspace_limit):
         shared = launch.stream_k()
         if shared < unsplit:
             best, splits = shared, STREAM_K
@@ -113,7 +115,7 @@ def split_times(
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
         # one partial more, of what the slices leave over
-        full = (splits + 1) * each > _most(room) or blocks * splits > MOST_WAVES * at_once
+        full = (splits + 1) * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < MIN_SLICE:
             return
         seconds = UNCERTAINTY * max(launch.sliced(unsplit, splits), HOST)
@@ -124,23 +126,23 @@ def split_times(
 
 
 class _Launch(NamedTuple):
-    """A product by `config`, at the `pace` of a cycle of `score`."""
+    """A product by `config`, at so many `seconds_per_cycle` of `score`."""
 
     config: Any
-    pace: float
+    seconds_per_cycle: float
     extents: tuple[int, ...]
     region: Region | Triangle
     device: Device
 
     def seconds(self, stream_k: bool = False) -> float:
         """Of the product alone."""
-        config, pace, extents, region, device = self
-        return pace * cycles(config.STEM, config, extents, device, stream_k, region)
+        config, seconds_per_cycle, extents, region, device = self
+        return seconds_per_cycle * cycles(config.STEM, config, extents, device, stream_k, region)
 
     def stream_k(self) -> float:
         """Seconds by stream-K, and of the sum of partial tiles."""
-        config, pace, extents, region, device = self
-        return self.seconds(stream_k=True) + pace * fixup_cycles(config, extents, device, region)
+        config, seconds_per_cycle, extents, region, device = self
+        return self.seconds(stream_k=True) + seconds_per_cycle * fixup_cycles(config, extents, device, region)
 
     def sliced(self, unsplit: float, splits: int) -> float:
         """Seconds of the batch of slices, of what they leave over, and of their sum; `unsplit` are those of
@@ -154,7 +156,7 @@ class _Launch(NamedTuple):
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an unsplit product
-        products = hypot(batch, self.pace * operands / dram_rate(device))
+        products = hypot(batch, self.seconds_per_cycle * operands / dram_rate(device))
         left_over = unsplit * rest / k + LAUNCH if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
@@ -197,31 +199,35 @@ def whole_or_stream_k(
     extents: tuple[int, ...],
     device: Device,
     region: Region | Triangle = Region.ALL,
-    room: int | None = None,
+    workspace_limit: int | None = None,
 ) -> int:
     """`STREAM_K` of a persistent product whose last tiles had better be shared, else 1.
 
-    For `room` see `split_times`.
+    For `workspace_limit` see `split_times`.
     """
-    if not _can_stream_k(config, extents, device, region, room):
+    if not _can_stream_k(config, extents, device, region, workspace_limit):
         return 1
     launch = _Launch(config, CYCLE, extents, region, device)
     return STREAM_K if launch.stream_k() < launch.seconds() else 1
 
 
 def _can_stream_k(
-    config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle, room: int | None
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    region: Region | Triangle,
+    workspace_limit: int | None,
 ) -> bool:
     """Whether the blocks of `config` can share the last tiles, and have any to share."""
-    if not config.persistent or partial_tile_bytes(config, device) > _most(room):
+    if not config.persistent or partial_tile_bytes(config, device) > _most(workspace_limit):
         return False
     schedule = tile_schedule_of(config, tiles_of(config, extents, region), extents[2], device, stream_k=True)
     return schedule is not None and schedule.k_iters_per_block > 0
 
 
-def _most(room: int | None) -> int:
-    """Bytes that partials or partial tiles may take, of `room` if that is bounded."""
-    return MOST_PARTIALS if room is None else min(room, MOST_PARTIALS)
+def _most(workspace_limit: int | None) -> int:
+    """Bytes that partials or partial tiles may take, of `workspace_limit` if that is bounded."""
+    return MOST_PARTIALS if workspace_limit is None else min(workspace_limit, MOST_PARTIALS)
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:

@@ -81,12 +81,12 @@ def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
     pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
     guarded = select("gemm_guarded", dtype, problem.layout, problem.extents, device).config
     layout = problem.layout
-    serving = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
-    made = replace(choice, config=config), pack, serving, least
+    guarded_config = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
+    configs = replace(choice, config=config), pack, guarded_config, least
     if m * n * k < MIN_EQUILIBRATED:
-        return TensorProduct(*made, None)
+        return TensorProduct(*configs, None)
     equilibrate = select("equilibrate", dtype, "", (m, k), device).config
-    return TensorProduct(*made, equilibrate, _triples(dtype, extents, device))
+    return TensorProduct(*configs, equilibrate, _triples(dtype, extents, device))
 
 
 def _triples(dtype: Dtype, extents: tuple[int, int, int, int], device: Device) -> tuple[Any, Any] | None:

@@ -1,8 +1,8 @@
 """What a cycle of the model takes at extents at which nothing was measured.
 
 The score is wrong by a factor that differs between Configs and between kinds of products. Where a Config was
-timed, in the class that it won or in another, the factor is known, its *pace*; elsewhere it goes by what it
-was nearby and by what is usual there.
+timed, in the class that it won or in another, the factor is known: its seconds per cycle. Elsewhere it
+goes by what it was nearby and by what is usual there.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ __all__ = ["Measured", "ThroughputModel", "Sample", "Unmeasured", "of_fused_trmm
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
 SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
 REACH = 2.0  # such factors, over which a measurement says less of what is usual
-NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
-#: The power of what sets a Config's pace apart that counts in a fused TRMM: products of all of C say only so
-#: much of it.
+NEAR = 8.0  # such factors, over which a Config's own factor gives way to the usual one
+#: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
 SHARE_IN_TRMM = 0.4
 
 Extents = tuple[int, ...]
@@ -35,7 +34,7 @@ class Sample(NamedTuple):
     """The seconds that a cycle of the model took at some extents."""
 
     extents: Extents
-    pace: float
+    seconds_per_cycle: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,11 @@ class ThroughputModel:
         points = list(dict.fromkeys(sample.extents for known in tuned for sample in known.samples))
         column = {extents: i for i, extents in enumerate(points)}
         self._points = np.log2([_padded(extents) for extents in points])
-        # Configs by points: the logarithm of the pace, and whether there is a sample
+        # Configs by points: the logarithm of the seconds, and whether there is a sample
         self._logs, self._has_sample = np.zeros((2, len(tuned), len(points)))
         for row, known in enumerate(tuned):
             for sample in known.samples:
-                self._logs[row, column[sample.extents]] = np.log(sample.pace)
+                self._logs[row, column[sample.extents]] = np.log(sample.seconds_per_cycle)
                 self._has_sample[row, column[sample.extents]] = 1
         stems = [known.config.STEM for known in tuned]
         family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
@@ -87,21 +86,21 @@ class ThroughputModel:
         self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
     def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The pace of each Config at `extents`, and by what factor it is uncertain.
+        """The seconds per cycle of each Config at `extents`, and by what factor they are uncertain.
 
-        What sets a Config's pace apart from the usual one of its family there is partly luck with the extents
-        at which it was measured, so it counts the less the farther the nearest of these are.
+        What sets a Config apart from the usual one of its family there is partly due to the extents at which
+        it was measured, so it counts the less the farther the nearest of these are.
         """
         known, answer = self._last
         if known != extents:
             answer = self._at(extents)
             self._last = extents, answer
-        paces, factors = answer
-        return paces, factors
+        seconds_per_cycle, factors = answer
+        return seconds_per_cycle, factors
 
     def _at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
         distances = np.abs(self._points - np.log2(_padded(extents))).sum(axis=1)
-        # the usual pace: the mean of a family's Configs, the nearer the weightier
+        # what is usual: the mean of a family's Configs, the nearer the weightier
         weights = np.exp(-distances / REACH)
         usual = (self._sums @ weights) / (self._counts @ weights)
         nearest = np.where(self._has_sample, distances, np.inf).min(axis=1)
@@ -121,11 +120,11 @@ class Unmeasured(NamedTuple):
         return np.full(len(self.tuned), CYCLE), np.ones(len(self.tuned))
 
 
-def of_fused_trmm(paces: NDArray[Any]) -> NDArray[Any]:
-    """The paces of Configs in a fused TRMM, by those in products."""
-    usual = np.exp(np.log(paces).mean())
-    found: NDArray[Any] = usual * (paces / usual) ** SHARE_IN_TRMM
-    return found
+def of_fused_trmm(seconds_per_cycle: NDArray[Any]) -> NDArray[Any]:
+    """The seconds per cycle of Configs in a fused TRMM, by those in products."""
+    usual = np.exp(np.log(seconds_per_cycle).mean())
+    scaled: NDArray[Any] = usual * (seconds_per_cycle / usual) ** SHARE_IN_TRMM
+    return scaled
 
 
 def _padded(extents: Extents) -> list[int]:

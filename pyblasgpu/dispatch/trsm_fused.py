@@ -18,21 +18,14 @@ from ..database import FUSED_STEMS, T_LAYOUTS, TRSM_POINTS, nearest_points, t_la
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.gemm.trmm_fused import tile_counts
-from ..kernels.gemm.trsm_fused import APART
+from ..kernels.gemm.fused import APART, tile_counts
 from ..model.trsm_fused import cycles
 from ..types import Dtype, Triangle
 from . import overrides, tuned_files
 from .choose import generation
 from .decisions import COMPUTED, OVERRIDE, KernelChoice
 from .portfolio import Portfolio, fused_trsm
-from .trsm_fused_candidates import (
-    candidates,
-    higher_occupancy,
-    stems,
-    tile,
-    with_requested_occupancy,
-)
+from .trsm_fused_variants import higher_occupancy, stems, tile, with_requested_occupancy
 
 __all__ = ["choose", "likeliest", "serving_trsm"]
 
@@ -125,9 +118,9 @@ def _serving(dtype: Dtype, layout: str, device: Device, conj: bool, reloads: int
     rates: dict[Any, dict[str, float]] = {}
     for stem in stems(dtype, device):
         for config, at in fused_trsm(stem, dtype.letter, layout, device).rates.items():
-            solving = with_requested_occupancy(config, triangle, device)
-            if solving is not None:
-                rates.setdefault(solving, {}).update(at)
+            variant = with_requested_occupancy(config, triangle, device)
+            if variant is not None:
+                rates.setdefault(variant, {}).update(at)
     points = {point for at in rates.values() for point in at}
     order = [*_ordered(rates)]
     if 2 * len(points) < len(TRSM_POINTS):
@@ -158,6 +151,8 @@ def _estimates(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> dict[Any, float]:
     """The Configs that can run, and the cycles that each is taken to need."""
+    from .trsm_fused_candidates import candidates  # with search spaces; tuned Configs do without
+
     return {
         config: uncertainty * cycles(config, extents, triangle, device)
         for config, uncertainty in candidates(dtype, layout, triangle, device).items()
@@ -177,14 +172,14 @@ def _tuned(
     each is taken to need, and where that comes from.
     """
     m, n, order = extents
-    rhs, lies = (n if triangle.on_left else m), t_layout(layout, triangle)
+    rhs, t_layout_key = (n if triangle.on_left else m), t_layout(layout, triangle)
     for point, stem in product(nearest_points(order, rhs, NEAR), stems(dtype, device)):
-        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, lies, point, device)
+        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, t_layout_key, point, device)
         if entry:
-            there = _extents(*TRSM_POINTS[point], triangle)
+            point_extents = _extents(*TRSM_POINTS[point], triangle)
             same = _same_tile(entry.config, served, triangle)
             if same:
-                estimates = {config: cycles(config, there, triangle, device) for config in served}
+                estimates = {config: cycles(config, point_extents, triangle, device) for config in served}
                 best, own = min(estimates.values()), min(estimates[config] for config in same)
                 return same, TUNED_SHARE * best / own, f"{entry.origin}, {point}"
     return (), 1.0, COMPUTED

@@ -1,16 +1,14 @@
 """The Configs of products that are candidates for the fused TRSM, and how uncertain each is.
 
 All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
-family, narrow tiles, and what files say of any point. The tuner tries them for more blocks, too
-(`higher_occupancy`).
+family, narrow tiles, and what files say of any point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice, product
+from itertools import chain, product
 from typing import Any
 
 from ..database import FAMILIES, FUSED_STEMS, TRSM_POINTS, t_layout
@@ -18,40 +16,24 @@ from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.common.axes import Parameters, instructions
 from ..kernels.gemm.space import deepened, laid_out
-from ..kernels.gemm.trmm_fused import tile_orders
-from ..kernels.gemm.trsm_fused import shared_bytes
 from ..kernels.space import quick_points
-from ..model.occupancy import check_device, register_limit
-from ..model.trsm_fused import resident
 from ..types import Dtype, Triangle
 from . import tuned_files
 from .choose import generation, tuned_configs
-from .variants import fused_variant
+from .trsm_fused_variants import stems, tile, trsm_variant, with_requested_occupancy
 
-__all__ = [
-    "DEEP",
-    "UNCERTAINTY",
-    "candidates",
-    "higher_occupancy",
-    "stems",
-    "tile",
-    "with_requested_occupancy",
-]
+__all__ = ["DEEP", "UNCERTAINTY", "candidates"]
 
 UNCERTAINTY = 1.04  # times that of a Config whose products were timed
-SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
-#: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
-#: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
-TIGHT, LEAST = {"s": 40, "c": 56}, 120
 #: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
-#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
+#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a k-tile has.
 NARROW = {
     ("gemm_simt", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
     ("gemm_simt", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
     ("gemm_mma", "d"): ((64, 16, 16, 8),),
 }
 NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
-DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
+DEEP = 64  # unknowns of a k-tile of `s`, with which no product is tuned; of others it was slower
 
 
 def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> dict[Any, float]:
@@ -69,11 +51,11 @@ def _candidates(
         if config is not None:
             uncertainties.setdefault(config, uncertainty)
 
-    for config, uncertainty in _asked(dtype, layout, triangle, device):
+    for config, uncertainty in _of_layout(dtype, layout, triangle, device):
         add(config, uncertainty)
     tiles = {tile(config, triangle) for config in uncertainties}
     for config in _of_other_layouts(dtype, layout, device):
-        relaid = _fused(_in_layout(config, layout, device), triangle, device)
+        relaid = trsm_variant(_in_layout(config, layout, device), triangle, device)
         if relaid is not None and tile(relaid, triangle) not in tiles:
             tiles.add(tile(relaid, triangle))
             add(relaid)
@@ -84,15 +66,10 @@ def _candidates(
     return uncertainties
 
 
-def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
-    """The families that are fast in `dtype`."""
-    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_simt",)
-
-
-def _asked(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
+def _of_layout(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
-            yield _fused(config, triangle, device), 1.0
+            yield trsm_variant(config, triangle, device), 1.0
         others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
         for parameters in chain(*others):
             yield _fused_of(stem, dtype, layout, parameters, triangle, device), UNCERTAINTY
@@ -156,7 +133,7 @@ def _fused_of(
     stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: Triangle, device: Device
 ) -> Any:
     """The Config of these parameters as it solves; None where there is no such, or it cannot."""
-    return _fused(_config(stem, dtype, layout, parameters), triangle, device)
+    return trsm_variant(_config(stem, dtype, layout, parameters), triangle, device)
 
 
 def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any:
@@ -164,44 +141,3 @@ def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any
         return FAMILIES[stem].config(dtype.letter, layout, parameters)
     except ConfigError:
         return None
-
-
-def with_requested_occupancy(config: Any, triangle: Triangle, device: Device) -> Any:
-    """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
-    enough; None where it cannot.
-    """
-    if config is None:
-        return None
-    return _fused(config, triangle, device, config.min_blocks) or _fused(config, triangle, device)
-
-
-def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[Any]:
-    """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
-    fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
-    variants = (_fused(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
-    return list(islice(filter(None, variants), 2))
-
-
-def _fused(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
-    """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
-    it cannot, or has too few, or is none.
-    """
-    fused = config and fused_variant(config, triangle)
-    if not fused or (blocks > 1 and config.dtype not in TIGHT):
-        return None
-    fused = replace(fused, min_blocks=blocks)
-    try:
-        check_device(fused, device)
-    except ConfigError:
-        return None
-    if blocks == 1:
-        needed = fused.registers + SPARE[fused.dtype_facts.reals_per_element]
-    else:
-        needed = max(fused.registers + TIGHT[fused.dtype], LEAST)
-    has_registers = needed <= register_limit(fused, device)
-    return fused if has_registers and resident(fused, triangle, device) >= blocks else None
-
-
-def tile(config: Any, triangle: Triangle) -> tuple[Any, ...]:
-    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
-    return (*tile_orders(config, triangle), config.BLK_K, config.threads)

@@ -16,7 +16,7 @@ from .gemm_problem import GemmProblem
 from .leaf import of_class, runs
 from .lower_bounds import LowerBounds
 from .measured_products import throughput_model
-from .serving import Kind, serves, variant_of
+from .serving import Kind, applies, variant_of
 from .throughput_model import Measured, ThroughputModel, Unmeasured, of_fused_trmm
 from .variants import match_alignment
 
@@ -43,21 +43,21 @@ class CandidateTable:
         self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
 
     def likeliest(self, problem: GemmProblem) -> Iterator[tuple[float, int, float, float]]:
-        """A lower bound of each row's seconds, the least first; the row, the pace of a cycle, and by what
-        factor it is uncertain.
+        """A lower bound of each row's seconds, the least first; the row, the seconds of a cycle, and by what
+        factor they are uncertain.
         """
         if self._bounds is None:
             return
-        paces, factors = (values[self._numbers] for values in self._model.at(problem.extents))
+        seconds_per_cycle, factors = (values[self._numbers] for values in self._model.at(problem.extents))
         if isinstance(problem.region, Triangle):
-            paces = of_fused_trmm(paces)
+            seconds_per_cycle = of_fused_trmm(seconds_per_cycle)
         bounds = np.zeros(len(self.rows))
         if problem.splits in (None, 1):
             may_split = problem.splits is None
-            bounds = self._bounds.seconds(paces, problem.extents, problem.region, may_split)
+            bounds = self._bounds.seconds(seconds_per_cycle, problem.extents, problem.region, may_split)
             bounds = bounds * factors
         order = np.argsort(bounds, kind="stable")
-        columns = (bounds[order], order, paces[order], factors[order])
+        columns = (bounds[order], order, seconds_per_cycle[order], factors[order])
         yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
@@ -65,15 +65,19 @@ def table(problem: GemmProblem, device: Device, packed: bool = False) -> Candida
     """What was measured, or what stands in for it; of `packed` operands or of such as they lie."""
     kind = problem.kind(packed)
     if _model(problem, device) is None:
-        found = CandidateTable(_of_class(problem, device), problem, kind, device)
-        return found if found.rows else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
+        candidates = CandidateTable(_of_class(problem, device), problem, kind, device)
+        return (
+            candidates
+            if candidates.rows
+            else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
+        )
     alike = problem._replace(
         extents=(1,) * 3 + (2,) * (problem.is_batch),
         splits=None,
         copied=(False, False),
         packed=None,
         conjs=(False, False),
-        room=None,
+        workspace_limit=None,
         adds=False,
     )
     return _tuned_table(alike, kind, device)
@@ -95,7 +99,7 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
     """Those that serve (`dispatch.serving`)."""
     unpacked = kind.unpacked
     for number, known in enumerate(tuned):
-        if serves(known.config, kind, problem.stems, device):
+        if applies(known.config, kind, problem.stems, device):
             variant = variant_of(kind, known.config, device)
             judged = variant if kind == unpacked else variant_of(unpacked, known.config, device)
             yield Row(number, known, variant, match_alignment(judged, problem.aligned))

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..gpu.device import Device
-from ..kernels.gemm.trmm_fused import check
+from ..kernels.gemm.fused import check
 from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
 from ..types import Triangle
 

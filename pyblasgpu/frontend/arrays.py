@@ -17,8 +17,6 @@ from .libraries import CUPY as _CUPY
 from .libraries import NUMPY as _NUMPY
 from .libraries import TORCH as _TORCH
 from .libraries import Library, NoArrayError
-from .protocols import NUMBA as _NUMBA
-from .protocols import Protocol
 
 __all__ = [
     "Library",
@@ -40,7 +38,7 @@ __all__ = [
     "transposed",
 ]
 
-_BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
+_BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH}
 _SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of
 _BY_TYPE: dict[type, Library] = {}
 #: What makes an array of something that is none, where its type has it.
@@ -84,7 +82,13 @@ def _first_met(array: Any) -> Library:
         package = base.__module__.partition(".")[0]
         if package in _BY_PACKAGE:
             return _BY_PACKAGE[package]
+        if package == "numba":
+            from .protocols import NUMBA
+
+            return NUMBA
     if any(hasattr(x, name) for x in (kind, array) for name in ("__dlpack__", "__cuda_array_interface__")):
+        from .protocols import Protocol  # the libraries above do without
+
         return Protocol(kind)
     raise NoArrayError(
         f"cannot be read: a {kind.__name__} is not an array, as it has neither __dlpack__ nor "

@@ -39,7 +39,6 @@ from .layouts import (
     shares_memory,
 )
 from .lazy_routines import copy_launches, enqueue, launch_list_of, routine
-from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import NUMBER, Vector, column, shape_of
 
@@ -346,9 +345,10 @@ class Call:
             self.start_from(source)
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
+            from .staging import run_staged  # device arrays do without
+
             assert self.device is not None
-            cuda = partial(enqueue, prepare)
-            dtypes = self.dtype, self.out_dtype
+            cuda, dtypes = partial(enqueue, prepare), (self.dtype, self.out_dtype)
             run_staged(cuda, inputs, scalars, out, source, dtypes, self.device, self.stream)
         return self.delivered()
 

@@ -9,40 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from math import prod
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..dispatch.math_mode import in_mode
 from .call import Call
 from .engine_options import EngineOptions, ambient_options
-from .handle import Handle, Report, watched
 from .layouts import Layout
 from .small_host import prefers_processor
 from .streams import contexts
-from .tiled_routines import TiledRoutine, has_lines, inner_extent, untouched
 
-__all__ = [
-    "FACTORS_STREAMED_FROM",
-    "STREAMED_FROM",
-    "engine_module",
-    "follow_stream",
-    "matrix_of",
-    "needed_triangle",
-    "options_by_tiles",
-    "prepare_device_output",
-    "run_by_tiles",
-    "run_call",
-    "weights_of",
-]
+if TYPE_CHECKING:
+    from .handle import Report
+    from .tiled_routines import TiledRoutine
+
+__all__ = ["FACTORS_STREAMED_FROM", "STREAMED_FROM", "options_by_tiles", "run_call"]
 
 #: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and by
 #: routine of factors; None, and those that are not here: never. `benchmarks/host_resident.py` decides.
 STREAMED_FROM: int | None = 32 << 20
 FACTORS_STREAMED_FROM = {"potrf": 128 << 20}
-#: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
-HELD_OUTPUT = 1 / 4
 #: Below this many bytes no card is asked how much memory is free.
 LARGE = 1 << 30
 
@@ -83,30 +68,32 @@ def run_call(
         prepare = in_mode(method, prepare)
         run = in_mode(method, run_call)
         return run(call, options, tiled, cpu, prepare, inputs, scalars, source, key, None, streams_small)
-    whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
+    run_whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
     options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
-        return whole()
+        return run_whole()
     arrays = [*(array for array, _ in inputs), call.out]
     if options is None and prefers_processor(call, arrays):
         call.backend, call.device = "cpu", None
-        return whole()
-    asked = options or EngineOptions()
-    if not _goes_with(call, asked, arrays):
-        asked = asked._replace(devices=())
-    if call.device is not None and asked.devices and call.library.host:
-        call.device = asked.devices[0]
-    if scalars[0] != 0 and _is_tiled(call, asked, arrays, STREAMED_FROM if streams_small else None):
-        work = partial(_run_tiled, call, asked, tiled(), inputs, scalars, source)
+        return run_whole()
+    effective = options or EngineOptions()
+    if not _goes_with(call, effective, arrays):
+        effective = effective._replace(devices=())
+    if call.device is not None and effective.devices and call.library.host:
+        call.device = effective.devices[0]
+    if scalars[0] != 0 and _is_tiled(call, effective, arrays, STREAMED_FROM if streams_small else None):
+        work = partial(_run_tiled, call, effective, tiled(), inputs, scalars, source)
     else:
-        work = partial(_run_whole, call, whole, asked.blocking)
-    if asked.blocking:
-        with watched(call.name, asked.progress) as report:
+        work = partial(_run_whole, call, run_whole, effective.blocking)
+    from .handle import Handle, watched  # with threads, which most calls do without
+
+    if effective.blocking:
+        with watched(call.name, effective.progress) as report:
             return work(lambda: False, report)
-    return Handle(call.name, work, asked.progress if callable(asked.progress) else None)
+    return Handle(call.name, work, effective.progress if callable(effective.progress) else None)
 
 
-def _goes_with(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
+def _goes_with(call: Call, options: EngineOptions, arrays: list[Any]) -> bool:
     """Whether what is asked for goes with the arrays of the call.
 
     Raises
@@ -114,8 +101,8 @@ def _goes_with(call: Call, asked: EngineOptions, arrays: list[Any]) -> bool:
     ValueError
         Where the call itself asks for what does not.
     """
-    problem = _problem(call, list(asked.devices), arrays)
-    if problem and not asked.is_ambient:
+    problem = _problem(call, list(options.devices), arrays)
+    if problem and not options.is_ambient:
         raise ValueError(f"{call.name}: {problem}")
     return not problem
 
@@ -144,19 +131,19 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
     return ""
 
 
-def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
+def _is_tiled(call: Call, options: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
     """Whether a call on these arrays, the output among them, is made of tiles."""
     if call.device is None or call.backend == "sim":
         return False
     if any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
         return False
-    if len(asked.devices) > 1:
+    if len(options.devices) > 1:
         return True
     if not call.library.host:
         return False
     nbytes = sum(array.size for array in arrays) * call.dtype.itemsize
-    if asked.max_device_memory is not None:
-        return nbytes > asked.max_device_memory
+    if options.max_device_memory is not None:
+        return nbytes > options.max_device_memory
     if streamed_from is not None and nbytes >= streamed_from:
         return True
     return _must(nbytes, call.device)
@@ -164,27 +151,29 @@ def _is_tiled(call: Call, asked: EngineOptions, arrays: list[Any], streamed_from
 
 def _must(nbytes: int, device: int) -> bool:
     """Whether host matrices of `nbytes` bytes do not fit into the memory of a card."""
-    limit: int = engine_module("run").memory_limit([device], None) if nbytes > LARGE else nbytes
+    if nbytes <= LARGE:
+        return False
+    limit: int = import_module("..engine.run", __package__).memory_limit([device], None)
     return nbytes > limit
 
 
 def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
     """The options with which a routine of LAPACK is made of tiles; None: it is whole."""
-    asked, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
+    options, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
     if not call.library.host:
-        serves = len(asked.devices) > 1 and not _problem(call, list(asked.devices), arrays)
-        return asked if serves and _is_tiled(call, asked, arrays, None) else None
-    if call.device is not None and asked.devices:
-        call.device = asked.devices[0]
+        is_on_several_devices = len(options.devices) > 1 and not _problem(call, list(options.devices), arrays)
+        return options if is_on_several_devices and _is_tiled(call, options, arrays, None) else None
+    if call.device is not None and options.devices:
+        call.device = options.devices[0]
     streamed_from = FACTORS_STREAMED_FROM.get(call.name[-5:])  # without the letter of the dtype
-    return asked if _is_tiled(call, asked, arrays, streamed_from) else None
+    return options if _is_tiled(call, options, arrays, streamed_from) else None
 
 
 def _run_whole(
-    call: Call, whole: Callable[[], Any], blocking: bool, is_cancelled: Callable[[], bool], report: Report
+    call: Call, run_whole: Callable[[], Any], blocking: bool, is_cancelled: Callable[[], bool], report: Report
 ) -> Any:
     """Run a call as one."""
-    result = whole()
+    result = run_whole()
     if not blocking and not call.library.host:
         memory = import_module("..gpu.memory", __package__)
         with contexts().current_context(call.device):
@@ -194,7 +183,7 @@ def _run_whole(
 
 def _run_tiled(
     call: Call,
-    asked: EngineOptions,
+    options: EngineOptions,
     tiled: TiledRoutine,
     inputs: tuple[Any, ...],
     scalars: tuple[Any, ...],
@@ -203,122 +192,8 @@ def _run_tiled(
     report: Report,
 ) -> Any:
     """Run a call by tiles."""
+    from .tiled_call import run_by_tiles
+
     arrays = [array for array, _ in inputs]
-    run_by_tiles(call, asked, tiled, arrays, scalars, source, is_cancelled, report)
+    run_by_tiles(call, options, tiled, arrays, scalars, source, is_cancelled, report)
     return call.delivered()
-
-
-def run_by_tiles(
-    call: Call,
-    asked: EngineOptions,
-    tiled: TiledRoutine,
-    inputs: Sequence[Any],
-    scalars: tuple[Any, ...],
-    source: Any,
-    is_cancelled: Callable[[], bool] = lambda: False,
-    report: Report = lambda done, total: None,
-) -> int:
-    """Run a routine by tiles on the arrays of a call; the info of a Cholesky factor, else 0."""
-    engine = engine_module("run")
-    assert call.device is not None
-    devices = asked.devices or (call.device,)
-    limit = engine.memory_limit(devices, asked.max_device_memory)
-    output, itemsize = tiled.names[-1], call.dtype.itemsize
-    lined = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
-    orders = engine_module("tile_size").tile_orders(
-        tiled.routine, tiled.extents, call.dtype.letter, limit, len(devices), lined, inner_extent(tiled)
-    )
-    holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
-    plan_of = import_module(".tiled_plan", __package__).plan_of
-    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
-    grids = plan.tasks.grids
-    with contexts().current_context(call.device):
-        matrices = {
-            name: matrix_of(call, name, grids[name], array, triangle=needed_triangle(tiled, name, scalars))
-            for name, array in zip(tiled.names[:-1], inputs, strict=True)
-        }
-        held = source, tiled.is_new_output, needed_triangle(tiled, output, scalars)
-        matrices[output] = matrix_of(call, output, grids[output], call.out, *held)
-        follow_stream(call)
-    stream = None if call.library.host else engine.CallerStream(call.device, call.stream)
-    settled, prepare = [], None
-    if tiled.is_new_output or (source is not None and source is not call.out):
-        if call.library.host:
-            settled = untouched(plan.tasks, output)
-        else:
-            rest = untouched(plan.tasks, output) if tiled.is_new_output and source is not None else []
-            cleared = [matrices[output].home_block(tile) for tile in rest]
-            prepare = partial(prepare_device_output, call, source, cleared)
-    controls = engine.Controls(is_cancelled, report)
-    info: int = engine.run_tasks(plan, matrices, devices, limit, stream, settled, controls, prepare=prepare)
-    return info
-
-
-def follow_stream(call: Call) -> None:
-    """Wait for the caller's stream before threads read host matrices, which what is there may write."""
-    if call.library.host and call.stream:
-        import_module("..gpu.memory", __package__).synchronize(call.stream)
-
-
-def engine_module(module: str) -> Any:
-    """A module of the engine, imported at its first use: other calls do without."""
-    return import_module(f"..engine.{module}", __package__)
-
-
-def weights_of(devices: Sequence[int]) -> list[float]:
-    """The shares of the cards: by their multiprocessors."""
-    if len(devices) == 1:
-        return [1.0]
-    current = import_module("..gpu.device", __package__).current
-    return [float(current(device).sm_count) for device in devices]
-
-
-def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) -> None:
-    """Enqueue what the output holds at first, on the caller's stream: `source`, or zeros.
-
-    Parameters
-    ----------
-    call : Call
-    source : Layout or None
-    cleared : sequence of Block
-        Parts of the output that are zeros, too.
-    """
-    memory = import_module("..gpu.memory", __package__)
-    with contexts().current_context(call.device):
-        if source is None:
-            low, high = call.out.span()
-            memory.clear(low, high - low, call.stream)
-        else:
-            call.start_from(source)
-        for block in cleared:
-            import_module("..gpu.transfers", __package__).clear_block(block, call.stream)
-
-
-def needed_triangle(tiled: TiledRoutine, name: str, scalars: tuple[Any, ...]) -> Any:
-    """The `Triangle` of a matrix that a routine needs, where the other one stays; None where all is copied.
-
-    Of Cholesky factors all is: more copies would cost the host more than the device has to gain.
-    """
-    is_updated = tiled.routine == "syrk" and name == "c" and not tiled.is_new_output
-    if not is_updated and (name != "a" or tiled.routine not in ("symm", "trmm", "trsm", "potrs")):
-        return None
-    is_read = not is_updated or scalars[1] != 0
-    return engine_module("matrices").Triangle(tiled.flags["uplo"], is_read)
-
-
-def matrix_of(
-    call: Call,
-    name: str,
-    grid: Any,
-    array: Any,
-    source: Any = None,
-    rest_is_zero: bool = False,
-    triangle: Any = None,
-) -> Any:
-    """An array of the call as the engine takes it; see `HostMatrix`."""
-    matrices = engine_module("matrices")
-    if isinstance(array, np.ndarray):
-        triangle = triangle if source is None or source is array else None
-        return matrices.HostMatrix(name, grid, call.dtype, array, source, rest_is_zero, triangle)
-    assert isinstance(array, Layout)
-    return matrices.DeviceMatrix(name, grid, array.operand())

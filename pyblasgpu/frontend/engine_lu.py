@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..tasks import cut, getrf
-from .engine_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 from .engine_options import EngineOptions
 from .factor_call import FactorCall
 from .handle import watched
 from .streams import contexts
+from .tiled_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 
 __all__ = ["factor_by_columns"]
 
@@ -23,15 +23,15 @@ HELD = 6
 PANELS_FROM = 24
 
 
-def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
+def factor_by_columns(call: FactorCall, options: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
     """Run GETRF on the output of a call, which holds `source` at first; the factors, pivots and info.
 
     Pivots and info are in host memory.
     """
     engine = engine_module("run")
     assert call.device is not None
-    devices = asked.devices or (call.device,)
-    limit = engine.memory_limit(devices, asked.max_device_memory)
+    devices = options.devices or (call.device,)
+    limit = engine.memory_limit(devices, options.max_device_memory)
     m, n = call.out.shape
     block = _block(m, n, call.dtype.itemsize, limit, len(devices))
     count = min(m, n)
@@ -54,7 +54,7 @@ def factor_by_columns(call: FactorCall, asked: EngineOptions, source: Any) -> tu
     if not call.library.host:
         stream = engine.CallerStream(call.device, call.stream)
         prepare = partial(prepare_device_output, call, source)
-    with watched(call.name, asked.progress) as report:
+    with watched(call.name, options.progress) as report:
         controls = engine.Controls(progress=report)
         info = engine.run_tasks(plan, matrices, devices, limit, stream, (), controls, prepare=prepare)
     pivots = elements.view(np.int32)[:, 0].copy()

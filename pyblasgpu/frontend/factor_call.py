@@ -13,7 +13,7 @@ import numpy as np
 from ..types import INT32
 from .call import Call, on_device
 from .device_integers import DeviceIntegers
-from .engine_call import options_by_tiles, run_by_tiles
+from .engine_call import options_by_tiles
 from .engine_options import EngineOptions
 from .factor_replay import ONE, keep_factor, new_integers, plan_integers
 from .handle import watched
@@ -21,6 +21,7 @@ from .layouts import Layout, strides_by_rows
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .streams import contexts
+from .tiled_call import run_by_tiles
 from .tiled_routines import TiledRoutine
 
 __all__ = ["FactorCall"]
@@ -39,7 +40,7 @@ class FactorCall(Call):
         inputs: tuple[Any, ...],
         source: Any,
         counts: tuple[int, ...] = (ONE,),
-        given: tuple[Any, ...] = (),
+        input_integers: tuple[Any, ...] = (),
         tiled: Callable[[], TiledRoutine | None] | None = None,
         key: tuple[Any, ...] | None = None,
     ) -> tuple[Any, ...]:
@@ -49,7 +50,7 @@ class FactorCall(Call):
         ----------
         cpu : callable
             ``cpu(*integers, *arrays, out)`` computes with NumPy arrays; integers are int32 arrays of shape
-            (..., count, 1), which it fills, and then those that are `given`.
+            (..., count, 1), which it fills, and then `input_integers`.
         prepare : callable
             ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, one a matrix
             or a column of them, in the first four bytes of each element; the inputs, transpositions applied;
@@ -60,7 +61,7 @@ class FactorCall(Call):
             What the output holds at first; the output itself if it is updated in place.
         counts : tuple of int
             How many integers a matrix has of each kind, or `ONE`.
-        given : tuple of array
+        input_integers : tuple of array
             Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
             between the integers that are computed and the inputs.
         tiled : callable, optional
@@ -80,10 +81,10 @@ class FactorCall(Call):
             info = self._run_by_tiles(options, tiled(), arrays, source)
             return self.delivered(), *self.integers_of([info] * len(counts), counts)
         if self.library.host:
-            found = self._run_host(cpu, prepare, inputs, source, counts, given)
-            integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
+            results = self._run_host(cpu, prepare, inputs, source, counts, input_integers)
+            integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]
         else:
-            integers = self._run_on_arrays(prepare, inputs, source, counts, given, key)
+            integers = self._run_on_arrays(prepare, inputs, source, counts, input_integers, key)
         return self.delivered(), *integers
 
     def _run_by_tiles(
@@ -118,7 +119,7 @@ class FactorCall(Call):
         inputs: tuple[Any, ...],
         source: Layout,
         counts: tuple[int, ...],
-        given: tuple[Any, ...],
+        input_integers: tuple[Any, ...],
         key: tuple[Any, ...] | None,
     ) -> list[Any]:
         """Enqueue the routine on device arrays; the integers that it leaves."""
@@ -129,14 +130,17 @@ class FactorCall(Call):
             self._clear(layouts)
         else:
             self.start_from(source)
-            operands, kept = (*layouts, *given, *(layout.op(trans) for layout, trans in inputs), out), None
+            operands, kept = (
+                (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out),
+                None,
+            )
             if key is not None:
-                kept = keep_factor(key, self.arrays, given, operands, source, prepare, plan)
+                kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
             if kept is None:
                 self._enqueue(prepare, (1,), operands, None)
             else:
                 kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
-        owners = [layout.owner for layout in (*layouts, *given) if layout.owner is not None]
+        owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
         self.library.hold(owners, stream)
         return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
 
@@ -145,8 +149,8 @@ class FactorCall(Call):
         """A copy of int32 integers on the device of the call."""
         dense, library = np.ascontiguousarray(array, np.int32), self.library
         count = max(-(-dense.nbytes // self.dtype.itemsize), 1)
-        made = library.empty((count, 1), self.dtype, self.out.device, self.stream)
-        layout = library.layout(made, self.dtype, self.stream)
+        memory = library.empty((count, 1), self.dtype, self.out.device, self.stream)
+        layout = library.layout(memory, self.dtype, self.stream)
         if dense.size:
             import_module("..gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
         return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape), dtype=INT32)
@@ -166,7 +170,7 @@ class FactorCall(Call):
         inputs: tuple[Any, ...],
         source: Any,
         counts: tuple[int, ...],
-        given: tuple[np.ndarray, ...],
+        input_integers: tuple[np.ndarray, ...],
     ) -> list[np.ndarray]:
         """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
         out = self.out
@@ -175,7 +179,7 @@ class FactorCall(Call):
             return integers
         if self.device is None:
             self.start_from(source)
-            cpu(*integers, *given, *[array for array, _ in inputs], out)
+            cpu(*integers, *input_integers, *[array for array, _ in inputs], out)
             return integers
         elements = [np.empty(array.shape, self.dtype.name) for array in integers]
         cuda = partial(enqueue, prepare)
@@ -189,7 +193,7 @@ class FactorCall(Call):
             self.device,
             self.stream,
             integers=tuple(elements),
-            given=given,
+            input_integers=input_integers,
         )
         return [array.view(np.int32)[..., :1] for array in elements]
 

@@ -69,11 +69,11 @@ def new_integers(
     """New device memory as planned."""
     if not plan.shapes:
         return ()
-    made = library.empty_here((plan.elements, 1), dtype, device, stream)
-    start, size = library.layout(made, dtype, stream).pointer, dtype.itemsize
+    memory = library.empty_here((plan.elements, 1), dtype, device, stream)
+    start, size = library.layout(memory, dtype, stream).pointer, dtype.itemsize
     return tuple(
         [
-            Layout(start + distance * size, shape, strides, dtype, device, False, True, made)
+            Layout(start + distance * size, shape, strides, dtype, device, False, True, memory)
             for shape, strides, distance in zip(plan.shapes, plan.strides, plan.distances, strict=True)
         ]
     )
@@ -82,7 +82,7 @@ def new_integers(
 def keep_factor(
     key: tuple[Any, ...],
     arrays: tuple[Any, ...],
-    given: tuple[Layout, ...],
+    input_integers: tuple[Layout, ...],
     layouts: tuple[Layout, ...],
     source: Layout,
     prepare: Callable[..., Any],
@@ -97,7 +97,7 @@ def keep_factor(
     description = None if library is None else library.read(arrays)
     if description is None or not all(isinstance(part, CONSTANT) for part in key):
         return None
-    read = (*layouts[len(plan.shapes) + len(given) : -1], source)
+    read = (*layouts[len(plan.shapes) + len(input_integers) : -1], source)
     if description[1] != [layout.pointer for layout in read]:
         return None  # arrays that were copied, in another dtype as a rule
     called, copied = list(batches(layouts)), list(batches((source, out)))
@@ -110,7 +110,7 @@ def keep_factor(
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
-    facts = (*description[0], *map(_facts, given))
+    facts = (*description[0], *map(_facts, input_integers))
     keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, new_shape, swapped))
     return call
 
@@ -120,12 +120,12 @@ def _facts(layout: Layout) -> tuple[Any, ...]:
 
 
 def replay_factor(
-    key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, given: tuple[Any, ...] = ()
+    key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, input_integers: tuple[Any, ...] = ()
 ) -> tuple[Any, ...] | None:
     """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
 
-    None where there is none, where several cards may serve, or where integers that are `given` were not left
-    by a routine; then nothing was done.
+    None where there is none, where several cards may serve, or where `input_integers` were not left by a
+    routine; then nothing was done.
     """
     if ambient_options() is not None:
         return None
@@ -134,19 +134,19 @@ def replay_factor(
     if library is None or description is None:
         return None
     facts, pointers = description
-    layouts = [each.layout for each in given if isinstance(each, DeviceIntegers)]
+    layouts = [each.layout for each in input_integers if isinstance(each, DeviceIntegers)]
     kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
-    if kept is None or len(layouts) != len(given) or overwrite not in (0, 1):
+    if kept is None or len(layouts) != len(input_integers) or overwrite not in (0, 1):
         return None
     call, plan, dtype, copy, new_shape, swapped = kept
     stream, out = library.current_stream(call.device), arrays[-1]
     if copy is not None:
         out = library.empty_here(new_shape, dtype, call.device, stream)
         out = library.swap(out) if swapped else out
-        found = library.read((out,))
-        if found is None or not copy.run([pointers[-1], *found[1]], 1, 0, stream, checks_numbers=False):
+        output = library.read((out,))
+        if output is None or not copy.run([pointers[-1], *output[1]], 1, 0, stream, checks_numbers=False):
             return None
-        pointers[-1] = found[1][0]
+        pointers[-1] = output[1][0]
     integers = new_integers(library, plan, dtype, call.device, stream)
     addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):

@@ -31,11 +31,11 @@ def routine(name: str) -> Callable[..., None]:
     prepare = launch_list_of(name)
 
     def run(*arguments: Any, **flags: Any) -> None:
-        *given, stream = arguments
-        launches = prepare(*given, **flags)
+        *inputs, stream = arguments
+        launches = prepare(*inputs, **flags)
         if launches is not None:
-            operands = [x for x in given if isinstance(x, Operand)]
-            scalars = [x for x in given if not isinstance(x, Operand)]
+            operands = [x for x in inputs if isinstance(x, Operand)]
+            scalars = [x for x in inputs if not isinstance(x, Operand)]
             launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
 
     run.__name__ = name

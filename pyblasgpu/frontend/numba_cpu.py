@@ -38,7 +38,7 @@ class Operand(NamedTuple):
     array: np.ndarray
     conj: bool = False
 
-    def place(self) -> tuple[int, int, int]:
+    def address_and_strides(self) -> tuple[int, int, int]:
         """Address, row and column stride in elements."""
         size = self.array.itemsize
         row, col = self.array.strides
@@ -47,8 +47,8 @@ class Operand(NamedTuple):
 
 def threads() -> int:
     """Cores that a product may use: those of the process, or ``NUMBA_NUM_THREADS``."""
-    given = os.environ.get("NUMBA_NUM_THREADS", "")
-    return int(given) if given.isdecimal() and int(given) else current().cores
+    requested = os.environ.get("NUMBA_NUM_THREADS", "")
+    return int(requested) if requested.isdecimal() and int(requested) else current().cores
 
 
 @lru_cache(maxsize=1)
@@ -143,9 +143,9 @@ def multiply(config: CpuGemm, alpha: Any, a: Operand, b: Operand, beta: Any, c: 
         m,
         n,
         k,
-        *a.place(),
-        *b.place(),
-        *Operand(c).place(),
+        *a.address_and_strides(),
+        *b.address_and_strides(),
+        *Operand(c).address_and_strides(),
         a.conj,
         b.conj,
         *buffers.addresses,
@@ -166,11 +166,11 @@ class _Buffers(NamedTuple):
 def _buffers(sizes: Sequence[int]) -> _Buffers:
     """Memory for buffers that begin with cache lines each."""
     line = gemm_kernel.LINE
-    whole = [-(-nbytes // line) * line for nbytes in sizes]
-    memory = np.empty(sum(whole) + line, np.uint8)
+    rounded = [-(-nbytes // line) * line for nbytes in sizes]
+    memory = np.empty(sum(rounded) + line, np.uint8)
     address = memory.__array_interface__["data"][0]
     first = address + -address % line
-    return _Buffers(memory, [first + before for before in accumulate(whole[:-1], initial=0)])
+    return _Buffers(memory, [first + before for before in accumulate(rounded[:-1], initial=0)])
 
 
 def _usable(a: np.ndarray) -> np.ndarray:
@@ -242,8 +242,8 @@ class _Recursion(NamedTuple):
             self.leaf(
                 order,
                 cols,
-                *Operand(t).place(),
-                *Operand(b).place(),
+                *Operand(t).address_and_strides(),
+                *Operand(b).address_and_strides(),
                 self.conj,
                 self.unit,
                 *buffers.addresses,

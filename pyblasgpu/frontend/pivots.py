@@ -32,18 +32,18 @@ def given_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
     """
     if isinstance(piv, DeviceIntegers) and call.library.host:
         piv = piv.numpy()
-    given: Layout | np.ndarray
+    pivots: Layout | np.ndarray
     if isinstance(piv, DeviceIntegers):
-        given = _on_this_device(call, "piv", piv.layout)
+        pivots = _on_this_device(call, "piv", piv.layout)
     elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, "piv").host:
         array = _checked(call.name, _host_pivots(call.name, piv), rows)
-        given = array if call.library.host else call.integers_on_device(array)
+        pivots = array if call.library.host else call.integers_on_device(array)
     else:
-        given = _on_this_device(call, "piv", _layout(call, piv))
-    if not broadcasts_to(tuple(given.shape[:-2]), tuple(call.out.shape[:-2])):
-        shape, others = tuple(given.shape[:-1]), tuple(call.out.shape)
+        pivots = _on_this_device(call, "piv", _layout(call, piv))
+    if not broadcasts_to(tuple(pivots.shape[:-2]), tuple(call.out.shape[:-2])):
+        shape, others = tuple(pivots.shape[:-1]), tuple(call.out.shape)
         raise ValueError(f"{call.name}: piv has shape {shape}, and a stack of shape {others} is computed")
-    return given
+    return pivots
 
 
 def given_info(call: FactorCall, info: Any) -> Any:

@@ -25,12 +25,12 @@ def run_staged(
     device: int,
     stream: int,
     integers: tuple[np.ndarray, ...] = (),
-    given: tuple[np.ndarray, ...] = (),
+    input_integers: tuple[np.ndarray, ...] = (),
 ) -> None:
     """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
 
     `dtypes` are those of the inputs and of the output; `integers` are arrays that come back as well, and that
-    go before the inputs; those that are `given`, of int32, go between.
+    go before the inputs; `input_integers`, of int32, go between.
     """
     dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
@@ -46,7 +46,7 @@ def run_staged(
         else:
             target = staging.upload_like(source, dense)
         extra = [staging.reserve(array) for array in integers]
-        read = [staging.upload(array)._replace(dtype=INT32) for array in given]
+        read = [staging.upload(array)._replace(dtype=INT32) for array in input_integers]
         for operands in batches((*extra, *read, *layouts, target)):
             cuda(scalars, operands, stream)
         for array, layout in zip(integers, extra, strict=True):

@@ -1,17 +1,15 @@
-"""Routines as lists of tile tasks: the cuts of their matrices, their flags, and what no task writes."""
+"""Routines that may run by tiles: the extents of their matrices, and their flags."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
-from ..tasks.task_list import finished
-from ..types import Side, Trans, Uplo
+from ..types import Side, Trans
 
-__all__ = ["TiledRoutine", "has_lines", "inner_extent", "task_list", "untouched"]
+__all__ = ["TiledRoutine", "has_lines", "inner_extent"]
 
 
 class TiledRoutine(NamedTuple):
@@ -42,68 +40,27 @@ class TiledRoutine(NamedTuple):
     side: Side | None = None
 
 
-def _potrs(n: tuple[int, ...], cols: tuple[int, ...], uplo: Uplo) -> TaskList:
-    """``b := x`` with L L^H x = b, or U^H U x = b; `a` holds the factor. Both solves are one list."""
-    first, then = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
-    lists = [trsm(n, cols, Side.LEFT, uplo, trans) for trans in (first, then)]
-    steps = [(task.leaf, task.reads, task.writes) for each in lists for task in each.tasks]
-    return TaskList("potrs", lists[0].grids, finished(steps))
-
-
-_LISTS: dict[str, Callable[..., TaskList]] = {
-    "gemm": gemm,
-    "syrk": syrk,
-    "symm": symm,
-    "trmm": trmm,
-    "trsm": trsm,
-    "potrf": potrf,
-    "potrs": _potrs,
-}
-
-
-def task_list(tiled: TiledRoutine, orders: tuple[int, ...], scalars: tuple[Any, ...]) -> TaskList:
-    """The routine with each extent cut by its order, and with alpha, or alpha and beta."""
-    cuts = [cut(extent, order) for extent, order in zip(tiled.extents, orders, strict=True)]
-    numbers = {} if tiled.routine.startswith("potr") else dict(zip(("alpha", "beta"), scalars, strict=False))
-    tasks = _LISTS[tiled.routine](*cuts, **tiled.flags, **numbers)
-    return _with_zeros(tasks) if tiled.is_new_output else tasks
-
-
-def _with_zeros(tasks: TaskList) -> TaskList:
-    """The same whose diagonal tiles get zeros in the other triangle."""
-    flag = {"syrk": "is_new_output", "herk": "is_new_output", "potrf": "clean"}
-
-    def changed(task: Any) -> Any:
-        name = flag.get(task.leaf.routine)
-        is_first = task.leaf.keywords.get("beta", 0) == 0
-        if name is None or not is_first:
-            return task
-        return task._replace(leaf=task.leaf._replace(flags=(*task.leaf.flags, (name, True))))
-
-    return TaskList(tasks.routine, tasks.grids, tuple(map(changed, tasks.tasks)))
-
-
 def has_lines(tiled: TiledRoutine, arrays: Sequence[np.ndarray]) -> tuple[bool, ...]:
     """By extent whether a matrix has its lines along it; `arrays` are those of `tiled.names`."""
-    found: set[int] = set()
+    extents: set[int] = set()
     for (rows, cols), array in zip(_extents_of(tiled), arrays, strict=True):
         row_stride, col_stride = map(abs, array.strides)
-        found.add(cols if col_stride <= row_stride else rows)
-    return tuple(index in found for index in range(len(tiled.extents)))
+        extents.add(cols if col_stride <= row_stride else rows)
+    return tuple(index in extents for index in range(len(tiled.extents)))
 
 
 def _extents_of(tiled: TiledRoutine) -> list[tuple[int, int]]:
     """By matrix which of the extents are its rows and its columns."""
     flags, routine = tiled.flags, tiled.routine
-    given: tuple[tuple[tuple[int, int], Trans], ...]
+    shapes: tuple[tuple[tuple[int, int], Trans], ...]
     if routine == "gemm":
-        given = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
+        shapes = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
     elif routine == "syrk":
-        given = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
+        shapes = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
     else:
         order = _order_extent(tiled)
-        given = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
-    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in given]
+        shapes = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
+    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in shapes]
 
 
 def inner_extent(tiled: TiledRoutine) -> int | None:
@@ -116,11 +73,3 @@ def inner_extent(tiled: TiledRoutine) -> int | None:
 def _order_extent(tiled: TiledRoutine) -> int:
     """Which of the extents is the order of the matrix that is triangular, symmetric or Hermitian."""
     return int(tiled.flags.get("side", tiled.side) is Side.RIGHT)
-
-
-def untouched(tasks: TaskList, output: str) -> list[Tile]:
-    """The tiles of the output that no task writes."""
-    grid = tasks.grids[output]
-    written = {tile for task in tasks.tasks for tile in task.finishes}
-    every = (Tile(output, row, col) for row in range(len(grid.rows)) for col in range(len(grid.cols)))
-    return [tile for tile in every if tile not in written]

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from . import backend
 from .context import AMBIGUOUS_STREAMS
 from .driver import after_fork
-from .transfers import Stream
+
+if TYPE_CHECKING:
+    from .transfers import Stream
 
 __all__ = ["beside", "known_streams"]
 
@@ -35,6 +38,8 @@ def beside(device: int, stream: int) -> Stream | None:
     with _lock:
         lane = known_streams.get(key)
         if lane is None:
+            from .transfers import Stream  # most calls have one lane
+
             lane = known_streams[key] = Stream(device, urgent=True)
             if len(known_streams) > MOST:
                 known_streams.popitem(last=False)

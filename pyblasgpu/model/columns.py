@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..kernels.common.tile_scheduler import tile_count
-from ..kernels.gemm.persistent import under_way
 from ..types import Region
 
 __all__ = ["Columns", "larger", "pick", "smaller", "up"]
@@ -39,9 +38,9 @@ class Columns:
         return column
 
     @property
-    def under_way(self) -> tuple[np.ndarray, np.ndarray]:
-        """`gemm_persistent.under_way` of each."""
-        loads, together = np.array([under_way(config) for config in self.configs]).T[:, :, None]
+    def fixup_loads(self) -> tuple[np.ndarray, np.ndarray]:
+        """`GemmConfig.fixup_loads` of each."""
+        loads, together = np.array([config.fixup_loads for config in self.configs]).T[:, :, None]
         return loads, together
 
     def grid(self, m: Any, n: Any, region: Region = Region.ALL) -> Any:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..gpu.device import Device
-from ..kernels.gemm.persistent import under_way
-from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
+from ..kernels.gemm.fused import tile_counts, tile_orders
 from ..kernels.registry import FAMILIES
 from ..types import Region, Triangle
 from .block import overlapped, persistent_waves, stream_k_waves, waves
@@ -153,7 +152,7 @@ def fixup_cycles(
 ) -> float:
     """Those in which the partial tiles of a stream-K product are written and added up."""
     partial_tiles = up(device.sm_count * config.min_blocks / tiles_of(config, extents, region))  # of a tile
-    loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
+    loads, together = config.fixup_loads
     loads_in_turn = up(partial_tiles / together) * (
         config.THR_M * config.THR_N * config.dtype_facts.reals_per_element // loads
     )

@@ -12,9 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..gpu.device import Device
-from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
-from ..kernels.gemm.trsm_fused import shared_bytes
-from ..kernels.gemm.warp_substitution import group_of, sharing
+from ..kernels.gemm.fused import group_of, shared_bytes, sharing, tile_counts, tile_orders
 from ..kernels.registry import family_of
 from ..types import Dtype, Triangle
 from .block import mma_rate, overlapped

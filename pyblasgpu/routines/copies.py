@@ -14,8 +14,8 @@ from ..dispatch.decisions import OVERRIDE
 from ..dispatch.operand_copies import ALIGNED
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.copy import copy_scaled, pack
 from ..kernels.copy.packing import Packing
+from ..kernels.registry import family_of
 from ..operands import Operand
 from ..types import Region, Uplo
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
@@ -134,14 +134,20 @@ def _emit(
     if region is Region.ALL and _are_dense(source, target):
         source, target = _as_columns(source), _as_columns(target)
     device, rows, cols = current(launches.device), target.rows, target.cols
-    choice = select(copy_scaled.STEM, launches.dtype, "", (rows, cols), device)
+    choice = select("copy_scaled", launches.dtype, "", (rows, cols), device)
     config = choice.config if choice.origin == OVERRIDE else choice.config.serving(rows, cols, target.batch)
     options = options_of(region, conj=source.conj, zero=zero, mirrored=mirrored)
 
     def integers(source: Operand, target: Operand) -> tuple:
         return rows, cols, options, *_strides(source, target)
 
-    launches.emit(copy_scaled.source(config), config.grid(rows, cols), (source, target), integers, (factor,))
+    launches.emit(
+        family_of("copy_scaled").source(config),
+        config.grid(rows, cols),
+        (source, target),
+        integers,
+        (factor,),
+    )
 
 
 def _are_dense(source: Operand, target: Operand) -> bool:
@@ -206,10 +212,8 @@ def emit_packed(launches: LaunchList, operand: Operand, packing: Packing) -> Pac
     """
     extent, k = operand.rows, operand.cols
     source = operand if operand.batch_stride else operand.matrices(0, 1)
-    config = select(pack.STEM, launches.dtype, "", (extent, k), current(launches.device)).config.serving(
-        packing
-    )
-    kernel, options = pack.source(config), options_of(conj=source.conj)
+    config = select("pack", launches.dtype, "", (extent, k), current(launches.device)).config.serving(packing)
+    kernel, options = family_of("pack").source(config), options_of(conj=source.conj)
     memory = launches.scratch(packing.size(extent, k), 1, source.batch)
     steps = packing.steps(extent, k)
 

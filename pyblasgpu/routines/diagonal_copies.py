@@ -24,9 +24,9 @@ def emit_diagonal_blocks(launches: LaunchList, a: Operand, height: int, diag: Di
     by_columns = contiguous(a)
     side = -(-height // 16) * 16  # so that columns begin at multiples of 16 bytes
     copy = launches.scratch(side, side, -(-a.rows // side))
-    lead = a.col_stride if by_columns else a.row_stride
+    ld = a.col_stride if by_columns else a.row_stride
     options = options_of(Region.LOWER, unit=diag is Diag.UNIT, by_rows=by_columns)
-    integers = a.rows, side, 0, options, lead
+    integers = a.rows, side, 0, options, ld
     kernel, blocks = diagonal_blocks.source(config), config.grid(a.rows, side)
     one = copy._replace(batch=1)
     launches.emit(kernel, blocks, (a, one, one), lambda *_: integers, ())

@@ -17,27 +17,21 @@ from ..database import families_of
 from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..dispatch.decisions import Algorithm
-from ..dispatch.int8 import Int8Product, int8_product
 from ..dispatch.math_mode import method_of
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.prefetch import prefetches_c
 from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
-from ..dispatch.tensor import tensor_product
-from ..dispatch.tensor_problem import TensorProblem
 from ..dispatch.variants import match_alignment
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.copy import split_k_reduce
+from ..kernels.copy.slices import cut
 from ..kernels.gemm.config import GemmConfig
 from ..kernels.gemm.form import Form, relative_conjugation
-from ..kernels.registry import FAMILIES
+from ..kernels.registry import FAMILIES, family_of
 from ..operands import Operand
 from ..types import TENSOR, THREE_M, Region
 from .copies import emit_copy, emit_copy_to_workspace, emit_packed, launch_list_of_product
-from .gemm_int8 import emit_int8
-from .gemm_tensor import emit_tensor
-from .gemv import emit_gemv
 from .launch_list import ALPHA, BETA, LaunchList
 
 __all__ = [
@@ -47,6 +41,9 @@ __all__ = [
     "emit_gemm",
     "launch_list",
 ]
+
+
+REDUCE = "split_k_reduce"
 
 
 class GemmArguments(NamedTuple):
@@ -116,6 +113,8 @@ def emit(
         return
     if method_of(method) == TENSOR:
         launches.choices.append(Algorithm("gemv", "products with a vector are not made on tensor cores"))
+    from .gemv import emit_gemv  # with its kernel, which products do without
+
     if c.cols == 1:
         emit_gemv(launches, ALPHA, a, b, beta, c)
     else:
@@ -167,11 +166,21 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    on_tensor_cores = method_of(product.method) == TENSOR
-    if on_tensor_cores and _emit_tensor(launches, product, layout, copied_a or copied_b):
-        return
-    room, conjs = launches.workspace_left, (a.conj, b.conj)
-    options = copied, product.region, aligned, product.method == THREE_M, room, conjs, product.beta != 0
+    if method_of(product.method) == TENSOR:
+        from .gemm_tensor_cores import emit_on_tensor_cores  # with kernels that others do without
+
+        if emit_on_tensor_cores(launches, product, layout, copied_a or copied_b):
+            return
+    workspace_limit, conjs = launches.workspace_left, (a.conj, b.conj)
+    options = (
+        copied,
+        product.region,
+        aligned,
+        product.method == THREE_M,
+        workspace_limit,
+        conjs,
+        product.beta != 0,
+    )
     choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits
@@ -186,23 +195,6 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
         _emit_product(launches, config, product, splits == STREAM_K)
     else:
         _emit_split(launches, config, product, splits)
-
-
-def _emit_tensor(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
-    """Emit the product on tensor cores; False, and nothing emitted, where it is not for them."""
-    region = product.region
-    problem = TensorProblem(launches.dtype, layout, product.extents, current(launches.device), copied, region)
-    how = (int8_product if launches.dtype.real_size == 8 else tensor_product)(problem)
-    if isinstance(how, Algorithm):
-        launches.choices.append(how)
-        return False
-    launches.choices.append(how.choice)
-    scaled = product.alpha, product.a, product.b, product.beta, product.c
-    if isinstance(how, Int8Product):
-        emit_int8(launches, how, *scaled)
-    else:
-        emit_tensor(launches, how, *scaled, region)
-    return True
 
 
 def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:
@@ -220,15 +212,17 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
         emit_packed(launches, x, how)
         for x, how in zip((product.a, product.b.T), config.packings, strict=True)
     ]
-    leads = tuple(x.packing.stride(x.extent, x.k) for x in packed)
+    leading_dimensions = tuple(x.packing.stride(x.extent, x.k) for x in packed)
     left, right = (x.memory for x in packed)
-    _emit_kernel(launches, config, product._replace(a=left, b=right), leads, product.a.cols, stream_k)
+    _emit_kernel(
+        launches, config, product._replace(a=left, b=right), leading_dimensions, product.a.cols, stream_k
+    )
 
 
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
     a, b, c = product.a, product.b, product.c
-    depth, rest = split_k_reduce.cut(a.cols, splits, launches.dtype)
+    depth, rest = cut(a.cols, splits, launches.dtype)
     partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))
     slices_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     slices_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
@@ -245,9 +239,7 @@ def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments
 def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -> None:
     """C := alpha * (the sum of the batch) + beta C."""
     c, count = product.c, partials.batch
-    chosen = select(
-        split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
-    ).config
+    chosen = select(REDUCE, launches.dtype, "", (c.rows, c.cols), current(launches.device)).config
     config = chosen.serving(count)
     options = config.options(product.region)
 
@@ -256,7 +248,7 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
     launches.emit(
-        split_k_reduce.source(config),
+        family_of(REDUCE).source(config),
         blocks,
         operands,
         integers,
@@ -271,20 +263,20 @@ def _emit_product(
     a, b = product.a, product.b
     if config.needs_alignment:
         config = match_alignment(config, alignments(config.layout, a, b))
-    lead_a = a.row_stride if config.trans_a else a.col_stride
-    lead_b = b.row_stride if config.trans_b else b.col_stride
-    _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)
+    lda = a.row_stride if config.trans_a else a.col_stride
+    ldb = b.row_stride if config.trans_b else b.col_stride
+    _emit_kernel(launches, config, product, (lda, ldb), a.cols, stream_k)
 
 
 def _emit_kernel(
     launches: LaunchList,
     config: GemmConfig,
     product: GemmArguments,
-    leads: tuple[int, ...],
+    leading_dimensions: tuple[int, ...],
     k: int,
     stream_k: bool,
 ) -> None:
-    """The launch; `leads` are the strides of A, B that are not 1."""
+    """The launch; `leading_dimensions` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = product
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
@@ -297,7 +289,7 @@ def _emit_kernel(
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()
         steps = (x.batch_stride if batch > 1 else 0 for x in (a, b, c))  # of one matrix it means nothing
-        strides = (*leads, c.col_stride, *steps)
+        strides = (*leading_dimensions, c.col_stride, *steps)
         return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)

@@ -74,7 +74,7 @@ def _emit_residues(launches: LaunchList, how: Int8Product, a: Residues, b: Resid
     ):
         integers = a.image.extent, b.image.extent, k, *options, of_a, *steps
         kernel = family_of(config.STEM).source(config)
-        launches.emit(kernel, blocks, arrays, lambda *_, given=integers: given, ())
+        launches.emit(kernel, blocks, arrays, lambda *_, values=integers: values, ())
 
 
 def _words(launches: LaunchList, count: int) -> Operand:
@@ -110,11 +110,11 @@ def _emit_guarded(
 ) -> None:
     """Emit the product of the tiles that are left."""
     config = how.guarded
-    lead_a = a.row_stride if config.trans_a else a.col_stride
-    lead_b = b.row_stride if config.trans_b else b.col_stride
+    lda = a.row_stride if config.trans_a else a.col_stride
+    ldb = b.row_stride if config.trans_b else b.col_stride
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     options = _raster(launches, 0) | options_of(conj=conj_sums)
-    integers = c.rows, c.cols, a.cols, options, int(conj), lead_a, lead_b, c.col_stride
+    integers = c.rows, c.cols, a.cols, options, int(conj), lda, ldb, c.col_stride
     kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols)
     launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (alpha, beta))
 
@@ -135,7 +135,7 @@ def _emit_products(
     for first, images in ((config.images, 1), (0, config.images)):
         integers = *extents, a.image.k, options, tiles, first, images
         blocks = config.blocks(count, tiles * images)
-        launches.emit(kernel, blocks, operands, lambda *_, given=integers: given, ())
+        launches.emit(kernel, blocks, operands, lambda *_, values=integers: values, ())
 
 
 def _raster(launches: LaunchList, otherwise: int) -> int:

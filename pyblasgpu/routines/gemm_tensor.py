@@ -76,8 +76,8 @@ def emit_halves(
         *(left.row_stride, left.col_stride, left.batch_stride),
         *(right.row_stride, right.col_stride, right.batch_stride),
     )
-    told = word_behind(powers, a.cols) if powers else made[2]
-    operands = *(x.matrices(0, 1) for x in sources), powers or made[1], *made, told
+    flag_word = word_behind(powers, a.cols) if powers else made[2]
+    operands = *(x.matrices(0, 1) for x in sources), powers or made[1], *made, flag_word
     kernel = family_of(how.pack.STEM).source(how.pack)
     launches.emit(kernel, units, operands, lambda *_: integers, (how.least,))
     first, second = (halves_of(*each, made, words) for each in zip(images, sources, begins, strict=True))
@@ -101,13 +101,13 @@ def emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves,
     """Emit the product of all tiles that pairs serve; its blocks walk over the whole batch."""
     config, alpha, beta, c, region = how.choice.config, target.alpha, target.beta, target.c, target.region
     reals = launches.dtype.reals_per_element
-    rows, lead, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
+    rows, ldc, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
     tiles = config.grid(rows, c.cols, region) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     options = target.options(launches, raster=RASTER)
 
     def integers(*of_one: Operand) -> tuple[int, ...]:
-        return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, lead, step
+        return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, ldc, step
 
     blocks = config.blocks(current(launches.device).sm_count, tiles)
     of_one = tuple(operand._replace(batch=1) for operand in operands)
@@ -125,8 +125,8 @@ def emit_guarded(
     """Emit the product of the tiles that are left; with `further` flags also those decide."""
     config, alpha, beta, c, region = how.guarded, target.alpha, target.beta, target.c, target.region
     (a, of_a), (b, of_b) = left, right
-    lead_a = a.row_stride if config.trans_a else a.col_stride
-    lead_b = b.row_stride if config.trans_b else b.col_stride
+    lda = a.row_stride if config.trans_a else a.col_stride
+    ldb = b.row_stride if config.trans_b else b.col_stride
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     options = target.options(launches, conj_sums)
 
@@ -136,8 +136,8 @@ def emit_guarded(
 
     def integers(*operands: Operand) -> tuple[int, ...]:
         *flags, a, b, c = operands
-        leads = lead_a, lead_b, c.col_stride
-        steps = *(x.batch_stride for x in flags), *leads, *(x.batch_stride for x in (a, b, c))
+        leading_dimensions = lda, ldb, c.col_stride
+        steps = *(x.batch_stride for x in flags), *leading_dimensions, *(x.batch_stride for x in (a, b, c))
         return c.rows, c.cols, a.cols, options, *counts, *steps
 
     operands = *(x.all_flags(c.batch) for x in images), a, b, c

@@ -44,21 +44,21 @@ def emit_triples(
     """
     pack, product = configs
     sources, reals = distinct(*operands), launches.dtype.reals_per_element
-    told = word_behind(powers, operands[0].cols)
-    made = _emit_split(launches, pack, sources, pairs, told, target)
-    left, right = made
+    flag_word = word_behind(powers, operands[0].cols)
+    halves = _emit_split(launches, pack, sources, pairs, flag_word, target)
+    left, right = halves
     c, alpha, beta = target.c, target.alpha, target.beta
-    rows, lead, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
+    rows, ldc, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
     tiles = product.grid(rows, c.cols, target.region) * c.batch
     flags = *(x.flags for x in pairs), left.flags, right.flags
     options = target.options(launches, raster=RASTER)
     k, of_panel = left.image.k, pairs[0].image.flags_of_panel
-    integers = rows, c.cols, k, options, tiles, of_panel, left.panels, right.panels, lead, step
-    of_one = tuple(x._replace(batch=1) for x in (left.halves, right.halves, *flags, told, c))
+    integers = rows, c.cols, k, options, tiles, of_panel, left.panels, right.panels, ldc, step
+    of_one = tuple(x._replace(batch=1) for x in (left.halves, right.halves, *flags, flag_word, c))
     blocks = product.blocks(current(launches.device).sm_count, tiles)
     kernel = family_of(product.STEM).source(product)
     launches.emit(kernel, blocks, of_one, lambda *_: integers, (alpha, beta))
-    return made
+    return halves
 
 
 def _emit_split(
@@ -66,7 +66,7 @@ def _emit_split(
     pack: Any,
     sources: list[Operand],
     pairs: tuple[Halves, Halves],
-    told: Operand,
+    flag_word: Operand,
     target: Target,
 ) -> tuple[Halves, Halves]:
     left, right = sources
@@ -84,7 +84,7 @@ def _emit_split(
         *(right.row_stride, right.col_stride, right.batch_stride),
     )
     blocks = min(units, pack.resident * current(launches.device).sm_count)
-    operands = *(x.matrices(0, 1) for x in sources), image, flags, told
+    operands = *(x.matrices(0, 1) for x in sources), image, flags, flag_word
     kernel = family_of(pack.STEM).source(pack)
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())
     begins, made = (0, units_a), [image, flags, flags]

@@ -82,8 +82,8 @@ def _emit_update(
     """The launch. Which operand is conjugated goes by where it stands, along rows or columns."""
     if not lies_by_columns(a):
         a, x, y = a.T, y, x
-        turned = {kernel.LOWER: kernel.UPPER, kernel.UPPER: kernel.LOWER}
-        bits = sum(turned.get(bit, bit) for bit in (1 << i for i in range(7)) if bits & bit)
+        transposed = {kernel.LOWER: kernel.UPPER, kernel.UPPER: kernel.LOWER}
+        bits = sum(transposed.get(bit, bit) for bit in (1 << i for i in range(7)) if bits & bit)
     device = current(launches.device)
     choice = select("ger", launches.dtype, "", (a.rows, a.cols, a.batch), device)
     launches.choices.append(choice)

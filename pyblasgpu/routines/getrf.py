@@ -116,9 +116,9 @@ def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Oper
 
 def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
     count, device = min(a.rows, a.cols), current(launches.device)
-    serving = config.serving(a.rows, device)
-    width, window = serving.COLS, (0, a.cols)
-    if not serving.applies(a.rows, device):
+    panel_config = config.serving(a.rows, device)
+    width, window = panel_config.COLS, (0, a.cols)
+    if not panel_config.applies(a.rows, device):
         _emit_columns(launches, width, partial(_emit_panel_by_columns, launches, piv, info, a), a, 0, count)
         _emit_right(launches, a, (0, count), (count, a.cols))
         return

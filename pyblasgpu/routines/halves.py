@@ -53,8 +53,8 @@ class Target(NamedTuple):
 
     def options(self, launches: LaunchList, conj: bool = False, raster: int = 0) -> int:
         """Those of a launch: the order of tiles, what is meant of C and of factors, conjugated sums."""
-        asked = raster_of(launches.dtype, current(launches.device))
-        of_c = options_of(self.region, conj, raster=asked or raster)
+        requested = raster_of(launches.dtype, current(launches.device))
+        of_c = options_of(self.region, conj, raster=requested or raster)
         return of_c | options_of_factor(self.triangle, self.strict)
 
     def options_of_source(self, source: Operand, is_left: bool) -> int:
@@ -72,17 +72,17 @@ def distinct(a: Operand, b: Operand) -> list[Operand]:
     return [x if x.batch_stride else x.matrices(0, 1) for x in (a, b)]
 
 
-def halves_of(image: Image, source: Operand, begin: int, made: list[Operand], words: tuple) -> Halves:
+def halves_of(image: Image, source: Operand, begin: int, memories: list[Operand], words: tuple) -> Halves:
     """What the units from `begin` on hold of an operand; `words` of each."""
     sizes = image.halves, image.scales, image.flags
     parts = (
-        whole._replace(
-            pointer=whole.pointer + 4 * count * begin,
+        memory._replace(
+            pointer=memory.pointer + 4 * count * begin,
             rows=size,
             batch=source.batch,
             batch_stride=size,
             dtype=WORD,
         )
-        for whole, count, size in zip(made, words, sizes, strict=True)
+        for memory, count, size in zip(memories, words, sizes, strict=True)
     )
     return Halves(image, *parts)

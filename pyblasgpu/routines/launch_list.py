@@ -110,11 +110,11 @@ class LaunchList:
         `temporary`.
         """
         size, lane = self.dtype.itemsize, self.lane
-        lead = max(-(-rows * size // unit), 1) * unit // size
+        ld = max(-(-rows * size // unit), 1) * unit // size
         pointer = (_WORKSPACE_SLOT + lane) * _SLOT_STRIDE + _SLOT_CENTER + self._used[lane]
-        self._used[lane] += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
+        self._used[lane] += -(-ld * cols * batch * size // _ALIGN) * _ALIGN
         self._most[lane] = max(self._most[lane], self._used[lane])
-        return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+        return Operand(pointer, rows, cols, 1, ld, self.dtype, False, batch, ld * cols, self.device)
 
     @property
     def workspace_bytes(self) -> int:
@@ -260,16 +260,16 @@ class LaunchList:
         """What the scalars of a run are to each entry: its reals."""
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
-        parts = {
+        reals_of = {
             ALPHA: (alpha.real, alpha.imag),
             BETA: (beta.real, beta.imag),
             CONJ_ALPHA: (alpha.real, -alpha.imag),
         }
-        made = {
-            scalars: tuple(part for scalar in scalars for part in parts.get(scalar) or (scalar, 0.0))
+        reals = {
+            scalars: tuple(real for scalar in scalars for real in reals_of.get(scalar) or (scalar, 0.0))
             for scalars in {entry.scalars for entry in self.entries}
         }
-        return [made[entry.scalars] for entry in self.entries]
+        return [reals[entry.scalars] for entry in self.entries]
 
     def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
         """What replays the launches; bases are those of all slots in use, the workspace included."""
@@ -317,11 +317,11 @@ class LaunchList:
         first_bytes = self._most[CALL]
 
         def replay_with(bases, stream):
-            taken = workspace.take(self.workspace_bytes, self.device, stream, self.uses_flags)
+            memory = workspace.take(self.workspace_bytes, self.device, stream, self.uses_flags)
             try:
-                enqueue(_extended(bases, taken.address, first_bytes), stream)
+                enqueue(_extended(bases, memory.address, first_bytes), stream)
             finally:
-                workspace.give(taken)
+                workspace.give(memory)
 
         return replay_with
 
@@ -337,8 +337,9 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
     order = [(entry.lane, entry.after) for entry in entries]
 
     def replay(bases, stream):
-        held = lanes.beside(device, stream)  # held until the join: other threads may bring many streams
-        second = None if held is None else held.handle
+        # held until the join: other threads may bring many streams
+        lane_stream = lanes.beside(device, stream)
+        second = None if lane_stream is None else lane_stream.handle
         streams = stream, stream if second is None else second
         events_of: dict[int, events.Event] = {}
         try:

@@ -69,9 +69,9 @@ def emit_lower(launches: LaunchList, a: Operand) -> None:
 def _emit_product(launches: LaunchList, a: Operand) -> None:
     """Emit L^H L with a copy of L, zeros beyond it: two launches, and three times the work."""
     with launches.temporary():
-        whole = emit_diagonal_blocks(launches, a, a.rows, Diag.NON_UNIT)._replace(batch=1)
+        lower = emit_diagonal_blocks(launches, a, a.rows, Diag.NON_UNIT)._replace(batch=1)
         region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
-        emit_gemm(launches, 1.0, whole.T.conjugate(), whole, 0.0, a, region)
+        emit_gemm(launches, 1.0, lower.T.conjugate(), lower, 0.0, a, region)
 
 
 def _integers(source: Operand, a: Operand) -> tuple[int, ...]:

@@ -50,8 +50,8 @@ def _forward(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
 
 
 def _emit_map(launches: LaunchList, *arguments) -> None:
-    *given, operation, without_first = arguments
-    operands = _forward(tuple(given[1:] if without_first else given))
+    *arguments_of_call, operation, without_first = arguments
+    operands = _forward(tuple(arguments_of_call[1:] if without_first else arguments_of_call))
     x, y, v = operands[0], operands[-2 if len(operands) == 3 else -1], operands[-1]
     if operation not in ("swap", "rot"):
         x, y = (emit_copy_to_workspace(launches, each) if each.conj else each for each in (x, y))
@@ -85,8 +85,8 @@ def reduce_launch_list(operation: str, conj: bool, *operands: Operand) -> Launch
 
 
 def _emit_reduce(launches: LaunchList, *arguments) -> None:
-    *given, out, operation, conj = arguments
-    vectors = tuple(given) if operation == "iamax" else _forward(tuple(given))
+    *inputs, out, operation, conj = arguments
+    vectors = tuple(inputs) if operation == "iamax" else _forward(tuple(inputs))
     x, y = vectors[0], vectors[-1]
     if operation == "dot":
         conj ^= x.conj

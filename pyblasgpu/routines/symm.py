@@ -94,11 +94,11 @@ def _emit_diagonal(launches: LaunchList, a: Operand, b: Operand, beta, c: Operan
         b1, c1 = b.matrices(first, count), c.matrices(first, count)
         with launches.temporary():
             stored = a.matrices(0, 1) if shared else a.matrices(first, count)
-            whole = launches.scratch(a.rows, a.cols, stored.batch)
-            emit_mirrored(launches, stored, whole, hermitian)
+            completed = launches.scratch(a.rows, a.cols, stored.batch)
+            emit_mirrored(launches, stored, completed, hermitian)
             if shared:
-                whole = whole._replace(batch=count, batch_stride=0)
-            emit_gemm(launches, ALPHA, whole, b1, beta, c1)
+                completed = completed._replace(batch=count, batch_stride=0)
+            emit_gemm(launches, ALPHA, completed, b1, beta, c1)
 
 
 def _mirrored(a: Operand, hermitian: bool) -> Operand:
@@ -117,11 +117,11 @@ def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
     """The order of the diagonal blocks: what an override asks for, else that of A for tensor cores, else the
     largest power of two of which a block may be copied.
     """
-    asked: int | None = get_override("symm")
+    requested: int | None = get_override("symm")
     problem = launches.dtype, c.rows, c.cols, c.batch
     # tensor cores take no B with neither contiguous columns nor rows
     is_served = 1 in (b.row_stride, b.col_stride)
-    if asked is None and is_served and completes_all(*problem, current(launches.device)):
+    if requested is None and is_served and completes_all(*problem, current(launches.device)):
         return c.rows
     most = isqrt(trmm_by_levels.MOST_COPIED // launches.dtype.itemsize)
-    return asked or 1 << (most.bit_length() - 1)
+    return requested or 1 << (most.bit_length() - 1)

@@ -214,14 +214,16 @@ def emit_in_place(
     Operands that the kernels cannot read in place are copied, and B is copied back. Beside that the workspace
     is limited (`most_workspace`), for copies, partial tiles and packed operands.
     """
-    system = given = on_left(t, b, side, uplo)
+    system = normalized = on_left(t, b, side, uplo)
     if not (is_readable(t) and is_readable(b)):
-        given = system.lower
-        system = given._replace(t=_readable_copy(launches, given.t), b=_readable_copy(launches, given.b))
+        normalized = system.lower
+        system = normalized._replace(
+            t=_readable_copy(launches, normalized.t), b=_readable_copy(launches, normalized.b)
+        )
     launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
     emit(system.oriented)
-    if system.b is not given.b:
-        emit_copy(launches, 1.0, system.b, given.b)
+    if system.b is not normalized.b:
+        emit_copy(launches, 1.0, system.b, normalized.b)
 
 
 def emit_steps(
@@ -328,7 +330,7 @@ class FusedOperands(NamedTuple):
         return alignments(self.layout, *self.factors)
 
     @property
-    def lead(self) -> int:
+    def ldt(self) -> int:
         """Elements from one column of T, or row, to the next."""
         return self.t.col_stride if contiguous(self.t) else self.t.row_stride
 

@@ -56,12 +56,12 @@ def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
 
     All whole ones together, then what is left of a last one.
     """
-    whole = n // period
-    if whole:
-        yield period - height, height, whole
-    rest = n - whole * period - (period - height)
+    periods = n // period
+    if periods:
+        yield period - height, height, periods
+    rest = n - periods * period - (period - height)
     if rest > 0:
-        yield whole * period + period - height, rest, 1
+        yield periods * period + period - height, rest, 1
 
 
 def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]]:
@@ -79,15 +79,15 @@ def off_diagonal_blocks(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int
     """
     height = stop
     while height < n:
-        for found in _batched(blocks(n, height, 2 * height), 2 * height, batch):
-            yield height, *found
+        for block in _batched(blocks(n, height, 2 * height), 2 * height, batch):
+            yield height, *block
         height *= 2
 
 
 def _batched(
-    found: Iterator[tuple[int, int, int]], period: int, batch: int
+    blocks_of_one: Iterator[tuple[int, int, int]], period: int, batch: int
 ) -> Iterator[tuple[int, int, int]]:
-    for first, rows, count in found:
+    for first, rows, count in blocks_of_one:
         if batch == 1:
             yield first, rows, count
         else:
@@ -144,8 +144,8 @@ def panel_columns(b: Operand, rows: int) -> int:
 
 def _like(launches: LaunchList, b: Operand, rows: int, cols: int) -> Operand:
     """Scratch that lies as B does: in its order, and with rows that run the way B's do."""
-    made = launches.scratch(rows, cols, 1) if b.by_rows else launches.scratch(cols, rows, 1).T
-    return made.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
+    scratch = launches.scratch(rows, cols, 1) if b.by_rows else launches.scratch(cols, rows, 1).T
+    return scratch.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
 
 
 def _emit_update(launches: LaunchList, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:

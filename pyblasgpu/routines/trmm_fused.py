@@ -13,7 +13,7 @@ from ..dispatch.decisions import KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.gemm import trmm_fused
+from ..kernels.gemm.fused import tile_counts, tile_orders
 from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
 from ..operands import Operand
@@ -43,13 +43,13 @@ class FusedTrmm(NamedTuple):
     @property
     def block(self) -> int:
         """Order of a diagonal block."""
-        return trmm_fused.tile_orders(self.choice.config, self.operands.triangle)[0]
+        return tile_orders(self.choice.config, self.operands.triangle)[0]
 
     @property
     def scratch(self) -> tuple[int, int]:
         """Elements of the copy of the diagonal blocks, and flags, an element each."""
         _, c, triangle = self.operands
-        levels, strips = trmm_fused.tile_counts(self.choice.config, triangle, c.rows, c.cols)
+        levels, strips = tile_counts(self.choice.config, triangle, c.rows, c.cols)
         return levels * self.block**2, levels * strips
 
 
@@ -58,14 +58,14 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
 
     It does not where `fused_operands` has none, nor where its scratch is more than the workspace may be.
     """
-    found = fused_operands(t, b, side, uplo)
-    if found is None:
+    operands = fused_operands(t, b, side, uplo)
+    if operands is None:
         return None
     try:
-        choice = _choose(launches, found)
+        choice = _choose(launches, operands)
     except BackendUnavailable:
         return None
-    fused = FusedTrmm(found, choice)
+    fused = FusedTrmm(operands, choice)
     return fused if launches.dtype.itemsize * sum(fused.scratch) <= most_workspace(b) else None
 
 
@@ -78,14 +78,14 @@ def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
 def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     """Emit the two launches."""
     launches.choices.append(fused.choice)
-    (t, c, triangle), config, lead = fused.operands, fused.choice.config, fused.operands.lead
+    (t, c, triangle), config, ldt = fused.operands, fused.choice.config, fused.operands.ldt
     with launches.temporary():
         blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
         _emit_blocks(launches, fused, diag, (blocks, flags))
         uplo = options_of(Region.of(triangle.uplo))
         kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
-        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, uplo, lead, c.col_stride), (ALPHA,))
+        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, uplo, ldt, c.col_stride), (ALPHA,))
 
 
 def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple) -> None:
@@ -95,5 +95,5 @@ def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tu
     kernel = diagonal_blocks.source(choice.config)
     options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT, by_rows=contiguous(t))
     operands, blocks = (t, *scratch), choice.config.grid(t.rows, fused.block)
-    integers = t.rows, fused.block, flags.rows, options, fused.operands.lead
+    integers = t.rows, fused.block, flags.rows, options, fused.operands.ldt
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())

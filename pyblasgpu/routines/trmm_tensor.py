@@ -32,12 +32,14 @@ class TensorTrmm(NamedTuple):
 
 def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> TensorTrmm | None:
     """How these operands are multiplied; None where they are not, as of other dtypes."""
-    found = fused_operands(t, b, side, uplo) if launches.dtype.letter == "s" else None
-    if found is None:
+    operands = fused_operands(t, b, side, uplo) if launches.dtype.letter == "s" else None
+    if operands is None:
         return None
-    m, n, k = found.extents
-    how = tensor_product(TensorProblem(launches.dtype, found.layout, (m, n, k, 1), current(launches.device)))
-    return None if isinstance(how, Algorithm) else TensorTrmm(found, how.for_one_launch)
+    m, n, k = operands.extents
+    how = tensor_product(
+        TensorProblem(launches.dtype, operands.layout, (m, n, k, 1), current(launches.device))
+    )
+    return None if isinstance(how, Algorithm) else TensorTrmm(operands, how.for_one_launch)
 
 
 def emit(launches: LaunchList, fused: TensorTrmm, diag: Diag) -> None:

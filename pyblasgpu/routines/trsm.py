@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..database import RECURSION, TRSM_SMALL
 from ..dispatch.algorithms import TRSV, trsm_algorithm
 from ..dispatch.choose import select
 from ..dispatch.leaf import runs
 from ..gpu.device import current
-from ..kernels.trsm.small import TrsmSmall
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trsm_fused, trsv
@@ -29,6 +29,9 @@ from .triangular import (
     lower_leaf,
     tuned_leaf,
 )
+
+if TYPE_CHECKING:
+    from ..kernels.trsm.small import TrsmSmall
 
 __all__ = ["emit", "launch_list"]
 

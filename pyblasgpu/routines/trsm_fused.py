@@ -15,7 +15,7 @@ from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import FAMILIES
-from ..kernels.trsv import kernel as trsv
+from ..kernels.trsv.config import MOST_COLS
 from ..types import Diag, Region, Side
 from .launch_list import LaunchList
 from .triangular import FusedOperands, TriangularSystem, fused_operands, leaf_orders
@@ -31,7 +31,7 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
     """
     b = system.b
     stop = max_fused_order(algorithm.name, b.rows)
-    if not stop or b.cols <= trsv.MOST_COLS:
+    if not stop or b.cols <= MOST_COLS:
         return {}
     blocks = {rows: _fused_operands(system.block(0, rows)) for rows in leaf_orders(b.rows, stop)}
     if None in blocks.values():
@@ -61,9 +61,9 @@ def emit(
     assert operands is not None  # a block lies as the whole does
     t, c, triangle = operands
     choice = choices[block.b.rows]
-    config, lead = choice.config, operands.lead
+    config, ldt = choice.config, operands.ldt
     launches.choices.append(choice)
     kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=True)
     options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
-    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, lead, c.col_stride), (alpha,))
+    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, ldt, c.col_stride), (alpha,))

@@ -11,7 +11,8 @@ from ..dispatch.choose import select
 from ..dispatch.leaf import runs
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.trsv import kernel as trsv
+from ..kernels.registry import family_of
+from ..kernels.trsv.config import MOST_COLS, STEM
 from ..operands import Operand
 from ..types import Diag
 from .launch_list import ALPHA, LaunchList
@@ -21,13 +22,13 @@ __all__ = ["applies", "emit"]
 
 def applies(b: Operand) -> bool:
     """Whether the kernel can solve for a B like this one: a few columns of one matrix."""
-    return b.batch == 1 and 0 < b.cols <= trsv.MOST_COLS and runs(trsv.STEM, current(b.device))
+    return b.batch == 1 and 0 < b.cols <= MOST_COLS and runs(STEM, current(b.device))
 
 
 def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
     """Emit the launch; T is lower triangular and stands on the left."""
     device = current(launches.device)
-    choice = select(trsv.STEM, launches.dtype, "", (b.rows, b.cols), device)
+    choice = select(STEM, launches.dtype, "", (b.rows, b.cols), device)
     config = choice.config.serving(b.cols, device.shared_per_block)
     launches.choices.append(replace(choice, config=config))
     options, operands = options_of(conj=t.conj, unit=diag is Diag.UNIT), (t, launches.flags(), b)
@@ -35,4 +36,4 @@ def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
     def integers(t: Operand, flags: Operand, b: Operand) -> tuple:
         return b.rows, b.cols, options, t.row_stride, t.col_stride, b.row_stride, b.col_stride
 
-    launches.emit(trsv.source(config), config.grid(b.rows), operands, integers, (ALPHA,))
+    launches.emit(family_of(STEM).source(config), config.grid(b.rows), operands, integers, (ALPHA,))

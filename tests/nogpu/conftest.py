@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import pkgutil
 import signal
+from importlib import import_module
 
 import fake_device
 import fake_driver
@@ -8,11 +10,16 @@ import memory_spaces
 import numpy as np
 import pytest
 
+from pyblasgpu import routines
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
+
+#: Imported before a test has stand-ins in modules that they import from.
+for _module in pkgutil.iter_modules(routines.__path__):
+    import_module(f"{routines.__name__}.{_module.name}")
 
 
 @pytest.fixture

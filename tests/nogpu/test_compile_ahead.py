@@ -20,7 +20,7 @@ CC = (8, 6)  # nothing else in the tests compiles for it
 def sources(monkeypatch, tmp_path, caplog):
     """Three kernels that nobody keeps, and three cores."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(compile_ahead, "cores", lambda: 3)
+    monkeypatch.setattr("pyblasgpu.processes.cores", lambda: 3)
     monkeypatch.setattr(gpu_compile, "in_memory", {})
     caplog.set_level(logging.INFO, "pyblasgpu")
     return [chosen_kernels.smallest("diagonal_blocks", letter) for letter in "sdc"]

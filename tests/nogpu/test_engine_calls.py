@@ -335,7 +335,7 @@ def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
     """But for a product that tiles cannot serve."""
     driver, whole = fake_cards(), []
     monkeypatch.setattr(engine_call, "STREAMED_FROM", 3 * 20 * 20 * 16)
-    monkeypatch.setattr("pyblasgpu.frontend.call.run_staged", lambda *arguments: whole.append(arguments))
+    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
     a, b = drawn((20, 20), "z"), drawn((20, 20), "z", seed=1)
     np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
     assert driver.copied[-1, 0] and not whole

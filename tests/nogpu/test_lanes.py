@@ -21,7 +21,7 @@ def made(monkeypatch):
         made.append((device, urgent))
         return SimpleNamespace(handle=1000 + len(made))
 
-    monkeypatch.setattr(lanes, "Stream", stream)
+    monkeypatch.setattr("pyblasgpu.gpu.transfers.Stream", stream)
     monkeypatch.setattr(lanes, "known_streams", OrderedDict())
     return made
 

@@ -12,7 +12,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.variants import fused_variant
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm.trmm_fused import tile_counts, tile_orders
+from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_fused

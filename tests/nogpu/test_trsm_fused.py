@@ -17,8 +17,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm.trmm_fused import tile_counts
-from pyblasgpu.kernels.gemm.trsm_fused import APART
+from pyblasgpu.kernels.gemm.fused import APART, tile_counts
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_fused

@@ -1,4 +1,6 @@
-"""With an archive of kernels a process calls routines where what compiles cannot be imported."""
+"""With an archive of kernels a process calls routines where what compiles cannot be imported; a call loads no
+more of the package than it needs.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ import pyblasgpu
 pytest.importorskip("cuda.bindings.driver")
 
 #: A process that makes calls on a driver that is none; "record" puts the kernels that they need into an
-#: archive, "serve" hides what compiles.
+#: archive, "serve" hides what compiles, and the name of a routine does so for one call of it.
 PROGRAM = """
 import sys
+from pathlib import Path
 
 HIDDEN = ("numba", "numba_cuda", "llvmlite", "filelock", "cuda.core", "rich", "matplotlib")
 
@@ -25,7 +28,8 @@ class Finder:
         if any(name == hidden or name.startswith(hidden + ".") for hidden in HIDDEN):
             raise ImportError(f"{name} is hidden")
 
-serving = sys.argv[1] == "serve"
+step = sys.argv[1]
+serving = step != "record"
 if serving:
     sys.meta_path.insert(0, Finder())
     sys.modules["numba"] = None
@@ -44,10 +48,18 @@ def recording(source, cc):
     needed[compile.archive_key(source, cc)] = compile.record_of(source, found)
     return found
 
+def first_call(routine):
+    a = Array(fake_driver.aligned((700, 700), "d", order="F"))
+    getattr(pyblasgpu, routine)(a, a)
+    files = [Path(module.__file__) for name, module in sys.modules.items() if name.startswith("pyblasgpu")]
+    print(len(files), sum(len(file.read_text().splitlines()) for file in files))
+    sys.exit()
+
 def calls():
     for letter in "fdFD":
         shapes = (700, 700), (700, 96), (700, 96), (700, 1), (20, 20)
         a, b, b2, thin, small = (Array(fake_driver.aligned(shape, letter, order="F")) for shape in shapes)
+        pyblasgpu.gemm(a, a), pyblasgpu.trsm(a, a)
         pyblasgpu.gemm(a, b), pyblasgpu.gemm(a, thin), pyblasgpu.gemm(Array(a.host.T), b)
         pyblasgpu.trsm(a, b), pyblasgpu.trsm(a, thin), pyblasgpu.trsm(small, small)
         pyblasgpu.trmm(a, b), pyblasgpu.trmm(Array(a.host[::2, ::2]), Array(b.host[::2]))
@@ -64,6 +76,8 @@ if not serving:
     patch.setattr("pyblasgpu.dispatch.compile_ahead.compile_ahead", lambda sources, ordinal: None)
 if serving:  # the stand-in has replaced it
     patch.setattr("pyblasgpu.gpu.backend.require", require)
+if step not in ("record", "serve"):
+    first_call(step)
 calls()
 digest = compile.source_digest()
 if serving:
@@ -88,9 +102,27 @@ def lines(step: str, home: Path) -> list[str]:
     return process.stdout.splitlines()
 
 
-def test_calls_need_no_compiler(tmp_path):
-    needed, launches = map(int, lines("record", tmp_path)[0].split())
+#: Modules that a first call loads at most, and their lines.
+LOADED = {"gemm": (120, 14_500), "trsm": (135, 16_500)}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A folder with an archive of kernels, how many they are, and launches."""
+    home = tmp_path_factory.mktemp("home")
+    return home, *map(int, lines("record", home)[0].split())
+
+
+def test_calls_need_no_compiler(recorded):
+    home, needed, launches = recorded
     assert needed > 30
-    counts, imported = lines("serve", tmp_path)
+    counts, imported = lines("serve", home)
     assert counts.split() == [str(needed), str(needed), str(launches)]
     assert imported == "", "nor the tuner"
+
+
+@pytest.mark.parametrize("routine", LOADED)
+def test_a_first_call_loads_few_modules(recorded, routine):
+    modules, text = map(int, lines(routine, recorded[0])[0].split())
+    most_modules, most_lines = LOADED[routine]
+    assert modules <= most_modules and text <= most_lines, (modules, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -28,6 +29,7 @@ SHARED = (
     "common.tile_scheduler",
     "common.region",
     "gemm.config",
+    "gemm.fused",
     "gemm.product",
     "gemm.epilogue",
     "gemm.load_stage",
@@ -71,6 +73,9 @@ SHARED = (
     "factor.cluster_exchange",
     "factor.panel_beside",
 )
+#: Imported when a kernel is built: here, lest that happens while a defect is planted.
+for _name in ("gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):
+    import_module(f"{kernels.__name__}.{_name}")
 
 
 def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pyblasgpu.kernels.copy import split_k_reduce
-from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce, cut
+from pyblasgpu.kernels.copy.slices import cut
+from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES, Region
 

@@ -15,8 +15,8 @@ from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
-from pyblasgpu.kernels.gemm.trmm_fused import check as check_config
-from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
+from pyblasgpu.kernels.gemm.fused import check as check_config
+from pyblasgpu.kernels.gemm.fused import tile_orders
 from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES, Region, Triangle, Uplo

@@ -22,11 +22,11 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region
 from ..common.options import HERMITIAN, SLICES_BIT, options_of
 from ..common.region import contains, intersects
+from .slices import LOAD
 
-__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "source"]
+__all__ = ["STEM", "SplitKReduce", "source"]
 
 STEM = "split_k_reduce"
-LOAD = 16  # bytes of one load
 PARAMETERS = "pp iiii qqq rrrr".replace(" ", "")
 
 
@@ -102,16 +102,6 @@ class SplitKReduce:
     def grid(self, ldp: int, cols: int) -> int:
         """Blocks for partials of `cols` columns that lie `ldp` elements apart."""
         return -(-ldp * cols // self.TILE)
-
-
-def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
-    """The depth of each of `splits` chunks of `k`, and what is left over: less than 16 bytes for each chunk.
-
-    Chunks are multiples of 16 bytes deep, so that vectors of A and B may begin where a chunk does.
-    """
-    grain = LOAD // dtype.itemsize
-    depth = k // splits // grain * grain
-    return depth, k - splits * depth
 
 
 def source(config: SplitKReduce) -> KernelSource:

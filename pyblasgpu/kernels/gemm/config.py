@@ -14,6 +14,7 @@ from ..copy.packing import CBL, LAYOUTS, ROW, Packing
 
 __all__ = ["GemmConfig"]
 
+LOADS_IN_FLIGHT = 16  # loads of a thread that are under way at a time, when partial tiles are added up
 REGISTERS, MOST_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and of a thread
 
 
@@ -276,6 +277,13 @@ class GemmConfig:
             return 0
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
+
+    @property
+    def fixup_loads(self) -> tuple[int, int]:
+        """Loads of a thread in flight when partial tiles are added up: of one tile, and tiles."""
+        reals = self.THR_M * self.THR_N * self.dtype_facts.reals_per_element
+        group = next(count for count in range(min(reals, LOADS_IN_FLIGHT), 0, -1) if reals % count == 0)
+        return group, max(LOADS_IN_FLIGHT // reals, 1)
 
     def for_alignment(self, a: int, b: int) -> Self:
         """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`."""

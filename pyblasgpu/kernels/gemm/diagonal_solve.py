@@ -18,48 +18,13 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
 from ..common.substitution import exact_division_solver, inverter, panel_writer, quotient, steps
 from .config import GemmConfig
+from .fused import solve_layout
 from .product import Product
-from .trmm_fused import tile_orders
-from .warp_substitution import group_solver, row_ld, sharing
+from .warp_substitution import group_solver
 
-__all__ = ["diagonal_solver", "shared_reals"]
+__all__ = ["diagonal_solver"]
 
 AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
-
-
-def shared_reals(config: GemmConfig, triangle: Triangle) -> int:
-    """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
-    layout = _layout(config, triangle)
-    return layout.inverse + layout.block * config.dtype_facts.reals_per_element
-
-
-def _layout(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
-    """Reals from one row of T to the next in its k-tile, and from one column to the next; of X likewise from
-    one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
-    threads that share a right-hand side; elements from one row of a prepared triangle to the next, or column,
-    reals before the diagonal of the tile, and before its inverses, in what is prepared.
-
-    "Rows" are equations: where T is on the right they are its columns.
-    """
-    facts, OF_A, count = config.dtype_facts, triangle.on_left, config.BLK_K
-    of_t, of_x = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
-    (block, sides), REALS = tile_orders(config, triangle), facts.reals_per_element
-    shares = sharing(facts, config.threads, sides, count)
-    ld = row_ld(facts, count) if shares > 1 else count
-    return SimpleNamespace(
-        row=of_t.step * REALS,
-        col=of_t.step_k * REALS,
-        unknown=of_x.step_k * REALS,
-        side=of_x.step * REALS,
-        count=count,
-        sides=sides,
-        block=block,
-        by_cols=of_t.k_major,
-        shares=shares,
-        ld=ld,
-        diagonal=block * ld * REALS,
-        inverse=block * (ld + 1) * REALS,
-    )
 
 
 def diagonal_solver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
@@ -70,7 +35,7 @@ def diagonal_solver(config: GemmConfig, product: Product, triangle: Triangle, co
     Substitution has its direction in constant addresses, so it is there twice: `down`, the first unknown
     first, and up.
     """
-    layout, of_a = _layout(config, triangle), triangle.on_left
+    layout, of_a = solve_layout(config, triangle), triangle.on_left
     down_solver, up_solver = (_solver(config, layout, down) for down in (True, False))
     exact_down, exact_up = (_exact_division_solver(config, layout, conj, down) for down in (True, False))
     solve_down, solve_up = down_solver.solve, up_solver.solve

@@ -23,9 +23,7 @@ from .epilogue import c_prefetcher, epilogue, reals_read
 from .mainloop import mainloop
 from .product import Product
 
-__all__ = ["build", "under_way"]
-
-LOADS_IN_FLIGHT = 16  # loads of a thread that are under way at a time, when partial tiles are added up
+__all__ = ["build"]
 
 
 def _hider(config: GemmConfig):
@@ -122,13 +120,6 @@ def _k_tiles(config: GemmConfig):
     return operands, advance
 
 
-def under_way(config: GemmConfig) -> tuple[int, int]:
-    """Loads of a thread under way together when partial tiles are added up: of one tile, and tiles."""
-    reals = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element
-    group = next(count for count in range(min(reals, LOADS_IN_FLIGHT), 0, -1) if reals % count == 0)
-    return group, max(LOADS_IN_FLIGHT // reals, 1)
-
-
 def _partial_tiles(config: GemmConfig):
     """``leave(acc, partial, t)``: a block's accumulators to its slot in scratch, the first real of all
     threads, then the second; ``add(acc, partials, t, first, last)``: those of these blocks, in their order.
@@ -138,7 +129,7 @@ def _partial_tiles(config: GemmConfig):
         config.BLK_M * config.BLK_N * facts.reals_per_element,
         config.THR_M * config.THR_N * facts.reals_per_element,
     )
-    GROUP, TOGETHER = under_way(config)
+    GROUP, TOGETHER = config.fixup_loads
     LOADS = GROUP * TOGETHER
     real, int32, int64, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64, ptx.offset
     read, store = ptx.load_global(1, False), ptx.store_global

@@ -7,14 +7,9 @@ from typing import Any
 
 from ...gpu.compile import KernelSource
 from ...types import Triangle, Uplo
+from . import fused
 from .form import Form
-from .mainloop import build as build_ordinary
-from .persistent import build as build_persistent
 from .product import Product
-from .trmm_fused import build as build_in_place
-from .trmm_fused import check as check_in_place
-from .trsm_fused import build as build_solving
-from .trsm_fused import shared_bytes as shared_bytes_solving
 
 __all__ = ["kernel_source", "plain_kernels"]
 
@@ -58,7 +53,7 @@ def kernel_source(
     flags: tuple = (("form", form), ("conj", conj))
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
-        check_in_place(config, triangle)
+        fused.check(config, triangle)
         triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
@@ -66,11 +61,17 @@ def kernel_source(
     of_a = triangle is not None and triangle.on_left
 
     def build():
+        # what only compiling needs: kernels that were built before are launched without it
+        from .mainloop import build as build_ordinary
+        from .persistent import build as build_persistent
+        from .trmm_fused import build as build_trmm
+        from .trsm_fused import build as build_trsm
+
         heart = product(config, conj and of_a, conj and not of_a)
         if triangle and solved:
-            return build_solving(config, heart, triangle, conj)
+            return build_trsm(config, heart, triangle, conj)
         if triangle:
-            return build_in_place(config, heart, triangle, conj)
+            return build_trmm(config, heart, triangle, conj)
         if config.persistent:
             return build_persistent(config, heart, form is Form.TRIANGLE)
         return build_ordinary(config, heart, form.triangular)
@@ -81,7 +82,7 @@ def kernel_source(
         build,
         flags=flags,
         min_blocks=config.min_blocks,
-        shared_bytes=shared_bytes_solving(config, triangle) if triangle and solved else config.shared_bytes,
+        shared_bytes=fused.shared_bytes(config, triangle) if triangle and solved else config.shared_bytes,
         reads_before_wait=config.reads_before_wait,
     )
 

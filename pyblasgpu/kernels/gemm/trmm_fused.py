@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
 from ..common.options import UPPER
@@ -26,10 +25,11 @@ from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
 from .epilogue import epilogue, reals_read
+from .fused import tile_orders
 from .mainloop import mainloop
 from .product import Product
 
-__all__ = ["alignment_of", "build", "check", "operands_of", "operands_of_tile", "tile_counts", "tile_orders"]
+__all__ = ["alignment_of", "build", "operands_of", "operands_of_tile"]
 
 #: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
@@ -37,39 +37,6 @@ STRIPS, WIDTH = 16, 2048
 ALL_PASSED = 2**30  # levels: more than there are
 SCARCE = 160  # registers of a product, by its Config, from which on there are none to spare
 SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
-
-
-def check(config: GemmConfig, triangle: Triangle) -> None:
-    """Raise `ConfigError` where no kernel of `config` can multiply in place by `triangle`."""
-    order, _ = tile_orders(config, triangle)
-    require(
-        order % config.BLK_K == 0,
-        "stripes_tile_diagonal",
-        "BLK along T % BLK_K == 0",
-        BLK=order,
-        BLK_K=config.BLK_K,
-    )
-    require(
-        config.stages > 1 and not config.persistent and not config.packed,
-        "in_place",
-        "in place only with stages > 1, not persistent, not packed",
-        stages=config.stages,
-        persistent=config.persistent,
-        packed=config.packed,
-    )
-    require(not getattr(config, "three_m", False), "in_place_four", "in place only without three_m")
-
-
-def tile_orders(config: GemmConfig, triangle: Triangle) -> tuple[int, int]:
-    """Extents of a tile of C: along the triangle, and across its strips."""
-    return (config.BLK_M, config.BLK_N) if triangle.on_left else (config.BLK_N, config.BLK_M)
-
-
-def tile_counts(config: GemmConfig, triangle: Triangle, m: int, n: int) -> tuple[int, int]:
-    """Tiles of an m-by-n C: along the triangle, its levels, and across, its strips."""
-    block, strip = tile_orders(config, triangle)
-    order, others = (m, n) if triangle.on_left else (n, m)
-    return -(-order // block), -(-others // strip)
 
 
 def operands_of(triangle: Triangle):

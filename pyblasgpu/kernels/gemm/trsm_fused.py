@@ -25,24 +25,18 @@ from ..common.options import UNIT, UPPER
 from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
-from .diagonal_solve import diagonal_solver, shared_reals
+from .diagonal_solve import diagonal_solver
+from .fused import APART, shared_reals, tile_orders
 from .mainloop import mainloop, mma_k_block
 from .product import Product
-from .trmm_fused import alignment_of, operands_of, operands_of_tile, tile_orders
+from .trmm_fused import alignment_of, operands_of, operands_of_tile
 
-__all__ = ["APART", "build", "shared_bytes"]
+__all__ = ["build"]
 
 #: Strips that run together at least, and bytes of C. Each group waits for its first levels anew, which
 #: took up to 30 % where two would have been one; larger ones read C from memory too often.
 STRIPS, BYTES = 16, 128 << 20
 SPAN = 32  # unknowns between two counts
-APART = 128  # bytes between two flags: such as lie together are asked for in turn
-
-
-def shared_bytes(config: GemmConfig, triangle: Triangle) -> int:
-    """Shared memory of a block: its stages, and what is made of the tile's triangles."""
-    reals = shared_reals(config, triangle) + 1
-    return config.shared_bytes + -(-reals * config.dtype_facts.real_size // 16) * 16
 
 
 def _pointers(config: GemmConfig, triangle: Triangle):

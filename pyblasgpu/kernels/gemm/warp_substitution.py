@@ -15,31 +15,9 @@ from types import SimpleNamespace
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...types import Dtype
 from ..common.substitution import subtracter
+from .fused import group_of
 
-__all__ = ["group_of", "group_solver", "row_ld", "sharing"]
-
-MOST = 128  # threads that share: all of them load what they meet of T
-FEWEST = 32  # parts of the unknowns that threads share
-WIDEST = 2  # times the unknowns, right-hand sides that are shared: more keep the block busy, a thread each
-
-
-def group_of(facts: Dtype) -> int:
-    """Unknowns of a group: fewer of what takes four registers."""
-    return 8 if facts.itemsize < 16 else 4
-
-
-def sharing(facts: Dtype, threads: int, sides: int, count: int) -> int:
-    """Threads that share each of `sides` right-hand sides of `count` unknowns; 1 where none should."""
-    group = group_of(facts)
-    if count * facts.reals_per_element < FEWEST or sides > WIDEST * count or count % group:
-        return 1
-    most = min(min(threads, MOST) // sides, group)
-    return 1 << most.bit_length() - 1 if most else 1
-
-
-def row_ld(facts: Dtype, count: int) -> int:
-    """Elements from one row of a triangle to the next: rows that a warp reads at once share no bank."""
-    return count + 16 // facts.itemsize
+__all__ = ["group_solver"]
 
 
 def _registers(facts: Dtype, count: int, shares: int) -> SimpleNamespace:
