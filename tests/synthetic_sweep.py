@@ -41,12 +41,12 @@ def synthetic(
             for module in (block, gemm_model, leaf_model):
                 if hasattr(module, name):
                     patch.setattr(module, name, getattr(module, name) * factor)
-        gemm_model.stripe_cycles.cache_clear()  # what is known by the true constants
+        gemm_model.k_tile_cycles.cache_clear()  # what is known by the true constants
         for config in found:
             for size, extents in search.problems:
                 cycles = (
                     score.cycles(stem, config, extents, device) * effect[config] * rng.lognormal(0, 0.005)
                 )
                 seconds[Measurement(config, size, extents)] = cycles / 1.7e9 + 6e-6
-    gemm_model.stripe_cycles.cache_clear()
+    gemm_model.k_tile_cycles.cache_clear()
     return Recording(search, seconds)

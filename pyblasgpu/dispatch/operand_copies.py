@@ -3,7 +3,7 @@
 A copy of one operand, transposed or to columns that begin with a sector of memory, may be worth a faster
 kernel. Against that stands the copying, which reads and writes an operand once. One with neither rows nor
 columns contiguous is copied anyway. Packed operands (`kernels.copy.packing`) are asked for by name: their
-product runs as one of layout 'nt' does, whose stripes come as they lie.
+product runs as one of layout 'nt' does, whose k-tiles come as they lie.
 """
 
 from __future__ import annotations

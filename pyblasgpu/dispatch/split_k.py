@@ -187,10 +187,10 @@ def tile_schedule_of(
     if tiles_per_block:
         return TileSchedule.of_whole_tiles(max(-(-tiles // tiles_per_block), min(blocks, tiles)), tiles)
     schedule = TileSchedule.of_whole_tiles(blocks, tiles)
-    stripes = -(-k // config.BLK_K)
+    k_tiles = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS
-    if stream_k and flagged and 2 * blocks * stripes <= MAX_K_TILES:
-        schedule = TileSchedule.stream_k(blocks, tiles, stripes)
+    if stream_k and flagged and 2 * blocks * k_tiles <= MAX_K_TILES:
+        schedule = TileSchedule.stream_k(blocks, tiles, k_tiles)
     return schedule
 
 

@@ -115,7 +115,7 @@ def _in_layout(config: Any, layout: str, device: Device) -> Any:
 
 
 def _with_deeper_tiles(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
-    """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit;
+    """The same tile with deeper k-tiles, so that it has fewer on the diagonal, and as many stages as fit;
     None where that does not pay, or cannot be.
     """
     if dtype.letter != "s" or 2 * config.BLK_K != DEEP:

@@ -153,8 +153,9 @@ def _must(nbytes: int, device: int) -> bool:
     """Whether host matrices of `nbytes` bytes do not fit into the memory of a card."""
     if nbytes <= LARGE:
         return False
-    limit: int = import_module("..engine.run", __package__).memory_limit([device], None)
-    return nbytes > limit
+    from ..engine.run import memory_limit  # other calls do without the engine
+
+    return nbytes > memory_limit([device], None)
 
 
 def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:

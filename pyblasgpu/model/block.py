@@ -33,9 +33,9 @@ __all__ = [
 
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
-BARRIER = 50  # cycles of a barrier and of what begins a stripe
+BARRIER = 50  # cycles of a barrier and of what begins a k-tile
 ANSWER = 1600  # cycles until memory answers
-START = 2500  # cycles until a block runs and its first stripe is there
+START = 2500  # cycles until a block runs and its first k-tile is there
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision; see `mma_rate`
 SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores are made for larger ones
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order

@@ -1,4 +1,4 @@
-"""Cycles of a block of GEMM: its stripes, by FMA or on tensor cores, and its tile's way to memory."""
+"""Cycles of a block of GEMM: its k-tiles, by FMA or on tensor cores, and its tile's way to memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..kernels.common.smem_tile import SmemTile
 from ..kernels.registry import family_of
 from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
-from .occupancy import STRIPES, alike
+from .occupancy import K_TILES, alike
 
-__all__ = ["dram_cycles", "fma_step", "gemm_block", "stripe_cycles"]
+__all__ = ["dram_cycles", "fma_step", "gemm_block", "k_tile_cycles"]
 
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
@@ -33,63 +33,63 @@ STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
-WALK = 50  # instructions of a persistent block on its way from one stripe to the next
+WALK = 50  # instructions of a persistent block on its way from one k-tile to the next
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 
 
 def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
-    """A tile of C: its stripes, then its way to memory."""
-    stripe, count = _stripe(config, device, sector_misaligned), -(-k // config.BLK_K)
+    """A tile of C: its k-tiles, then its way to memory."""
+    k_tile, count = _k_tile(config, device, sector_misaligned), -(-k // config.BLK_K)
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return Block(
-        count * stripe.work + written,
-        count * stripe.latency,
+        count * k_tile.work + written,
+        count * k_tile.latency,
         START,
         config.THR_M * config.THR_N * facts.reals_per_element * STORE,
-        issue=count * stripe.issue,
-        schedulers=stripe.schedulers,
-        rest=count * stripe.rest + written,
+        issue=count * k_tile.issue,
+        schedulers=k_tile.schedulers,
+        rest=count * k_tile.rest + written,
     )
 
 
-def _stripe(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
-    """One stripe of a tile, as the Config, or `Columns`, remembers it."""
-    kept = vars(config).setdefault(STRIPES, {})
-    known, stripe = kept.get(sector_misaligned, (None, None))
+def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+    """One k-tile of a tile, as the Config, or `Columns`, remembers it."""
+    kept = vars(config).setdefault(K_TILES, {})
+    known, k_tile = kept.get(sector_misaligned, (None, None))
     if known is not device:
-        stripe = _stripe_of(config, device, sector_misaligned)
-        kept[sector_misaligned] = device, stripe
-    return stripe
+        k_tile = _k_tile_of(config, device, sector_misaligned)
+        kept[sector_misaligned] = device, k_tile
+    return k_tile
 
 
-def _stripe_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
-    """One stripe of a tile; memory answers the later, the shorter the ring."""
+def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+    """One k-tile of a tile; memory answers the later, the fewer the stages."""
     if isinstance(config, Columns):
-        rows = np.array([stripe_cycles(alike(each), device, sector_misaligned) for each in config.configs])
-        stripe = Block(*rows.T[:, :, None])
+        rows = np.array([k_tile_cycles(alike(each), device, sector_misaligned) for each in config.configs])
+        k_tile = Block(*rows.T[:, :, None])
     else:
-        stripe = stripe_cycles(alike(config), device, sector_misaligned)
-    return stripe._replace(latency=larger(stripe.latency, ANSWER / larger(config.stages - 1, 1)))
+        k_tile = k_tile_cycles(alike(config), device, sector_misaligned)
+    return k_tile._replace(latency=larger(k_tile.latency, ANSWER / larger(config.stages - 1, 1)))
 
 
 @lru_cache(maxsize=1 << 16)
-def stripe_cycles(
+def k_tile_cycles(
     config: Any, device: Device, sector_misaligned: tuple[bool, bool] = (False, False)
 ) -> Block:
-    """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
+    """One k-tile of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.smem_tile_a, config.smem_tile_b), config.shares, sector_misaligned, strict=True)
-    stripes = [
-        (stripe, _misaligned(config, stripe.load_bytes) if strays and config.stages > 1 else 1)
-        for stripe, shared, strays in shares
+    smem_tiles = [
+        (smem_tile, _misaligned(config, smem_tile.load_bytes) if strays and config.stages > 1 else 1)
+        for smem_tile, shared, strays in shares
         if shared
     ]
-    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
+    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in smem_tiles)
     loads += WALK * config.persistent
     step = _mma_step(config, device) if family_of(config.STEM).tensor_cores else fma_step(config, device)
-    stored = sum(factor * _stored_lines(s, config.threads, device.warp_size) for s, factor in stripes)
+    stored = sum(factor * _stored_lines(s, config.threads, device.warp_size) for s, factor in smem_tiles)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     issue = config.BLK_K * step.slots + loads
@@ -123,18 +123,18 @@ def fma_step(config: Any, device: Device) -> _Step:
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
     fmas = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element**2
     others = lines = 0.0
-    for stripe, shared, count, vec, lanes in (
+    for smem_tile, shared, count, vec, lanes in (
         (config.smem_tile_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
         (config.smem_tile_b, config.share_b, config.THR_N, config.VEC_N, across),
     ):
-        if stripe.is_kept:  # vectors along k
+        if smem_tile.is_kept:  # vectors along k
             vec = config.VEC_K
         if shared:
             others += count / vec
             lines += count / vec * max(1.0, lanes * vec * size / LINE)
         else:  # element by element; along k every lane has a line of its own
             others += count * LOAD
-            lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
+            lines += count * (lanes if smem_tile.k_major else max(1.0, lanes * size / LINE))
     per_fma = slots_per_fma(config, device)
     if config.VEC_K > 1:  # the parts of a complex number are neighbours, so half of its products are spared
         per_fma *= 1 + ONE_BANK / config.dtype_facts.reals_per_element
@@ -168,16 +168,16 @@ def _mma_step(config: Any, device: Device) -> _Step:
 
 
 @lru_cache(maxsize=1 << 16)
-def _stored_lines(stripe: SmemTile, threads: int, warp_size: int) -> float:
-    """Lines that a warp writes for its part of a stripe, bank conflicts included."""
-    width = 1 if stripe.transposes else stripe.vec
-    size = min(width * stripe.dtype.itemsize, 16)
+def _stored_lines(smem_tile: SmemTile, threads: int, warp_size: int) -> float:
+    """Lines that a warp writes for its part of a k-tile, bank conflicts included."""
+    width = 1 if smem_tile.transposes else smem_tile.vec
+    size = min(width * smem_tile.dtype.itemsize, 16)
     addresses = []
     for lane in range(warp_size):
-        major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
-        element = major * stripe.ld + minor if stripe.transposes else minor * stripe.ld + major
-        addresses.append(element * stripe.dtype.itemsize // size)
-    stores = stripe.blk * stripe.depth / (width * threads)
+        major, minor = lane % smem_tile.dim_x * smem_tile.vec, lane // smem_tile.dim_x
+        element = major * smem_tile.ld + minor if smem_tile.transposes else minor * smem_tile.ld + major
+        addresses.append(element * smem_tile.dtype.itemsize // size)
+    stores = smem_tile.blk * smem_tile.depth / (width * threads)
     return stores * _lines(addresses, LINE // size)
 
 

@@ -57,11 +57,11 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
 
 
 def _leaf_block(config: Any, n: int, device: Device) -> Block:
-    """A panel of columns: the stripes up to the diagonal of each block row."""
+    """A panel of columns: the k-tiles up to the diagonal of each block row."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     rows = -(-n // config.BLK_M)
     ends = (min((row + 1) * config.BLK_M, n) for row in range(rows))
-    stripes = sum(-(-end // config.BLK_K) for end in ends)
+    k_tiles = sum(-(-end // config.BLK_K) for end in ends)
     loads = (config.BLK_M + config.BLK_N) * config.BLK_K / config.threads
     slots = config.THR_M * config.THR_N * facts.reals_per_element**2 * slots_per_fma(config, device)
     slots += config.THR_M / config.VEC_M + config.THR_N / config.VEC_N
@@ -71,4 +71,4 @@ def _leaf_block(config: Any, n: int, device: Device) -> Block:
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
     sums = (config.SLICED_K - 1) * config.THR_M * config.THR_N * facts.itemsize
-    return Block(stripes * work, stripes * latency + rows * (ROW + sums))
+    return Block(k_tiles * work, k_tiles * latency + rows * (ROW + sums))

@@ -17,7 +17,7 @@ __all__ = [
     "REGISTER_SLACK",
     "OVERHEAD",
     "RING",
-    "STRIPES",
+    "K_TILES",
     "Demand",
     "Fit",
     "alike",
@@ -96,7 +96,7 @@ def demand(config: Any) -> Demand:
 
 # beside the values that a Config itself remembers
 _DEMAND = "_demand"
-STRIPES = "_stripes"  # cycles of a stripe, by alignment
+K_TILES = "_k_tiles"  # cycles of a k-tile, by alignment
 
 
 def alike(config: Any) -> Any:
@@ -111,7 +111,7 @@ def with_values(config: Any, values: Parameters) -> Any:
     copy = object.__new__(type(config))
     known = vars(copy)
     known.update(vars(config), **values)
-    known.pop(STRIPES, None)
+    known.pop(K_TILES, None)
     if "stages" in values:
         known.pop(_DEMAND, None)
     return copy

@@ -2,7 +2,7 @@
 
 Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about
 the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
-resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
+resident blocks share, and latency (the k-tile of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
 the whole. What a block costs is told by `model.gemm` and `leaf_cycles`, what many cost by `model.block`.
 """

@@ -1,7 +1,7 @@
 """Estimated cycles of TRSM in one launch (`kernels.gemm.trsm_fused`), of a GEMM Config.
 
 Of all tiles along a strip each waits for the one before, so what counts is how soon a block has solved its
-stripes and told of it (the *chain*), unless the tiles are so many that the device is busy all the time. The
+k-tiles and told of it (the *chain*), unless the tiles are so many that the device is busy all the time. The
 constants are rounded from fits to 162 times, of 19 shapes, and to 210 of 8 shapes, on an H200;
 `docs/history/tuning.md` says how well they choose.
 """
@@ -23,9 +23,9 @@ __all__ = ["cycles", "resident"]
 
 START = 6000  # cycles of the launch
 RATE = 0.88  # of the time at the FMA rate, in which a block multiplies what its chain waits for
-LEVEL = 1850  # cycles from the last stripe of a tile to the first product with it elsewhere
-STRIPE = 1400  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
-ELEMENT = 2.8  # cycles of a stripe's unknown for each product of a thread with it
+LEVEL = 1850  # cycles from the last k-tile of a tile to the first product with it elsewhere
+K_TILE = 1400  # cycles of a k-tile on the diagonal, for barriers and what does not depend on its size
+ELEMENT = 2.8  # cycles of a k-tile's unknown for each product of a thread with it
 COLUMN = 1.3  # cycles of a multiply-add of substitution, one thread's after the other
 SHARED = 1.4  # the same where threads share a right-hand side, by 4 bytes of a real
 PASS = 110  # cycles in which a group of unknowns is passed on between such
@@ -74,7 +74,7 @@ def _unknown(config: Any, triangle: Triangle, device: Device) -> float:
     busy = min(config.threads / (device.warp_size * device.partitions), 1)
     multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
     substituted = _substituted(facts, config.BLK_K, sharing(facts, config.threads, free, config.BLK_K))
-    return products * multiplied + substituted + STRIPE / config.BLK_K
+    return products * multiplied + substituted + K_TILE / config.BLK_K
 
 
 def _substituted(facts: Dtype, count: int, shares: int) -> float:

@@ -117,7 +117,7 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
 
 
 def _alive(config: Any, registers: int) -> int:
-    """Of the estimate what is alive at once: fragments are dead while the next stripe is staged."""
+    """Of the estimate what is alive at once: fragments are dead while the next k-tile is staged."""
     size = config.dtype_facts.itemsize // 4
     staged = config.staged_elements * size
     fragments = registers - staged - config.THR_M * config.THR_N * size

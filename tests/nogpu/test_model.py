@@ -43,8 +43,8 @@ def test_the_score_knows_what_a_step_costs():
     plain = next(c for c in left if c.prefetch and c.VEC_K == 1 and not c.persistent and c.threads == 256)
     assert at(replace(plain, prefetch=False)) > at(plain)
     walking = replace(plain, persistent=True, min_blocks=1)
-    stripe = gemm_model.stripe_cycles
-    assert stripe(walking, H200).issue > stripe(replace(plain, min_blocks=1), H200).issue
+    cycles = gemm_model.k_tile_cycles
+    assert cycles(walking, H200).issue > cycles(replace(plain, min_blocks=1), H200).issue
     kept = next(c for c in left if c.VEC_K > 1)
     banked = gemm_model.fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
     assert 1.15 < banked < 1.6
