@@ -28,7 +28,7 @@ from pyblasgpu.frontend import cpu, numba_cpu
 from pyblasgpu.options import parse_count, parse_dtypes, parse_sizes
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.testing.reference import reals
-from pyblasgpu.tuning.cpu import measured_peak, seconds_of
+from pyblasgpu.tuning.cpu_search import measured_peak, seconds_of
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = ["main", "measure"]

@@ -24,7 +24,7 @@ import scipy.linalg
 import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.terminal import guarded
-from pyblasgpu.tuning.thresholds import calls
+from pyblasgpu.tuning.scipy_thresholds import calls
 
 SIZES = (1024, 2048, 512, 4096)
 SECONDS = 0.4  # of one call with SciPy, after which larger ones are left out

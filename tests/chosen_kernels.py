@@ -12,7 +12,7 @@ import pytest
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.dispatch import leaf as dispatch_leaf
-from pyblasgpu.dispatch import serving
+from pyblasgpu.dispatch import product_kinds
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
@@ -84,8 +84,8 @@ def of_products(layout: str) -> list[Chosen]:
 def packed() -> list[Chosen]:
     """The kernels for packed operands that stand for those of layout `nt`."""
     found = {}
-    for chosen in of_products(serving.LAYOUT_OF_PACKED):
-        variant = serving.packed_variant(chosen.config, chosen.device)
+    for chosen in of_products(product_kinds.LAYOUT_OF_PACKED):
+        variant = product_kinds.packed_variant(chosen.config, chosen.device)
         if variant is not None:
             source = source_of(variant.STEM, variant)
             found[chosen.device.cc, variant] = Chosen(chosen.device, variant, source, f"{chosen.name}-packed")

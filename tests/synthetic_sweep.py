@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.model import block, score
 from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import leaf as leaf_model
+from pyblasgpu.model import score
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.search_problem import Measurement, search_problem_of, tile_key
 from tuning.papers.replay import Recording
@@ -38,7 +38,7 @@ def synthetic(
     with pytest.MonkeyPatch.context() as patch:
         for name in CONSTANTS:
             factor = rng.lognormal(0, 0.3)
-            for module in (block, gemm_model, leaf_model):
+            for module in (block_cost, gemm_model, leaf_model):
                 if hasattr(module, name):
                     patch.setattr(module, name, getattr(module, name) * factor)
         gemm_model.k_tile_cycles.cache_clear()  # what is known by the true constants

@@ -75,7 +75,7 @@ class Stage:
         every = planning.candidates
         monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search
-        monkeypatch.setattr(tuned_files, "serving", lambda *key: self.filed.get(key[:3], {}))
+        monkeypatch.setattr(tuned_files, "current_configs", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 32, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
         for module in (routine_search, measured_products, portfolio, session):

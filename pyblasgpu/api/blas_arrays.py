@@ -27,19 +27,19 @@ __all__ = [
     "is_fortran",
     "leading_part",
     "may_overwrite",
-    "given_shape",
+    "array_shape",
     "shaped_like",
-    "given_array",
+    "checked_array",
     "two_dimensional",
 ]
 
 
 def as_matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` with two dimensions; a vector as one column, a number as one element."""
-    return two_dimensional(name, argument, given_array(name, argument, array, dtype))
+    return two_dimensional(name, argument, checked_array(name, argument, array, dtype))
 
 
-def given_array(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
+def checked_array(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array`, or what NumPy makes of numbers; TypeError for a complex one of a real routine."""
     if isinstance(array, NUMBERS):
         array = array_of_numbers(array, name, argument)
@@ -51,7 +51,7 @@ def given_array(name: str, argument: str, array: Array, dtype: Dtype | None) -> 
 
 
 def two_dimensional(name: str, argument: str, array: Array) -> Array:
-    """What `given_array` has left, with two dimensions."""
+    """What `checked_array` has left, with two dimensions."""
     dimensions = len(array.shape)
     if dimensions > 2:
         raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
@@ -92,11 +92,11 @@ def shaped_like(result: Array, replaced: Array) -> Array:
     """
     if replaced is None or len(result.shape) > 2:
         return result
-    shape = given_shape(replaced)
+    shape = array_shape(replaced)
     return result if len(shape) == 2 else reshaped(result, shape)
 
 
-def given_shape(array: Array) -> tuple[int, ...]:
+def array_shape(array: Array) -> tuple[int, ...]:
     """The shape of an array, or of what NumPy makes of numbers."""
     return np.shape(array) if isinstance(array, NUMBERS) else tuple(indexable(array, "", "").shape)
 

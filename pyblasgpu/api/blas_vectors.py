@@ -13,7 +13,7 @@ from ..frontend.arrays import by_columns, may_share_memory, output_view, reshape
 from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.vectors import Vector
 from ..types import Dtype
-from .blas_arrays import NUMBERS, given_array, given_shape
+from .blas_arrays import NUMBERS, array_shape, checked_array
 from .vector_calls import map_vectors
 
 __all__ = ["VectorArgument", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
@@ -49,7 +49,7 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
     TypeError
         For what is no array, and for complex ones of a real routine.
     """
-    array = given_array(name, argument, array, dtype)
+    array = checked_array(name, argument, array, dtype)
     if isinstance(array, np.ndarray):
         array = np.asarray(array)  # a np.matrix has two dimensions whatever its shape
     if len(array.shape) == 1:
@@ -114,7 +114,7 @@ def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: b
         if view is not None and is_fortran_contiguous(view):
             return Target(array, vector)
     made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
-    shape = given_shape(array)
+    shape = array_shape(array)
     return Target(made if len(shape) == 1 else by_columns(made, shape), made)
 
 

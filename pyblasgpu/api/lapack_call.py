@@ -14,7 +14,7 @@ from ..frontend.layouts import is_column_major
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..types import Dtype
 from . import blas_functions
-from .blas_arrays import common_dtype_of, given_array, may_overwrite, two_dimensional
+from .blas_arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
 from .blas_functions import name_of, types_of
 from .level3 import common_batch_shape
 
@@ -35,7 +35,7 @@ SMALL = 32  # rows and columns of small matrices
 
 def as_stack(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` as a matrix or a stack of them; a vector is one column, a number one element."""
-    array = given_array(name, argument, array, dtype)
+    array = checked_array(name, argument, array, dtype)
     return array if len(array.shape) > 2 else two_dimensional(name, argument, array)
 
 

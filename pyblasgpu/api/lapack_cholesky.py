@@ -9,7 +9,7 @@ from typing import Any
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
 from ..frontend.factor_replay import call_key, replay_factor
-from ..frontend.pivots import given_info
+from ..frontend.pivots import info_integers
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from . import lapack_docs
@@ -99,7 +99,7 @@ def _solve(
     integers: tuple[Any, ...] = ()
     launches = launches_by("potrs", uplo=uplo)
     if info is not None:
-        integers = (given_info(call, info),)
+        integers = (info_integers(call, info),)
         cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)
     inputs = ((call.inputs[0], Trans.NO),)
     extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}

@@ -12,7 +12,7 @@ from ..frontend.engine_call import options_by_tiles
 from ..frontend.engine_lu import factor_by_columns
 from ..frontend.factor_replay import ONE, call_key, replay_factor
 from ..frontend.layouts import Layout
-from ..frontend.pivots import given_info, given_pivots
+from ..frontend.pivots import checked_pivots, info_integers
 from ..types import DTYPES, Dtype, Trans
 from . import lapack_lu_docs
 from .blas_arrays import common_dtype_of, shaped_like
@@ -96,7 +96,7 @@ def _solve(
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
     launches = launches_by("getrs", trans=trans)
     if info is not None:
-        integers = given_info(call, info), *integers
+        integers = info_integers(call, info), *integers
         cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
     inputs = ((call.inputs[0], Trans.NO),)
     (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), input_integers=integers, key=key)
@@ -105,7 +105,7 @@ def _solve(
 
 def _pivots(call: Any, piv: Any, n: int) -> Any:
     """The pivots of matrices of order `n`."""
-    pivots = given_pivots(call, piv, n)
+    pivots = checked_pivots(call, piv, n)
     if pivots.shape[-2] != n:
         shape = tuple(pivots.shape[:-1])
         raise ValueError(f"{call.name}: piv has shape {shape}, and the matrix is of order {n}")
@@ -166,7 +166,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         k1, off, inc = (whole(v, name, key) for key, v in (("k1", k1), ("off", off), ("inc", inc)))
         k2 = None if k2 is None else whole(k2, name, "k2")
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        pivots = given_pivots(call, piv, matrix.shape[-2])
+        pivots = checked_pivots(call, piv, matrix.shape[-2])
         used = _used_pivots(name, pivots, (k1, k2, off, inc), matrix.shape[-2])
         cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
         launches = launches_by("laswp", backwards=inc < 0, first=k1)

@@ -14,8 +14,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .llvm_vectors import INT, REALS, Reals, loop
 from .register_tile import rank_k_update
-from .vectors import INT, REALS, Reals, loop
 
 __all__ = [
     "add_row",

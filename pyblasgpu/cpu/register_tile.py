@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .vectors import INT, REALS, Reals, loop
+from .llvm_vectors import INT, REALS, Reals, loop
 
 __all__ = ["rank_k_update"]
 

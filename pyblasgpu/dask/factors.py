@@ -12,7 +12,7 @@ from dask.highlevelgraph import HighLevelGraph
 from .. import tasks
 from ..arguments import Flag
 from ..types import Uplo
-from .arrays import cut_like, matrices, result, square
+from .conversion import cut_like, matrices, result, square
 from .graph import pivot_keys
 
 __all__ = ["cholesky", "factored", "lu"]

@@ -10,7 +10,7 @@ import numpy as np
 from .. import tasks
 from ..arguments import Flag, Number, number
 from ..types import DTYPES, Trans, Uplo
-from .arrays import cut_like, matrices, op_chunks, result, scalars
+from .conversion import cut_like, matrices, op_chunks, result, scalars
 from .docstrings import documented
 
 __all__ = ["gemm", "herk", "syrk"]

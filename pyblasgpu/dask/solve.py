@@ -10,7 +10,7 @@ import dask.array as da
 from .. import tasks
 from ..arguments import Flag
 from ..types import Diag, Side, Trans, Uplo
-from .arrays import cut_like, matrices, result, square
+from .conversion import cut_like, matrices, result, square
 from .docstrings import documented
 from .factors import cholesky, factored
 

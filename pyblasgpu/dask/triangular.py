@@ -11,7 +11,7 @@ import dask.array as da
 from .. import tasks
 from ..arguments import Flag, Number
 from ..types import Diag, Side, Trans, Uplo
-from .arrays import cut_like, matrices, result, scalars, square
+from .conversion import cut_like, matrices, result, scalars, square
 from .docstrings import documented
 
 __all__ = ["solve_triangular", "trmm", "trsm"]

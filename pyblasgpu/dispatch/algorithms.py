@@ -165,7 +165,7 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
 def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
     """Whether small triangles of a batch fill half of the device."""
     config = fixed(TRSM_SMALL, dtype.letter, device)
-    blocks = batch * config.serving(min(order, config.most_rows), rhs).grid(rhs)
+    blocks = batch * config.specialize(min(order, config.most_rows), rhs).grid(rhs)
     return bool(2 * blocks >= device.sm_count)
 
 

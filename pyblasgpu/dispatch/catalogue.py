@@ -1,6 +1,6 @@
 """The kernels that calls on a device need, listed ahead: what the choice can name, and nothing else.
 
-Of products the Configs of each dtype and layout and the kinds that they serve (`serving`), of fused TRSMs
+Of products the Configs of each dtype and layout and the kinds that they serve (`specialize`), of fused TRSMs
 those of `trsm_fused`, of leaves, of level 2 and of families that need no tuning all kernels of their Configs.
 """
 
@@ -19,7 +19,7 @@ from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
 from ..types import DTYPES
 from . import leaf, matrix_vector
-from .serving import TRIANGLES, Kind, kinds, serving, variant_of
+from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of
 from .trsm_fused import serving_trsm
 
 __all__ = ["kernels", "source_of"]
@@ -59,7 +59,7 @@ def _products(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]
     """Of all kinds."""
     stems = families_of("gemm", dtype)
     for kind in kinds(dtype, layout):
-        for config in serving(kind, stems, dtype, layout, device):
+        for config in configs_of(kind, stems, dtype, layout, device):
             yield from _of_kind(kind, variant_of(kind, config, device))
 
 
@@ -101,7 +101,7 @@ def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
     for stem, family in FAMILIES.items():
         if family.is_matrix_vector and dtype in family.dtypes:
             for layout in family.layouts:
-                for config in matrix_vector.serving(stem, dtype, layout, device):
+                for config in matrix_vector.candidates(stem, dtype, layout, device):
                     yield from family.plain_sources(config)
 
 
@@ -109,12 +109,12 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
     """All kernels of a family that needs no tuning, and of the Configs that serve its calls on the device."""
     family = family_of(stem)
     if stem == "trsv":
-        configs = (config.serving(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1))
+        configs = (config.specialize(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1))
         yield from (family.source(each) for each in configs)
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))
     elif stem == "getrf_small":
-        yield from (family.source(config.serving(order, device)) for order in (1, config.COLS))
+        yield from (family.source(config.specialize(order, device)) for order in (1, config.COLS))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))
     else:
@@ -123,4 +123,4 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
 
 def _panels(config: Any, device: Device) -> Iterator[Any]:
     """The Configs of LU's panels, for any rows."""
-    return (config.serving(1 << power, device) for power in range(25))
+    return (config.specialize(1 << power, device) for power in range(25))

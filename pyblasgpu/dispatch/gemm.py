@@ -31,8 +31,8 @@ from .operand_copies import (
     packing,
     within,
 )
+from .product_kinds import LAYOUT_OF_PACKED, packed_variant, variant_of
 from .reading_c import reading_c
-from .serving import LAYOUT_OF_PACKED, packed_variant, variant_of
 from .split_k import split_times, whole_or_stream_k
 from .throughput_model import Measured
 from .tuned_products import Row, is_tuned, table

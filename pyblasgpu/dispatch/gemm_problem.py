@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import BackendUnavailable
 from ..types import Dtype, Region, Triangle
 from .operand_copies import OperandLayouts
-from .serving import PACKED, PACKED_3M, PLAIN, THREE_M, TRMM_LEFT, TRMM_RIGHT, Kind
+from .product_kinds import PACKED, PACKED_3M, PLAIN, THREE_M, TRMM_LEFT, TRMM_RIGHT, Kind
 
 __all__ = ["GemmProblem", "without_3m"]
 

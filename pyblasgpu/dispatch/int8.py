@@ -71,10 +71,10 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
     pack = select("pack_residues", dtype, "", (m, k), device).config
     rows = min(pack.rows, config.PANEL)
     pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample)
-    combine = select("combine_residues", dtype, "", (m, n), device).config.serving(config)
+    combine = select("combine_residues", dtype, "", (m, n), device).config.specialize(config)
     guarded = select("gemm_int8_guarded", dtype, layout, problem.extents, device).config
     guarded = replace(guarded, FLAG_M=config.BLK_M, FLAG_N=config.BLK_N)
-    guarded = guarded.serving(layout[0] == "t", layout[1] == "t")
+    guarded = guarded.specialize(layout[0] == "t", layout[1] == "t")
     return Int8Product(choice, scales, pack, combine, guarded, *blocks)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gpu.device import Device
-from ..model.block import dram_rate
+from ..model.block_cost import dram_rate
 from ..model.columns import Columns
 from ..model.gemm import dram_cycles, gemm_block
 from ..model.occupancy import blocks_per_sm

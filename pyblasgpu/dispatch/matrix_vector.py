@@ -10,7 +10,7 @@ from ..kernels.registry import FAMILIES
 from . import tuned_files
 from .decisions import COMPUTED, KernelChoice
 
-__all__ = ["REACH", "by_shape", "of_shape", "serving"]
+__all__ = ["REACH", "by_shape", "of_shape", "candidates"]
 
 #: Of the points of the database, the nearest so many: what was tuned farther away tells nothing.
 REACH = 3
@@ -33,15 +33,15 @@ def by_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], devic
     """The cheapest of those that serve, by the family's cost."""
     cost = FAMILIES[stem].cost
     assert cost is not None
-    configs = serving(stem, dtype, layout, device)
+    configs = candidates(stem, dtype, layout, device)
     return min(configs, key=lambda config: cost(config, extents, device))
 
 
-def serving(stem: str, dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+def candidates(stem: str, dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
     """The Configs that may serve a matrix: of the kernels that files name, else of
     those that serve where nothing is tuned.
     """
-    filed = dict.fromkeys(tuned_files.serving(stem, dtype, layout, device).values())
+    filed = dict.fromkeys(tuned_files.current_configs(stem, dtype, layout, device).values())
     if not filed:
         return FAMILIES[stem].untuned(dtype, layout)
     return tuple(

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
-from ..model.block import dram_rate
+from ..model.block_cost import dram_rate
 from ..operands import SECTOR
 from ..types import Dtype
 from .split_k import CYCLE

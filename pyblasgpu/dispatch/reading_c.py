@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ..gpu.device import Device
-from ..model.block import dram_rate
+from ..model.block_cost import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..types import Region
 from .gemm_problem import GemmProblem

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_scheduler import MAX_K_TILES, TileSchedule
-from ..kernels.copy.slices import LOAD, cut
-from ..model.block import dram_rate
+from ..kernels.copy.slices import LOAD, slice_depth
+from ..model.block_cost import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
@@ -151,7 +151,7 @@ class _Launch(NamedTuple):
         config, device = self.config, self.device
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
-        depth, rest = cut(k, splits, facts)
+        depth, rest = slice_depth(k, splits, facts)
         covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()

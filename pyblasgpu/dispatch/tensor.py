@@ -78,10 +78,10 @@ def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
     assert least is not None, "told by block_of"
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
-    pack = select("pack_halves", dtype, "", (m, k), device).config.serving(config.PANEL, blk_k)
+    pack = select("pack_halves", dtype, "", (m, k), device).config.specialize(config.PANEL, blk_k)
     guarded = select("gemm_guarded", dtype, problem.layout, problem.extents, device).config
     layout = problem.layout
-    guarded_config = guarded.serving(layout[0] == "t", layout[1] == "t", config.PANEL)
+    guarded_config = guarded.specialize(layout[0] == "t", layout[1] == "t", config.PANEL)
     configs = replace(choice, config=config), pack, guarded_config, least
     if m * n * k < MIN_EQUILIBRATED:
         return TensorProduct(*configs, None)
@@ -95,7 +95,7 @@ def _triples(dtype: Dtype, extents: tuple[int, int, int, int], device: Device) -
     if k < MIN_TRIPLES_K:
         return None
     product = select("gemm_triples", DTYPES["s"], "", extents, device).config
-    pack = select("pack_triples", dtype, "", (m, k), device).config.serving(product.PANEL, product.BLK_K)
+    pack = select("pack_triples", dtype, "", (m, k), device).config.specialize(product.PANEL, product.BLK_K)
     return pack, product
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "file_name",
     "levels",
     "of_class",
-    "serving",
+    "current_configs",
     "slug",
     "unusable",
     "user_file",
@@ -102,7 +102,7 @@ def _read(level: Level) -> Document | None:
     return read(level.path, level.device)
 
 
-def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
+def current_configs(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
     """The Configs that the files name, by size class, those of batches too."""
     filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
     return {size: entry.config for size, entry in filed.items() if entry}

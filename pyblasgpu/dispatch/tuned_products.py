@@ -10,13 +10,13 @@ import numpy as np
 
 from ..gpu.device import Device
 from ..types import Triangle
-from . import measured_products, portfolio, serving
+from . import measured_products, portfolio, product_kinds
 from .decisions import COMPUTED
 from .gemm_problem import GemmProblem
 from .leaf import of_class, runs
 from .lower_bounds import LowerBounds
 from .measured_products import throughput_model
-from .serving import Kind, applies, variant_of
+from .product_kinds import Kind, applies, variant_of
 from .throughput_model import Measured, ThroughputModel, Unmeasured, of_fused_trmm
 from .variants import match_alignment
 
@@ -96,7 +96,7 @@ def _tuned_table(problem: GemmProblem, kind: Kind, device: Device) -> CandidateT
 
 
 def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: Device) -> Iterator[Row]:
-    """Those that serve (`dispatch.serving`)."""
+    """Those that serve (`dispatch.product_kinds`)."""
     unpacked = kind.unpacked
     for number, known in enumerate(tuned):
         if applies(known.config, kind, problem.stems, device):
@@ -130,5 +130,5 @@ def forget() -> None:
     """Forget what was read of the files of tuned values."""
     portfolio.forget()
     measured_products.forget()
-    serving.forget()
+    product_kinds.forget()
     _tuned_table.cache_clear()

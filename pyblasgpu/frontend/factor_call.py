@@ -62,7 +62,7 @@ class FactorCall(Call):
         counts : tuple of int
             How many integers a matrix has of each kind, or `ONE`.
         input_integers : tuple of array
-            Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
+            Integers that are read, of shape (..., count, 1), as `pivots.checked_pivots` has them; they go
             between the integers that are computed and the inputs.
         tiled : callable, optional
             Gives the routine by tiles, which run where a host matrix does not fit into the card, and on

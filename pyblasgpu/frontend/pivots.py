@@ -14,10 +14,10 @@ from .dtypes import numpy_dtype
 from .factor_call import FactorCall
 from .layouts import Layout, broadcasts_to
 
-__all__ = ["given_info", "given_pivots"]
+__all__ = ["info_integers", "checked_pivots"]
 
 
-def given_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
+def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
     """`piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of so many rows.
 
     Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
@@ -46,7 +46,7 @@ def given_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
     return pivots
 
 
-def given_info(call: FactorCall, info: Any) -> Any:
+def info_integers(call: FactorCall, info: Any) -> Any:
     """What a routine has told of each matrix, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
     if isinstance(info, DeviceIntegers):
         return _on_this_device(call, "info", info.layout)

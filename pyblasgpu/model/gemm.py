@@ -14,7 +14,7 @@ from ..gpu.device import Device
 from ..gpu.intrinsics.mma import joins_parts
 from ..kernels.common.smem_tile import SmemTile
 from ..kernels.registry import family_of
-from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
+from .block_cost import ANSWER, BARRIER, L2_BYTES, LINE, START, BlockCost, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
 from .occupancy import K_TILES, alike
 
@@ -38,12 +38,12 @@ ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those 
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 
 
-def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
     """A tile of C: its k-tiles, then its way to memory."""
     k_tile, count = _k_tile(config, device, sector_misaligned), -(-k // config.BLK_K)
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
-    return Block(
+    return BlockCost(
         count * k_tile.work + written,
         count * k_tile.latency,
         START,
@@ -54,7 +54,7 @@ def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[boo
     )
 
 
-def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
     """One k-tile of a tile, as the Config, or `Columns`, remembers it."""
     kept = vars(config).setdefault(K_TILES, {})
     known, k_tile = kept.get(sector_misaligned, (None, None))
@@ -64,11 +64,11 @@ def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -
     return k_tile
 
 
-def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
     """One k-tile of a tile; memory answers the later, the fewer the stages."""
     if isinstance(config, Columns):
         rows = np.array([k_tile_cycles(alike(each), device, sector_misaligned) for each in config.configs])
-        k_tile = Block(*rows.T[:, :, None])
+        k_tile = BlockCost(*rows.T[:, :, None])
     else:
         k_tile = k_tile_cycles(alike(config), device, sector_misaligned)
     return k_tile._replace(latency=larger(k_tile.latency, ANSWER / larger(config.stages - 1, 1)))
@@ -77,7 +77,7 @@ def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]
 @lru_cache(maxsize=1 << 16)
 def k_tile_cycles(
     config: Any, device: Device, sector_misaligned: tuple[bool, bool] = (False, False)
-) -> Block:
+) -> BlockCost:
     """One k-tile of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.smem_tile_a, config.smem_tile_b), config.shares, sector_misaligned, strict=True)
@@ -95,7 +95,9 @@ def k_tile_cycles(
     issue = config.BLK_K * step.slots + loads
     alone = config.BLK_K * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
-    return Block(work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
+    return BlockCost(
+        work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines
+    )
 
 
 def _misaligned(config: Any, load_bytes: int) -> float:

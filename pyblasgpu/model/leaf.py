@@ -7,7 +7,18 @@ from typing import Any
 
 from ..gpu.device import Device
 from ..kernels.registry import FAMILIES
-from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, mma_rate, mma_time, slots_per_fma, waves
+from .block_cost import (
+    ANSWER,
+    BARRIER,
+    L2_BYTES,
+    LINE,
+    START,
+    BlockCost,
+    mma_rate,
+    mma_time,
+    slots_per_fma,
+    waves,
+)
 
 __all__ = ["leaf_cycles"]
 
@@ -35,7 +46,7 @@ def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int,
     return leaves * waves(block, blocks, resident, device) + between
 
 
-def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
+def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> BlockCost:
     """Warps that solve their columns, a lane a column, and update all rows below."""
     facts, BLK = config.dtype_facts, config.BLK
     tiles = -(-n // BLK)
@@ -53,10 +64,10 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     work = max(warps * (tiles * solve + below * update), fetched)
     # of two warps that take turns the other one updates meanwhile, but for the tile that comes next
     chained = max(below / config.WARPS_PER_COLUMN_GROUP, tiles) * update
-    return Block(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
+    return BlockCost(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
 
 
-def _leaf_block(config: Any, n: int, device: Device) -> Block:
+def _leaf_block(config: Any, n: int, device: Device) -> BlockCost:
     """A panel of columns: the k-tiles up to the diagonal of each block row."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     rows = -(-n // config.BLK_M)
@@ -71,4 +82,4 @@ def _leaf_block(config: Any, n: int, device: Device) -> Block:
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
     sums = (config.SLICED_K - 1) * config.THR_M * config.THR_N * facts.itemsize
-    return Block(k_tiles * work, k_tiles * latency + rows * (ROW + sums))
+    return BlockCost(k_tiles * work, k_tiles * latency + rows * (ROW + sums))

@@ -16,7 +16,7 @@ from .columns import Columns
 __all__ = [
     "REGISTER_SLACK",
     "OVERHEAD",
-    "RING",
+    "SHORTEST_PIPELINE",
     "K_TILES",
     "Demand",
     "Fit",
@@ -75,7 +75,8 @@ def registers_of(config: Any, device: Device) -> int:
     return min(demand(config).registers + OVERHEAD, register_limit(config, device) // 8 * 8)
 
 
-RING = 2  # stages of the shortest ring of a product: its rules tell apart whether there is one, not how long
+#: Stages of the shortest pipeline of a product: rules tell apart whether there is one, not how long.
+SHORTEST_PIPELINE = 2
 
 
 class Demand(NamedTuple):
@@ -100,10 +101,10 @@ K_TILES = "_k_tiles"  # cycles of a k-tile, by alignment
 
 
 def alike(config: Any) -> Any:
-    """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the ring
-    alone.
+    """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the
+    pipeline alone.
     """
-    return with_values(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
+    return with_values(config, {"min_blocks": 1, "stages": min(config.stages, SHORTEST_PIPELINE)})
 
 
 def with_values(config: Any, values: Parameters) -> Any:

@@ -4,7 +4,7 @@ Whole waves of blocks, then a last one that is not full. What a multiprocessor d
 the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
 resident blocks share, and latency (the k-tile of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
-the whole. What a block costs is told by `model.gemm` and `leaf_cycles`, what many cost by `model.block`.
+the whole. What a block costs is told by `model.gemm` and `leaf_cycles`, what many cost by `model.block_cost`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..gpu.device import Device
 from ..kernels.gemm.fused import tile_counts, tile_orders
 from ..kernels.registry import FAMILIES
 from ..types import Region, Triangle
-from .block import overlapped, persistent_waves, stream_k_waves, waves
+from .block_cost import overlapped, persistent_waves, stream_k_waves, waves
 from .columns import Columns, larger, smaller, up
 from .gemm import dram_cycles, gemm_block
 from .leaf import leaf_cycles

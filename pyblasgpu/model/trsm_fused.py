@@ -15,7 +15,7 @@ from ..gpu.device import Device
 from ..kernels.gemm.fused import group_of, shared_bytes, sharing, tile_counts, tile_orders
 from ..kernels.registry import family_of
 from ..types import Dtype, Triangle
-from .block import mma_rate, overlapped
+from .block_cost import mma_rate, overlapped
 from .gemm import gemm_block
 from .occupancy import registers_of
 

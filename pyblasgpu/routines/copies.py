@@ -135,7 +135,9 @@ def _emit(
         source, target = _as_columns(source), _as_columns(target)
     device, rows, cols = current(launches.device), target.rows, target.cols
     choice = select("copy_scaled", launches.dtype, "", (rows, cols), device)
-    config = choice.config if choice.origin == OVERRIDE else choice.config.serving(rows, cols, target.batch)
+    config = (
+        choice.config if choice.origin == OVERRIDE else choice.config.specialize(rows, cols, target.batch)
+    )
     options = options_of(region, conj=source.conj, zero=zero, mirrored=mirrored)
 
     def integers(source: Operand, target: Operand) -> tuple:
@@ -212,7 +214,9 @@ def emit_packed(launches: LaunchList, operand: Operand, packing: Packing) -> Pac
     """
     extent, k = operand.rows, operand.cols
     source = operand if operand.batch_stride else operand.matrices(0, 1)
-    config = select("pack", launches.dtype, "", (extent, k), current(launches.device)).config.serving(packing)
+    config = select("pack", launches.dtype, "", (extent, k), current(launches.device)).config.specialize(
+        packing
+    )
     kernel, options = family_of("pack").source(config), options_of(conj=source.conj)
     memory = launches.scratch(packing.size(extent, k), 1, source.batch)
     steps = packing.steps(extent, k)

@@ -25,7 +25,7 @@ from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..dispatch.variants import match_alignment
 from ..gpu.device import current
 from ..kernels.common.options import options_of
-from ..kernels.copy.slices import cut
+from ..kernels.copy.slices import slice_depth
 from ..kernels.gemm.config import GemmConfig
 from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.registry import FAMILIES, family_of
@@ -222,7 +222,7 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
     a, b, c = product.a, product.b, product.c
-    depth, rest = cut(a.cols, splits, launches.dtype)
+    depth, rest = slice_depth(a.cols, splits, launches.dtype)
     partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))
     slices_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     slices_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
@@ -240,7 +240,7 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
     """C := alpha * (the sum of the batch) + beta C."""
     c, count = product.c, partials.batch
     chosen = select(REDUCE, launches.dtype, "", (c.rows, c.cols), current(launches.device)).config
-    config = chosen.serving(count)
+    config = chosen.specialize(count)
     options = config.options(product.region)
 
     def integers(first: Operand, c: Operand) -> tuple:

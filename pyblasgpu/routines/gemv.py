@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dispatch.choose import select
 from ..dispatch.decisions import COMPUTED, OVERRIDE, KernelChoice
-from ..dispatch.matrix_vector import serving
+from ..dispatch.matrix_vector import candidates
 from ..gpu.device import Device, current
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD
@@ -110,7 +110,7 @@ def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, de
         return replace(choice, config=cheapest(fallbacks, problem, device))
     configs: tuple[kernel.Gemv, ...] = (choice.config,)
     if problem.triangle and choice.origin != OVERRIDE:
-        configs = serving("gemv", dtype.letter, layout, device)
+        configs = candidates("gemv", dtype.letter, layout, device)
         choice = replace(choice, origin=COMPUTED)
     if problem.batch > 1 and choice.origin == COMPUTED:
         configs += fallbacks

@@ -62,10 +62,10 @@ def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
         max(a.rows, a.cols),
     )
     if order <= small.on(device).COLS and get_override(getrf_panel.STEM) is None:
-        _emit_small(launches, small.serving(order, device), piv, info, a)
+        _emit_small(launches, small.specialize(order, device), piv, info, a)
         return
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
-    if a.batch > 1 and config.serving(a.rows, device).takes_batches(a.rows):
+    if a.batch > 1 and config.specialize(a.rows, device).takes_batches(a.rows):
         _emit_all(launches, config, piv, info, a)
         return
     for z in range(a.batch):
@@ -116,7 +116,7 @@ def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Oper
 
 def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
     count, device = min(a.rows, a.cols), current(launches.device)
-    panel_config = config.serving(a.rows, device)
+    panel_config = config.specialize(a.rows, device)
     width, window = panel_config.COLS, (0, a.cols)
     if not panel_config.applies(a.rows, device):
         _emit_columns(launches, width, partial(_emit_panel_by_columns, launches, piv, info, a), a, 0, count)
@@ -215,9 +215,9 @@ def _emit_panel(
     """
     _, width, _, piv, info, a = factors
     rows, device = a.rows - first, current(launches.device)
-    config = factors.config.serving(rows, device)
+    config = factors.config.specialize(rows, device)
     if width != config.COLS:  # rows in memory are told by groups of all columns
-        config = factors.config.serving(a.rows, device)
+        config = factors.config.specialize(a.rows, device)
     takes_beside = in_block and config.takes_beside(rows)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
     moves, blocks, (left, right) = factors.moves_from(first), config.grid(rows), window

@@ -49,7 +49,7 @@ def emit_lower(launches: LaunchList, a: Operand) -> None:
     n = a.rows
     config = leaf_config(launches, lauum_leaf.STEM, n)
     if n <= config.ORDER:
-        launches.emit(lauum_leaf.source(config.serving(n)), 1, (a, a), _integers, ())
+        launches.emit(lauum_leaf.source(config.specialize(n)), 1, (a, a), _integers, ())
         return
     if n <= WHOLE and a.batch == 1 and (contiguous(a) or contiguous(a.T)):
         _emit_product(launches, a)

@@ -69,7 +69,7 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
     n = a.rows
     config = leaf_config(launches, potrf_leaf.STEM, n)
     if n <= config.ORDER:
-        emit_potrf_leaf(launches, config.serving(n), info, a, before, clean)
+        emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
     block = lookahead_width("potrf", a.dtype, n, a.batch) if by_panels and launches.lane == CALL else 0

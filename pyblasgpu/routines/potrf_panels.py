@@ -63,7 +63,7 @@ def _emit_panel(
     n, below = a.cols, a.rows - a.cols
     if not below:
         leaf = leaf_config(launches, potrf_leaf.STEM, n)
-        emit_potrf_leaf(launches, leaf.serving(n), info, a, before)
+        emit_potrf_leaf(launches, leaf.specialize(n), info, a, before)
         return
     integers = n, below, before, a.row_stride, a.col_stride
     operands = info, a, launches.flags()

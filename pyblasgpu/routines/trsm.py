@@ -82,4 +82,4 @@ def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -
 
 def _emit_small(launches: LaunchList, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
     """A leaf, by the Config that goes with its order."""
-    leaf_emitter(launches, t, b, diag, config.serving(b.rows, b.cols))(t, b, alpha)
+    leaf_emitter(launches, t, b, diag, config.specialize(b.rows, b.cols))(t, b, alpha)

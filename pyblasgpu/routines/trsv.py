@@ -29,7 +29,7 @@ def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
     """Emit the launch; T is lower triangular and stands on the left."""
     device = current(launches.device)
     choice = select(STEM, launches.dtype, "", (b.rows, b.cols), device)
-    config = choice.config.serving(b.cols, device.shared_per_block)
+    config = choice.config.specialize(b.cols, device.shared_per_block)
     launches.choices.append(replace(choice, config=config))
     options, operands = options_of(conj=t.conj, unit=diag is Diag.UNIT), (t, launches.flags(), b)
 

@@ -47,7 +47,7 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchL
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
-    if diag is Diag.UNIT or a.rows <= leaf_config(launches, trtri_leaf.STEM, a.rows).serving(a.rows).ORDER:
+    if diag is Diag.UNIT or a.rows <= leaf_config(launches, trtri_leaf.STEM, a.rows).specialize(a.rows).ORDER:
         emit_inverse(launches, info, a, uplo, diag)  # leaves look before they write
     else:
         emit_unless_failed(launches, info, a, lambda: emit_inverse(launches, info, a, uplo, diag))
@@ -62,7 +62,7 @@ def emit_inverse(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, di
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:
     """Emit the inverse of a lower triangle."""
     n = a.rows
-    config = leaf_config(launches, trtri_leaf.STEM, n).serving(n)
+    config = leaf_config(launches, trtri_leaf.STEM, n).specialize(n)
     stop, tells = config.ORDER, int(n <= config.ORDER)
     if not tells:
         emit_zero_diagonal(launches, info, a, diag)

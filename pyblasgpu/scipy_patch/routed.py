@@ -95,8 +95,8 @@ def _has_written(error: BaseException) -> bool:
 
 
 def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    given = signature(target.ours).bind(*args, **kwargs).arguments
-    return any(value for name, value in given.items() if name.startswith("overwrite_"))
+    bound = signature(target.ours).bind(*args, **kwargs).arguments
+    return any(value for name, value in bound.items() if name.startswith("overwrite_"))
 
 
 class Getter:

@@ -173,17 +173,17 @@ def unpatch_scipy() -> None:
         _bind()
 
 
-def _thresholds(given: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
-    if given is not None and not isinstance(given, Mapping):
-        return dict.fromkeys(THRESHOLDS, _size(given))
+def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
+    if requested is not None and not isinstance(requested, Mapping):
+        return dict.fromkeys(THRESHOLDS, _size(requested))
     here = tuned(current().name) if backend == "cuda" else {}
-    if given is not None:
-        unknown = sorted(set(given) - set(THRESHOLDS))
+    if requested is not None:
+        unknown = sorted(set(requested) - set(THRESHOLDS))
         if unknown:
             raise ValueError(
                 f"patch_scipy: thresholds names {', '.join(unknown)}; known: {', '.join(THRESHOLDS)}"
             )
-        here |= {name: _size(size) for name, size in given.items()}
+        here |= {name: _size(size) for name, size in requested.items()}
     return {**THRESHOLDS, **here}
 
 

@@ -18,7 +18,7 @@ from ..gpu.compile import is_built_ahead
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import beside
-from . import cpu, dryrun, report, thresholds
+from . import cpu_search, dryrun, report, scipy_thresholds
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
@@ -61,9 +61,9 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
         For an unknown device.
     """
     if getattr(options, "scipy", False):
-        return thresholds.main(options)
+        return scipy_thresholds.main(options)
     if options.device == "cpu":
-        return cpu.main(options)
+        return cpu_search.main(options)
     if options.dry_run:
         dryrun.show(options)
         return 0

@@ -7,7 +7,7 @@ from typing import Any
 from ..database import FAMILIES
 from ..errors import ConfigError
 from ..kernels.common.axes import Parameters
-from ..model.occupancy import RING, with_values
+from ..model.occupancy import SHORTEST_PIPELINE, with_values
 
 __all__ = ["ConfigBuilder"]
 
@@ -50,12 +50,12 @@ class ConfigBuilder:
         if before is not None and values and values.keys() <= self._unread.keys():
             return with_values(before, values)
         stages = chosen.get("stages", 1)
-        ring = min(stages, RING) if self._is_product else stages
-        kind = (ring, *map(chosen.get, self._read))
+        stages_read = min(stages, SHORTEST_PIPELINE) if self._is_product else stages
+        kind = (stages_read, *map(chosen.get, self._read))
         result = self._known.get(kind)
         if result is None:
             try:
-                asked = {**chosen, **self._unread, **({"stages": ring} if self._has_stages else {})}
+                asked = {**chosen, **self._unread, **({"stages": stages_read} if self._has_stages else {})}
                 result = self._family.config(self._dtype, self._layout, asked)
             except ConfigError as broken:
                 result = broken.with_traceback(None)  # which would hold all that was at work here
@@ -63,4 +63,4 @@ class ConfigBuilder:
         if isinstance(result, ConfigError):
             raise ConfigError(result.rule, result.inequality, **result.values)
         own = {name: chosen.get(name, x) for name, x in self._unread.items()}
-        return with_values(result, own if stages == ring else {**own, "stages": stages})
+        return with_values(result, own if stages == stages_read else {**own, "stages": stages})

@@ -110,8 +110,8 @@ def _refuse_unused(
                 raise ValueError(f"--layout {asked}: {routine} takes {', '.join(layouts)}")
     if not left:
         narrowing = [(name, _narrowed(options, name)) for name in _NARROWING]
-        options_given = " and ".join(f"--{name} {','.join(values)}" for name, values in narrowing if values)
-        raise ValueError(f"no kernel of {', '.join(routines)} in {dtypes} is of {options_given}")
+        narrowed_by = " and ".join(f"--{name} {','.join(values)}" for name, values in narrowing if values)
+        raise ValueError(f"no kernel of {', '.join(routines)} in {dtypes} is of {narrowed_by}")
 
 
 def sizes(options: Any) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ class KernelSearch:
         return (seen or self._late(OTHERS)) and bool(self._log.timed(_first(key)))
 
     def _begin(self, key: SearchKey, candidates: CandidateList, all_candidates: bool) -> None:
-        current = tuned_files.serving(*key, self._device)
+        current = tuned_files.current_configs(*key, self._device)
         self._verifier.trust(current.values())
         configs = candidates.configs
         if not all_candidates:

@@ -199,7 +199,9 @@ class Tuner:
     def decided(self, document: Document) -> Document:
         """`document` without the classes whose present kernel was not tried: there nothing is replaced."""
         searched = [key for key in document.entries if key[0] in FAMILIES]
-        current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in searched}}
+        current = {
+            key: tuned_files.current_configs(*key, self.device) for key in {key[:3] for key in searched}
+        }
         for stem, dtype, layout, size in searched:
             key = stem, dtype, layout
             if size in current[key] and not self._was_tried(key, current[key][size], size):

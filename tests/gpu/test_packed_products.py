@@ -16,7 +16,7 @@ import pyblasgpu
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.serving import LAYOUT_OF_PACKED, packed_variant
+from pyblasgpu.dispatch.product_kinds import LAYOUT_OF_PACKED, packed_variant
 from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.gpu.device import current

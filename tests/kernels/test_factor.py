@@ -18,11 +18,11 @@ pytestmark = chosen_kernels.NEEDS_COMPILER
 @pytest.mark.parametrize("letter", DTYPES)
 def test_panels_keep_rows_in_registers(letter, name, sizes):
     device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
-    for config in {best.serving(rows, device) for rows in sizes}:
+    for config in {best.specialize(rows, device) for rows in sizes}:
         report = compile_here(getrf_panel.source(config), device.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
         blocks = device.occupancy(config.threads, report.registers, config.shared_bytes) * device.sm_count
-        assert blocks >= config.resident(device)  # which `serving` counts on
+        assert blocks >= config.resident(device)  # which `specialize` counts on
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -37,7 +37,7 @@ def test_the_catalogue_has_the_panels_that_serve(letter):
     device, best = known("h200"), FIXED[getrf_panel.STEM].fixed_config(letter)
     listed = set(getrf_panel.plain_sources(best))
     for rows in (1, 20, 33, 64, 65, 10**4, 50000):
-        assert getrf_panel.source(best.serving(rows, device)) in listed
+        assert getrf_panel.source(best.specialize(rows, device)) in listed
 
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
@@ -48,7 +48,7 @@ def test_small_matrices_stay_in_registers(letter, name):
         getrs_small.source(getrs_small.GetrsSmall(letter)),
         getrf_column.source(getrf_column.GetrfColumn(letter)),
     )
-    small = [getrf_small.source(best.serving(order, device)) for order in (8, 32)]
+    small = [getrf_small.source(best.specialize(order, device)) for order in (8, 32)]
     for source in (*small, *others):
         report = compile_here(source, device.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)

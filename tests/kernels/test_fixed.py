@@ -50,7 +50,7 @@ def test_mirror_images_are_added_in_registers(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name):
     device = known(name)
-    config = FIXED[trsv.STEM].config(letter, "", {}).serving(columns, device.shared_per_block)
+    config = FIXED[trsv.STEM].config(letter, "", {}).specialize(columns, device.shared_per_block)
     report = compile_here(trsv.source(config), device.cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(config, report, device) == ("ok", "")
@@ -60,7 +60,7 @@ def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_packing_keeps_everything_in_registers(letter, cc):
     for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
-        config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
+        config = FIXED[pack.STEM].config(letter, "", {}).specialize(packing)
         report = compile_here(pack.source(config), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
@@ -79,7 +79,7 @@ def test_copies_keep_everything_in_registers(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_small_triangles_keep_everything_in_registers(letter, cc):
     config = FIXED[trsm_small.STEM].config(letter, "", {})
-    largest = config.serving(config.most_rows, 64)
+    largest = config.specialize(config.most_rows, 64)
     report = compile_here(trsm_small.source(largest), cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 

@@ -179,10 +179,10 @@ def test_interchanges_there_and_back(kernels):
 def test_more_rows_than_a_device_has_threads(kernels):
     """A panel goes by a launch a column."""
     device, best = known("h200"), FIXED["getrf_panel"].fixed_config("s")
-    largest = best.serving(10**6, device)
+    largest = best.specialize(10**6, device)
     most = largest.resident(device) * largest.ROWS
-    assert best.serving(most, device).applies(most, device)
-    assert not best.serving(most + 1, device).applies(most + 1, device)
+    assert best.specialize(most, device).applies(most, device)
+    assert not best.specialize(most + 1, device).applies(most + 1, device)
     a = random("s", most + 1, 40)
     expected, pivots, _ = scipys.sgetrf(a)
     piv, info, got = np.empty((40, 1), "f"), np.empty((1, 1), "f"), np.asfortranarray(a)

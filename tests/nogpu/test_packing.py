@@ -99,7 +99,7 @@ def test_rules_of_the_kernel(changes, rule):
 def test_the_defaults_serve_whatever_vectors_fit(letter):
     config, size = Pack(letter), DTYPES[letter].itemsize
     for blk, depth, pad in ((16, 1, 0), (128, 16, 4), (96, 12, 8)):
-        served = config.serving(Packing("cbl", blk, depth, pad))
+        served = config.specialize(Packing("cbl", blk, depth, pad))
         assert served == Pack(letter, blk, depth, pad) and served.shared_bytes == 0
         across, deep = -(-1000 // blk) * (blk + pad), -(-500 // depth) * depth
         vectors, pieces = across * size / 16, deep / (1 if depth == 1 else 4)

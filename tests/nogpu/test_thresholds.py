@@ -15,7 +15,7 @@ from pyblasgpu import cli, patch_scipy
 from pyblasgpu.gpu.device import known
 from pyblasgpu.scipy_patch import switch
 from pyblasgpu.scipy_patch.thresholds import THRESHOLDS, save, thresholds_file, tuned
-from pyblasgpu.tuning import thresholds as tuning
+from pyblasgpu.tuning import scipy_thresholds as tuning
 
 
 @pytest.fixture(autouse=True)

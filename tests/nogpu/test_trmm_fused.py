@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu.dispatch import choose, serving
+from pyblasgpu.dispatch import choose, product_kinds
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.variants import fused_variant
@@ -90,10 +90,10 @@ def test_work_in_levels():
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch, request):
-    monkeypatch.setattr(serving, "fused_variant", lambda config, triangle: None)
+    monkeypatch.setattr(product_kinds, "fused_variant", lambda config, triangle: None)
 
     def forget():
-        serving.variant_of.cache_clear()
+        product_kinds.variant_of.cache_clear()
         choose.reload()
 
     forget()

@@ -111,7 +111,7 @@ def test_what_serves_without_an_override():
 def test_a_config_serves_every_device(letter, name):
     device = known(name)
     for columns, kept in zip((1, 2, 3, 4), (1, 2, 4, 4)):
-        config = Trsv(letter).serving(columns, device.shared_per_block)
+        config = Trsv(letter).specialize(columns, device.shared_per_block)
         assert kept == config.COLS
         assert config.shared_bytes <= device.shared_per_block and config.ROWS >= 32
         assert config.registers <= device.registers_per_block // config.threads

@@ -13,7 +13,7 @@ from pyblasgpu.cpu.device import current
 from pyblasgpu.dispatch import cpu_gemm
 from pyblasgpu.frontend import numba_cpu
 from pyblasgpu.kernels.cpu import space
-from pyblasgpu.tuning import cpu
+from pyblasgpu.tuning import cpu_search as cpu
 
 
 @pytest.fixture(autouse=True)

@@ -106,8 +106,8 @@ def test_what_is_timed_lies_as_asked(stage, layout):
 def test_the_kernels_that_files_name_serve_every_shape(monkeypatch):
     """In any arrangement of their threads; those that serve without files are not needed then."""
     filed = Gemv("d", DIM_R=64, THR_O=4, THR_R=2)
-    monkeypatch.setattr(matrix_vector.tuned_files, "serving", lambda *key: {"256x256": filed})
-    found = matrix_vector.serving("gemv", "d", "n", H200)
+    monkeypatch.setattr(matrix_vector.tuned_files, "current_configs", lambda *key: {"256x256": filed})
+    found = matrix_vector.candidates("gemv", "d", "n", H200)
     assert {config.kernel for config in found} == {filed.kernel} and filed in found
     assert by_shape("gemv", "d", "n", (9000, 40), H200) in found
 

@@ -155,7 +155,7 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
     every = planning.candidates
     monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
-    monkeypatch.setattr(tuned_files, "serving", lambda *key: {})
+    monkeypatch.setattr(tuned_files, "current_configs", lambda *key: {})
     left = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)

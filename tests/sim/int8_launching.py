@@ -115,7 +115,7 @@ def combine(of_a, of_b, found: Products, c, alpha=1.0, beta=0.0, kernels=combine
     """C := alpha A B + beta C by `combine_residues`, from facts of A and of B; C is (n, m), its columns
     contiguous.
     """
-    config = kernels.CombineResidues(found.config.dtype).serving(found.config)
+    config = kernels.CombineResidues(found.config.dtype).specialize(found.config)
     n, m = c.shape
     arrays = found.residues, of_a, of_b, found.flags, c
     run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))

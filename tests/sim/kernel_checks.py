@@ -253,7 +253,7 @@ def trsm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, first_pass_onl
     """
 
     def run(module):
-        sys.modules[f"{kernels.__name__}.gemm.trsm_fused"].SPAN = 1
+        sys.modules[f"{kernels.__name__}.gemm.trsm_fused_phases"].SPAN = 1
         if first_pass_only:
             sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].exact_division_solver = lambda *_: (
                 refuse_exact_division

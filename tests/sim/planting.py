@@ -38,6 +38,7 @@ SHARED = (
     "gemm.trmm_fused",
     "gemm.warp_substitution",
     "gemm.diagonal_solve",
+    "gemm.trsm_fused_phases",
     "gemm.trsm_fused",
     "gemm.warpgroups",
     "gemm.wgmma.operand_reader",

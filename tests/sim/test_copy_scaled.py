@@ -146,10 +146,10 @@ def test_triangles_are_filled_with_zeros(region):
 
 def test_batches_of_small_matrices_have_blocks_of_two_warps():
     config = CopyScaled("s", BLK_M=64)
-    small = config.serving(32, 7, 5)
+    small = config.specialize(32, 7, 5)
     assert (small.BLK_M, small.BLK_N, small.threads, small.dtype) == (16, 16, 64, "s")
-    assert config.serving(33, 7, 5) is config and config.serving(7, 33, 5) is config
-    assert config.serving(32, 7, 1) is config
+    assert config.specialize(33, 7, 5) is config and config.specialize(7, 33, 5) is config
+    assert config.specialize(32, 7, 1) is config
 
 
 def test_an_infinite_diagonal_stays_real():

@@ -292,7 +292,7 @@ def small_kernels(**fields):
         stack.enter_context(override("pack_residues", pack_residues.PackResidues(rows=8)))
         stack.enter_context(override("row_scales", row_scales.RowScales(threads=64)))
         for trans in pairs((False, True), (False, True)):
-            tile = guarded.GemmInt8Guarded(dtype="d", **TILE, **LOADS).serving(*trans)
+            tile = guarded.GemmInt8Guarded(dtype="d", **TILE, **LOADS).specialize(*trans)
             stack.enter_context(override("gemm_int8_guarded", tile))
         yield
 

@@ -19,8 +19,8 @@ from .test_gemm_simt import LAYOUTS, check, smallest
 
 PIPELINES = {
     "registers": {"stages": 1},
-    "ring-2": {"stages": 2},
-    "ring-3": {"stages": 3},
+    "stages-2": {"stages": 2},
+    "stages-3": {"stages": 3},
     "prefetch-2": {"stages": 2, "prefetch": True},
     "prefetch-3": {"stages": 3, "prefetch": True},
 }
@@ -57,7 +57,7 @@ def test_every_instruction(letter, shape):
     check(config(letter, MMA_M=m, MMA_K=k, BLK_K=16, DIM_XB=16, DIM_YB=4), 33, 17, 35, kernels=gemm_mma)
 
 
-@pytest.mark.parametrize("pipeline", ["ring-3", "prefetch-3"])
+@pytest.mark.parametrize("pipeline", ["stages-3", "prefetch-3"])
 @pytest.mark.parametrize("depth", [8, 16])
 def test_both_parts_at_once_by_warps_of_eight_rows(depth, pipeline):
     tile = config("z", BLK_K=16, WARP_M=8, MMA_K=depth, DIM_XA=16, DIM_YA=8, DIM_XB=16, DIM_YB=8)

@@ -24,8 +24,8 @@ from .launching import in_region, run, strides
 STAGINGS = {
     "registers": {"stages": 1},
     "read-only": {"stages": 1, "read_only": True},
-    "ring-2": {"stages": 2},
-    "ring-3": {"stages": 3},
+    "stages-2": {"stages": 2},
+    "stages-3": {"stages": 3},
     "prefetch-2": {"stages": 2, "prefetch": True},
     "prefetch-3": {"stages": 3, "prefetch": True},
     "a-direct": {"share_a": False},
@@ -126,7 +126,7 @@ def test_c_is_read_group_by_group(letter, region):
 
 @pytest.mark.parametrize("letter", "sdc")
 @pytest.mark.parametrize("trans_a, trans_b", KEPT)
-@pytest.mark.parametrize("staging", ["registers", "ring-3", "prefetch-2", "prefetch-3"])
+@pytest.mark.parametrize("staging", ["registers", "stages-3", "prefetch-2", "prefetch-3"])
 def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
     tile = kept(letter, trans_a, trans_b, **STAGINGS[staging])
     assert tile.smem_tile_a.is_kept == trans_a and tile.smem_tile_b.is_kept != trans_b
@@ -193,7 +193,7 @@ def smallest(stem: str, letter: str, layout: str) -> list:
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("staging", ["registers", "ring-2", "prefetch-3"])
+@pytest.mark.parametrize("staging", ["registers", "stages-2", "prefetch-3"])
 @pytest.mark.parametrize("gap, margin", [(4, 16), (5, 16), (4, 17)])
 def test_vectors_serve_operands_of_any_alignment(letter, staging, gap, margin):
     """Columns that begin with vectors, and such that do not; tiles that are whole, and such that are not."""

@@ -44,7 +44,7 @@ def small_kernels():
                 PANEL=64,
                 **sizes,
             )
-            stack.enter_context(override("gemm_guarded", tile.serving(trans_a, trans_b, 64)))
+            stack.enter_context(override("gemm_guarded", tile.specialize(trans_a, trans_b, 64)))
         yield
 
 

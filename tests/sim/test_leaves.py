@@ -100,9 +100,9 @@ def test_small_triangles_of_every_order(letter, n, r):
     config = TrsmSmall(letter)
     if n > config.most_rows:
         with pytest.raises(ConfigError, match="ORDER"):
-            config.serving(n, r)
+            config.specialize(n, r)
     else:
-        fitting = config.serving(n, r)
+        fitting = config.specialize(n, r)
         assert n <= fitting.ORDER < max(2 * n, 9)
         check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
 

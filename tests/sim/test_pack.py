@@ -27,7 +27,7 @@ DEEP = [Packing("row", 20, 16), Packing("cbl", 20, 8, 4), Packing("rbl", 20, 32,
 
 
 def small(letter: str, packing: Packing, kernels=pack, dim_x: int = 8, dim_y: int = 4) -> Pack:
-    return kernels.Pack(letter, DIM_X=dim_x, DIM_Y=dim_y).serving(packing)
+    return kernels.Pack(letter, DIM_X=dim_x, DIM_Y=dim_y).specialize(packing)
 
 
 def check(
@@ -149,7 +149,7 @@ def test_the_defaults_serve_every_dtype():
         packing = Packing("rbl", 32, 8, 4)
         values = integers(np.random.default_rng(4), (37, 9), DTYPES[letter])
         target = np.full(packing.size(37, 9), np.nan, values.dtype)
-        config = Pack(letter).serving(packing)
+        config = Pack(letter).specialize(packing)
         run(
             pack.source(config),
             config.grid(37, 9),

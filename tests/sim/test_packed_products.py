@@ -133,7 +133,7 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"stages": 1}, "load_grid_tiles_stripe: major"),
+        ({"stages": 1}, "load_grid_tiles_smem_tile: major"),
         ({"packing_b": 3}, r"packing: packing of B in \(0, 1, 2\)"),
         ({"trans_a": True}, "packed: packed only with .* trans_a=True"),
         ({"BLK_M": 8, "VEC_M": 1, "PAD_A": 1}, r"packed_runs: PAD_A \* itemsize % 16 == 0"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.kernels.copy import split_k_reduce
-from pyblasgpu.kernels.copy.slices import cut
+from pyblasgpu.kernels.copy.slices import slice_depth
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES, Region
@@ -102,9 +102,9 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
 def test_slices_are_no_more_than_partials_keep_busy(letter):
     config = SplitKReduce(dtype=letter)
     slices = {1: 1, 8: 1, 9: 2, 16: 2, 17: 4, 64: 8, 65: 16, 128: 16, 1000: 16}
-    assert {count: config.serving(count).SLICES for count in slices} == slices
+    assert {count: config.specialize(count).SLICES for count in slices} == slices
     for count in slices:
-        served = config.serving(count)
+        served = config.specialize(count)
         assert served.TILE * config.dtype_facts.itemsize * served.SLICES == served.shared_bytes
 
 
@@ -113,7 +113,7 @@ def test_splits_cover_k_and_begin_where_vectors_may(letter):
     dtype = DTYPES[letter]
     for k in (1, 7, 64, 1000, 65536, 4099):
         for splits in (1, 2, 3, 7, 16, 128):
-            depth, rest = cut(k, splits, dtype)
+            depth, rest = slice_depth(k, splits, dtype)
             assert splits * depth + rest == k
             assert depth * dtype.itemsize % 16 == 0
             assert 0 <= rest < splits * 16 // dtype.itemsize

@@ -192,7 +192,7 @@ def test_in_any_order_of_blocks(span, monkeypatch):
 @pytest.mark.parametrize(
     "rule, changes",
     [
-        ("stripes_tile_diagonal", {"BLK_M": 16, "BLK_K": 32, "DIM_XB": 32, "DIM_YB": 1}),
+        ("k_tiles_tile_diagonal", {"BLK_M": 16, "BLK_K": 32, "DIM_XB": 32, "DIM_YB": 1}),
         ("in_place", {"stages": 1}),
         ("in_place", {"persistent": True}),
     ],

@@ -42,7 +42,7 @@ def test_rows_of_a_strip_are_loaded_without_conflicts(letter, BLK):
         ({"ORDER": 36}, "order"),
         ({"ORDER": 0}, "order"),
         ({"WARP_N": 12}, "lane_columns"),
-        ({"stages": 1}, "ring"),
+        ({"stages": 1}, "stages"),
         ({"WARPS": 33}, "max_threads"),
     ],
 )

@@ -11,7 +11,7 @@ from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
-from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
+from pyblasgpu.kernels.gemm import trsm_fused_phases
 from pyblasgpu.kernels.gemm.fused import APART, sharing, tile_orders
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Region, Triangle
@@ -158,7 +158,7 @@ def test_vectors_where_t_is_aligned_for_them(order, triangle):
 
 @pytest.mark.parametrize("span", [8, 32, 256])
 def test_in_any_order_of_blocks(span, monkeypatch):
-    monkeypatch.setattr(trsm_fused, "SPAN", span)
+    monkeypatch.setattr(trsm_fused_phases, "SPAN", span)
     for seed in range(4):
         simulator.reseed(seed)
         check("s", Triangle.LOWER_LEFT, 50, 30)

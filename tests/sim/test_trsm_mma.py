@@ -41,7 +41,7 @@ def test_both_parts_at_once_in_tiles_of_eight(depth):
         ({"ORDER": 36}, "order"),
         ({"ORDER": 0}, "order"),
         ({"WARP_N": 12}, "lane_columns"),
-        ({"stages": 1}, "ring"),
+        ({"stages": 1}, "stages"),
         ({"WARPS": 33}, "max_threads"),
         ({"WARPS": 0}, "max_threads"),
     ],

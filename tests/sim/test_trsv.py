@@ -90,7 +90,7 @@ def test_every_shape(letter, changes):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("r", [1, 3])
 def test_the_configs_that_serve(letter, r):
-    config = trsv.Trsv(letter).serving(r, known("h200").shared_per_block)
+    config = trsv.Trsv(letter).specialize(r, known("h200").shared_per_block)
     changes = {name: getattr(config, name) for name in SMALL}
     check(letter, 2 * config.ROWS + 37, r, t_by_rows=r == 1, **changes)
 

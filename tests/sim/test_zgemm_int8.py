@@ -194,7 +194,7 @@ def small_kernels():
         stack.enter_context(override("pack_residues", pack_residues.PackResidues("z", rows=8)))
         stack.enter_context(override("row_scales", row_scales.RowScales("z", threads=64)))
         for trans in pairs((False, True), (False, True)):
-            tile = guarded.GemmInt8Guarded(dtype="z", **TILE, **LOADS).serving(*trans)
+            tile = guarded.GemmInt8Guarded(dtype="z", **TILE, **LOADS).specialize(*trans)
             stack.enter_context(override("gemm_int8_guarded", tile))
         yield
 

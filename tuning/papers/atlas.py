@@ -86,7 +86,7 @@ def kernels(routine: str, letter: str, device: Device, most: int, orders: Sequen
 def _panels(letter: str, cols: int, orders: Sequence[int], device: Device) -> list[Any]:
     """The Configs of panels of so many columns, at each order."""
     panel = replace(family_of("getrf_panel").fixed_config(letter), COLS=cols)
-    return [panel.serving(n, device) for n in orders]
+    return [panel.specialize(n, device) for n in orders]
 
 
 def record(

@@ -191,7 +191,7 @@ def counts(
                 each.left += tilings[layout]
                 each.removed.update(removed)
                 if not broken_rule:
-                    each.removed["load_grid_tiles_stripe"] += (
+                    each.removed["load_grid_tiles_smem_tile"] += (
                         points * reshapes - removed.total() - tilings[layout]
                     )
     return by_layout

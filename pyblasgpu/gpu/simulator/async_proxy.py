@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .memory import WARP, Pointer, SimulatorError
-from .schedule import gives_way
+from .thread_order import gives_way
 
 if TYPE_CHECKING:
     from .block import Block, News

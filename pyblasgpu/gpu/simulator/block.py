@@ -19,8 +19,8 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .async_proxy import AsyncProxy, Cluster
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
-from .schedule import random
 from .thread import Thread, current_thread
+from .thread_order import random
 
 __all__ = ["Block", "Launch", "News", "check_shared"]
 

@@ -27,9 +27,9 @@ from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, 
 from .messages import *  # noqa: F403
 from .register_tile import *  # noqa: F403
 from .residue import *  # noqa: F403
-from .schedule import reseed
 from .synchronization import *  # noqa: F403
 from .thread import current_thread
+from .thread_order import reseed
 from .warp_reduce import *  # noqa: F403
 from .warpgroup_mma import *  # noqa: F403
 

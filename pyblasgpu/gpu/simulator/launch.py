@@ -9,8 +9,8 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .block import Block, Launch, check_shared
 from .memory import AccessLog, Pointer, SimulatorError, poisoned
-from .schedule import random
 from .thread import current_thread
+from .thread_order import random
 
 __all__ = ["Integer", "cuda", "launch"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .memory import Pointer
-from .schedule import gives_way
 from .thread import current_thread
+from .thread_order import gives_way
 
 __all__ = ["send_real", "try_receive_real"]
 

@@ -139,7 +139,7 @@ class SmemTile:
             return
         require(
             self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
-            "load_grid_tiles_stripe",
+            "load_grid_tiles_smem_tile",
             f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
             **{"major": self.major, "minor": self.minor, x: self.dim_x, y: self.dim_y, vec: self.vec},
         )

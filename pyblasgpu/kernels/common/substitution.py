@@ -250,7 +250,7 @@ def panel_writer(
 
     def writer(by_rows: bool):
         over = coalesced_index(n, columns, threads, by_rows)
-        ROUNDS, coords, has, following, at_first = (
+        COUNT, coords, has, following, at_first = (
             over.count,
             over.coords,
             over.has,
@@ -262,7 +262,7 @@ def panel_writer(
         def write(b, panel, row_stride, col_stride, t, rows, cols, sign):
             t = opaque(int32(t))  # the same ways as on reading would take registers all the time
             at = at_first(t, row_stride, col_stride)
-            for k in range(ROUNDS):
+            for k in range(COUNT):
                 i, j = coords(t, k)
                 if has(t, k):
                     ok, x = (i < rows) & (j < cols), i * row + j * col

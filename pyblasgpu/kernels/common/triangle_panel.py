@@ -211,7 +211,7 @@ def block_copier(
 
     def copier(by_rows: bool):
         over = coalesced_index(rows, cols, config.threads, by_rows)
-        ROUNDS, coords, has, following, at_first = (
+        COUNT, coords, has, following, at_first = (
             over.count,
             over.coords,
             over.has,
@@ -222,7 +222,7 @@ def block_copier(
         @device_function
         def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
             at = at_first(t, row_stride, col_stride)
-            for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
+            for k in range(COUNT if unrolls else opaque(int32(COUNT))):
                 i, j = coords(t, k)
                 ok = (i < rows_left) & (j < cols_left)
                 if triangular:
@@ -253,14 +253,14 @@ def _square_copier(config, order: int, row_step: int, col_step: int, triangular:
     REALS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
     over = coalesced_index(order, order, config.threads, True)
-    ROUNDS, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
+    COUNT, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
 
     @device_function
     def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
         by_rows = abs(row_stride) <= abs(col_stride)
         fast_stride, slow_stride = (row_stride, col_stride) if by_rows else (col_stride, row_stride)
         at = at_first(t, fast_stride, slow_stride)
-        for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
+        for k in range(COUNT if unrolls else opaque(int32(COUNT))):
             fast, slow = coords(t, k)
             i, j = (fast, slow) if by_rows else (slow, fast)
             ok = (i < rows_left) & (j < cols_left)

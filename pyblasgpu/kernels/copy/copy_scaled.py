@@ -88,7 +88,7 @@ class CopyScaled:
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 
-    def serving(self, rows: int, cols: int, batch: int) -> CopyScaled:
+    def specialize(self, rows: int, cols: int, batch: int) -> CopyScaled:
         """The Config for a batch: blocks of two warps, many of which a multiprocessor holds, where matrices
         are small.
         """
@@ -134,7 +134,7 @@ def source(config: CopyScaled) -> KernelSource:
 def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
     """All kernels of a Config."""
     yield source(config)
-    yield source(config.serving(SMALL, SMALL, 2))
+    yield source(config.specialize(SMALL, SMALL, 2))
 
 
 def _element_index(config: CopyScaled, by_rows: bool):

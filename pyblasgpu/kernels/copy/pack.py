@@ -95,7 +95,7 @@ class Pack:
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 
-    def serving(self, packing: Packing) -> Self:
+    def specialize(self, packing: Packing) -> Self:
         """The same Config for operands packed so; raises `ConfigError` where it cannot."""
         return replace(self, BLK=packing.blk, BLK_K=packing.depth, PAD=packing.pad)
 

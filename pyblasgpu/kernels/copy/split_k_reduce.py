@@ -1,6 +1,6 @@
 """``split_k_reduce``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
 
-A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into chunks;
+A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into slices;
 one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
 in the same order: a slice of a block's threads sums neighbouring partials, then the slices' sums are added.
 Of a triangle what is beyond it is not read, but for what shares 16 bytes with it. How many slices there are
@@ -88,7 +88,7 @@ class SplitKReduce:
         """The slices' sums."""
         return self.DIM * LOAD
 
-    def serving(self, partials: int) -> Self:
+    def specialize(self, partials: int) -> Self:
         """The same Config with no more slices than so many partials keep busy."""
         slices = self.SLICES
         while slices % 2 == 0 and slices // 2 * self.UNROLL >= partials:

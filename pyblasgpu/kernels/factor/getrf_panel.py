@@ -143,7 +143,7 @@ class GetrfPanel:
             words = words_of_cluster(self)
         return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
 
-    def serving(self, rows: int, device: Device) -> GetrfPanel:
+    def specialize(self, rows: int, device: Device) -> GetrfPanel:
         """The Config for matrices of so many rows: one block where that can be, or a cluster; where there
         would be more blocks than are resident, larger ones. Still more rows are not for this kernel: see
         `applies`.
@@ -255,7 +255,7 @@ def source(config: GetrfPanel) -> KernelSource:
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
     """The kernels of small matrices, of clusters, and of many rows, on an H200."""
     device = known("h200")
-    configs = dict.fromkeys(config.serving(1 << power, device) for power in range(MOST_ROWS))
+    configs = dict.fromkeys(config.specialize(1 << power, device) for power in range(MOST_ROWS))
     return (source(each) for each in configs)
 
 

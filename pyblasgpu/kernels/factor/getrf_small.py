@@ -63,7 +63,7 @@ class GetrfSmall(SmallMatrices):
         is_long = self.dtype_facts.itemsize > 8 and device.cc < (9, 0)
         return replace(self, COLS=min(self.COLS, 16)) if is_long else self
 
-    def serving(self, order: int, device: Device) -> GetrfSmall:
+    def specialize(self, order: int, device: Device) -> GetrfSmall:
         """The Config for matrices of so many rows and columns at most: of few, more warps are resident."""
         config = self.on(device)
         if order <= FEW:

@@ -32,7 +32,7 @@ class TriangleInShared:
     ORDER: int = 64
     DIM: int = 128
 
-    #: The orders that `serving` chooses from.
+    #: The orders that `specialize` chooses from.
     ORDERS: ClassVar[tuple[int, ...]] = (32, 64, 128)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class TriangleInShared:
     def shared_bytes(self) -> int:
         return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
 
-    def serving(self, order: int) -> Self:
+    def specialize(self, order: int) -> Self:
         """The Config for matrices of up to `order` rows: with a smaller ORDER where that is enough."""
         enough = [each for each in self.ORDERS if order <= each < self.ORDER]
         return self._with_order(enough[0]) if enough else self

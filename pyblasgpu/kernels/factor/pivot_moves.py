@@ -64,7 +64,7 @@ class PivotMoves:
     def shared_bytes(self) -> int:
         return self.GROUP * 4
 
-    def serving(self, columns: int) -> PivotMoves:
+    def specialize(self, columns: int) -> PivotMoves:
         """The Config for interchanges in so many columns: in few, larger groups leave fewer steps."""
         return replace(self, GROUP=max(self.GROUP, LARGE)) if columns < FEW else self
 
@@ -89,7 +89,7 @@ def source(config: PivotMoves) -> KernelSource:
 
 def plain_sources(config: PivotMoves) -> Iterator[KernelSource]:
     """The kernels for few columns and for many."""
-    return (source(config.serving(columns)) for columns in (1, FEW))
+    return (source(config.specialize(columns)) for columns in (1, FEW))
 
 
 def _build(config: PivotMoves):

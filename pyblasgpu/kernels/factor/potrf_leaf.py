@@ -100,7 +100,7 @@ def source(config: PotrfLeaf) -> KernelSource:
 
 def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:
     """The kernels of all orders."""
-    orders = {config.serving(order) for order in config.ORDERS if order <= config.ORDER}
+    orders = {config.specialize(order) for order in config.ORDERS if order <= config.ORDER}
     return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
 
 

@@ -35,11 +35,11 @@ def _writer_in_order(
     facts, ORDER, (ROW, COL) = config.dtype_facts, config.ORDER, steps
     real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     over, store, select = coalesced_index(rows, ORDER, config.threads, by_rows), ptx.store_global, ptx.select
-    ROUNDS, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
+    COUNT, coords, has, following, at_first = over.count, over.coords, over.has, over.following, over.first
     int32, int64, opaque = ptx.types.int32, ptx.types.int64, ptx.opaque
     REAL_DIAGONAL = real_diagonal and facts.is_complex
     # as many rounds in a row as have their loads under way at the same time
-    UNROLL = next(count for count in (8, 4, 2, 1) if ROUNDS % count == 0)
+    UNROLL = next(count for count in (8, 4, 2, 1) if COUNT % count == 0)
 
     @device_function
     def element(x, k, at, a, shared, row_stride, col_stride, t, m, n, first):
@@ -59,7 +59,7 @@ def _writer_in_order(
     def write(a, shared, row_stride, col_stride, t, m, n, first):
         at = cuda.local.array(1, int64)
         at[0] = at_first(t, row_stride, col_stride)
-        for k in range(0, opaque(int32(ROUNDS)), UNROLL):
+        for k in range(0, opaque(int32(COUNT)), UNROLL):
             elements(0, k, at, a, shared, row_stride, col_stride, t, m, n, first)
 
     return write

@@ -32,7 +32,7 @@ def check(config: GemmConfig, triangle: Triangle) -> None:
     order, _ = tile_orders(config, triangle)
     require(
         order % config.BLK_K == 0,
-        "stripes_tile_diagonal",
+        "k_tiles_tile_diagonal",
         "BLK along T % BLK_K == 0",
         BLK=order,
         BLK_K=config.BLK_K,

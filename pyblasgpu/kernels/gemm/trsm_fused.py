@@ -22,21 +22,27 @@ from types import SimpleNamespace
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
 from ..common.options import UNIT, UPPER
-from ..common.smem_tile import l2_prefetcher, tile_iterator
+from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
-from .diagonal_solve import diagonal_solver
 from .fused import APART, shared_reals, tile_orders
-from .mainloop import mainloop, mma_k_block
+from .mainloop import mainloop
 from .product import Product
 from .trmm_fused import alignment_of, operands_of, operands_of_tile
+from .trsm_fused_phases import (
+    diagonal_multiplier,
+    flag_poller,
+    k_tile_solver,
+    pipeline_filler,
+    prefetcher,
+    solved_multiplier,
+)
 
 __all__ = ["build"]
 
 #: Strips that run together at least, and bytes of C. Each group waits for its first levels anew, which
 #: took up to 30 % where two would have been one; larger ones read C from memory too often.
 STRIPS, BYTES = 16, 128 << 20
-SPAN = 32  # unknowns between two counts
 
 
 def _pointers(config: GemmConfig, triangle: Triangle):
@@ -90,131 +96,29 @@ def _block_coords(config: GemmConfig, free: int):
     return coords
 
 
-def _flag_poller(config: GemmConfig):
-    """``poll_flag(flags, flag, passed, waits, board, t)``: how many k-tiles are solved, as all threads read
-    on the `board`; it `waits` until they are more than those that were `passed`.
-
-    One thread asks: many that ask for one flag keep who sets it waiting.
-    """
-    real, int32, load_acquire = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.load_acquire
-
-    @device_function
-    def poll_flag(flags, flag, passed, waits, board, t):
-        if t == 0:
-            ready = load_acquire(flags, flag)
-            while waits and ready <= passed:
-                ready = load_acquire(flags, flag)
-            board[0] = real(ready)
-        cuda.syncthreads()
-        ready = int32(board[0])
-        cuda.syncthreads()
-        return ready
-
-    return poll_flag
-
-
-def _pipeline_filler(config: GemmConfig, start, advance, operands):
-    """``fill_pipeline(vectors, empty, ready, load_state, ...)``: begin to bring those k-tiles that are
-    `ready` into the stages that are `empty`, the last ones before the one that is read next; what is ahead
-    then, and how many stages are empty still.
-
-    Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
-    """
-    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
-
-    @device_function
-    def fill_pipeline(vectors, empty, ready, load_state, reading, shared, params, tile, old, t):
-        _, own, k_tiles, rows, cols = tile
-        _, _, _, ldc = params
-        most = int32(ready - load_state[4] if ready < k_tiles - own else STAGES)
-        if most <= 0:
-            return load_state, empty
-        into = int32(reading + (STAGES - 1) - empty)
-        for i in range(empty):
-            into = int32(into if into < STAGES else into - STAGES)
-            pa, pb, lda, ldb, depth = operands(load_state, k_tiles if i < most else int32(0), ldc)
-            stage = offset(shared, into * STAGE)
-            start(vectors, stage, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            if i < most:
-                load_state = advance(load_state, params, tile)
-            into = int32(into + 1)
-        return load_state, int32(max(empty - most, 0))
-
-    return fill_pipeline
-
-
-def _k_tile_solver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """``solve_k_tile(acc, ...)``: a k-tile on the diagonal, from the sums `acc` to C; and `diagonal_solve`.
-
-    The flag counts the k-tiles before it.
-    """
-    facts = config.dtype_facts
-    EVERY, ASIDE, int32 = max(SPAN // config.BLK_K, 1), config.threads - 32, ptx.types.int32
-    on_diagonal = diagonal_solver(config, product, triangle, conj)
-    TRIANGLE = on_diagonal.ld * facts.reals_per_element
-    load_rhs, solve, write = on_diagonal.load_rhs, on_diagonal.solve, on_diagonal.write
-    reload_rhs, solve_by_exact_division = on_diagonal.reload_rhs, on_diagonal.solve_by_exact_division
-    offset, store_release = ptx.offset, ptx.store_release
-
-    @device_function
-    def solve_k_tile(
-        acc, column, value, panel, matrix, prepared, c_here, ldc, t, base, extent, sides, alpha, alpha_i,
-        safe, unit, down, flags, flag, count, done,
-    ):  # fmt: skip
-        load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe)
-        cuda.syncthreads()
-        if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
-            store_release(flags, flag, int32(count + done))
-        non_finite = int32(0)
-        if safe:
-            non_finite = solve(panel, offset(prepared, base * TRIANGLE), column, t, down)
-        else:
-            solve_by_exact_division(panel, matrix, t, extent, unit, down)
-        if cuda.syncthreads_or(non_finite):
-            reload_rhs(c_here, panel, value, ldc, t, extent, sides)
-            cuda.syncthreads()
-            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
-            cuda.syncthreads()
-            solve_by_exact_division(panel, matrix, t, extent, unit, down)
-            cuda.syncthreads()
-        write(c_here, panel, ldc, t, extent, sides)
-
-    return solve_k_tile, on_diagonal
-
-
 def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
     """``compute(vectors, down, unit, t, shared, ...)``: the tile of a block; ``is_aligned(tri, c, ldt,
     ldc)`` and `ONE_WAY` of `load_stage`. `conj`: T is meant conjugated.
     """
     facts = config.dtype_facts
     real, REALS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
-    OF_A, PREFETCH = triangle.on_left, config.prefetch
-    BLK, FREE = tile_orders(config, triangle)
-    PER, STAGE, ALL_STAGES, OTHER = (
-        BLK // BLK_K,
-        config.stage_reals,
-        STAGES * config.stage_reals,
-        config.offset_b,
-    )
-    FLAG = APART // facts.real_size
+    OF_A, (BLK, FREE) = triangle.on_left, tile_orders(config, triangle)
+    PER, ALL_STAGES, FLAG = BLK // BLK_K, STAGES * config.stage_reals, APART // facts.real_size
     BOARD = ALL_STAGES + shared_reals(config, triangle)
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if config.prefetch else (1, 1)
 
-    load, zero, coords = product.load, ptx.fill(ACC), _block_coords(config, FREE)
-    begin, advance, steps, operands = _pointers(config, triangle)
+    zero, coords, pointers = ptx.fill(ACC), _block_coords(config, FREE), _pointers(config, triangle)
+    begin, advance, steps, operands = pointers
     loop = mainloop(config, product, operands_of_tile(operands), advance)
-    start, run_mainloop = loop.start, loop.run
-    poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
-    solve_k_tile, on_diagonal = _k_tile_solver(config, product, triangle, conj)
-    multiply, prepare = mma_k_block(config, product), on_diagonal.prepare
-    COLUMN, VALUE = on_diagonal.registers, on_diagonal.values
-    smem_tile_t, smem_tile_c = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
-    begin_t, begin_c = tile_iterator(smem_tile_t).begin, tile_iterator(smem_tile_c).begin
-    ask_t, ask_c = (l2_prefetcher(smem_tile, config.threads) for smem_tile in (smem_tile_t, smem_tile_c))
-    ROW = smem_tile_t.step * REALS
-    wait, store_release = ptx.wait_async(STAGES - 2), ptx.store_release
-    grid_dependency_wait = ptx.grid_dependency_wait
+    poll_flag, fill_pipeline = flag_poller(config), pipeline_filler(config, loop.start, advance, operands)
+    solve_k_tile, on_diagonal = k_tile_solver(config, product, triangle, conj)
+    COLUMN, VALUE, prepare = on_diagonal.registers, on_diagonal.values, on_diagonal.prepare
+    prefetch = prefetcher(config, triangle)
+    multiply_solved = solved_multiplier(config, product, triangle, loop, fill_pipeline, poll_flag)
+    solve_diagonal = diagonal_multiplier(config, product, triangle, loop, pointers, solve_k_tile)
+    begin_t = tile_iterator(config.smem_tile_a if OF_A else config.smem_tile_b).begin
+    store_release, grid_dependency_wait = ptx.store_release, ptx.grid_dependency_wait
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
 
     @device_function
@@ -245,76 +149,30 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
         # (3) prologue: what is solved already, and the triangles on the diagonal; L2 is asked for the rest of
         # the tile's own
         grid_dependency_wait()
-        for k in range(first, first + own * BLK_K, BLK_K):
-            t_there = offset(tri, begin_t(int64(first), int64(k), ldt) * REALS)
-            c_there = offset(c, begin_c(int64(other), int64(k), ldc) * REALS)
-            ask_t(t_there, ldt, t, int32(order - first), int32(order - k))
-            ask_c(c_there, ldc, t, int32(others - other), int32(order - k))
-        ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
+        prefetch(params, first, other, own, order, others, t)
+        ready, reading, empty = int32(0), int32(0), int32(STAGES - 1)
         if count > 0:
             ready = poll_flag(flags, flag, load_state[4], False, board, t)
         load_state, empty = fill_pipeline(
             vectors, empty, ready, load_state, reading, shared, params, tile, old, t
         )
-        is_dry = True  # no stage has been waited for
-        prepared, corner = (
-            offset(shared, ALL_STAGES),
-            offset(tri, begin_t(int64(first), int64(first), ldt) * REALS),
-        )
+        prepared = offset(shared, ALL_STAGES)
+        corner = offset(tri, begin_t(int64(first), int64(first), ldt) * REALS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first), unit, down)
         safe = cuda.syncthreads_or(unsafe) == 0
 
         # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
-        while left > 0 or empty > 0:
-            if ready <= load_state[4] and load_state[4] < count:
-                ask_t(load_state[0], ldt, t, int32(order - first), load_state[3])
-                ready = poll_flag(flags, flag, load_state[4], empty == STAGES - 1, board, t)
-            is_dry = is_dry or empty == STAGES - 1
-            load_state, empty = fill_pipeline(
-                vectors, empty, ready, load_state, reading, shared, params, tile, old, t
-            )
-            if is_dry:
-                if PREFETCH:
-                    wait()
-                    cuda.syncthreads()
-                    load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
-                is_dry = False
-            k_iters, drains = left, load_state[4] >= ready and load_state[4] < count
-            if drains:
-                k_iters, empty = int32(1), int32(empty + 1)
-            elif load_state[4] < count:
-                k_iters = int32(ready - load_state[4])
-            here = tile[0], own, int32(0 if drains else count + own), rows, cols
-            after, reading = run_mainloop(
-                vectors, k_iters, load_state, reading, shared, registers, params, here, t
-            )
-            if not drains:
-                load_state = after
-            left = int32(left - k_iters)
+        load_state, reading = multiply_solved(
+            vectors, registers, load_state, reading, ready, empty, count, flags, flag, board, shared, params,
+            tile, int32(order - first), t,
+        )  # fmt: skip
 
         # (5) the diagonal: solve a k-tile, write it, multiply it into what is left
-        done, base = int32(0), int32(0 if down else (own - 1) * BLK_K)
-        while done < own:
-            wait()
-            cuda.syncthreads()
-            here = offset(shared, reading * STAGE)
-            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-            pa, pb, lda, ldb, depth = operands(load_state, count + own, ldc)
-            start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            load_state = advance(load_state, params, tile)
-            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
-
-            t_tile, panel = (here, offset(here, OTHER)) if OF_A else (offset(here, OTHER), here)
-            matrix, extent = offset(t_tile, base * ROW), int32(min(order - first - base, BLK_K))
-            at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
-            c_here, sides = offset(c, at * REALS), int32(others - other)
-            solve_k_tile(
-                acc, column, value, panel, matrix, prepared, c_here, ldc, t, base, extent, sides, alpha,
-                alpha_i, safe, unit, down, flags, flag, count, done,
-            )  # fmt: skip
-            if done < own - 1:
-                multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
-            done, base = int32(done + 1), int32(base + BLK_K if down else base - BLK_K)
+        solve_diagonal(
+            vectors, registers, (column, value), load_state, reading, shared, params, tile, prepared, t,
+            row0, col0, int32(order - first), int32(others - other), (alpha, alpha_i), safe, unit, down,
+            flags, flag,
+        )  # fmt: skip
 
         # (6) the tile is solved; who follows no one's wait leaves the flag as it was
         cuda.syncthreads()

@@ -142,6 +142,12 @@ def _build(config: TrmmLeaf, conj: bool):
             copy_x(offset(stage, X_TILE), b_part, b_rs, b_cs, t, depth, cols, 0, 0)
         commit()
 
+    @device_function
+    def start_next(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k, first):
+        start(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k, first)
+        is_last = k + BLK_K >= min(row0 + BLK_M, n)
+        return row0 - BLK_M if is_last else row0, int64(0) if is_last else k + BLK_K
+
     def trmm_leaf(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this block, the coordinates of this thread
         t = cuda.threadIdx.x
@@ -164,10 +170,9 @@ def _build(config: TrmmLeaf, conj: bool):
         next_row, next_k = int64(blocks - 1) * BLK_M, int64(0)
         for s in range(STAGES - 1):
             into = offset(stages, s * STAGE)
-            start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first)
-            next_k += BLK_K
-            if next_k >= min(next_row + BLK_M, n):
-                next_row, next_k = next_row - BLK_M, int64(0)
+            next_row, next_k = start_next(
+                into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first
+            )
 
         reading, writing = 0, STAGES - 1
         for step in range(blocks):
@@ -178,16 +183,15 @@ def _build(config: TrmmLeaf, conj: bool):
                 wait()
                 cuda.syncthreads()
                 into = offset(stages, writing * STAGE)
-                start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first)
-                next_k += BLK_K
-                if next_k >= min(next_row + BLK_M, n):
-                    next_row, next_k = next_row - BLK_M, int64(0)
+                next_row, next_k = start_next(
+                    into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, next_row, next_k, first
+                )
                 stage = offset(stages, reading * STAGE)
+                at_t, at_x = offset(stage, my_t), offset(stage, my_x)
                 if k + BLK_K <= row0:
-                    multiply(acc, rt, rx, offset(stage, my_t), offset(stage, my_x))
+                    multiply(acc, rt, rx, at_t, at_x)
                 else:
                     shift = row0 - k - slice * DEPTH
-                    at_t, at_x = offset(stage, my_t), offset(stage, my_x)
                     multiply_diagonal(acc, old, rt, rx, at_t, at_x, tx, ty, shift, unit)
                 reading = reading + 1 if reading < STAGES - 1 else 0
                 writing = writing + 1 if writing < STAGES - 1 else 0

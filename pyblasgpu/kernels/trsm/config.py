@@ -63,7 +63,7 @@ class TrsmConfig:
             BLK=self.BLK,
         )
         require(self.WARP_N in (8, 16, 32), "lane_columns", "WARP_N in (8, 16, 32)", WARP_N=self.WARP_N)
-        require(self.stages >= 2, "ring", "stages >= 2", stages=self.stages)
+        require(self.stages >= 2, "stages", "stages >= 2", stages=self.stages)
         require(
             self.WARPS >= 1 and self.PRODUCER_WARPS >= 0 and self.threads <= 1024,
             "max_threads",

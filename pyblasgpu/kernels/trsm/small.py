@@ -78,7 +78,7 @@ class TrsmSmall:
             ORDER=self.ORDER,
         )
 
-    def serving(self, order: int, columns: int) -> TrsmSmall:
+    def specialize(self, order: int, columns: int) -> TrsmSmall:
         """The Config for triangles of `order` rows, of which there are `most_rows` at most, and so many
         columns.
         """
@@ -142,7 +142,7 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
 def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:
     """The kernels for triangles of all orders, with few columns and with many."""
     orders = (order for order in ORDERS if order <= config.most_rows)
-    configs = dict.fromkeys(config.serving(*each) for each in product(orders, (32, 64)))
+    configs = dict.fromkeys(config.specialize(*each) for each in product(orders, (32, 64)))
     return (source(each) for each in configs)
 
 

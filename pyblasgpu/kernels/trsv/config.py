@@ -131,7 +131,7 @@ class Trsv:
         have = min(REGISTERS // self.threads, MOST_REGISTERS)
         return self.group_registers + OTHER_REGISTERS > have
 
-    def serving(self, columns: int, shared: int) -> Trsv:
+    def specialize(self, columns: int, shared: int) -> Trsv:
         """The same Config for so many right-hand sides, with no more rows than so many bytes of shared
         memory hold, no larger groups and no more threads than there are registers for.
         """

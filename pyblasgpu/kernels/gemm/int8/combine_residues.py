@@ -83,7 +83,7 @@ class CombineResidues:
         """Elements of a vector that a thread makes at a time: two rows of some columns."""
         return REALS_HELD // self.dtype_facts.reals_per_element
 
-    def serving(self, config: GemmInt8) -> Self:
+    def specialize(self, config: GemmInt8) -> Self:
         """The same Config after a product."""
         return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
 

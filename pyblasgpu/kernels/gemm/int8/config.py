@@ -64,7 +64,7 @@ class GemmInt8(WarpgroupConfig):
             and self.PANEL % self.BLK_M == 0
             and self.copy_columns % 8 == 0
             and self.PANEL % self.copy_columns == 0,
-            "pieces",
+            "cluster",
             "cluster in (1, 2), PANEL % BLK_M == 0, BLK_N / cluster within a panel or whole panels",
             cluster=self.cluster,
             PANEL=self.PANEL,
@@ -73,7 +73,7 @@ class GemmInt8(WarpgroupConfig):
         )
         require(
             self.sample in (1, 2, 4, 8),
-            "chunks",
+            "sample",
             "sample in (1, 2, 4, 8)",
             sample=self.sample,
         )

@@ -83,7 +83,7 @@ class GemmInt8Guarded(GemmMma):
     def flags_of_tile(self) -> int:
         return self.FLAG_M // 16
 
-    def serving(self, trans_a: bool, trans_b: bool) -> Self:
+    def specialize(self, trans_a: bool, trans_b: bool) -> Self:
         """The same Config for operands that lie so."""
         loads: dict[str, Any] = {}
         for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
@@ -106,7 +106,7 @@ def source(config: GemmInt8Guarded) -> KernelSource:
 
 def plain_sources(config: GemmInt8Guarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands that lie either way."""
-    return (source(config.serving(*trans)) for trans in pairs((False, True), (False, True)))
+    return (source(config.specialize(*trans)) for trans in pairs((False, True), (False, True)))
 
 
 def _build(config: GemmInt8Guarded):

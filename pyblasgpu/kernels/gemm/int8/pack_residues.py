@@ -71,7 +71,7 @@ class PackResidues:
 
         require(
             self.sample in (1, 2, 4, 8),
-            "chunks",
+            "sample",
             "sample in (1, 2, 4, 8)",
             sample=self.sample,
         )

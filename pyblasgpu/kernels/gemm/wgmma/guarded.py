@@ -84,7 +84,7 @@ class GemmGuarded(GemmSimt):
         """Elements down a panel of A."""
         return self.PANEL // self.dtype_facts.reals_per_element
 
-    def serving(self, trans_a: bool, trans_b: bool, panel: int) -> Self:
+    def specialize(self, trans_a: bool, trans_b: bool, panel: int) -> Self:
         """The same Config for operands that lie so, and panels of so many rows and columns.
 
         What is contiguous along m or n is loaded by vectors, what is along k is transposed by single copies.
@@ -116,7 +116,7 @@ def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     is_complex = config.dtype_facts.is_complex
     forms, conjs = ((Form.ALL,), (False, True)) if is_complex else (Form, (False,))
     for trans_a, trans_b, form, conj in pairs((False, True), (False, True), forms, conjs):
-        yield source(config.serving(trans_a, trans_b, config.PANEL), form, conj)
+        yield source(config.specialize(trans_a, trans_b, config.PANEL), form, conj)
 
 
 def _build(config: GemmGuarded, triangular: bool, conj: bool):

@@ -107,7 +107,7 @@ class PackHalves:
         """The image of a unit, the largest element of each chunk, and the powers of its k."""
         return 4 * (self.rows * self.BLK_K + self.BLK_K // CHUNK * (self.rows + PAD) + self.BLK_K)
 
-    def serving(self, blk: int, blk_k: int) -> Self:
+    def specialize(self, blk: int, blk_k: int) -> Self:
         """The same Config for panels of so many rows, and blocks of so many k."""
         threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS[self.dtype])
         return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
@@ -134,7 +134,7 @@ def source(config: PackHalves) -> KernelSource:
 
 def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
     """All kernels of a Config, with blocks of any k."""
-    return (source(config.serving(config.BLK, blk_k)) for blk_k in BLOCKS_K)
+    return (source(config.specialize(config.BLK, blk_k)) for blk_k in BLOCKS_K)
 
 
 def _splitter():

@@ -62,7 +62,7 @@ def source(config: PackTriples) -> KernelSource:
 
 def plain_sources(config: PackTriples) -> Iterator[KernelSource]:
     """All kernels of a Config."""
-    yield source(config.serving(config.BLK, config.BLK_K))
+    yield source(config.specialize(config.BLK, config.BLK_K))
 
 
 def _writer(config: PackTriples):

@@ -37,7 +37,7 @@ __all__ = [
     "kinds",
     "packed_variant",
     "applies",
-    "serving",
+    "configs_of",
     "variant_of",
 ]
 
@@ -115,7 +115,9 @@ def _most(kind: Kind, layout: str) -> int | None:
 
 
 @lru_cache(maxsize=1 << 12)
-def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+def configs_of(
+    kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device
+) -> tuple[Any, ...]:
     """The Configs of the portfolio of these families that serve a kind, the one most worth having first; then
     those whose kernel is there for the same products of all of C, or of a triangle.
 
@@ -202,7 +204,7 @@ def _seconds_per_cycle(
 
 def applies(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:
     """Whether a Config of the portfolio serves a kind."""
-    return config in serving(kind, stems, config.dtype, config.layout, device)
+    return config in configs_of(kind, stems, config.dtype, config.layout, device)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -222,7 +224,7 @@ def variant_of(kind: Kind, config: Any, device: Device) -> Any:
 
 def forget() -> None:
     """Forget what follows from the files of tuned values."""
-    serving.cache_clear()
+    configs_of.cache_clear()
 
 
 @lru_cache(maxsize=1 << 10)

@@ -23,21 +23,21 @@ def matrices(routine: str, **arrays: Any) -> list[Any]:
 
     Integers become float64, and float16 float32.
     """
-    given = {name: da.asanyarray(array) for name, array in arrays.items() if array is not None}
-    for name, array in given.items():
+    present = {name: da.asanyarray(array) for name, array in arrays.items() if array is not None}
+    for name, array in present.items():
         if array.ndim != 2:
             raise ValueError(f"{routine}: {name} has shape {array.shape}; a matrix is needed")
         if any(np.isnan(extent) for extent in array.shape):
             raise ValueError(f"{routine}: {name} has chunks of unknown size; call its compute_chunk_sizes()")
-    kinds = {array.dtype.kind for array in given.values()}
+    kinds = {array.dtype.kind for array in present.values()}
     least = np.float64 if kinds & set("iub") else np.float32
-    dtype = np.result_type(least, *(array.dtype for array in given.values()))
+    dtype = np.result_type(least, *(array.dtype for array in present.values()))
     try:
         dtype_of(dtype)
     except TypeError:
-        names = ", ".join(f"{name} is {array.dtype}" for name, array in given.items())
+        names = ", ".join(f"{name} is {array.dtype}" for name, array in present.items())
         raise TypeError(f"{routine}: {names}; none of the BLAS's dtypes holds that") from None
-    return [None if arrays[name] is None else given[name].astype(dtype) for name in arrays]
+    return [None if arrays[name] is None else present[name].astype(dtype) for name in arrays]
 
 
 def scalars(routine: str, a: Any, c: Any, alpha: Number, beta: Number) -> tuple[Any, Any]:

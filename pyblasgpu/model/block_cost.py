@@ -20,7 +20,7 @@ __all__ = [
     "L2_BYTES",
     "LINE",
     "START",
-    "Block",
+    "BlockCost",
     "dram_rate",
     "mma_rate",
     "mma_time",
@@ -41,7 +41,7 @@ SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores a
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
 
 
-class Block(NamedTuple):
+class BlockCost(NamedTuple):
     """What one block asks of its multiprocessor, in cycles: shared with others, on its own, before, after.
 
     Of its `work` each of its warps issues for `issue` cycles, on the one scheduler that it has; `schedulers`
@@ -78,14 +78,14 @@ def overlapped(work: float, latency: float, sharp: int = SHARP) -> float:
     return (work**sharp + latency**sharp) ** (1 / sharp)
 
 
-def waves(block: Block, blocks: int, resident: int, device: Device) -> float:
+def waves(block: BlockCost, blocks: int, resident: int, device: Device) -> float:
     """Full waves, then what is left, spread over the multiprocessors."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = larger(-(-rest // device.sm_count), 1)
     return full * block.together(resident) + (rest > 0) * block.together(alone, last=True)
 
 
-def persistent_waves(block: Block, blocks: int, resident: int, device: Device) -> float:
+def persistent_waves(block: BlockCost, blocks: int, resident: int, device: Device) -> float:
     """The same of persistent blocks: only the first tile of each has a start."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = larger(-(-rest // device.sm_count), 1)
@@ -93,7 +93,7 @@ def persistent_waves(block: Block, blocks: int, resident: int, device: Device) -
     return block.start + full * (block.lasting(resident) + block.end) + last
 
 
-def stream_k_waves(block: Block, tiles: int, resident: int, device: Device) -> float:
+def stream_k_waves(block: BlockCost, tiles: int, resident: int, device: Device) -> float:
     """The same where all blocks end at once."""
     share = tiles / (device.sm_count * resident)
     # of the last tiles a block has partial tiles more than its share
