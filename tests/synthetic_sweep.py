@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import Device
+from pyblasgpu.model import block_cost, score
 from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import leaf as leaf_model
-from pyblasgpu.model import score
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.search_problem import Measurement, search_problem_of, tile_key
 from tuning.papers.replay import Recording

@@ -28,10 +28,10 @@ from pyblasgpu.types import DTYPES
 
 def sources_of(calls: Iterable) -> list[KernelSource]:
     """The kernels that `calls` would launch; none is loaded or run."""
-    found: dict[KernelSource, None] = {}
+    sources: dict[KernelSource, None] = {}
 
     def note(launches: LaunchList, *_):
-        found.update((step.source, None) for step in launches.entries)
+        sources.update((step.source, None) for step in launches.entries)
         return lambda bases, stream: None
 
     with pytest.MonkeyPatch.context() as patch:
@@ -40,19 +40,19 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
         for call in calls:
             call()
     call_cache.clear()  # what was kept runs nothing
-    return list(found)
+    return list(sources)
 
 
 def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     """The kernels for products of this size with operands that lie in any way."""
     conjs = (False, True) if DTYPES[letter].is_complex else (False,)
-    found = [copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}))]
+    sources = [copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}))]
     for stem in families_of("gemm", letter):
         source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            found += [source(tile, conj=conj) for conj in conjs]
-    return found
+            sources += [source(tile, conj=conj) for conj in conjs]
+    return sources
 
 
 def asked_for(
@@ -73,11 +73,11 @@ def asked_for(
         compile_once(request.module.__name__, lambda: sources_of(calls))
 
     @pytest.fixture(autouse=True)
-    def asked() -> Iterator[None]:
+    def in_force() -> Iterator[None]:
         with override(name, algorithm):
             yield
 
-    return compiled, asked
+    return compiled, in_force
 
 
 class Once:

@@ -93,13 +93,13 @@ class Run:
         case: TriangularCase = self.case
         rng = np.random.default_rng(case.m + 3 * case.n)
         a, x = triangle(rng, case), integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, exact_triangular(case, a, x)
+        b, expected = x, exact_triangular(case, a, x)
         if self.routine == "trsm":
-            given, expected = exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
+            b, expected = exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
         if case.alpha == 0:
-            a[...] = given[...] = NAN
+            a[...] = b[...] = NAN
         left = Placed(a, "F", self.aligned).array
-        out = Placed(given, self.order, self.aligned)
+        out = Placed(b, self.order, self.aligned)
         with override(self.routine, self.stop) if self.stop else nullcontext():
             routine = getattr(pyblasgpu, self.routine)
             assert routine(left, out.array, out=out.array, alpha=case.alpha, **flags(case)) is out.array

@@ -106,23 +106,23 @@ def test_what_may_be_overwritten_and_what_is_copied():
     a = torch.eye(33, dtype=torch.complex128, device="cuda") * 2
     b = torch.arange(33 * 3, dtype=torch.float64, device="cuda").reshape(33, 3) * (1 + 1j)
     expanded = torch.ones(33, 1, dtype=torch.complex128, device="cuda").expand(33, 3)
-    for given in (b.conj(), expanded, b.T.contiguous().T.conj()):
-        before = given.clone().resolve_conj()
-        for found in (
-            blas.ztrsm(1.0, a, given, overwrite_b=1),
-            blas.ztrmm(0.25, a, given, overwrite_b=1),
-            solve_triangular(a, given, overwrite_b=True),
+    for rhs in (b.conj(), expanded, b.T.contiguous().T.conj()):
+        before = rhs.clone().resolve_conj()
+        for actual in (
+            blas.ztrsm(1.0, a, rhs, overwrite_b=1),
+            blas.ztrmm(0.25, a, rhs, overwrite_b=1),
+            solve_triangular(a, rhs, overwrite_b=True),
         ):
-            assert torch.equal(found.resolve_conj(), before / 2)
-        assert torch.equal(given.resolve_conj(), before)
+            assert torch.equal(actual.resolve_conj(), before / 2)
+        assert torch.equal(rhs.resolve_conj(), before)
     target = b.T.contiguous().T
     assert blas.ztrsm(1.0, a, target, overwrite_b=1) is target and torch.equal(target, b / 2)
 
 
 def test_what_is_read_too_is_not_overwritten():
     a = cupy.asfortranarray(cupy.eye(33) * 2)
-    found = blas.dgemm(1, a, a, 1, a, overwrite_c=1)
-    same(found.get(), np.eye(33) * 6, "dgemm")
+    actual = blas.dgemm(1, a, a, 1, a, overwrite_c=1)
+    same(actual.get(), np.eye(33) * 6, "dgemm")
     same(solve_triangular(a, a, overwrite_b=True).get(), np.eye(33), "solve_triangular")
     same(a.get(), np.eye(33) * 2, "a")
 

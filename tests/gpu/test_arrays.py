@@ -196,9 +196,9 @@ def test_threads(monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    for got, wanted, pair in zip(actual, expected, pairs):
+    for got, reference, pair in zip(actual, expected, pairs):
         assert got is not None, f"{pair}: the thread failed"
-        same(got, wanted, pair)
+        same(got, reference, pair)
 
 
 def trans_of(name: str) -> str:

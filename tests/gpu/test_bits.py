@@ -44,16 +44,16 @@ def bits(routine: str, left, right, **options) -> str:
 def test_bits_depend_on_the_values_alone(routine, letter):
     a, b = inputs(letter)
     left, right = on_device(a, b)
-    found = {"first": bits(routine, left, right)}
+    digests = {"first": bits(routine, left, right)}
     for repeat in range(100):
-        found[f"repeat {repeat}"] = bits(routine, left, right)
+        digests[f"repeat {repeat}"] = bits(routine, left, right)
     cupy.cuda.Device().synchronize()
     stream = cupy.cuda.Stream(non_blocking=True)
-    found["another stream"] = bits(routine, left, right, stream=stream)
-    found["other leading strides"] = bits(routine, Placed(a, "F").array, Placed(b, "F").array)
-    found["odd leading strides"] = bits(routine, Placed(a, "F", False).array, Placed(b, "F", False).array)
-    found["from the host"] = bits(routine, a, b, backend="cuda")
-    different = [name for name, value in found.items() if value != found["first"]]
+    digests["another stream"] = bits(routine, left, right, stream=stream)
+    digests["other leading strides"] = bits(routine, Placed(a, "F").array, Placed(b, "F").array)
+    digests["odd leading strides"] = bits(routine, Placed(a, "F", False).array, Placed(b, "F", False).array)
+    digests["from the host"] = bits(routine, a, b, backend="cuda")
+    different = [name for name, value in digests.items() if value != digests["first"]]
     assert not different
 
 
@@ -65,7 +65,7 @@ print(*(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm")))
 
 
 def test_two_processes(pytestconfig):
-    found = [
+    processes = [
         subprocess.run(
             [sys.executable, "-c", PROCESS],
             cwd=pytestconfig.rootpath,
@@ -75,7 +75,7 @@ def test_two_processes(pytestconfig):
         )
         for _ in range(2)
     ]
-    assert [process.returncode for process in found] == [0, 0], found[0].stderr[-500:]
+    assert [process.returncode for process in processes] == [0, 0], processes[0].stderr[-500:]
     left, right = on_device(*inputs("z"))
     here = " ".join(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm"))
-    assert [process.stdout.strip() for process in found] == [here, here]
+    assert [process.stdout.strip() for process in processes] == [here, here]

@@ -35,15 +35,15 @@ def process(tmp_path):
     """Multiply in a process whose home is a folder of its own; how many kernels that compiled."""
 
     def run() -> int:
-        found = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", PROCESS],
             text=True,
             capture_output=True,
             timeout=300,
             env={**os.environ, "PYBLASGPU_HOME": str(tmp_path)},
         )
-        assert found.returncode == 0, found.stderr[-800:]
-        return int(found.stdout)
+        assert done.returncode == 0, done.stderr[-800:]
+        return int(done.stdout)
 
     return run
 

@@ -58,9 +58,9 @@ def algorithm(request):
 def test_potrf(letter, order, low, algorithm):
     for n in SIZES:
         a = definite(n, letter)
-        given = cupy.asarray(spoilt(a, low), order=order)
-        c, info = lapack.potrf(given, lower=low, clean=n % 2, overwrite_a=1)
-        assert isinstance(info, DeviceIntegers) and info == 0 and c is given
+        matrix = cupy.asarray(spoilt(a, low), order=order)
+        c, info = lapack.potrf(matrix, lower=low, clean=n % 2, overwrite_a=1)
+        assert isinstance(info, DeviceIntegers) and info == 0 and c is matrix
         factor = c.get()
         assert backward_error(factor, a, low, letter) < 1, n
         beyond = (np.tril if not low else np.triu)(factor, -1 if not low else 1)
@@ -107,9 +107,9 @@ def test_trtri(letter, low, unit):
         t = spoilt(definite(n, letter) / n, low)
         if unit:
             t[range(n), range(n)] = np.nan
-        found, info = lapack.trtri(cupy.asarray(t), lower=low, unitdiag=unit)
+        inverse, info = lapack.trtri(cupy.asarray(t), lower=low, unitdiag=unit)
         assert info == 0
-        wide, x = triangle(t, low), triangle(found.get(), low)
+        wide, x = triangle(t, low), triangle(inverse.get(), low)
         if unit:
             assert np.isnan(x[range(n), range(n)]).all()
             wide[range(n), range(n)] = x[range(n), range(n)] = 1
@@ -124,9 +124,9 @@ def test_trtri_of_a_stack(letter, n):
     """A singular triangle among them is told of, and stays."""
     t = spoilt(np.stack([definite(n, letter) / n] * 37), 1)
     t[5, n // 2, n // 2] = 0
-    found, info = lapack.trtri(cupy.asarray(t), lower=1)
+    inverse, info = lapack.trtri(cupy.asarray(t), lower=1)
     assert np.asarray(info).tolist() == [n // 2 + 1 if i == 5 else 0 for i in range(37)]
-    x, wide = triangle(found.get(), 1), triangle(t, 1)
+    x, wide = triangle(inverse.get(), 1), triangle(t, 1)
     assert (x[5] == wide[5]).all()
     good = np.arange(37) != 5
     residual = abs(x @ wide - np.eye(n))[good]
@@ -142,22 +142,22 @@ def test_lauum_potri_and_solutions(letter, low):
         a = definite(n, letter)
         c = triangle(np.linalg.cholesky(a), 1)
         c = (c if low else c.conj().T).astype(a.dtype)
-        given = cupy.asarray(spoilt(c, low))
+        factor = cupy.asarray(spoilt(c, low))
         wide = triangle(c, low)
         squared = wide.conj().T @ wide if low else wide @ wide.conj().T
-        found, info = lapack.lauum(given, lower=low)
+        actual, info = lapack.lauum(factor, lower=low)
         scale = abs(squared).max()
         assert info == 0
-        assert abs(triangle(found.get(), low) - triangle(squared, low)).max() < 4 * (n + 2) * u * scale, n
+        assert abs(triangle(actual.get(), low) - triangle(squared, low)).max() < 4 * (n + 2) * u * scale, n
         whole = wide @ wide.conj().T if low else wide.conj().T @ wide
         inverse = np.linalg.inv(whole)
-        found, info = lapack.potri(given, lower=low)
+        actual, info = lapack.potri(factor, lower=low)
         assert info == 0
-        error = abs(triangle(found.get(), low) - triangle(inverse, low)).max()
+        error = abs(triangle(actual.get(), low) - triangle(inverse, low)).max()
         assert error < 50 * (n + 2) * u * abs(inverse).max(), n
         for columns in (1, 5, 130):
             b = np.ones((n, columns), a.dtype)
-            x, info = lapack.potrs(given, cupy.asarray(b), lower=low)
+            x, info = lapack.potrs(factor, cupy.asarray(b), lower=low)
             assert info == 0
             assert abs(whole @ x.get() - b).max() < 50 * (n + 2) * u, (n, columns)
         _, x, info = lapack.posv(cupy.asarray(spoilt(a, low)), cupy.asarray(b), lower=low)

@@ -62,5 +62,5 @@ def test_a_forked_process_is_told(who, monkeypatch):
     """Whether pyblasgpu had begun with CUDA or only CuPy."""
     monkeypatch.delenv("PYBLASGPU_BACKEND", raising=False)
     command = [sys.executable, "-c", FORK, who]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (found.returncode, found.stdout.strip()) == (0, "fine"), found.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (process.returncode, process.stdout.strip()) == (0, "fine"), process.stderr

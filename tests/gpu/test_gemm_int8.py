@@ -62,11 +62,11 @@ def test_normal_data_are_within_the_bound(n):
     """And served by residues, whose roundings are others than those of FMAs."""
     a, b = reals(D, n, n, seed=1), reals(D, n, n, seed=2)
     left, right = cupy.asarray(a), cupy.asarray(b)
-    found = multiply(left, right)
-    assert gemm_error(1, a, b, 0, None, found.get()) <= 0.5
+    actual = multiply(left, right)
+    assert gemm_error(1, a, b, 0, None, actual.get()) <= 0.5
     by_fma = pyblasgpu.gemm(left, right)
-    assert (found != by_fma).mean() > 0.5
-    assert (cupy.asarray(found)[:, : n // 2] != by_fma[:, : n // 2]).any(axis=1).all()
+    assert (actual != by_fma).mean() > 0.5
+    assert (cupy.asarray(actual)[:, : n // 2] != by_fma[:, : n // 2]).any(axis=1).all()
 
 
 def graded(n: int, power: int) -> np.ndarray:
@@ -99,16 +99,16 @@ HARD = {
 @pytest.mark.parametrize("k", [128, 1024])
 def test_hard_data_are_within_the_bound(kind, k):
     a, b = HARD[kind](reals(D, 300, k, seed=1), reals(D, k, 260, seed=2))
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert gemm_error(1, a, b, 0, None, found) <= 1
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 1
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
     a, b = reals(D, 400, 300), reals(D, 300, 350, seed=2)
     a[201, 299], b[0, 17] = NAN, np.inf
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert np.isnan(found[201]).all() and np.isnan(found).sum() == 350
-    assert np.isinf(np.delete(found[:, 17], 201)).all() and np.isinf(found).sum() == 399
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert np.isnan(actual[201]).all() and np.isnan(actual).sum() == 350
+    assert np.isinf(np.delete(actual[:, 17], 201)).all() and np.isinf(actual).sum() == 399
 
 
 def test_the_same_bits_on_every_run():
@@ -148,13 +148,13 @@ def test_host_arrays_by_tiles():
     n = 4096
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-1000, 1000, (n, n)).astype(float) for _ in range(2))
-    found = pyblasgpu.gemm(a, b, method="tensor", backend="cuda")
+    actual = pyblasgpu.gemm(a, b, method="tensor", backend="cuda")
     rows = slice(0, n, 97)
-    np.testing.assert_array_equal(found[rows], a[rows] @ b)
+    np.testing.assert_array_equal(actual[rows], a[rows] @ b)
 
 
 def test_the_mode():
     a, b = (cupy.asarray(reals(D, 700, 700, seed=seed)) for seed in (1, 2))
     with pyblasgpu.set_math_mode("tensor"):
-        found = pyblasgpu.gemm(a, b)
-    assert cupy.array_equal(found, multiply(a, b))
+        actual = pyblasgpu.gemm(a, b)
+    assert cupy.array_equal(actual, multiply(a, b))

@@ -109,8 +109,8 @@ def test_batches_and_a_shared_factor():
 @pytest.mark.parametrize("n", [256, 1024, 2048, 4096])
 def test_normal_data_are_within_the_bound(n):
     a, b = reals(S, n, n, seed=1), reals(S, n, n, seed=2)
-    found, rows = multiply(cupy.asarray(a), cupy.asarray(b)).get(), slice(0, n, max(n // 256, 1))
-    assert gemm_error(1, a[rows], b, 0, None, found[rows]) <= 0.5
+    actual, rows = multiply(cupy.asarray(a), cupy.asarray(b)).get(), slice(0, n, max(n // 256, 1))
+    assert gemm_error(1, a[rows], b, 0, None, actual[rows]) <= 0.5
 
 
 def graded(n: int, power: int) -> np.ndarray:
@@ -145,16 +145,16 @@ HARD = {
 def test_hard_data_are_within_the_bound(kind, k):
     a, b = HARD[kind](reals(S, 300, k, seed=1), reals(S, k, 260, seed=2))
     a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert gemm_error(1, a, b, 0, None, found) <= 1
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 1
 
 
 def test_graded_data_are_equilibrated(monkeypatch):
     """A D and D^-1 B, of more than the range of pairs, are served by pairs, within the bound."""
     monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
     a, b = HARD["graded_k_40"](reals(S, 500, 1024, seed=1), reals(S, 1024, 260, seed=2))
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert gemm_error(1, a, b, 0, None, found) <= 0.5
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["wide", "exponentials", "few_tiny", "subnormal", "graded_k_40"])
@@ -165,8 +165,8 @@ def test_three_numbers_an_element(kind, monkeypatch):
         HARD[kind](reals(S, 300, 1100, seed=i), reals(S, 1100, 260, seed=i + 1)) for i in (1, 3)
     )
     a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    found = multiply(cupy.asarray(a), cupy.asarray(b, order="F")).get()
-    assert gemm_error(1, a, b, 0, None, found) <= 1
+    actual = multiply(cupy.asarray(a), cupy.asarray(b, order="F")).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 1
     a, b = np.asarray(a + 1j * x, np.complex64), np.asarray(b + 1j * y, np.complex64)
     assert gemm_error(1, a, b, 0, None, multiply(cupy.asarray(a, order="F"), cupy.asarray(b)).get()) <= 1
 
@@ -174,9 +174,9 @@ def test_three_numbers_an_element(kind, monkeypatch):
 def test_what_is_not_finite_reaches_what_depends_on_it():
     a, b = reals(S, 400, 300), reals(S, 300, 350, seed=2)
     a[201, 299], b[0, 17] = NAN, np.inf
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert np.isnan(found[201]).all() and np.isnan(found).sum() == 350
-    assert np.isinf(np.delete(found[:, 17], 201)).all() and np.isinf(found).sum() == 399
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert np.isnan(actual[201]).all() and np.isnan(actual).sum() == 350
+    assert np.isinf(np.delete(actual[:, 17], 201)).all() and np.isinf(actual).sum() == 399
 
 
 def test_sums_keep_24_bits():
@@ -185,8 +185,8 @@ def test_sums_keep_24_bits():
     a, b = np.zeros((128, k), np.float32), np.zeros((k, 128), np.float32)
     a[:, 0] = b[0] = 1
     a[:, 1:64], b[1:64] = 2.0**-12, 2.0**-11
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert (found == np.float32(1 + 63 * 2.0**-23)).all()
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert (actual == np.float32(1 + 63 * 2.0**-23)).all()
 
 
 def test_exponents_of_subnormal_halves():
@@ -195,8 +195,8 @@ def test_exponents_of_subnormal_halves():
     a, b = np.zeros((128, k), np.float32), np.zeros((k, 128), np.float32)
     a[:, 0], b[1] = 1, 1  # what scales the rows and columns
     a[:, 2:64], b[2:64] = 15 * 2.0**-32, 15 * 2.0**-32
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert (found == np.float32(62 * 225 * 2.0**-64)).all()
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert (actual == np.float32(62 * 225 * 2.0**-64)).all()
 
 
 def test_the_same_bits_on_every_run():
@@ -230,21 +230,21 @@ def test_other_routines_in_the_mode(routine):
     left, right = cupy.asarray(a, order="F"), cupy.asarray(b, order="F")
     with pyblasgpu.set_math_mode("tensor"):
         if routine == "syrk":
-            found = pyblasgpu.syrk(left, lower=True).get()
+            actual = pyblasgpu.syrk(left, lower=True).get()
             errors = [
-                gemm_error(1, a[i], a[i].T, 0, None, found[i, i]) for i in (slice(0, 1), slice(n - 1, n))
+                gemm_error(1, a[i], a[i].T, 0, None, actual[i, i]) for i in (slice(0, 1), slice(n - 1, n))
             ]
             product, sizes = np.tril(a.astype(float) @ a.T), abs(a.astype(float)) @ abs(a.T)
-            assert max(errors) <= 1 and (abs(found - product) <= (n + 2) * 2.0**-24 * sizes).all()
+            assert max(errors) <= 1 and (abs(actual - product) <= (n + 2) * 2.0**-24 * sizes).all()
         elif routine == "symm":
             full = np.tril(a) + np.tril(a, -1).T
-            found = pyblasgpu.symm(left, right, lower=True).get()
-            assert gemm_error(1, full, b, 0, None, found) <= 1
+            actual = pyblasgpu.symm(left, right, lower=True).get()
+            assert gemm_error(1, full, b, 0, None, actual) <= 1
         elif routine == "trsm":
             left += 50 * cupy.eye(n, dtype=np.float32)
-            found = pyblasgpu.trsm(left, right, lower=True).get()
+            actual = pyblasgpu.trsm(left, right, lower=True).get()
             t = np.tril(left.get()).astype(float)
-            assert (abs(t @ found - b) <= n * 2.0**-24 * (abs(t) @ abs(found))).all()
+            assert (abs(t @ actual - b) <= n * 2.0**-24 * (abs(t) @ abs(actual))).all()
         else:
             s = (left @ left.T / n + cupy.eye(n, dtype=np.float32)).get()
             lower = np.tril(pyblasgpu.linalg.cholesky(cupy.asarray(s), lower=True).get()).astype(float)
@@ -255,5 +255,5 @@ def test_other_routines_in_the_mode(routine):
 def test_a_large_product():
     n = 8192
     a, b = (cupy.random.RandomState(seed).standard_normal((n, n), dtype=np.float32) for seed in (1, 2))
-    found, rows = multiply(a, b), slice(0, n, 64)  # the host would take a minute for all
-    assert gemm_error(1, a[rows].get(), b.get(), 0, None, found[rows].get()) <= 0.5
+    actual, rows = multiply(a, b), slice(0, n, 64)  # the host would take a minute for all
+    assert gemm_error(1, a[rows].get(), b.get(), 0, None, actual[rows].get()) <= 0.5

@@ -33,12 +33,12 @@ def test_blas_gemm_is_scipys(letter, trans_a, trans_b):
     a = integers(rng, (31, 65) if trans_a else (65, 31), dtype)
     b = integers(rng, (33, 31) if trans_b else (31, 33), dtype)
     c = np.asfortranarray(integers(rng, (65, 33), dtype))
-    given = (2, a, b), {"beta": -1, "c": c, "trans_a": trans_a, "trans_b": trans_b}
-    expected = getattr(scipy.linalg.blas, f"{letter}gemm")(*given[0], **given[1])
-    result = getattr(blas, f"{letter}gemm")(*given[0], **given[1])
+    arguments = (2, a, b), {"beta": -1, "c": c, "trans_a": trans_a, "trans_b": trans_b}
+    expected = getattr(scipy.linalg.blas, f"{letter}gemm")(*arguments[0], **arguments[1])
+    result = getattr(blas, f"{letter}gemm")(*arguments[0], **arguments[1])
     same(result, expected, f"{letter}gemm")
     assert result.flags.f_contiguous and result is not c
-    assert getattr(blas, f"{letter}gemm")(*given[0], **given[1], overwrite_c=1) is c
+    assert getattr(blas, f"{letter}gemm")(*arguments[0], **arguments[1], overwrite_c=1) is c
     same(c, expected, "overwritten")
 
 

@@ -36,10 +36,10 @@ def small_tiles(monkeypatch):
 @pytest.mark.parametrize("pinned", [False, True])
 def test_results(name, letter, order, pinned):
     x = matrices(letter, 1111, 777, order)
-    given = fresh(x)
+    operands = fresh(x)
     if pinned:
-        given = type(x)(*(pinned_like(cupy, each) for each in given))
-    result = CALLS[name].run(given, max_device_memory=LITTLE)
+        operands = type(x)(*(pinned_like(cupy, each) for each in operands))
+    result = CALLS[name].run(operands, max_device_memory=LITTLE)
     assert CALLS[name].error(x, result) <= 1
 
 
@@ -86,10 +86,10 @@ def test_solutions_from_a_factor(letter, lower):
     x = matrices(letter, n, 777, "F")
     a = np.asfortranarray(x.c @ x.c.conj().T + n * np.eye(n, dtype=x.c.dtype))
     with pyblasgpu.use_devices(max_device_memory=LITTLE):
-        factor, found, info = lapack.posv(a, x.a, lower)
+        factor, solution, info = lapack.posv(a, x.a, lower)
     assert info == 0
     assert factor_error(a, factor if lower else factor.conj().T, DTYPES[letter]) <= 4
-    residual = abs(a @ found - x.a).max() / (abs(a).max() * abs(found).max() * n)
+    residual = abs(a @ solution - x.a).max() / (abs(a).max() * abs(solution).max() * n)
     assert residual <= 4 * n * DTYPES[letter].unit_roundoff
 
 
@@ -141,8 +141,8 @@ def test_larger_than_the_default_pool_of_tiles(monkeypatch):
     monkeypatch.setattr(tile_size, "LARGEST", 2048)
     rng = np.random.default_rng(2)
     a, b = (np.asfortranarray(rng.integers(-2, 3, (5000, 5000)).astype(np.float32)) for _ in range(2))
-    found = pyblasgpu.gemm(a, b, max_device_memory=100 * MIB)
-    np.testing.assert_array_equal(found, a @ b)
+    actual = pyblasgpu.gemm(a, b, max_device_memory=100 * MIB)
+    np.testing.assert_array_equal(actual, a @ b)
 
 
 class Stop(Exception):

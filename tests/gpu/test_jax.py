@@ -73,8 +73,8 @@ def test_other_dtypes_are_cast():
 def test_the_result_is_no_copy(monkeypatch):
     made, empty = [], type(libraries.CUPY).empty
 
-    def noted(*given):
-        made.append(empty(*given))
+    def noted(*arguments):
+        made.append(empty(*arguments))
         return made[-1]
 
     monkeypatch.setattr(type(libraries.CUPY), "empty", noted)

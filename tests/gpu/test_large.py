@@ -85,8 +85,8 @@ def test_many_right_hand_sides(routine, stop):
     case = TriangularCase(S, 64, 2**25 + 4099)
     a, block = triangle(np.random.default_rng(4), case), pattern(64)
     product = exact_triangular(case, a, block.T).T
-    given, expected = (block, product) if routine == "trmm" else (product, block)
-    columns = repeated(given, case.n)
+    initial, expected = (block, product) if routine == "trmm" else (product, block)
+    columns = repeated(initial, case.n)
     with override(routine, stop):
         getattr(pyblasgpu, routine)(cupy.asarray(a), columns.T, out=columns.T, **flags(case))
     assert differences(columns, lambda first, last: repeated(expected, last - first), 997 * 4096) == 0
@@ -115,9 +115,9 @@ def test_a_triangle_with_columns_far_apart(routine):
     case = TriangularCase(S, n, 33, Side.LEFT, Uplo.UPPER, Trans.TRANS)
     a = triangle(np.random.default_rng(7), case, lambda rng, shape, dtype: reals(dtype, *shape))
     b = reals(S, n, 33)
-    found = getattr(pyblasgpu, routine)(far_apart(a, lead), cupy.asarray(b), **flags(case)).get()
+    actual = getattr(pyblasgpu, routine)(far_apart(a, lead), cupy.asarray(b), **flags(case)).get()
     error = trmm_error if routine == "trmm" else trsm_error
-    assert error(1, a, b, found, case.side, case.uplo, case.trans, Diag.NON_UNIT) < 1
+    assert error(1, a, b, actual, case.side, case.uplo, case.trans, Diag.NON_UNIT) < 1
 
 
 @pytest.mark.parametrize("count", [65535, 65536, 200_003])

@@ -174,8 +174,8 @@ def test_errors_stay_below_their_bounds(letter, n, record_property):
 def test_results_of_devices_stay_there():
     x = cupy.arange(5.0)
     results = (pyblasgpu.dot(x, x), "float64"), (pyblasgpu.iamax(x), "int64"), (blas.dasum(x), "float64")
-    for found, dtype in results:
-        assert isinstance(found, cupy.ndarray) and found.shape == () and found.dtype == dtype
+    for actual, dtype in results:
+        assert isinstance(actual, cupy.ndarray) and actual.shape == () and actual.dtype == dtype
     out = cupy.zeros(())
     assert pyblasgpu.dot(x, x, out=out) is out and float(out) == 30
     assert pyblasgpu.dot(x, x, out=out) is out and float(out) == 30

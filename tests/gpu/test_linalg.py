@@ -157,8 +157,8 @@ def test_structures(library, structure):
         "her": a,
     }[structure]
     b = matrix((60, 2), "D", 1)
-    found = linalg.solve(library.array(a), library.array(b), assume_a=structure)
-    check(library, found, np.linalg.solve(full, b))
+    actual = linalg.solve(library.array(a), library.array(b), assume_a=structure)
+    check(library, actual, np.linalg.solve(full, b))
 
 
 def test_check_finite_is_asked_for(library):
@@ -220,10 +220,10 @@ def test_ill_conditioned_matrices_are_told(monkeypatch, structure):
         a = (q * np.geomspace(1, smallest, 200)) @ q.T
         a = (a + a.T) / 2 + (structure == "pos") * 1e-11 * np.eye(200)
         for on_device in (False, True):
-            given, b = (cupy.asarray(x) if on_device else x for x in (a, np.ones(200)))
+            operand, b = (cupy.asarray(x) if on_device else x for x in (a, np.ones(200)))
             options: dict[str, Any] = {"check_finite": True} if on_device else {}
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                linalg.solve(given, b, assume_a=structure, **options)
-            told = [each for each in caught if "ill-conditioned" in str(each.message)]
-            assert bool(told) == (warns and structure == "gen")
+                linalg.solve(operand, b, assume_a=structure, **options)
+            warned = [each for each in caught if "ill-conditioned" in str(each.message)]
+            assert bool(warned) == (warns and structure == "gen")

@@ -156,8 +156,8 @@ def test_solutions(letter, n, columns, trans):
 def test_small_matrices(letter, n, columns, count, order):
     """Factors, pivots and solutions of stacks, several matrices a warp, in both orders."""
     a, b = random(letter, count, n, n), random(letter, count, n, columns, seed=3)
-    given = cupy.asarray(a) if order == "C" else cupy.asarray(a.swapaxes(1, 2).copy()).swapaxes(1, 2)
-    lu, piv, info = getattr(lapack, f"{letter}getrf")(given)
+    matrices = cupy.asarray(a) if order == "C" else cupy.asarray(a.swapaxes(1, 2).copy()).swapaxes(1, 2)
+    lu, piv, info = getattr(lapack, f"{letter}getrf")(matrices)
     pivots, factors = np.asarray(piv), lu.get()
     assert not np.asarray(info).any()
     for z in {0, count // 2, count - 1}:
@@ -200,8 +200,8 @@ def test_right_hand_sides_of_singular_systems_stay(letter, n, columns):
     np.testing.assert_array_equal(x.get()[1], b[1])
     definite = (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(a.dtype)
     definite[1, 4, 4] = -5
-    given = cupy.asarray(b)
-    _, x, info = getattr(lapack, f"{letter}posv")(cupy.asarray(definite), given, 1, overwrite_b=1)
+    rhs = cupy.asarray(b)
+    _, x, info = getattr(lapack, f"{letter}posv")(cupy.asarray(definite), rhs, 1, overwrite_b=1)
     assert list(np.asarray(info)) == [0, 5, 0]
     np.testing.assert_array_equal(x.get()[1], b[1])
     assert abs(definite[0] @ x.get()[0] - b[0]).max() < 1e-2

@@ -113,9 +113,9 @@ def test_exact(letter, packing):
 def test_more_matrices_than_a_launch_takes():
     values = integers(np.random.default_rng(8), (70_000, 3, 5), DTYPES["s"])
     packing = Packing("cbl", 32, 8, 4)
-    found = elements(operand(cupy.asarray(values), "s"), packing).get().reshape(-1, 8, 36)
-    assert np.array_equal(found[:, :5, :3], values.swapaxes(1, 2))
-    assert np.count_nonzero(found) == np.count_nonzero(values)
+    actual = elements(operand(cupy.asarray(values), "s"), packing).get().reshape(-1, 8, 36)
+    assert np.array_equal(actual[:, :5, :3], values.swapaxes(1, 2))
+    assert np.count_nonzero(actual) == np.count_nonzero(values)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -127,14 +127,14 @@ def test_more_than_two_to_the_31_elements(layout):
     extent, k, packing = 46_500, 46_501, Packing(layout, 128, 16)
     row = cupy.asarray(integers(np.random.default_rng(9), (1, k), DTYPES["s"]))
     source = operand(cupy.broadcast_to(row, (extent, k)), "s")
-    found = elements(source, packing)[0]
-    assert found.size > 2**31
+    actual = elements(source, packing)[0]
+    assert actual.size > 2**31
     steps = packing.steps(extent, k)
     for tile, k_tile in product((0, packing.tiles(extent) - 1), (0, packing.k_tiles(k) - 1)):
         first, k0 = tile * steps.tile + k_tile * steps.k_tile, k_tile * 16
         rows, depth = min(extent - tile * 128, 128), min(k - k0, 16)
         place = first + cupy.arange(depth)[:, None] * steps.k + cupy.arange(rows)
-        assert (found[place] == row[0, k0 : k0 + depth, None]).all()
-    assert int(cupy.count_nonzero(found)) == extent * int(cupy.count_nonzero(row))
-    del found
+        assert (actual[place] == row[0, k0 : k0 + depth, None]).all()
+    assert int(cupy.count_nonzero(actual)) == extent * int(cupy.count_nonzero(row))
+    del actual
     cupy.get_default_memory_pool().free_all_blocks()

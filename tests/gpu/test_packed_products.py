@@ -138,10 +138,10 @@ def test_strided_operands_that_are_conjugated(letter):
     dtype, rng = DTYPES[letter], np.random.default_rng(5)
     a, b = integers(rng, (520, 150), dtype), integers(rng, (300, 520), dtype)
     left, right = (cupy.asarray(np.repeat(np.repeat(x, 2, 0), 3, 1))[::2, ::3] for x in (a, b))
-    for wanted in (True, False):
-        with override("packed", wanted):
-            found = pyblasgpu.gemm(left, right, trans_a="C", trans_b="C")
-        same(found.get(), a.conj().T @ b.conj().T, f"{letter}, packed: {wanted}")
+    for is_packed in (True, False):
+        with override("packed", is_packed):
+            actual = pyblasgpu.gemm(left, right, trans_a="C", trans_b="C")
+        same(actual.get(), a.conj().T @ b.conj().T, f"{letter}, packed: {is_packed}")
 
 
 def test_a_nan_reaches_its_row_and_an_infinity_no_padding():
@@ -150,9 +150,9 @@ def test_a_nan_reaches_its_row_and_an_infinity_no_padding():
     out = cupy.full((65, 33), NAN, np.float32)
     with override("packed", True):
         pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), out=out)
-    found = out.get()
-    assert np.isnan(found[40]).all() and np.isnan(found).sum() == 33
-    assert np.isinf(np.delete(found[:, 7], 40)).all() and np.isinf(found).sum() == 64
+    actual = out.get()
+    assert np.isnan(actual[40]).all() and np.isnan(actual).sum() == 33
+    assert np.isinf(np.delete(actual[:, 7], 40)).all() and np.isinf(actual).sum() == 64
 
 
 def test_a_plan_packs_into_its_own_workspace():

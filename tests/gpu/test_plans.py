@@ -121,15 +121,15 @@ def test_triangles(which, in_place, letter):
         rng, plan = np.random.default_rng(m), None
         for _ in range(2):
             t, x = triangle(rng, case), integers(rng, (case.m, case.n), case.dtype)
-            given, expected = x, exact_triangular(case, t, x)
+            initial, expected = x, exact_triangular(case, t, x)
             if which == "trsm":
-                given = exact_triangular(case, t, x, alpha=1)
+                initial = exact_triangular(case, t, x, alpha=1)
                 expected = (case.alpha * x).astype(x.dtype)
-            a, b = CuPy.put(t), CuPy.put(given)
+            a, b = CuPy.put(t), CuPy.put(initial)
             out = b if in_place else cupy.full_like(b, NAN)
             plan = plan or PLANS[which](a, b, out, alpha=case.alpha, **flags(case))
             for _ in range(2):
-                CuPy.fill(b, given)
+                CuPy.fill(b, initial)
                 assert plan(a, b, out) is out
                 same(out.get(), expected, case)
 

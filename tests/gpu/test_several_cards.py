@@ -32,14 +32,14 @@ def small_tiles(monkeypatch):
 @pytest.mark.parametrize("kind", ["host", "pinned", "cupy"])
 def test_results(name, letter, kind):
     x = matrices(letter, 1111, 1777, "F")
-    given = fresh(x)
+    operands = fresh(x)
     if kind == "pinned":
-        given = type(x)(*(pinned_like(cupy, each) for each in given))
+        operands = type(x)(*(pinned_like(cupy, each) for each in operands))
     elif kind == "cupy":
-        given = type(x)(*(cupy.asarray(each, order="F") for each in given))
-    result = CALLS[name].run(given, devices="all")
-    found = result.get() if kind == "cupy" else result
-    assert CALLS[name].error(x, found) <= 1
+        operands = type(x)(*(cupy.asarray(each, order="F") for each in operands))
+    result = CALLS[name].run(operands, devices="all")
+    actual = result.get() if kind == "cupy" else result
+    assert CALLS[name].error(x, actual) <= 1
 
 
 def test_the_same_bits_on_any_number_of_cards():
@@ -106,11 +106,11 @@ def test_factors_of_arrays_on_a_card(order, overwrite):
     assert int(info) == 0 == int(singular)
     assert factor_error(spd, factor.get(), DTYPES["d"]) <= 4
     np.testing.assert_allclose(spd @ x.get(), np.eye(n), atol=1e-8)
-    found = np.tril(lu.get(), -1) + np.eye(n), np.triu(lu.get())
+    factors = np.tril(lu.get(), -1) + np.eye(n), np.triu(lu.get())
     rows = np.arange(n)
     for row, other in enumerate(np.asarray(piv)):
         rows[[row, other]] = rows[[other, row]]
-    np.testing.assert_allclose(found[0] @ found[1], root[rows], atol=1e-9)
+    np.testing.assert_allclose(factors[0] @ factors[1], root[rows], atol=1e-9)
     if not overwrite:
         np.testing.assert_array_equal(a.get(), spd)
 

@@ -20,10 +20,10 @@ INF = float("inf")
 def test_nan_and_inf_reach_what_depends_on_them(letter):
     a, b = reals(DTYPES[letter], 65, 31, seed=1), reals(DTYPES[letter], 31, 33, seed=2)
     a[40, 30], b[7, 5], b[0, 20] = NAN, INF, NAN
-    found = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b)).get()
+    actual = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b)).get()
     spoilt = np.zeros((65, 33), bool)
     spoilt[40] = spoilt[:, [5, 20]] = True
-    same(~np.isfinite(found), spoilt, letter)
+    same(~np.isfinite(actual), spoilt, letter)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -39,19 +39,19 @@ def test_a_nan_in_b_spoils_its_column_from_its_row_on(routine, stop):
     b = np.ones((65, 33), order="F")
     b[40, 7] = NAN
     with override(routine, stop) if stop else nullcontext():
-        found = getattr(pyblasgpu, routine)(cupy.asarray(t), cupy.asarray(b), lower=True).get()
+        actual = getattr(pyblasgpu, routine)(cupy.asarray(t), cupy.asarray(b), lower=True).get()
     spoilt = np.zeros((65, 33), bool)
     spoilt[40:, 7] = True
-    same(np.isnan(found), spoilt, routine)
+    same(np.isnan(actual), spoilt, routine)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_a_zero_on_the_diagonal_raises_nothing(letter):
     a, b = np.eye(65, dtype=DTYPES[letter].name, order="F"), reals(DTYPES[letter], 65, 33)
     a[40, 40] = 0
-    found = pyblasgpu.trsm(cupy.asarray(a), cupy.asarray(b), lower=True).get()
-    assert not np.isfinite(found[40]).any()
-    same(found[:40], b[:40], "rows above")
+    actual = pyblasgpu.trsm(cupy.asarray(a), cupy.asarray(b), lower=True).get()
+    assert not np.isfinite(actual[40]).any()
+    same(actual[:40], b[:40], "rows above")
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -60,12 +60,12 @@ def test_denormal_numbers_are_kept(letter):
     tiny = np.finfo(dtype.real).smallest_subnormal
     a = np.full((65, 31), 1, dtype.name, order="F")
     b = np.full((31, 33), tiny, dtype.name, order="F")
-    found = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), alpha=2).get()
-    same(found, np.full((65, 33), 62 * tiny, dtype.name), "sum of denormals")
+    actual = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), alpha=2).get()
+    same(actual, np.full((65, 33), 62 * tiny, dtype.name), "sum of denormals")
     small = 2.0 ** (-74 if dtype.real == "float32" else -537)
     column, row = (cupy.full(shape, small, dtype.name) for shape in ((65, 1), (1, 33)))
-    found = pyblasgpu.gemm(column, row).get()
-    same(found, np.full((65, 33), small * small, dtype.name), "product that is denormal")
+    actual = pyblasgpu.gemm(column, row).get()
+    same(actual, np.full((65, 33), small * small, dtype.name), "product that is denormal")
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -92,13 +92,13 @@ def test_the_same_bits(letter, splits):
     with override("splits", splits or chosen.splits), override(chosen.config.STEM, chosen.config):
         first = pyblasgpu.gemm(left, right)
         cupy.cuda.Device().synchronize()
-        found = [pyblasgpu.gemm(left, right) for _ in range(50)]
-        found.append(pyblasgpu.gemm(Placed(a).array, Placed(b, aligned=False).array))
-        found.append(pyblasgpu.gemm(left, right, stream=stream))
+        results = [pyblasgpu.gemm(left, right) for _ in range(50)]
+        results.append(pyblasgpu.gemm(Placed(a).array, Placed(b, aligned=False).array))
+        results.append(pyblasgpu.gemm(left, right, stream=stream))
         planned = cupy.full_like(first, NAN)
         pyblasgpu.plan_gemm(left, right, planned)(left, right, planned)
         cupy.cuda.Device().synchronize()
-    assert all(cupy.array_equal(first, other) for other in (*found, planned))
+    assert all(cupy.array_equal(first, other) for other in (*results, planned))
 
 
 def test_a_nan_reaches_its_row_and_no_other():

@@ -59,14 +59,14 @@ class Run:
     def start(self) -> tuple[Placed, np.ndarray]:
         """Call the routine; C, not yet fetched, and what it should be."""
         case = self.case
-        given = data(np.random.default_rng(case.n + 3 * case.k), case)
-        out = Placed(given.c, self.order, self.aligned)
-        inputs = [Placed(x, "F", self.aligned).array for x in given.inputs]
+        operands = data(np.random.default_rng(case.n + 3 * case.k), case)
+        out = Placed(operands.c, self.order, self.aligned)
+        inputs = [Placed(x, "F", self.aligned).array for x in operands.inputs]
         routine = getattr(pyblasgpu, case.routine)
         with forced(self.stop, self.algorithm):
             result = routine(*inputs, alpha=case.alpha, beta=case.beta, out=out.array, **case.options)
         assert result is out.array
-        return out, exact(case, given)
+        return out, exact(case, operands)
 
     def check(self) -> None:
         """Run it; raise unless every bit is right and no other was touched."""
@@ -109,31 +109,31 @@ def test_a_new_result(routine, letter):
     """With zeros in the other triangle; and the same again, from what is remembered of the call."""
     for uplo, algorithm in product(Uplo, algorithms(routine)):
         case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, uplo=uplo, alpha=2)
-        given = data(np.random.default_rng(1), case)
-        given.c[...] = 0
-        inputs = [cupy.asarray(x, order="F") for x in given.inputs]
+        operands = data(np.random.default_rng(1), case)
+        operands.c[...] = 0
+        inputs = [cupy.asarray(x, order="F") for x in operands.inputs]
         with forced(algorithm=algorithm):
             actual = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
-            same(actual.get(), exact(case, given), case)
+            same(actual.get(), exact(case, operands), case)
             assert actual.flags.f_contiguous
             for _ in range(3):
                 actual[...] = 0
                 getattr(pyblasgpu, routine)(*inputs, alpha=2, out=actual, **case.options)
-                same(actual.get(), exact(case, given), case)
+                same(actual.get(), exact(case, operands), case)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_negative_steps(routine, letter):
     case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, alpha=2, beta=-1)
-    given = data(np.random.default_rng(2), case)
-    inputs = [cupy.asarray(x[::-1, ::-1].copy())[::-1, ::-1] for x in given.inputs]
+    operands = data(np.random.default_rng(2), case)
+    inputs = [cupy.asarray(x[::-1, ::-1].copy())[::-1, ::-1] for x in operands.inputs]
     for algorithm in algorithms(routine):
         room = cupy.full((130, 195), NAN, case.dtype.name)
         out = room[::-2, ::3]
-        out[...] = cupy.asarray(given.c)
+        out[...] = cupy.asarray(operands.c)
         with forced(16, algorithm):
             getattr(pyblasgpu, routine)(*inputs, alpha=2, beta=-1, out=out, **case.options)
-        same(out.get(), exact(case, given), case)
+        same(out.get(), exact(case, operands), case)
         out[...] = NAN
         assert bool(cupy.isnan(room).all())
 
@@ -161,11 +161,11 @@ def on_device(x: np.ndarray):
 def test_error_bounds(routine, letter):
     """Several diagonal blocks of the order that the library takes by itself."""
     for problem, algorithm in product(problems(routine, letter, 2100), algorithms(routine)):
-        given = problem.data()
-        x = given.map(on_device)
+        operands = problem.data()
+        x = operands.map(on_device)
         with forced(algorithm=algorithm):
             problem.ours(x, "cuda")
-        assert problem.error(given, x.out.get(order="A")) < 1, (problem.variant, algorithm)
+        assert problem.error(operands, x.out.get(order="A")) < 1, (problem.variant, algorithm)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)

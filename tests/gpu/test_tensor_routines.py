@@ -72,11 +72,11 @@ def triangle(kind: str, uplo: Uplo, diag: Diag) -> tuple[np.ndarray, np.ndarray]
     t[np.diag_indices(N)] = 1
     t = DATA[kind](t).astype(np.float32)
     meant = np.tril(t, -1) if uplo is Uplo.LOWER else np.triu(t, 1)
-    given = np.where(meant != 0, t, np.float32(NAN))
+    stored = np.where(meant != 0, t, np.float32(NAN))
     if diag is Diag.NON_UNIT:
-        given[np.diag_indices(N)] = t.diagonal()
+        stored[np.diag_indices(N)] = t.diagonal()
     meant[np.diag_indices(N)] = 1 if diag is Diag.UNIT else t.diagonal()
-    return given, meant.astype(float)
+    return stored, meant.astype(float)
 
 
 @pytest.mark.parametrize("kind", DATA)
@@ -86,16 +86,16 @@ def test_triangles_within_the_bound(routine, side, uplo, kind):
     """Componentwise: the error of TRMM, the residual of TRSM; nothing else is read or written."""
     order = "F" if uplo is Uplo.LOWER else "C"
     diag = Diag.UNIT if kind == "normal" else Diag.NON_UNIT
-    given, t = triangle(kind, uplo, diag)
+    stored, t = triangle(kind, uplo, diag)
     b = np.random.default_rng(2).standard_normal((N, RHS)).astype(np.float32)
     b = b if side is Side.LEFT else b.T
     out = Placed(b, order)
     flags = {"side": side.value, "lower": uplo is Uplo.LOWER, "unit_diag": diag is Diag.UNIT}
     call = getattr(pyblasgpu, routine)
-    call(cupy.asarray(given), out.array, **flags, out=out.array, method="tensor")
-    found = out.fetch().astype(float)
+    call(cupy.asarray(stored), out.array, **flags, out=out.array, method="tensor")
+    actual = out.fetch().astype(float)
     assert out.unharmed()
-    made, wide = (found, b.astype(float)) if routine == "trsm" else (b.astype(float), found)
+    made, wide = (actual, b.astype(float)) if routine == "trsm" else (b.astype(float), actual)
     pair = (t, made) if side is Side.LEFT else (made, t)
     sizes = abs(pair[0]) @ abs(pair[1])
     assert (abs(pair[0] @ pair[1] - wide) <= (N + 2) * U * sizes).all()
@@ -103,18 +103,18 @@ def test_triangles_within_the_bound(routine, side, uplo, kind):
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
     """Of TRMM the rows below, in one column of B."""
-    given, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
+    stored, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
     b = np.ones((N, RHS), np.float32)
     b[700, 5] = np.inf
-    found = pyblasgpu.trmm(cupy.asarray(given), cupy.asarray(b), lower=True, method="tensor").get()
-    spoilt = ~np.isfinite(found)
+    actual = pyblasgpu.trmm(cupy.asarray(stored), cupy.asarray(b), lower=True, method="tensor").get()
+    spoilt = ~np.isfinite(actual)
     assert spoilt[700:, 5].all() and spoilt.sum() == N - 700
 
 
 @pytest.mark.parametrize("routine", ["trmm", "trsm"])
 def test_plans_and_the_same_bits(routine):
-    given, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
-    t = cupy.asarray(given, order="F")
+    stored, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
+    t = cupy.asarray(stored, order="F")
     b = cupy.asarray(np.random.default_rng(2).standard_normal((N, RHS)).astype(np.float32), order="F")
     expected = getattr(pyblasgpu, routine)(t, b, lower=True, method="tensor")
     out = cupy.empty_like(b)
@@ -158,18 +158,18 @@ def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
     n, batch = shape[0 if len(shape) < 3 else 1], shape[:-2]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((*batch, n, n)), rng.standard_normal(shape)
-    given = a
+    stored = a
     if structure == "pos":
         a = a @ a.swapaxes(-1, -2) / n + np.eye(n)
-        given = np.where(np.tri(n, dtype=bool), a, NAN)
-    left, right = cupy.asarray(given), cupy.asarray(b)
+        stored = np.where(np.tri(n, dtype=bool), a, NAN)
+    left, right = cupy.asarray(stored), cupy.asarray(b)
     x = linalg.solve(left, right, assume_a=structure, lower=True, method="tensor").get()
     assert "solve: refined by" in caplog.text
     wide = (a, x[..., None], b[..., None]) if b.ndim == 1 else (a, x, b)
     residual = abs(wide[2] - wide[0] @ wide[1]).max(axis=-2)
     allowed = n**0.5 * 2.0**-53 * abs(a).sum(axis=-1).max(axis=-1)[..., None] * abs(wide[1]).max(axis=-2)
     assert (residual <= 2 * allowed).all()
-    assert cupy.array_equal(left, cupy.asarray(given), equal_nan=True)
+    assert cupy.array_equal(left, cupy.asarray(stored), equal_nan=True)
     assert cupy.array_equal(right, cupy.asarray(b))
     if structure == "gen" and not batch:
         y = linalg.solve(left, right, assume_a="gen", transposed=True, method="tensor").get()

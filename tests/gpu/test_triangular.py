@@ -32,16 +32,16 @@ def test_out_of_place(routine, letter):
     case = TriangularCase(DTYPES[letter], 65, 33, trans=Trans.TRANS, alpha=2)
     rng = np.random.default_rng(3)
     a, x = triangle(rng, case), integers(rng, (65, 33), case.dtype)
-    given, expected = x, exact_triangular(case, a, x)
+    initial, expected = x, exact_triangular(case, a, x)
     if routine is pyblasgpu.trsm:
-        given, expected = exact_triangular(case, a, x, alpha=1), 2 * x
-    b = cupy.asarray(given, order="F")
+        initial, expected = exact_triangular(case, a, x, alpha=1), 2 * x
+    b = cupy.asarray(initial, order="F")
     out = cupy.full_like(b, NAN)
     left = cupy.asarray(a, order="F")
     for target in (None, out):
         result = routine(left, b, alpha=2, out=target, **flags(case))
         same(result.get(), expected, f"{letter} out")
-        same(b.get(), given, "b")
+        same(b.get(), initial, "b")
     assert result is out
 
 

@@ -16,7 +16,7 @@ from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 from .precompile import asked_for
 from .running import NAN, check_plan, check_same_bits, cupy, flags, reals, whole_runs
 
-compiled, asked = asked_for("trmm_algorithm", partial(whole_runs, "trmm"), "trmm_fused")
+compiled, in_force = asked_for("trmm_algorithm", partial(whole_runs, "trmm"), "trmm_fused")
 
 
 @pytest.mark.parametrize("letter", DTYPES)

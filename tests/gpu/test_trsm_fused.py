@@ -18,7 +18,9 @@ from .precompile import asked_for
 from .running import NAN, check_plan, check_same_bits, cupy, flags, reals, whole_runs
 
 ROWS = 100  # of triangles in which the recursion ends
-compiled, asked = asked_for("trsm_algorithm", partial(whole_runs, "trsm"), "trsm_fused", f"trsm_fused_{ROWS}")
+compiled, in_force = asked_for(
+    "trsm_algorithm", partial(whole_runs, "trsm"), "trsm_fused", f"trsm_fused_{ROWS}"
+)
 
 
 def solvable(dtype, n):

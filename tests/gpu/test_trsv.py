@@ -30,7 +30,7 @@ def runs(letter: str) -> Iterator[Run]:
         yield Run("trsm", TriangularCase(dtype, n, columns, trans=Trans.TRANS), aligned=False)
 
 
-compiled, asked = asked_for("trsm_algorithm", runs, "trsv")
+compiled, in_force = asked_for("trsm_algorithm", runs, "trsv")
 
 
 @pytest.mark.parametrize("letter", DTYPES)

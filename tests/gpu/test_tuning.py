@@ -57,8 +57,8 @@ def test_level_2_is_verified_and_timed(worker, dtype, layout):
     problems = tuple((extents, float("inf")) for extents in ((1024, 1024), (256, 65536)))
     family = FAMILIES["gemv"]
     for config in family.untuned(dtype, layout):
-        asked = Job("gemv", dtype, layout, (("gemv", config),), problems, ("aligned", "odd"))
-        small, large, done = answers(worker, asked)
+        gemv_job = Job("gemv", dtype, layout, (("gemv", config),), problems, ("aligned", "odd"))
+        small, large, done = answers(worker, gemv_job)
         assert done == DONE and isinstance(small, Timing) and isinstance(large, Timing), (config, small)
         assert 1e-6 < small.seconds < large.seconds < 1e-1
     vendor = Job("gemv", dtype, layout, (), problems[:1], vendor=True)
@@ -127,11 +127,11 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
         subprocess.Popen([*command, "--dtype", dtype], env=environment, text=True, stdout=pipe, stderr=pipe)
         for dtype in "sc"
     ]
-    said = [process.communicate(timeout=400) for process in started]
-    assert all(process.returncode == 0 for process in started), said
+    outputs = [process.communicate(timeout=400) for process in started]
+    assert all(process.returncode == 0 for process in started), outputs
     won = [
         {(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
-        for out, _ in said
+        for out, _ in outputs
     ]
     name = current().name
     tuned = tmp_path / "data" / "tuned" / f"{tuned_files.slug(name)}.json"

@@ -106,31 +106,31 @@ def current() -> int:
 
 def unchanged(before, work):
     """What ``work()`` returns or raises on a new thread; `before` is current there, and still is then."""
-    found: dict = {}
+    state: dict = {}
 
     def run():
         if before is not None:
             check(load().cuCtxSetCurrent(context.retain_primary_context(before)), "cuCtxSetCurrent")
-        found["begun"] = current()
+        state["begun"] = current()
         try:
-            found["result"] = work()
+            state["result"] = work()
         except BaseException as problem:
-            found["problem"] = problem
-        found["ended"] = current()
+            state["problem"] = problem
+        state["ended"] = current()
         if before is not None:
-            found["device"] = cupy.cuda.runtime.getDevice()
+            state["device"] = cupy.cuda.runtime.getDevice()
             torch = sys.modules.get("torch")
-            found["torch"] = torch.cuda.current_device() if torch else before
+            state["torch"] = torch.cuda.current_device() if torch else before
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert found["ended"] == found["begun"] and (found["begun"] == 0) == (before is None)
+    assert state["ended"] == state["begun"] and (state["begun"] == 0) == (before is None)
     if before is not None:
-        assert found["device"] == found["torch"] == before
-    if "problem" in found:
-        raise found["problem"]
-    return found["result"]
+        assert state["device"] == state["torch"] == before
+    if "problem" in state:
+        raise state["problem"]
+    return state["result"]
 
 
 def synchronize(card: int) -> None:
@@ -227,8 +227,8 @@ def test_host_arrays_run_where_the_thread_is(monkeypatch, before, stream):
         return plain(nbytes, card, stream)
 
     monkeypatch.setattr(memory, "allocate", allocate)
-    found = unchanged(before, lambda: pyblasgpu.gemm(a, b, backend="cuda", stream=stream))
-    same(found, a @ b, "staged")
+    actual = unchanged(before, lambda: pyblasgpu.gemm(a, b, backend="cuda", stream=stream))
+    same(actual, a @ b, "staged")
     assert devices == {before or 0}
 
 
@@ -295,14 +295,14 @@ def test_a_stream_of_the_arrays_device(library, card, before):
     stream = library.stream(card)
     synchronize(card)
 
-    def call(given):
+    def call(queue):
         for _ in range(3):
-            pyblasgpu.gemm(left, right, out=out, stream=given)
-            pyblasgpu.trmm(triangle, out, lower=True, out=out, stream=given)
-            pyblasgpu.trsm(triangle, out, lower=True, out=out, stream=given)
+            pyblasgpu.gemm(left, right, out=out, stream=queue)
+            pyblasgpu.trmm(triangle, out, lower=True, out=out, stream=queue)
+            pyblasgpu.trsm(triangle, out, lower=True, out=out, stream=queue)
 
-    for given in (stream, stream_pointer(stream)):
-        unchanged(before, partial(call, given))
+    for queue in (stream, stream_pointer(stream)):
+        unchanged(before, partial(call, queue))
         synchronize(card)
         same(library.get(out, card), a @ b, library.__name__)
 
@@ -323,11 +323,11 @@ def test_a_stream_of_another_device(library, before):
     if library is not Numba:
         plan = pyblasgpu.plan_gemm(left, right, out)
         calls["plan_gemm"] = lambda stream: plan(left, right, out, stream=stream)
-    told = r"stream 0x\w+ belongs to device 0, and the arrays are on device 1"
-    for (name, call), given in product(calls.items(), (wrong, stream_pointer(wrong))):
+    message = r"stream 0x\w+ belongs to device 0, and the arrays are on device 1"
+    for (name, call), queue in product(calls.items(), (wrong, stream_pointer(wrong))):
         for _ in range(2):
-            with pytest.raises(ValueError, match=f"{name}: {told}"):
-                unchanged(before, partial(call, given))
+            with pytest.raises(ValueError, match=f"{name}: {message}"):
+                unchanged(before, partial(call, queue))
     for card in (0, 1):
         synchronize(card)
     same(library.get(out, 1), values, "out")
@@ -340,8 +340,8 @@ def test_a_default_stream_object_of_another_device():
     left, right = Torch.put(a, 1), Torch.put(b, 1)
     with pytest.raises(ValueError, match=r"gemm: stream 0x0 belongs to device 0, .* device 1"):
         pyblasgpu.gemm(left, right, stream=torch.cuda.default_stream(0))
-    found = unchanged(0, lambda: pyblasgpu.gemm(left, right, stream=torch.cuda.default_stream(1)))
-    same(Torch.get(found, 1), a @ b, "torch")
+    actual = unchanged(0, lambda: pyblasgpu.gemm(left, right, stream=torch.cuda.default_stream(1)))
+    same(Torch.get(actual, 1), a @ b, "torch")
 
 
 @TWO

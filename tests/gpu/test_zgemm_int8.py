@@ -69,10 +69,10 @@ def test_normal_data_are_within_the_bound(n):
     left, right, out = (cupy.asarray(x) for x in (a, b, c))
     multiply(left, right, alpha=0.5 - 2j, beta=3j, out=out)
     assert gemm_error(0.5 - 2j, a, b, 3j, c, out.get()) <= 0.5
-    found = multiply(left, right)
-    assert gemm_error(1, a, b, 0, None, found.get()) <= 0.5
+    actual = multiply(left, right)
+    assert gemm_error(1, a, b, 0, None, actual.get()) <= 0.5
     by_fma = pyblasgpu.gemm(left, right)
-    assert (found != by_fma).mean() > 0.5
+    assert (actual != by_fma).mean() > 0.5
 
 
 def graded(n: int, power: int) -> np.ndarray:
@@ -96,24 +96,24 @@ HARD = {
 @pytest.mark.parametrize("k", [128, 1024])
 def test_hard_data_are_within_the_bound(kind, k):
     a, b = HARD[kind](normal(300, k), normal(k, 260, seed=2))
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert gemm_error(1, a, b, 0, None, found) <= 1
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 1
 
 
 @pytest.mark.parametrize(("trans_a", "trans_b"), [("C", "N"), ("N", "C"), ("C", "C"), ("T", "C")])
 def test_conjugated_operands_of_a_wide_range(trans_a, trans_b):
     """Whose tiles FMAs compute."""
     a, b = (x * np.exp(8 * reals(D, 200, 200, seed=5)) for x in (normal(200, 200), normal(200, 200, seed=2)))
-    found = multiply(cupy.asarray(a), cupy.asarray(b), trans_a=trans_a, trans_b=trans_b).get()
+    actual = multiply(cupy.asarray(a), cupy.asarray(b), trans_a=trans_a, trans_b=trans_b).get()
     left, right = ({"C": x.conj().T, "T": x.T, "N": x}[trans] for x, trans in ((a, trans_a), (b, trans_b)))
-    assert gemm_error(1, left, right, 0, None, found) <= 1
+    assert gemm_error(1, left, right, 0, None, actual) <= 1
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
     a, b = normal(400, 300), normal(300, 350, seed=2)
     a[201, 299] = complex(NAN, 0)
-    found = multiply(cupy.asarray(a), cupy.asarray(b)).get()
-    assert np.isnan(found[201]).all() and np.isnan(found).sum() == 350
+    actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert np.isnan(actual[201]).all() and np.isnan(actual).sum() == 350
 
 
 def test_blocks_of_the_result_and_plans(monkeypatch):

@@ -78,8 +78,8 @@ def test_an_algorithm_that_fails_is_out_at_its_point_alone(failing, outcome):
     ]
     if outcome not in FATAL:  # it has no time then
         del records[0]
-    found = fastest([*records, record("512x32", failing, outcome=outcome)])
-    assert found == {("d", "512x32"): other, ("d", "256x256"): failing}
+    actual = fastest([*records, record("512x32", failing, outcome=outcome)])
+    assert actual == {("d", "512x32"): other, ("d", "256x256"): failing}
 
 
 def test_records_of_unknown_points_or_algorithms_say_nothing():
@@ -105,8 +105,8 @@ class Played:
 
     def send(self, job, patience=None):
         self.jobs.append(job)
-        (asked,), ((extents, _),) = job.overrides, job.problems
-        failure = self.broken.get((*asked, extents))
+        (override,), ((extents, _),) = job.overrides, job.problems
+        failure = self.broken.get((*override, extents))
         self.answers, self.busy = [DONE, failure or Timing(0, 1e-3)], True
 
     def receive(self, timeout):
@@ -122,15 +122,15 @@ def runner(home):
 
 def after(count):
     """A function that says `count` times that it is not late."""
-    said = chain(repeat(False, count), repeat(True))
-    return lambda: next(said)
+    answers = chain(repeat(False, count), repeat(True))
+    return lambda: next(answers)
 
 
 def test_a_search_that_is_cut_off_has_compared_all_dtypes_at_the_first_points(runner):
     first, second, *others = (2 * len(algorithms_at(point)) for point in POINTS)
     assert routine_search.search_algorithms(runner, "sz", after(first + second)) == sum(others)
-    found = winners(runner.log.records, H200.name).trsm_rates
-    assert found.keys() == {(letter, point) for letter in "sz" for point in list(TRSM_POINTS)[:2]}
+    rates = winners(runner.log.records, H200.name).trsm_rates
+    assert rates.keys() == {(letter, point) for letter in "sz" for point in list(TRSM_POINTS)[:2]}
     assert all(job.reload for job in runner.worker.jobs)
     # and goes on with the others
     assert routine_search.search_algorithms(runner, "sz", after(10_000)) == 0
@@ -143,8 +143,8 @@ def test_what_has_failed_is_not_tried_again(runner):
     point = "1024x32"
     runner.worker.broken["trsm_algorithm", TRSM_FUSED, TRSM_POINTS[point]] = Failed("error", "planted")
     assert routine_search.search_algorithms(runner, "c", after(10_000)) == 0
-    found = winners(runner.log.records, H200.name).trsm_rates
-    assert found["c", point].keys() == {RECURSION} and len(found) == len(POINTS)
+    rates = winners(runner.log.records, H200.name).trsm_rates
+    assert rates["c", point].keys() == {RECURSION} and len(rates) == len(POINTS)
     count = len(runner.worker.jobs)
     assert routine_search.search_algorithms(runner, "c", after(10_000)) == 0
     assert len(runner.worker.jobs) == count

@@ -290,8 +290,8 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(filed, routine, letter):
         launches = ROUTINES[routine].launch_list(
             1, dense(n, n, letter, count), dense(n, rhs, letter, count), **FLAGS
         )
-        (found,) = {each.config.min_blocks for each in launches.choices[1:] if stem == each.config.STEM}
-        return found
+        (min_blocks,) = {each.config.min_blocks for each in launches.choices[1:] if stem == each.config.STEM}
+        return min_blocks
 
     with override(f"{routine}_algorithm", RECURSION):
         assert chosen(64, 40, 1) == chosen(64, 2, 20) == rows["few"]

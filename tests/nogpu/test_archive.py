@@ -49,13 +49,13 @@ def warnings_of(recwarn) -> list[str]:
 
 
 def test_what_is_written_is_read(tmp_path):
-    found = Archive(written(tmp_path), ARCH, SOURCE)
-    assert sorted(found) == KEYS and len(found) == 3 and KEYS[0] in found
+    opened = Archive(written(tmp_path), ARCH, SOURCE)
+    assert sorted(opened) == KEYS and len(opened) == 3 and KEYS[0] in opened
     for key, record in RECORDS.items():
-        facts, cubin = found.get(key)
+        facts, cubin = opened.get(key)
         assert cubin == record.cubin and facts["entry"] == record.facts["entry"]
-    assert found.get("f" * 64) is None
-    assert found.used == set(KEYS) and found.toolchain == TOOLS
+    assert opened.get("f" * 64) is None
+    assert opened.used == set(KEYS) and opened.toolchain == TOOLS
 
 
 def test_a_person_can_read_header_and_index(tmp_path):
@@ -69,13 +69,13 @@ def test_a_kernel_is_loaded_quickly(tmp_path):
     """Of machine code of 100 KB, compressed as such is: a millisecond, of the best of ten."""
     words = [os.urandom(16) for _ in range(700)]
     cubin = b"".join(words[(7 * i) % 700] + bytes(10) for i in range(4000))
-    found = Archive(
+    opened = Archive(
         written(tmp_path, records={KEYS[0]: RECORDS[KEYS[0]]._replace(cubin=cubin)}), ARCH, SOURCE
     )
     times = []
     for _ in range(10):
         start = time.perf_counter()
-        assert found.get(KEYS[0])
+        assert opened.get(KEYS[0])
         times.append(time.perf_counter() - start)
     assert min(times) < 1e-3
 
@@ -116,8 +116,8 @@ def test_no_flipped_bit_gives_another_kernel(home, recwarn):
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         archive.forget()
-        for found in archives(ARCH, SOURCE):
-            cubins = {key: found.get(key) for key in KEYS}
+        for opened in archives(ARCH, SOURCE):
+            cubins = {key: opened.get(key) for key in KEYS}
             assert all(not got or got.cubin == RECORDS[key].cubin for key, got in cubins.items())
 
 
@@ -143,9 +143,9 @@ def test_what_is_set_aside_is_told_once_with_advice(home, recwarn, damage):
         content = path.read_bytes()
         path.write_bytes(content[:-10] + (b"" if damage == "truncated" else bytes(10)))
     for _ in range(2):
-        assert not any(found.get(key) for found in archives(ARCH, SOURCE) for key in KEYS[2:])
-    (said,) = warnings_of(recwarn)
-    assert str(path) in said and "is not used" in said and "`pyblasgpu build --arch sm_90`" in said
+        assert not any(opened.get(key) for opened in archives(ARCH, SOURCE) for key in KEYS[2:])
+    (message,) = warnings_of(recwarn)
+    assert str(path) in message and "is not used" in message and "`pyblasgpu build --arch sm_90`" in message
 
 
 def test_versions_lie_side_by_side(home, recwarn):
@@ -158,8 +158,8 @@ def test_versions_lie_side_by_side(home, recwarn):
 def test_one_of_another_version_alone_is_reported(home, recwarn):
     written(home, source="b" * 64)
     assert archives(ARCH, SOURCE) == archives(ARCH, SOURCE) == ()
-    (said,) = warnings_of(recwarn)
-    assert "another version" in said and "pyblasgpu build" in said
+    (message,) = warnings_of(recwarn)
+    assert "another version" in message and "pyblasgpu build" in message
 
 
 def test_a_package_of_kernels_serves_after_the_users(home, tmp_path, monkeypatch):
@@ -169,7 +169,7 @@ def test_a_package_of_kernels_serves_after_the_users(home, tmp_path, monkeypatch
     monkeypatch.syspath_prepend(package.parent)
     importlib.invalidate_caches()
     packaged, own = written(package), written(home, records={KEYS[0]: RECORDS[KEYS[0]]})
-    assert [found.path for found in archives(ARCH, SOURCE)] == [own, packaged]
+    assert [opened.path for opened in archives(ARCH, SOURCE)] == [own, packaged]
     assert package.name not in sys.modules
 
 
@@ -198,9 +198,9 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
 
 def test_a_reader_keeps_what_it_has_opened(tmp_path):
     path = written(tmp_path)
-    found = Archive(path, ARCH, SOURCE)
+    opened = Archive(path, ARCH, SOURCE)
     write(path, ARCH, SOURCE, TOOLS, [])
-    assert found.get(KEYS[2]).cubin == RECORDS[KEYS[2]].cubin
+    assert opened.get(KEYS[2]).cubin == RECORDS[KEYS[2]].cubin
     assert len(Archive(path, ARCH, SOURCE)) == 0
 
 
@@ -219,8 +219,8 @@ def built(home, monkeypatch):
 
 
 def test_a_kernel_built_ahead_is_not_compiled(built):
-    found = compile.compile_source(KERNEL, (9, 0))
-    assert found == COMPILED and found.archive.path == built
+    compiled = compile.compile_source(KERNEL, (9, 0))
+    assert compiled == COMPILED and compiled.archive.path == built
     assert compile.kernels_at_hand((9, 0))
 
 
@@ -264,7 +264,7 @@ def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn, r
     monkeypatch.setattr(driver.real, "cuLibraryLoadData", picky)
     launch.kernel(KERNEL, 0)
     assert [each.cubin for each in taken] == [COMPILED.cubin, fresh.cubin]
-    (said,) = warnings_of(recwarn)
-    assert "the driver of CUDA" in said and "refuses" in said and "pyblasgpu build" in said
+    (message,) = warnings_of(recwarn)
+    assert "the driver of CUDA" in message and "refuses" in message and "pyblasgpu build" in message
     launch.kernel(copy_scaled.source(copy_scaled.CopyScaled("d")), 0)
     assert len(warnings_of(recwarn)) == 1

@@ -140,13 +140,13 @@ def test_mixed_libraries_are_refused():
 
 def test_layout_of_a_cupy_array():
     host = np.zeros((3, 4, 5))[:, ::2]
-    found = libraries.CUPY.layout(fake_device.Array(host, device=2), D, None)
-    assert found[:5] == (host.ctypes.data, (3, 2, 5), (20, 10, 1), D, 2)
+    layout = libraries.CUPY.layout(fake_device.Array(host, device=2), D, None)
+    assert layout[:5] == (host.ctypes.data, (3, 2, 5), (20, 10, 1), D, 2)
 
 
 def test_layout_of_a_lazily_conjugated_tensor():
-    found = libraries.TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
-    assert found[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
+    layout = libraries.TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
+    assert layout[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -154,12 +154,12 @@ def test_the_current_stream_of_pytorch(monkeypatch, quick):
     streams = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=10 + device))
     raw = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 20 + device) if quick else object()
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=streams, _C=raw))
-    for found in (libraries.module, libraries.torch_stream):
-        found.cache_clear()
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
     assert libraries.TORCH.current_stream(3) == (23 if quick else 13)
     monkeypatch.undo()
-    for found in (libraries.module, libraries.torch_stream):
-        found.cache_clear()
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
 
 
 def test_what_is_read_of_tensors():
@@ -186,8 +186,8 @@ def test_a_tensor_that_is_changed_in_place_is_seen(position):
 
 
 def test_a_lazily_negated_tensor_is_resolved_and_no_output():
-    found = libraries.TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
-    assert not found.owner.neg and not found.writable
+    layout = libraries.TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
+    assert not layout.owner.neg and not layout.writable
 
 
 @pytest.mark.parametrize("strides", [None, (1, 2)])
@@ -205,10 +205,10 @@ def test_protocols_are_parsed_by_cuda_core(monkeypatch, strides):
     fake_device.without_contexts(monkeypatch)
     libraries.module.cache_clear()
     array = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
-    found = protocols.NUMBA.layout(array, D, 9), protocols.NUMBA.layout(array, D, None)
+    layouts = protocols.NUMBA.layout(array, D, 9), protocols.NUMBA.layout(array, D, None)
     libraries.module.cache_clear()
-    assert found[0][:5] == (64, (2, 3), strides or (3, 1), D, 0) and not found[0].writable
-    assert found[0].owner is view and seen == [9, 1]
+    assert layouts[0][:5] == (64, (2, 3), strides or (3, 1), D, 0) and not layouts[0].writable
+    assert layouts[0].owner is view and seen == [9, 1]
 
 
 # ------------------------------------------------------------------------------------------------ layouts

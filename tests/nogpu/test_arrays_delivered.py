@@ -71,8 +71,10 @@ def test_results_on_the_host_are_aligned_and_no_copies(monkeypatch, shape):
     monkeypatch.setitem(fake_libraries.NAMESPACES, Array, spied)
     left = np.ones(shape)
     result = pyblasgpu.gemm(Array(left), Array(np.ones((*shape[:-2], shape[-1], 3))), backend="cpu")
-    (given,) = seen
-    assert result.host.ctypes.data == given.ctypes.data and (given.ctypes.data % 64 == 0 or not given.size)
+    (exported,) = seen
+    assert result.host.ctypes.data == exported.ctypes.data and (
+        exported.ctypes.data % 64 == 0 or not exported.size
+    )
     np.testing.assert_array_equal(result.host, np.full((*shape[:-1], 3), shape[-1]))
 
 
@@ -136,7 +138,7 @@ def test_results_on_the_device_are_delivered_after_the_launch(events, fake, monk
     namespace.from_dlpack = lambda exporter: order.append(list(fake[0].calls)) or deliver(exporter)
     made = []
     empty = fake_device.cupy.empty
-    monkeypatch.setattr(fake_device.cupy, "empty", lambda *given: made.append(empty(*given)) or made[-1])
+    monkeypatch.setattr(fake_device.cupy, "empty", lambda *args: made.append(empty(*args)) or made[-1])
     result = pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
     assert order == [[("gemm", 0, 1)]]
     assert result.host.ctypes.data == made[0].host.ctypes.data

@@ -171,8 +171,8 @@ def test_tensors_that_are_expanded():
     torch = pytest.importorskip("torch")
     row = torch.arange(2.0, dtype=torch.float64)
     b = row.expand(3, 2)
-    found = linalg.solve_triangular(torch.tensor(A), b, overwrite_b=True)
-    np.testing.assert_allclose(A @ found.numpy(), b.numpy(), rtol=1e-14)
+    actual = linalg.solve_triangular(torch.tensor(A), b, overwrite_b=True)
+    np.testing.assert_allclose(A @ actual.numpy(), b.numpy(), rtol=1e-14)
     assert torch.equal(row, torch.arange(2.0, dtype=torch.float64))
     with pytest.raises(ValueError, match="elements coincide"):
         pyblasgpu.gemm(torch.tensor(A), b, out=row.expand(3, 2))
@@ -199,9 +199,7 @@ def test_jax_gets_the_memory_itself(monkeypatch):
     from pyblasgpu.frontend import protocols
 
     made, new = [], protocols.DLPackHost.new_numpy
-    monkeypatch.setattr(
-        protocols.DLPackHost, "new_numpy", lambda *given: made.append(new(*given)) or made[-1]
-    )
+    monkeypatch.setattr(protocols.DLPackHost, "new_numpy", lambda *args: made.append(new(*args)) or made[-1])
     results = pyblasgpu.gemm(library.put(A), library.put(B)), blas.dgemm(1, library.put(A), library.put(B))
     for result, memory in zip(results, made, strict=True):
         assert result.unsafe_buffer_pointer() == memory.ctypes.data
@@ -222,12 +220,12 @@ def test_jax_under_jit():
     for call in (pyblasgpu.gemm, linalg.matmul, lambda a, b: blas.dgemm(1, a, b)):
         with pytest.raises(TypeError, match=r"(gemm: a|matmul: x1) cannot be read, a jax.*jit"):
             jax.jit(call)(library.put(A), library.put(B))
-    found = jax.jit(
+    actual = jax.jit(
         lambda a, b: jax.pure_callback(
             lambda a, b: pyblasgpu.gemm(a, b), jax.ShapeDtypeStruct((3, 2), "float64"), a, b
         )
     )(library.put(A), library.put(B))
-    np.testing.assert_array_equal(np.asarray(found), A @ B)
+    np.testing.assert_array_equal(np.asarray(actual), A @ B)
 
 
 def test_jax_without_double_precision():

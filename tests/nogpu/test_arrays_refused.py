@@ -219,11 +219,11 @@ def torch(fake, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", module)
     from pyblasgpu.frontend import libraries
 
-    for found in (libraries.module, libraries.torch_stream):
-        found.cache_clear()
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
     yield module
-    for found in (libraries.module, libraries.torch_stream):
-        found.cache_clear()
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
 
 
 def test_gradients_are_lost_where_they_are_not_wanted_alone(torch, fake):
@@ -264,9 +264,9 @@ def test_tensors_whose_memory_is_feigned(torch):
     for _ in range(2):
         pyblasgpu.gemm(arrays[0], arrays[1], out=arrays[2])
     feigned = Tensor(data_ptr=lambda: 0)
-    for given in ((feigned, arrays[1], arrays[2]), (arrays[0], arrays[1], feigned)):
+    for operands in ((feigned, arrays[1], arrays[2]), (arrays[0], arrays[1], feigned)):
         with pytest.raises(TypeError, match=r"gemm: (a|out) is a tensor that has no memory"):
-            pyblasgpu.gemm(*given[:2], out=given[2])
+            pyblasgpu.gemm(*operands[:2], out=operands[2])
 
 
 def test_device_arrays_of_other_dtypes_are_named(fake):

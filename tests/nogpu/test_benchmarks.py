@@ -43,11 +43,11 @@ def test_cases_match_variants_to_routines():
 def test_each_routine_takes_its_own_variants():
     variants = ("NN", "LL", "LN", "LC", "LNN", "LLNN")
     routines = ("gemm", "symm", "herk", "syrk", "gemmtr", "trmm")
-    found = [
+    actual = [
         f"{c.dtype.letter}{c.routine} {c.variant}"
         for c in bench_command.problems(routines, "dz", variants, (8,))
     ]
-    assert found == [
+    assert actual == [
         "dgemm NN",
         "zgemm NN",
         "dsymm LL",
@@ -81,8 +81,8 @@ def test_products_of_other_than_square_matrices():
 
 
 def test_triangles_with_few_right_hand_sides():
-    given = ("trsm", "gemm", "trmm"), "d", ("LLNN", "RLNN", "NN"), (8, 16), (2, 3)
-    cases = list(bench_command.triangles(*given))
+    arguments = ("trsm", "gemm", "trmm"), "d", ("LLNN", "RLNN", "NN"), (8, 16), (2, 3)
+    cases = list(bench_command.triangles(*arguments))
     assert [(p.routine, p.variant, p.case.m, p.case.n) for p in cases[:6]] == [
         ("trmm", "LLNN", 8, 2),
         ("trmm", "LLNN", 8, 3),
@@ -129,13 +129,13 @@ def test_batches_of_systems():
 
 
 def test_what_is_asked_for_in_batches():
-    def asked(*words):
+    def cases(*words):
         options = cli.parser().parse_args(["bench", "--batched", "9x8", "--dtype", "d", *words])
         return [(case.routine, case.variant) for case in bench_command.requested(options)]
 
-    assert asked() == [("gemm", "NN"), ("gemm", "TN"), ("trsm", "LLNN")]
-    assert asked("--routine", "trsm") == [("trsm", "LLNN")]
-    assert asked("--routine", "gemm", "--variants", "NN,LLNN") == [("gemm", "NN")]
+    assert cases() == [("gemm", "NN"), ("gemm", "TN"), ("trsm", "LLNN")]
+    assert cases("--routine", "trsm") == [("trsm", "LLNN")]
+    assert cases("--routine", "gemm", "--variants", "NN,LLNN") == [("gemm", "NN")]
 
 
 def test_means_and_extents_of_results():
@@ -154,8 +154,8 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
     seen = []
 
     class Rotation:
-        def __init__(self, given):
-            self.sets = [given]
+        def __init__(self, operands):
+            self.sets = [operands]
 
         def seconds(self, call):
             call(self.sets[0])
@@ -189,7 +189,7 @@ def test_trmm_is_timed_beside_cublas_out_of_place(monkeypatch):
     class Rotation:
         sets = (x,)
 
-        def __init__(self, given):
+        def __init__(self, operands):
             pass
 
         def seconds(self, call):
@@ -223,8 +223,8 @@ def test_counters_of_trmm_have_two_rivals():
 
 def test_counters_of_products_go_by_rasters():
     product, trmm = bench_command.problems(("gemm", "trmm"), "d", ("NN", "LLNN"), (100,))
-    asked = counters.parse_sides("raster=1,ours,raster=16")
-    assert counters.sides_of(product, asked) == asked and counters.sides_of(trmm, asked) == ("ours",)
+    sides = counters.parse_sides("raster=1,ours,raster=16")
+    assert counters.sides_of(product, sides) == sides and counters.sides_of(trmm, sides) == ("ours",)
     for wrong in ("raster=", "raster=x", "theirs"):
         with pytest.raises(argparse.ArgumentTypeError, match="is none of"):
             counters.parse_sides(wrong)
@@ -282,8 +282,8 @@ def test_a_plot_of_what_the_device_counted(tmp_path):
         return {"routine": routine, "variant": "LLNN", "dtype": "d", "n": n, "of": of, "counted": counted}
 
     traffic = {plot.READ: 3e6, plot.WRITTEN: 1e6}
-    found = [record("trsm", n, of, **traffic) for n in (2048, 1024) for of in ("ours", "cuBLAS")]
-    document = {"device": "X", "driver": "1.2", "results": [*found, record("trmm", 1024, "ours", other=1)]}
+    records = [record("trsm", n, of, **traffic) for n in (2048, 1024) for of in ("ours", "cuBLAS")]
+    document = {"device": "X", "driver": "1.2", "results": [*records, record("trmm", 1024, "ours", other=1)]}
     svg = plot.drawing_of(document)(document, tmp_path / "plot.svg").read_text()
     assert "dtrsm LLNN, ours" in svg and "dtrsm LLNN, cuBLAS" in svg and "trmm" not in svg
 

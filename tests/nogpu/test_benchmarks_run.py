@@ -159,8 +159,8 @@ def test_configs_of_products_on_tensor_cores(scripts):
 def kernels(monkeypatch):
     """Launches are computed with NumPy; those that tests do not know compute nothing."""
     made = fake_kernels.install(monkeypatch)
-    for found in pkgutil.iter_modules(routines.__path__, f"{routines.__name__}."):
-        module = import_module(found.name)
+    for info in pkgutil.iter_modules(routines.__path__, f"{routines.__name__}."):
+        module = import_module(info.name)
         if getattr(module, "current", None) is current:
             monkeypatch.setattr(module, "current", lambda ordinal: host_cupy.CARD)
     monkeypatch.setattr(
@@ -187,8 +187,8 @@ def test_lists_of_launches_of_level_2(run, kernels, options):
     memory = np.zeros(1 << 20, np.uint8)
     owned = SimpleNamespace(address=memory.ctypes.data)
     constants |= {"OwnedWorkspace": lambda nbytes, device: owned}
-    found = run("level2", f"--sizes 24 --dtype sz {options}", **constants)
-    rows = found["level2-results"]["results"]
+    results = run("level2", f"--sizes 24 --dtype sz {options}", **constants)
+    rows = results["level2-results"]["results"]
     assert len({(row["routine"], row["dtype"]) for row in rows}) == 2 * 6
 
 
@@ -215,10 +215,10 @@ class Driver(FakeDriver):
     }
 
     def __getattribute__(self, name):
-        found = super().__getattribute__(name)
+        attribute = super().__getattribute__(name)
         if name not in Driver.LAST:
-            return found
-        return lambda *given: found(*given[:-1], int(given[-1]) or self.default_stream())
+            return attribute
+        return lambda *args: attribute(*args[:-1], int(args[-1]) or self.default_stream())
 
     def default_stream(self) -> int:
         made = self.__dict__.setdefault("default_streams", {})
@@ -246,8 +246,8 @@ def cards(scripts, monkeypatch):
 
 def test_host_matrices_on_a_card(cards, run, scripts):
     tiles = "--tiles gemm:64,64,64 trsm:32,64 --constants WANTED --routines trsm"
-    found = run("host_resident", f"--sizes 64 --letters d --no-pageable {tiles}", GIB=1 << 18)
-    rows = found["host_resident"]["rows"]
+    results = run("host_resident", f"--sizes 64 --letters d --no-pageable {tiles}", GIB=1 << 18)
+    rows = results["host_resident"]["rows"]
     assert [row.get("tiles") for row in rows if "tiles" in row] == ["32,64"]
     assert any("WANTED" in row for row in rows)
     assert all(hasattr(module, name) for module, name, *_ in scripts("host_resident").CONSTANTS)
@@ -255,8 +255,8 @@ def test_host_matrices_on_a_card(cards, run, scripts):
 
 def test_host_matrices_on_several_cards(cards, run):
     options = "--sizes 100 --letters d --where host --cards 1 2 --vendor --kept 1 --routines trsm potrf getrf"
-    found = run("several_cards", options)
-    rows = found["several_cards"]["rows"]
+    results = run("several_cards", options)
+    rows = results["several_cards"]["rows"]
     assert {row["routine"] for row in rows} == {"trsm", "potrf", "getrf"}
     assert {row["cards"] for row in rows} == {1, 2} and all(
         row["difference"] < 1e-12 for row in rows if row["where"] == "host"
@@ -298,7 +298,7 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
     pytest.importorskip("distributed")
     script = scripts("dask_cards")
     signature = inspect.signature(script.measured)
-    monkeypatch.setattr(script, "measured", lambda *given: signature.bind(*given) and [{"seconds": 1.0}])
+    monkeypatch.setattr(script, "measured", lambda *args: signature.bind(*args) and [{"seconds": 1.0}])
     monkeypatch.setattr(script, "Pinned", lambda count, nbytes: None)
     options = "--n 24 --chunk 12 --cards 1 --chunks numpy --repeats 1"
     rows = run("dask_cards", options)["dask_cards"]["rows"]

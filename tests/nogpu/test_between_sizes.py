@@ -38,7 +38,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
     document, times = recorded
     monkeypatch.setattr(split_k, "COUNTS", ())
     monkeypatch.setattr(split_k, "HOST", 0.0)  # the recorded times are the device's alone
-    found = {}
+    loss = {}
     for size in sizes_of("gemm_simt"):
         entries = dict(document.entries)
         if hidden:
@@ -52,9 +52,9 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
                     extents = tuned_at("gemm_simt", size)[-1]
                     choice = select("gemm", DTYPES[dtype], layout, extents, H200)
                 if choice.config in seconds:
-                    found[dtype, layout, at] = seconds[choice.config] / min(seconds.values()) - 1
+                    loss[dtype, layout, at] = seconds[choice.config] / min(seconds.values()) - 1
     forget()
-    return found
+    return loss
 
 
 def forget() -> None:
@@ -76,8 +76,8 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     """Neighbours of a square are a factor of 1.5 away here, twice as far as in use; those of skinny products
     and of batches up to 64 in one extent.
     """
-    found = losses(recorded, monkeypatch, hidden=True)
-    lost = {key: loss for key, loss in found.items() if key[2] not in SHORT}
+    all_losses = losses(recorded, monkeypatch, hidden=True)
+    lost = {key: loss for key, loss in all_losses.items() if key[2] not in SHORT}
     assert len(lost) > 300 and median(lost.values()) < 0.025
     alone = [loss for (*_, size), loss in lost.items() if not size.startswith("batch")]
     assert mean(alone) < 0.07 and sum(loss > 0.25 for loss in alone) <= 16

@@ -78,16 +78,16 @@ def array(data, shape, dtype, vector=False):
 
 def compare(name, args, options):
     """Call ours and SciPy's with copies; results, shapes, orders and what is overwritten must be the same."""
-    given = [[x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args] for _ in range(2)]
+    operands = [[x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args] for _ in range(2)]
     last = [
         {key: x.copy(order="K") if isinstance(x, np.ndarray) else x for key, x in options.items()}
         for _ in "12"
     ]
-    actual = getattr(blas, name)(*given[0], **last[0])
-    expected = getattr(scipy_blas, name)(*given[1], **last[1])
+    actual = getattr(blas, name)(*operands[0], **last[0])
+    expected = getattr(scipy_blas, name)(*operands[1], **last[1])
     np.testing.assert_array_equal(actual, expected, strict=True)
     assert actual.flags.f_contiguous
-    for ours, theirs in [*zip(*given, strict=True), *((last[0][key], last[1][key]) for key in options)]:
+    for ours, theirs in [*zip(*operands, strict=True), *((last[0][key], last[1][key]) for key in options)]:
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -263,11 +263,11 @@ def test_letters_serve_as_flags():
 
 
 def test_generic_functions_take_the_dtype_of_the_arrays():
-    found = [
+    chars = [
         blas.gemm(1, np.eye(2, dtype=one), np.eye(2, dtype=two)).dtype.char
         for one, two in ("fd", "ff", "dF", "id")
     ]
-    assert "".join(found) == "dfDd"
+    assert "".join(chars) == "dfDd"
     c = np.zeros((2, 2), "D", order="F")
     assert blas.gemm(1, np.eye(2), np.eye(2), 1, c, overwrite_c=1) is c
 

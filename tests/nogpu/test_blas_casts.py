@@ -136,7 +136,7 @@ def test_no_imaginary_part_is_dropped(which, a):
         ([[[1.0]]], ValueError),
         (10**400, ValueError),
     ],
-    ids=lambda given: re.sub(" at 0x[0-9a-f]+", "", repr(given)),  # the same in every process
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)),  # the same in every process
 )
 def test_what_is_no_matrix_is_refused(a, error):
     with pytest.raises(error, match=r"^dgemm: (dtype .* of )?a\b"):
@@ -176,18 +176,18 @@ def test_lazy_and_immutable_arrays_of_other_libraries_are_copied():
     a, b = torch.eye(2, dtype=torch.complex128) * 2, torch.tensor([[2 + 4j], [6.0]], dtype=torch.complex128)
     for lazy in (b.conj(), b.expand(2, 3), b[:, 0].conj()):
         before = lazy.clone().resolve_conj()
-        for found in (
+        for actual in (
             blas.ztrsm(1.0, a, lazy, overwrite_b=1),
             blas.zgemm(-0.5, a, lazy, 1.5, lazy, overwrite_c=1),
         ):
-            assert found.shape == lazy.shape and torch.equal(found, before / 2)
+            assert actual.shape == lazy.shape and torch.equal(actual, before / 2)
         assert torch.equal(lazy.resolve_conj(), before)
 
 
 def test_arrays_of_jax_are_copied():
     numpy = pytest.importorskip("jax.numpy")
     b = numpy.asarray([[2.0], [6.0]], "float32")
-    found = blas.strsm(1, 2 * numpy.eye(2), b, overwrite_b=1)
-    assert type(found) is type(b)
-    np.testing.assert_array_equal(np.asarray(found), [[1], [3]])
+    actual = blas.strsm(1, 2 * numpy.eye(2), b, overwrite_b=1)
+    assert type(actual) is type(b)
+    np.testing.assert_array_equal(np.asarray(actual), [[1], [3]])
     np.testing.assert_array_equal(np.asarray(b), [[2], [6]])

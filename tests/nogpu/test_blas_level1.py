@@ -122,8 +122,8 @@ def test_arrays_of_several_dimensions_are_vectors_by_columns(shape, order):
         for module in (blas, scipy.linalg.blas):
             x = np.arange(np.prod(shape), dtype=float).reshape(shape, order="C").copy(order)
             y = np.array(1 - x, order="F")
-            found = call(module, x, y)
-            results.append((*found, x, y) if isinstance(found, tuple) else (found, x, y))
+            returned = call(module, x, y)
+            results.append((*returned, x, y) if isinstance(returned, tuple) else (returned, x, y))
         for one, other in zip(*results, strict=True):
             np.testing.assert_array_equal(one, other)
             assert np.ndim(one) == 0 or one.flags.f_contiguous == other.flags.f_contiguous

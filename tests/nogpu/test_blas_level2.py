@@ -47,16 +47,16 @@ def both(name: str, *arguments, **options) -> tuple[np.ndarray, np.ndarray]:
     results = []
     for module in (blas, scipy_blas):
         own = [np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arguments]
-        given = {k: np.array(v, order="K") if isinstance(v, np.ndarray) else v for k, v in options.items()}
-        results.append(getattr(module, name)(*own, **given))
+        keywords = {k: np.array(v, order="K") if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        results.append(getattr(module, name)(*own, **keywords))
         for key in ("x", "y", "a"):  # what SciPy writes into is written, what it leaves is left
-            if key in given:
+            if key in keywords:
                 results[-1] = (
-                    (*results[-1], given[key])
+                    (*results[-1], keywords[key])
                     if isinstance(results[-1], tuple)
                     else (
                         results[-1],
-                        given[key],
+                        keywords[key],
                     )
                 )
     return tuple(results)

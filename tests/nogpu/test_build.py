@@ -49,10 +49,10 @@ def compiled(home) -> list[str]:
 
 def the_archive(count: int, path: str) -> None:
     """It holds so many kernels, and they are right."""
-    found = Archive(Path(path), ARCH, compile.source_digest())
-    assert len(found) == count
+    opened = Archive(Path(path), ARCH, compile.source_digest())
+    assert len(opened) == count
     for source in kernels(count):
-        facts, cubin = found.get(compile.archive_key(source, CC))
+        facts, cubin = opened.get(compile.archive_key(source, CC))
         assert cubin == fake_toolchain.compiled(source, CC).cubin
         assert facts["kernel"]["flags"] == dict(source.flags) and facts["entry"]
 
@@ -61,8 +61,8 @@ def test_what_is_built_serves_calls(home):
     done = built(3)
     assert (done.kernels, done.compiled, done.failed) == (3, 3, [])
     the_archive(3, done.path)
-    found = compile.kept(kernels(3)[1], CC)
-    assert found == fake_toolchain.compiled(kernels(3)[1], CC) and str(found.archive.path) == done.path
+    kernel = compile.kept(kernels(3)[1], CC)
+    assert kernel == fake_toolchain.compiled(kernels(3)[1], CC) and str(kernel.archive.path) == done.path
 
 
 def test_a_second_run_compiles_nothing_and_writes_nothing(home):
@@ -249,7 +249,7 @@ def test_without_a_device_architectures_are_named(capsys, monkeypatch):
 
 def test_kernels_of_the_catalogue_can_be_made_again():
     """From what goes to another process."""
-    found = list(catalogue.kernels(known("sm_90")))
-    assert len(found) == len(set(found)) > 100
-    for source in found:
+    sources = list(catalogue.kernels(known("sm_90")))
+    assert len(sources) == len(set(sources)) > 100
+    for source in sources:
         assert catalogue.source_of(source.name, source.config, source.flags) == source

@@ -116,8 +116,8 @@ def test_no_work_is_work_done(cached):
 )
 def test_what_needs_new_checks_runs_nothing(cached, change):
     assert cached.run(APART, 1, 0, 0)
-    given = {"pointers": APART, "alpha": 1, "beta": 0, **change}
-    assert not cached.run(**given, stream=0)
+    arguments = {"pointers": APART, "alpha": 1, "beta": 0, **change}
+    assert not cached.run(**arguments, stream=0)
     assert len(cached.runs) == 1
 
 

@@ -92,15 +92,15 @@ def needed(config) -> tuple[int, int]:
 def test_every_kernel_that_a_call_picks_runs_there(sources, card, letter):
     for emit, operands, options in calls(DTYPES[letter]):
         try:
-            found = sources(card, emit, operands, options)
+            kernels = sources(card, emit, operands, options)
         except BackendUnavailable as reason:
             assert card.cc < OLDEST and card.name in str(reason)
             continue
-        for source in found:
-            told = f"{emit.__module__} of {operands[-1].layout}: {source.config}"
-            assert source.threads <= card.max_threads_per_block, told
-            assert source.shared_bytes <= card.shared_per_block, told
-            assert card.cc >= needed(source.config), told
+        for source in kernels:
+            message = f"{emit.__module__} of {operands[-1].layout}: {source.config}"
+            assert source.threads <= card.max_threads_per_block, message
+            assert source.shared_bytes <= card.shared_per_block, message
+            assert card.cc >= needed(source.config), message
 
 
 @pytest.mark.parametrize("stem", FIXED)
@@ -111,8 +111,8 @@ def test_a_fixed_config_is_checked_against_the_device(card, stem):
     if family.needs <= device.cc and family.only in (None, device.cc):
         assert select(*key).origin == "fixed"
     else:
-        told = re.escape(f"{stem}: no Config can run on {device.name} ({device.arch})")
-        with pytest.raises(BackendUnavailable, match=told):
+        message = re.escape(f"{stem}: no Config can run on {device.name} ({device.arch})")
+        with pytest.raises(BackendUnavailable, match=message):
             select(*key)
 
 
@@ -171,7 +171,7 @@ def test_info_lists_an_older_card(old):
 def test_a_card_newer_than_all_that_are_described(driver):
     """It is taken for the last one that is."""
     driver.cards[0] = replace(known("sm_120"), name="Next", cc=(13, 0))
-    found = device.current(0)
-    assert found.arch == "sm_130" and found.has_async_copy
-    assert found.lanes_float32 == known("sm_120").lanes_float32
+    newest = device.current(0)
+    assert newest.arch == "sm_130" and newest.has_async_copy
+    assert newest.lanes_float32 == known("sm_120").lanes_float32
     assert pyblasgpu.explain("trsm", "s", 700, 700) and backend_status().backend == "cuda"

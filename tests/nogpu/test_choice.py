@@ -68,13 +68,13 @@ def test_the_score_decides_at_the_extents_asked_for():
 
 def test_spaces_are_of_the_products_dtypes_and_layouts():
     problems = [product(SKINNY), product(SQUARE), product(SQUARE, "d", "TN")]
-    found = alternatives.spaces(problems, FERMI)
-    assert set(found) == {("s", "nn"), ("d", "tn")}
+    spaces = alternatives.spaces(problems, FERMI)
+    assert set(spaces) == {("s", "nn"), ("d", "tn")}
     assert (
-        found["s", "nn"]
+        spaces["s", "nn"]
         == candidates("gemm_simt", "s", "nn", FERMI, "normal", problems=[SKINNY, SQUARE]).left
     )
-    assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in found["d", "tn"])
+    assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in spaces["d", "tn"])
 
 
 def test_alternatives_are_all_winners_and_the_best_of_the_space(space, home):
@@ -109,10 +109,10 @@ def test_where_k_is_cut_alternatives_are_too(space, home, monkeypatch):
 
 
 def test_what_spills_is_dropped_but_not_what_was_tuned(monkeypatch, case, capsys):
-    asked = []
+    built = []
 
     def compiled(configs, device, what):
-        asked.extend(configs)
+        built.extend(configs)
         return dict.fromkeys(configs, SPILLING)
 
     monkeypatch.setattr(alternatives, "compiled", compiled)
@@ -121,9 +121,9 @@ def test_what_spills_is_dropped_but_not_what_was_tuned(monkeypatch, case, capsys
         alternative for alternative in case.alternatives if alternative.origin != alternatives.SPACE
     )
     assert 0 < len(left.alternatives) < len(case.alternatives) and left.chosen == case.chosen
-    said = capsys.readouterr().err
-    assert f"{len(asked)} kernels, 1 products, {len(case.alternatives)} alternatives" in said
-    assert f"{len(case.alternatives) - len(left.alternatives)} alternatives are dropped" in said
+    output = capsys.readouterr().err
+    assert f"{len(built)} kernels, 1 products, {len(case.alternatives)} alternatives" in output
+    assert f"{len(case.alternatives) - len(left.alternatives)} alternatives are dropped" in output
     monkeypatch.setattr(alternatives, "compiled", lambda configs, *_: dict.fromkeys(configs, FINE))
     assert alternatives.compile_kernels([case], H200) == [case]
 
@@ -182,8 +182,8 @@ def test_the_best_may_be_what_was_chosen(case):
 class Rotation:
     """Arrays that nobody looks at, and a clock that runs each call once."""
 
-    def __init__(self, given):
-        self.sets, self.restored = [given], 0
+    def __init__(self, operands):
+        self.sets, self.restored = [operands], 0
 
     def restore(self):
         self.restored += 1
@@ -264,18 +264,18 @@ def records(case):
 
 
 def test_summaries_by_dtype_and_of_all(case):
-    found = choice.summaries(records(case))
-    assert list(found) == ["s", "d", "all"]
-    assert found["s"] == (2, pytest.approx(0.175), 0.3, 1) and found["d"] == (1, 0, 0, 0)
-    assert found["all"] == (3, pytest.approx(0.35 / 3), 0.3, 1)
+    summaries = choice.summaries(records(case))
+    assert list(summaries) == ["s", "d", "all"]
+    assert summaries["s"] == (2, pytest.approx(0.175), 0.3, 1) and summaries["d"] == (1, 0, 0, 0)
+    assert summaries["all"] == (3, pytest.approx(0.35 / 3), 0.3, 1)
 
 
 def test_the_table_names_both_kernels(case, capsys):
     choice.show(records(case), Console(width=choice.WIDTH))
-    said = capsys.readouterr().out
-    assert "3000 x 24 x 3000" in said and "30.0" in said and "beyond 10%" in said
-    assert choice.short_name(case.chosen) in said and choice.short_name(case.alternatives[0]) in said
-    assert case.alternatives[0].origin.rpartition(", ")[-1] in said and "chosen" in said
+    output = capsys.readouterr().out
+    assert "3000 x 24 x 3000" in output and "30.0" in output and "beyond 10%" in output
+    assert choice.short_name(case.chosen) in output and choice.short_name(case.alternatives[0]) in output
+    assert case.alternatives[0].origin.rpartition(", ")[-1] in output and "chosen" in output
 
 
 def parsed(*words):
@@ -289,17 +289,17 @@ def test_default_shapes_are_none_of_the_tuned():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--variants", "NN,CN"), "'CN' is none of NN, NT, TN, TT"),
         (("--shapes", "8x8"), "'8x8' is no list of MxNxK"),
         (("--dtype", "s,q"), "'q' is none of s, d, c, z"),
     ],
 )
-def test_wrong_use_is_refused(words, said, capsys):
+def test_wrong_use_is_refused(words, message, capsys):
     with pytest.raises(SystemExit):
         parsed(*words)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -312,7 +312,7 @@ def test_what_cannot_be_compared_is_refused():
 @pytest.fixture
 def command(monkeypatch, space, home):
     """The command without a device; `command.error` is what the results are wrong by."""
-    told = SimpleNamespace(error=0.5, asked=[])
+    state = SimpleNamespace(error=0.5, compiled=[])
     monkeypatch.setattr(choice, "require_device", lambda: None)
     monkeypatch.setattr(choice, "current", lambda: H200)
     monkeypatch.setattr(
@@ -326,13 +326,13 @@ def command(monkeypatch, space, home):
     monkeypatch.setattr(
         alternatives,
         "compiled",
-        lambda configs, *_: told.asked.extend(configs) or dict.fromkeys(configs, FINE),
+        lambda configs, *_: state.compiled.extend(configs) or dict.fromkeys(configs, FINE),
     )
-    monkeypatch.setattr(choice, "Stand", lambda case, share: Stand(case, {0: (1.2,), 1: (1.0,)}, told.error))
+    monkeypatch.setattr(choice, "Stand", lambda case, share: Stand(case, {0: (1.2,), 1: (1.0,)}, state.error))
     monkeypatch.setattr(
         machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
     )
-    return told
+    return state
 
 
 def test_the_command_writes_what_it_found(command, tmp_path, capsys):
@@ -344,8 +344,8 @@ def test_the_command_writes_what_it_found(command, tmp_path, capsys):
     assert done == [("s", 192), ("s", 3000), ("d", 192), ("d", 3000)]
     assert {r["loss"] for r in document["results"]} == {0.2}
     assert (document["limit"], document["top"], document["clock"]) == (0.1, 2, "calls")
-    said = capsys.readouterr()
-    assert "beyond 10%" in said.out and str(out) in said.err
+    output = capsys.readouterr()
+    assert "beyond 10%" in output.out and str(out) in output.err
     command.error = 1.5
     assert choice.main(parsed(*words)) == 1
 
@@ -366,4 +366,4 @@ def test_compiling_only_touches_no_device(command, monkeypatch, capsys):
     for name in ("require_device", "current", "Stand", "Share"):
         monkeypatch.setattr(choice, name, touched)
     assert choice.main(parsed("--dtype", "s", "--shapes", "192x192x192", "--compile-only", "h200")) == 0
-    assert command.asked and len(set(command.asked)) == len(command.asked)
+    assert command.compiled and len(set(command.compiled)) == len(command.compiled)

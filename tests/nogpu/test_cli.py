@@ -170,16 +170,16 @@ def test_demo_shows_cublas_and_when_asked_each_config_once(capsys, on_cpu, monke
 def test_tune_hands_its_options_over(monkeypatch):
     from pyblasgpu.tuning import command as tune_command
 
-    given = []
-    monkeypatch.setattr(tune_command, "main", lambda options: given.append(options) or 0)
+    calls = []
+    monkeypatch.setattr(tune_command, "main", lambda options: calls.append(options) or 0)
     arguments = "tune --routine gemm --dtype s,d --effort quick --budget 1.5m --dry-run --device h200 --json"
     assert cli.main(arguments.split()) == 0
-    (asked,) = given
-    assert asked.routine == ("gemm",) and asked.dtype == ("s", "d") and asked.budget == 90
-    assert asked.effort == "quick" and asked.dry_run and asked.device == "h200" and asked.json
-    assert not asked.resume and asked.report is None and asked.strategy is None
+    (parsed,) = calls
+    assert parsed.routine == ("gemm",) and parsed.dtype == ("s", "d") and parsed.budget == 90
+    assert parsed.effort == "quick" and parsed.dry_run and parsed.device == "h200" and parsed.json
+    assert not parsed.resume and parsed.report is None and parsed.strategy is None
     assert cli.main(["tune", "--resume", "--strategy", "score-first", "--report", "folder"]) == 0
-    assert given[1].resume and given[1].strategy == "score-first" and given[1].report == "folder"
+    assert calls[1].resume and calls[1].strategy == "score-first" and calls[1].report == "folder"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("0.5h", 1800)])
@@ -200,8 +200,8 @@ def test_bench_without_a_device_says_what_is_missing(capsys):
 
 
 def test_bench_knows_more_routines_than_are_tuned():
-    asked = cli.parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
-    assert asked.routine == ("syrk", "her2k", "gemmtr")
+    parsed = cli.parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
+    assert parsed.routine == ("syrk", "her2k", "gemmtr")
     assert cli.parser().parse_args(["bench"]).routine == options.ROUTINES
     assert {*options.ROUTINES, *options.OTHERS} == {
         "gemm",

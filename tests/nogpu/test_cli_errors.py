@@ -35,9 +35,9 @@ pytestmark = pytest.mark.usefixtures("home")
 def one_line(capsys, *arguments):
     """The line on stderr of a command that fails with 2."""
     assert cli.main([str(each) for each in arguments]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    (line,) = said.err.splitlines()
+    output = capsys.readouterr()
+    assert not output.out
+    (line,) = output.err.splitlines()
     assert line.startswith(f"pyblasgpu {arguments[0]}: ")
     return line
 
@@ -46,8 +46,8 @@ def command(*arguments, **options):
     """The command in a process of its own, its output as bytes."""
     process = [sys.executable, *options.pop("python", ()), "-m", "pyblasgpu", *map(str, arguments)]
     environment = {**os.environ, **options.pop("environment", {})}
-    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run(process, env=environment, **given)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run(process, env=environment, **streams)
 
 
 def shell(line):

@@ -26,9 +26,9 @@ def refusal(capsys, *arguments):
         code = cli.main(list(arguments))
     except SystemExit as exit:
         code = exit.code
-    said = capsys.readouterr()
-    assert code == 2 and not said.out
-    return said.err.splitlines()[-1]
+    output = capsys.readouterr()
+    assert code == 2 and not output.out
+    return output.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_the_order_of_options_and_files_does_not_matter(arguments):
 @pytest.fixture
 def here(monkeypatch):
     """A machine whose device 1 is an H200 that the driver describes otherwise than the table does."""
-    found = [known("a100"), replace(H200, l2_bytes=7, ordinal=1)]
-    monkeypatch.setattr(device, "count", lambda: len(found))
-    monkeypatch.setattr(device, "current", lambda ordinal=0: found[ordinal])
-    return found
+    devices = [known("a100"), replace(H200, l2_bytes=7, ordinal=1)]
+    monkeypatch.setattr(device, "count", lambda: len(devices))
+    monkeypatch.setattr(device, "current", lambda ordinal=0: devices[ordinal])
+    return devices
 
 
 @pytest.mark.parametrize("name", ["1", "h200", "H200", "NVIDIA H200", "nvidia-h200"])
@@ -193,9 +193,9 @@ def test_several_processes_count_what_one_does(monkeypatch, capsys):
     options = cli.parser().parse_args(["tune", "--routine", "gemm", *words])
     assert [row["layout"] for row in rows] == ["nn", "nt", "tn", "tt"]
     for row in rows:
-        wanted = dryrun.guidelines(options, dryrun.defaults("gemm_mma", "d", "normal"))
+        guidelines = dryrun.guidelines(options, dryrun.defaults("gemm_mma", "d", "normal"))
         places = [extents for _, extents in dryrun.tuned_points("gemm_mma", ("few_rows",))]
-        alone = candidates("gemm_mma", "d", row["layout"], H200, "normal", wanted, places)
+        alone = candidates("gemm_mma", "d", row["layout"], H200, "normal", guidelines, places)
         assert row["candidates"] == alone.total and row["removed"] == dict(alone.removed)
         assert row["left"] == len(alone.left) and row["added"] == alone.added
 

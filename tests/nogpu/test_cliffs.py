@@ -31,13 +31,13 @@ def test_every_prefix_of_the_sizes_is_spread():
 
 
 def test_all_layouts_and_one_of_them_awkward():
-    found = [list(cliffs.cases(number, 30 + number)) for number in range(4)]
-    for each in found:
+    drawn = [list(cliffs.cases(number, 30 + number)) for number in range(4)]
+    for each in drawn:
         assert [(c.layout, c.pad, c.shift) for c in each[:4]] == [(name, 0, 0) for name in cliffs.LAYOUTS]
         _, odd, misaligned = each[0], each[4], each[5]
         assert (odd.n + odd.pad) % 2 == 1 and odd.pad > 0 and odd.shift == 0
         assert (misaligned.n + misaligned.pad) % 4 == 0 and misaligned.shift == 1
-    assert {each[4].layout for each in found} == {each[5].layout for each in found} == set(cliffs.LAYOUTS)
+    assert {each[4].layout for each in drawn} == {each[5].layout for each in drawn} == set(cliffs.LAYOUTS)
 
 
 def test_a_sweep_within_its_budget_and_what_is_reported_of_it(monkeypatch, capsys):
@@ -47,14 +47,14 @@ def test_a_sweep_within_its_budget_and_what_is_reported_of_it(monkeypatch, capsy
     def measure(dtype, case):
         return 1e-3, 2e-3 if case.n != 8166 else 5e-4
 
-    found = cliffs.sweep(DTYPES["s"], 1, 20.5, measure)
-    assert {(s["layout"], s["storage"]) for s in found} >= {(x, cliffs.STORAGES[0]) for x in cliffs.LAYOUTS}
-    nn = next(s for s in found if (s["layout"], s["storage"]) == ("nn", cliffs.STORAGES[0]))
+    series = cliffs.sweep(DTYPES["s"], 1, 20.5, measure)
+    assert {(s["layout"], s["storage"]) for s in series} >= {(x, cliffs.STORAGES[0]) for x in cliffs.LAYOUTS}
+    nn = next(s for s in series if (s["layout"], s["storage"]) == ("nn", cliffs.STORAGES[0]))
     assert nn["n"] == cliffs.sizes()[:20] and nn["ratio"][:3] == [0.5, 2.0, 2.0]
     assert "658 of 678 sizes untimed" in capsys.readouterr().err
-    cliffs.show(found, Console(width=150), lambda dtype, case: f"kernel of {dtype} {case.n}")
-    said = capsys.readouterr().out
-    assert "0.500 sgemm nn 8166, as they come: kernel of s 8166" in said and "below 0.8" in said
+    cliffs.show(series, Console(width=150), lambda dtype, case: f"kernel of {dtype} {case.n}")
+    output = capsys.readouterr().out
+    assert "0.500 sgemm nn 8166, as they come: kernel of s 8166" in output and "below 0.8" in output
 
 
 class CountingTimer:
@@ -112,10 +112,10 @@ def test_the_command_writes_what_it_found(monkeypatch, tmp_path, capsys):
 
 
 def test_compiling_only_touches_no_device(monkeypatch):
-    asked = []
-    monkeypatch.setattr(cliffs, "compile_kernels", lambda dtype, device, every: asked.append(device.name))
+    names = []
+    monkeypatch.setattr(cliffs, "compile_kernels", lambda dtype, device, every: names.append(device.name))
     cliffs.main(cliffs.parser().parse_args(["--dtype", "s", "--compile-only", "h200"]))
-    assert asked == ["NVIDIA H200"]
+    assert names == ["NVIDIA H200"]
 
 
 def test_an_unknown_dtype_is_refused(capsys):

@@ -24,15 +24,15 @@ PRODUCTS = [stem for stem, family in FAMILIES.items() if family.routine == "gemm
 
 def points(stem, dtype, layout, effort, count, seed=0):
     """Some parameters of a space, drawn at random, whatever rules they break."""
-    rng, found = Random(seed), []
+    rng, drawn = Random(seed), []
     axes = space(stem, DTYPES[dtype], layout, H200, effort)
     tiles = axes[0]({})
     for _ in range(count if tiles else 0):
         chosen = {}
         for at, axis in enumerate(axes):
             chosen |= rng.choice(tiles if at == 0 else axis(chosen))
-        found.append(chosen)
-    return found
+        drawn.append(chosen)
+    return drawn
 
 
 @pytest.mark.parametrize("stem", FAMILIES)
@@ -46,9 +46,9 @@ def test_a_copied_config_is_what_its_rules_make(stem, effort):
                 try:
                     config = family.config(dtype, layout, chosen)
                 except ConfigError as problem:
-                    with pytest.raises(ConfigError) as found:
+                    with pytest.raises(ConfigError) as caught:
                         make(chosen)
-                    assert found.value.rule == problem.rule
+                    assert caught.value.rule == problem.rule
                     broken += 1
                     continue
                 copy = make(chosen)

@@ -39,8 +39,8 @@ def test_the_tightest_config_of_a_family_keeps_everything_in_registers(chosen):
 
 def test_the_sample_is_of_every_family_and_dtype():
     sample = chosen_kernels.tightest()
-    wanted = [(stem, letter) for stem, family in FAMILIES.items() for letter in family.dtypes]
-    assert sorted((c.config.STEM, c.config.dtype) for c in sample) == sorted(wanted)
+    expected = [(stem, letter) for stem, family in FAMILIES.items() for letter in family.dtypes]
+    assert sorted((c.config.STEM, c.config.dtype) for c in sample) == sorted(expected)
 
 
 def test_garbage_is_collected_afterwards():

@@ -141,9 +141,9 @@ def in_a_thread(work) -> None:
 @pytest.mark.parametrize("call", ["gemm", "packed gemm", "cast gemm", "recursive trsm"])
 def test_a_thread_has_no_context_afterwards(driver, call):
     driver.begin(0)
-    found = []
-    in_a_thread(lambda: (CALLS[call](), found.append(list(driver.stack))))
-    assert found == [[]] and driver.stack == [0]
+    stacks = []
+    in_a_thread(lambda: (CALLS[call](), stacks.append(list(driver.stack))))
+    assert stacks == [[]] and driver.stack == [0]
 
 
 @BEFORE

@@ -66,15 +66,15 @@ def test_triangles_are_exact_on_integers(host, name, letter, order, rng):
             continue
         a = reference.triangle(rng, case)
         x = reference.integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, reference.exact_triangular(case, a, x)
+        initial, expected = x, reference.exact_triangular(case, a, x)
         if name == "trsm":
-            given, expected = (
+            initial, expected = (
                 reference.exact_triangular(case, a, x, alpha=1),
                 (case.alpha * x).astype(x.dtype),
             )
         if case.alpha == 0:
-            a, given = np.full_like(a, NAN), np.full_like(given, NAN)
-        b, unharmed = reference.fenced(given, order)
+            a, initial = np.full_like(a, NAN), np.full_like(initial, NAN)
+        b, unharmed = reference.fenced(initial, order)
         getattr(host, name)(case.alpha, a, b, *flags(case))
         np.testing.assert_array_equal(b, expected, err_msg=str(case))
         assert unharmed()

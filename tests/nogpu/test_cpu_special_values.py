@@ -69,8 +69,8 @@ def assert_same(actual, expected):
 
 
 def test_the_row_above_an_infinite_one():
-    found = pyblasgpu.trmm([[2, 0], [1, 2]], [[1], [INF]], lower=True)
-    np.testing.assert_array_equal(found, [[2], [INF]])
+    actual = pyblasgpu.trmm([[2, 0], [1, 2]], [[1], [INF]], lower=True)
+    np.testing.assert_array_equal(actual, [[2], [INF]])
 
 
 @given(st.data(), st.sampled_from(["trmm", "trsm"]))
@@ -88,9 +88,9 @@ def test_special_values_reach_what_depends_on_them_and_nothing_else(data, name):
     if len(read) and data.draw(st.booleans()):
         a[tuple(read[data.draw(st.integers(0, len(read) - 1))])] = data.draw(st.sampled_from(SPECIAL))
     flags, alpha = (case.side, case.uplo, case.trans, case.diag), data.draw(st.sampled_from([1, -2]))
-    found, unharmed = oracle.fenced(b, data.draw(st.sampled_from("CF")))
-    getattr(cpu, name)(alpha, a, found, *flags)
-    assert_same(found, reference(name, alpha, a, b, *flags))
+    actual, unharmed = oracle.fenced(b, data.draw(st.sampled_from("CF")))
+    getattr(cpu, name)(alpha, a, actual, *flags)
+    assert_same(actual, reference(name, alpha, a, b, *flags))
     assert unharmed()
 
 

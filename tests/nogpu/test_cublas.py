@@ -112,12 +112,12 @@ class Library:
             flags = {"uplo": Uplo("LU"[first]), "trans": Trans("NTC"[second])}
             case = SymmetricCase(routine, dtype, rows, k=cols, alpha=alpha, beta=beta, **flags)
         *shapes, shape = case.shapes
-        given = [
+        operands = [
             placed(inputs[2 * i], dtype.name, 1, 0, inputs[2 * i + 1], stored)[0]
             for i, stored in enumerate(shapes)
         ]
         out = placed(c, dtype.name, 1, 0, ldc, shape)[0]
-        out[...] = exact(case, SymmetricData(tuple(given), out.copy()))
+        out[...] = exact(case, SymmetricData(tuple(operands), out.copy()))
         return 0
 
 
@@ -141,12 +141,12 @@ def test_gemm_and_its_batches(letter, batch):
     rng, dtype, library = np.random.default_rng(3), DTYPES[letter], Library()
     for trans_a, trans_b in ((Trans.NO, Trans.NO), (Trans.TRANS, Trans.NO), (Trans.NO, Trans.TRANS)):
         stored = (5, 4) if trans_a is Trans.NO else (4, 5), (4, 3) if trans_b is Trans.NO else (3, 4), (5, 3)
-        given = [integers(rng, (*batch, *shape), dtype) for shape in stored]
-        (a, _), (b, _), (c, unharmed) = (fenced(x, "F") for x in given)
-        left = given[0] if trans_a is Trans.NO else given[0].swapaxes(-1, -2)
-        right = given[1] if trans_b is Trans.NO else given[1].swapaxes(-1, -2)
+        operands = [integers(rng, (*batch, *shape), dtype) for shape in stored]
+        (a, _), (b, _), (c, unharmed) = (fenced(x, "F") for x in operands)
+        left = operands[0] if trans_a is Trans.NO else operands[0].swapaxes(-1, -2)
+        right = operands[1] if trans_b is Trans.NO else operands[1].swapaxes(-1, -2)
         Cublas(library).gemm(2, *map(on_device, (a, b)), -1, on_device(c), trans_a, trans_b)
-        np.testing.assert_array_equal(c, 2 * (left @ right) - given[2])
+        np.testing.assert_array_equal(c, 2 * (left @ right) - operands[2])
         assert unharmed()
     kind = "gemmStridedBatched" if batch else "gemm_v2"
     assert set(library.called) == {f"cublas{letter.upper()}{kind}"}
@@ -186,9 +186,9 @@ def test_batches_of_systems(monkeypatch):
 def test_a_routine_without_batches_takes_none():
     """Rather than the first matrix of one."""
     t, b, library = np.ones((7, 3, 3)), np.ones((7, 3, 2)), Library()
-    given = [on_device(fenced(x, "F")[0]) for x in (t, b)]
+    operands = [on_device(fenced(x, "F")[0]) for x in (t, b)]
     with pytest.raises(ValueError, match=r"one matrix.*\(7, 3, 3\)"):
-        Cublas(library).trmm(1, *given, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
+        Cublas(library).trmm(1, *operands, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
     assert not library.called
 
 
@@ -231,12 +231,12 @@ def test_symmetric_routines(routine, letter):
     trans = Trans.CONJ if routine.startswith("he") and dtype.is_complex else Trans.TRANS
     for uplo, side, op in ((Uplo.LOWER, Side.LEFT, Trans.NO), (Uplo.UPPER, Side.RIGHT, trans)):
         case = SymmetricCase(routine, dtype, 5, m=4, k=3, uplo=uplo, side=side, trans=op, alpha=2, beta=-1)
-        given = data(np.random.default_rng(5), case)
-        inputs = [fenced(x, "F")[0] for x in given.inputs]
-        c, unharmed = fenced(given.c, "F")
+        operands = data(np.random.default_rng(5), case)
+        inputs = [fenced(x, "F")[0] for x in operands.inputs]
+        c, unharmed = fenced(operands.c, "F")
         call = getattr(Cublas(library), routine)
         call(case.alpha, *map(on_device, inputs), case.beta, on_device(c), *case.flags)
-        np.testing.assert_array_equal(c, exact(case, given))
+        np.testing.assert_array_equal(c, exact(case, operands))
         assert unharmed()
     assert set(library.called) == {f"cublas{letter.upper()}{routine}_v2"}
 
@@ -254,12 +254,12 @@ def test_a_batch_may_share_an_operand_and_be_contiguous():
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 def test_the_tuner_calls_it_as_it_calls_ours(layout, batch):
     rng, dtype = np.random.default_rng(4), DTYPES["z"]
-    given = [integers(rng, (batch, *shape), dtype) for shape in ((9, 5), (5, 7), (9, 7))]
+    operands = [integers(rng, (batch, *shape), dtype) for shape in ((9, 5), (5, 7), (9, 7))]
     orders = ("F" if layout[0] == "n" else "C", "F" if layout[1] == "n" else "C", "F")
-    (a, _), (b, _), (c, unharmed) = (fenced(x, order) for x, order in zip(given, orders, strict=True))
+    (a, _), (b, _), (c, unharmed) = (fenced(x, order) for x, order in zip(operands, orders, strict=True))
     gemm = worker_bench.vendor_gemm(Cublas(Library()))
     gemm(2, operand(a, dtype), operand(b, dtype), -1, operand(c, dtype), 0)
-    np.testing.assert_array_equal(c, 2 * (given[0] @ given[1]) - given[2])
+    np.testing.assert_array_equal(c, 2 * (operands[0] @ operands[1]) - operands[2])
     assert unharmed()
 
 

@@ -170,8 +170,8 @@ def test_rubbish_between_records_loses_none_of_them(tmp_path_factory, rubbish):
         append(path, a_record(blk))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DatabaseWarning)
-        found = read_sweep(path)
-    assert [record.parameters["BLK_M"] for record in found] == list(range(1, len(rubbish) + 2))
+        records = read_sweep(path)
+    assert [record.parameters["BLK_M"] for record in records] == list(range(1, len(rubbish) + 2))
 
 
 WRITER = """
@@ -206,9 +206,9 @@ def test_processes_that_write_at_once_lose_nothing():
     for process in (started := writers(20)):
         process.communicate()
     assert all(process.returncode == 0 for process in started)
-    found = read(user_file(H200.name), H200.name)
-    assert {key[1]: entry.tflops for key, entry in found.entries.items()} == dict.fromkeys(DTYPES, 20.0)
-    assert list(found.trsm_rates.values()) == [{"recursion": 20.0}] * 8
+    document = read(user_file(H200.name), H200.name)
+    assert {key[1]: entry.tflops for key, entry in document.entries.items()} == dict.fromkeys(DTYPES, 20.0)
+    assert list(document.trsm_rates.values()) == [{"recursion": 20.0}] * 8
     records = read_sweep(sweep_file(H200.name))
     assert sorted((r.dtype, r.parameters["BLK_M"]) for r in records) == sorted(
         (dtype, n) for dtype in DTYPES for n in range(1, 21)
@@ -223,11 +223,11 @@ def test_processes_killed_while_they_write_leave_whole_files():
     time.sleep(0.3)
     for process in started:
         process.send_signal(signal.SIGKILL)
-    said = [process.communicate()[0].split() for process in started]
-    found = read(user_file(H200.name), H200.name)
-    assert found is not None and len(found.entries) == 4
-    for dtype, numbers in zip(DTYPES, said, strict=True):
-        kept = found.entries["gemm_simt", dtype, "nn", "large"].tflops
+    outputs = [process.communicate()[0].split() for process in started]
+    document = read(user_file(H200.name), H200.name)
+    assert document is not None and len(document.entries) == 4
+    for dtype, numbers in zip(DTYPES, outputs, strict=True):
+        kept = document.entries["gemm_simt", dtype, "nn", "large"].tflops
         assert kept >= int(numbers[-1] if numbers else 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DatabaseWarning)  # of a line that was cut off

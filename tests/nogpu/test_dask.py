@@ -307,6 +307,6 @@ def test_copies_of_operands_go_after_their_last_use(monkeypatch):
         leaves.LeafCall(None, tuple((n, slice(None)) for n in pair), slice(None), 0) for pair in numbers
     )
     operands = [np.full((2, 2), 10.0**n) for n in range(4)]
-    found = leaves.Accumulate(calls)(np.zeros((2, 2)), operands)
+    actual = leaves.Accumulate(calls)(np.zeros((2, 2)), operands)
     assert seen == [2, 2, 2] and not held
-    np.testing.assert_array_equal(found, np.full((2, 2), 1 + 3 * 10 + 100 + 1000.0))
+    np.testing.assert_array_equal(actual, np.full((2, 2), 1 + 3 * 10 + 100 + 1000.0))

@@ -117,11 +117,11 @@ def run(cupy, start, operands):
     """What one call on all operands does, in a thread that has no streams yet."""
     reads = tuple((number, slice(None)) for number in range(len(operands)))
     task = leaves.Accumulate((leaves.LeafCall(None, reads, slice(None), 0),))
-    found, cupy.log = [], []
-    thread = threading.Thread(target=lambda: found.append(task(start, operands)))
+    results, cupy.log = [], []
+    thread = threading.Thread(target=lambda: results.append(task(start, operands)))
     thread.start()
     thread.join()
-    assert found[0].device.id == 2 and cupy.cards == [2] and not cupy.streams
+    assert results[0].device.id == 2 and cupy.cards == [2] and not cupy.streams
     return cupy.log
 
 

@@ -212,10 +212,10 @@ def test_flipped_bits_never_get_through_unchecked(document):
         damaged = bytearray(content)
         damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         try:
-            found = parse(bytes(damaged))
+            parsed = parse(bytes(damaged))
         except database.DatabaseError:
             continue
-        for (stem, *_), entry in found.entries.items():
+        for (stem, *_), entry in parsed.entries.items():
             assert set(entry.parameters) <= set(database.TUNED[stem].parameters)
             assert all(0 <= value <= 1 << 16 for value in entry.parameters.values())
 
@@ -229,8 +229,8 @@ def test_a_file_that_is_not_there_is_no_reason_to_warn(tmp_path):
 @pytest.mark.parametrize("tflops", [1e-7, 0.00049, 123.456789])
 def test_any_rate_that_is_written_can_be_read(document, tflops):
     entry = Entry(document.entries[KEY].parameters, tflops)
-    found = parse(dumps(Document("x", {KEY: entry})).encode())
-    assert found.entries[KEY].tflops == pytest.approx(tflops, rel=1e-3)
+    parsed = parse(dumps(Document("x", {KEY: entry})).encode())
+    assert parsed.entries[KEY].tflops == pytest.approx(tflops, rel=1e-3)
 
 
 def test_a_damaged_foreign_or_unreadable_file_is_set_aside_by_name(document, tmp_path):
@@ -247,9 +247,9 @@ def test_merging_keeps_what_other_runs_found(document):
     merge(document)
     other = Document(H200.name, trsm_rates={("s", "512x32"): {"recursion": 4.0}})
     path = merge(other)
-    found = read(path, H200.name)
-    assert set(found.entries) == {KEY, FUSED}
-    assert set(found.trsm_rates) == {("z", "512x32"), ("s", "512x32")}
+    merged = read(path, H200.name)
+    assert set(merged.entries) == {KEY, FUSED}
+    assert set(merged.trsm_rates) == {("z", "512x32"), ("s", "512x32")}
 
 
 def test_a_damaged_file_is_kept_beside_the_new_one(document):
@@ -311,7 +311,7 @@ def test_the_published_schema_names_what_the_loader_knows():
 def test_every_packaged_file_loads_and_its_configs_hold():
     for path in tuned_files.PACKAGED.glob("*.json"):
         if path.name != "schema.json":
-            found = parse(path.read_bytes())
-            assert read_packaged(path) == found, "read without checks, it is the same"
-            for (stem, dtype, layout, _), entry in found.entries.items():
+            parsed = parse(path.read_bytes())
+            assert read_packaged(path) == parsed, "read without checks, it is the same"
+            for (stem, dtype, layout, _), entry in parsed.entries.items():
                 database.TUNED[stem].config(dtype, layout, entry.parameters)

@@ -36,8 +36,8 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
             sweep_file.append(home / f"{device}.jsonl", line)
     sweeps = [str(home / f"{device}.jsonl") for device in times]
     written = script.main(sweeps, home, lambda candidates: set())
-    found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
-    assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
+    stages_of = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
+    assert stages_of == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
     # of several sweeps of a device the last one decides, if it has timed what was the best before
     (home / "x").mkdir()
     later = str(home / "later.jsonl")
@@ -60,7 +60,9 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     # and then another leaf that was tried within it says nothing
     few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
     sweep_file.append(home / "NVIDIA H200.jsonl", few)
-    script.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
+    script.main(
+        sweeps, home, lambda candidates: {candidate for candidate in candidates if candidate[1].stages == 3}
+    )
     again = parse((home / "sm_90.json").read_bytes())
     assert again.entries[KEY].parameters["stages"] == 2
 
@@ -93,9 +95,9 @@ def test_packaged_rates_of_algorithms_are_computed_from_sweeps(home):
             for name, seconds in sweep.items():
                 times = ("ok", seconds, 1 / seconds) if seconds else ("error", 0.0, 0.0)
                 sweep_file.append(paths[-1], Record(*place, (512, 32), {name: 1}, *times))
-        found = script.main([str(path) for path in paths], home, lambda candidates: set())
-        assert [path.name for path in found] == ["sm_90.json", "nvidia_h200.json"]
-        others, own = (parse(path.read_bytes()).trsm_rates for path in found)
+        files = script.main([str(path) for path in paths], home, lambda candidates: set())
+        assert [path.name for path in files] == ["sm_90.json", "nvidia_h200.json"]
+        others, own = (parse(path.read_bytes()).trsm_rates for path in files)
         assert not own
         rates = others.get(("d", "512x32"), {})
         return max(rates, key=rates.__getitem__, default=None)
@@ -150,9 +152,9 @@ def test_a_gathered_sweep_gives_the_values_of_those_that_it_was_gathered_from(ho
     ]
     (path,) = gather.main(sweeps, home)
     assert path.name == "nvidia_h200.jsonl.gz"
-    found = packaged(home / "x", path)
-    assert found == packaged(home / "y", *sweeps)
-    assert parse(found[0].encode()).entries[KEY].parameters["stages"] == 3
+    contents = packaged(home / "x", path)
+    assert contents == packaged(home / "y", *sweeps)
+    assert parse(contents[0].encode()).entries[KEY].parameters["stages"] == 3
     before = path.read_bytes()
     gather.main([str(path)], home)
     assert path.read_bytes() == before
@@ -197,8 +199,8 @@ def test_records_of_a_candidate_have_one_spelling(home):
     other = {**full, "UNROLL": full["UNROLL"] + 1}
 
     def product(size, parameters, seconds):
-        found = timed(2, seconds, stem="gemm_simt", layout="nn", size=size, extents=(256, 256, 256))
-        return replace(found, parameters=parameters)
+        timing = timed(2, seconds, stem="gemm_simt", layout="nn", size=size, extents=(256, 256, 256))
+        return replace(timing, parameters=parameters)
 
     first = [product("tiny", short, 1.0), product("small", full, 1.0)]
     later = [product(size, other, 0.5) for size in ("tiny", "small")]
@@ -213,7 +215,7 @@ def test_what_is_best_for_updates_is_kept_beside(monkeypatch, rate, kept):
     monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
     monkeypatch.setattr(portfolio, "FOR_CALLS", 0)
     records = products(1.0, 2.0) + products(1 / rate, 1.0, size="low_rank", extents=(4096, 4096, 64))
-    assert {dict(found[3:])["PAD_A"] for found in portfolio.chosen(records)} == kept
+    assert {dict(candidate[3:])["PAD_A"] for candidate in portfolio.chosen(records)} == kept
 
 
 def products(*times, size="large", extents=(4096,) * 3):
@@ -237,7 +239,7 @@ def test_what_calls_miss_is_kept_beside(monkeypatch, for_calls, kept):
     monkeypatch.setattr(portfolio, "FOR_CALLS", for_calls)
     records = products(1.0, 2.0)
     calls = [call(records, 0.8, 1.0), {**call(records, 0.1, 1.0), "dtype": "d"}]  # of d nothing was timed
-    assert {dict(found[3:])["PAD_A"] for found in portfolio.chosen(records, calls)} == kept
+    assert {dict(candidate[3:])["PAD_A"] for candidate in portfolio.chosen(records, calls)} == kept
 
 
 def test_calls_are_gathered_from_results_of_the_benchmark(home):
@@ -253,17 +255,17 @@ def test_calls_are_gathered_from_results_of_the_benchmark(home):
         (home / "x.json").write_text(json.dumps({"arch": "sm_90", "results": results}))
         return calls_of.read_calls(calls_of.main(str(home / f"{out}.calls.gz"), [str(home / "x.json")]))
 
-    (found,) = gathered_from(*(timed_with(ratio, second) for ratio in (0.7, 0.9, 0.8)), out="x")
+    (gathered,) = gathered_from(*(timed_with(ratio, second) for ratio in (0.7, 0.9, 0.8)), out="x")
     rates = [["gemm_simt", "nn", first, 1.0], ["gemm_simt", "nn", second, 0.8]]
     of_case = {name: case[name] for name in ("routine", "dtype", "flags", "extents", "pad")}
-    assert found == {"arch": "sm_90", **of_case, "rates": rates}
+    assert gathered == {"arch": "sm_90", **of_case, "rates": rates}
     # nothing where both ran alike, or a side ran several Configs, or one failed
     assert not gathered_from(timed_with(0.9, first), timed_with(1.0, second), timed_with(0.5, first, second))
     assert not gathered_from({**case, "error": "new: out of memory"})
     assert not gathered_from(timed_with(0.5, {**second, "packed": True}))
     # what the file has already is one of the readings
-    (found,) = gathered_from(timed_with(0.9, {**second, "packed": False}), out="x")
-    assert found["rates"] == [rates[0], [*rates[1][:3], 0.85]], "of a Config with what is not tuned, too"
+    (gathered,) = gathered_from(timed_with(0.9, {**second, "packed": False}), out="x")
+    assert gathered["rates"] == [rates[0], [*rates[1][:3], 0.85]], "of a Config with what is not tuned, too"
     assert len(gathered_from({**timed_with(0.9, second), "pad": 2}, out="x")) == 2
 
 
@@ -275,11 +277,11 @@ def test_calls_count_for_all_that_have_the_same_tile(monkeypatch):
     fast = replace(fast, parameters={**fast.parameters, "stages": fast.parameters["stages"] + 1, "PAD_A": 0})
     like = replace(fast, parameters={**fast.parameters, "PAD_A": 4}, size="small", extents=(512,) * 3)
     also = replace(like, parameters=slow.parameters, seconds=like.seconds / 4)
-    found = portfolio.chosen(
+    chosen = portfolio.chosen(
         [slow, like, fast, replace(like, parameters=fast.parameters), also],
         [{**call([slow, like], 0.5, 1.0)}],
     )
-    assert {(dict(each[3:])["stages"], dict(each[3:])["PAD_A"]) for each in found} == {
+    assert {(dict(each[3:])["stages"], dict(each[3:])["PAD_A"]) for each in chosen} == {
         (slow.parameters["stages"], 0),
         (fast.parameters["stages"], 0),
     }

@@ -90,7 +90,7 @@ def test_without_a_device_the_reason_is_given():
 
 @pytest.mark.skipif(device.count() == 0, reason="there is no device")
 def test_the_device_answers():
-    found = device.current()
-    assert found.sm_count > 0 and found.warp_size == 32 and found.shared_per_block >= 48 * KiB
+    current = device.current()
+    assert current.sm_count > 0 and current.warp_size == 32 and current.shared_per_block >= 48 * KiB
     with pytest.raises(BackendUnavailable, match="no CUDA device"):
         device.current(device.count())

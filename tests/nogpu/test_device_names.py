@@ -62,10 +62,10 @@ def test_other_names_are_refused_with_those_that_are_known(name):
 @pytest.fixture
 def here(monkeypatch):
     """Two devices: one that is described, and one that nobody knows."""
-    found = [replace(known("h100"), l2_bytes=7), replace(known("h200"), name="NVIDIA Voodoo 5", ordinal=1)]
-    monkeypatch.setattr(device, "count", lambda: len(found))
-    monkeypatch.setattr(device, "current", lambda ordinal=0: found[ordinal])
-    return found
+    devices = [replace(known("h100"), l2_bytes=7), replace(known("h200"), name="NVIDIA Voodoo 5", ordinal=1)]
+    monkeypatch.setattr(device, "count", lambda: len(devices))
+    monkeypatch.setattr(device, "current", lambda ordinal=0: devices[ordinal])
+    return devices
 
 
 def test_a_device_that_is_here_comes_before_its_description(here):

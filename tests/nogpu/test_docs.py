@@ -91,8 +91,8 @@ def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
     """On the CPU backend."""
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     examples = doctest.DocTestParser().get_doctest(inspect.getdoc(FUNCTIONS[name]), {}, name, None, None)
-    said: list[str] = []
-    assert not doctest.DocTestRunner().run(examples, out=said.append).failed, "".join(said)
+    output: list[str] = []
+    assert not doctest.DocTestRunner().run(examples, out=output.append).failed, "".join(output)
     device.current.cache_clear()  # `explain` has looked at a card that is not here
 
 
@@ -102,8 +102,8 @@ def test_each_default_is_told(name):
     function = FUNCTIONS[name]
     if inspect.isclass(function):
         return
-    told = re.findall(r"^([\w, ]+) : (.*(?:\n    .*)*)", inspect.getdoc(function), re.MULTILINE)
-    texts = {parameter: text for names, text in reversed(told) for parameter in names.split(", ")}
+    sections = re.findall(r"^([\w, ]+) : (.*(?:\n    .*)*)", inspect.getdoc(function), re.MULTILINE)
+    texts = {parameter: text for names, text in reversed(sections) for parameter in names.split(", ")}
     parameters = inspect.signature(function).parameters.values()
     defaults = [x.name for x in parameters if x.default not in (None, inspect.Parameter.empty)]
     assert not [parameter for parameter in defaults if "default" not in texts[parameter]]
@@ -131,12 +131,12 @@ def resolved(name: str):
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:cut]))
+            named = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
         for part in parts[cut:]:
-            found = getattr(found, part)
-        return found
+            named = getattr(named, part)
+        return named
     raise ModuleNotFoundError(name)
 
 

@@ -31,9 +31,9 @@ def test_a_dry_run_prints_the_funnel(capsys):
 
 def test_a_dry_run_speaks_json(capsys):
     assert tune_command.main(dry(device="fermi", json=True, routine=("gemm",))) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["device"] == "Tesla S2050" and len(said["funnels"]) == 4
-    for funnel in said["funnels"]:
+    document = json.loads(capsys.readouterr().out)
+    assert document["device"] == "Tesla S2050" and len(document["funnels"]) == 4
+    for funnel in document["funnels"]:
         assert funnel["candidates"] == sum(funnel["removed"].values()) + funnel["left"]
 
 

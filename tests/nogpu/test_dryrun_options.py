@@ -64,21 +64,21 @@ def test_the_linkers_registers_replace_the_estimate():
 
 
 def test_how_near_the_best_score_a_candidate_must_come():
-    found = [
+    funnels = [
         candidates("trsm_fma", "d", "any", H200, "normal", Guidelines(reuse=0.6, score=part))
         for part in (0.5, 0.9)
     ]
-    assert 0 < len(found[1].left) < len(found[0].left) and set(found[1].left) < set(found[0].left)
-    for funnel in found:
+    assert 0 < len(funnels[1].left) < len(funnels[0].left) and set(funnels[1].left) < set(funnels[0].left)
+    for funnel in funnels:
         assert funnel.total == sum(funnel.removed.values()) + len(funnel.left)
     assert defaults("gemm_simt", "s", "exhaustive").score == EXHAUSTIVE_SCORE
 
 
 def test_a_bound_on_registers_that_does_not_bind_is_not_tried_twice():
-    found = candidates("gemm_simt", "s", "nn", H200, "quick")
-    assert found.removed["same_code"] > 0
-    bound = {c.registers for c in found.left if c.min_blocks > 1}
-    assert bound and min(bound) > min(c.registers for c in found.left)
+    funnel = candidates("gemm_simt", "s", "nn", H200, "quick")
+    assert funnel.removed["same_code"] > 0
+    bound = {c.registers for c in funnel.left if c.min_blocks > 1}
+    assert bound and min(bound) > min(c.registers for c in funnel.left)
 
 
 def test_dram_bounds_what_the_multiprocessors_promise():
@@ -105,10 +105,10 @@ def score_blocks(config):
 def test_a_family_and_a_layout_narrow_the_search(capsys):
     quick = "--device", "h200", "--effort", "quick"
     gemm = "--routine", "gemm", "--dtype", "s,d", "--family", "gemm_mma", "--layout", "tn,tt"
-    said = run(capsys, *quick, *gemm)
-    keys = {(row["family"], row["dtype"], row["layout"]) for row in said["funnels"]}
+    document = run(capsys, *quick, *gemm)
+    keys = {(row["family"], row["dtype"], row["layout"]) for row in document["funnels"]}
     assert keys == {("gemm_mma", "d", "tn"), ("gemm_mma", "d", "tt")}
-    said = run(
+    document = run(
         capsys,
         "--device",
         "h200",
@@ -121,7 +121,7 @@ def test_a_family_and_a_layout_narrow_the_search(capsys):
         "--size",
         "few,many",
     )
-    assert {row["family"] for row in said["funnels"]} == {"trsm_mma", "trsm_fma"}
+    assert {row["family"] for row in document["funnels"]} == {"trsm_mma", "trsm_fma"}
     with pytest.raises(SystemExit):
         cli.main(["tune", "--dry-run", "--size", "enormous"])
     assert "'enormous' is none of slim_rows" in capsys.readouterr().err

@@ -51,9 +51,9 @@ WRONG = [
 
 @EACH
 def test_every_spelling(letter, spelling):
-    wanted = DTYPES[letter]
-    assert dtype_of(spelling) is wanted
-    assert numpy_dtype(spelling) == np.dtype(wanted.name)
+    expected = DTYPES[letter]
+    assert dtype_of(spelling) is expected
+    assert numpy_dtype(spelling) == np.dtype(expected.name)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
@@ -82,14 +82,14 @@ def test_matmul_refuses_other_dtypes(wrong):
 def test_explain(letter, spelling, monkeypatch):
     from pyblasgpu.api import explain
 
-    asked = []
+    requested = []
     monkeypatch.setattr(
         explain,
         "launches_of",
-        lambda routine, dtype, *rest: asked.append(dtype) or SimpleNamespace(choices=[]),
+        lambda routine, dtype, *rest: requested.append(dtype) or SimpleNamespace(choices=[]),
     )
     assert pyblasgpu.explain("gemm", spelling, 8, 8, device="h200") == []
-    assert asked == [DTYPES[letter]]
+    assert requested == [DTYPES[letter]]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_the_best_type_of_arrays_on_a_device(fake, dtype):
 
 @pytest.mark.parametrize("name", ["float32", "float64", "complex64", "complex128"])
 def test_stored_dtypes_of_any_library(name):
-    wanted = dtype_of(name)
+    expected = dtype_of(name)
     for dtype in (np.dtype(name), Foreign(f"torch.{name}"), fake_libraries.Dtype(name), getattr(np, name)):
-        assert stored_dtype(dtype) is stored_dtype(dtype) is wanted
+        assert stored_dtype(dtype) is stored_dtype(dtype) is expected
     assert stored_dtype(np.dtype(name).newbyteorder()) is None
 
 

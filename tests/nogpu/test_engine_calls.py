@@ -50,8 +50,8 @@ CALLS = {
 def test_results(fake_cards, name, order, options):
     driver = fake_cards()
     a, b = drawn((19, 27), order=order), drawn((19, 27), order=order, seed=1)
-    found = CALLS[name](a, b, **options)
-    np.testing.assert_array_equal(found, CALLS[name](a, b, backend="cpu"))
+    actual = CALLS[name](a, b, **options)
+    np.testing.assert_array_equal(actual, CALLS[name](a, b, backend="cpu"))
     assert holds_nothing(driver) and sum(driver.copied.values())
 
 
@@ -62,11 +62,11 @@ def test_tiles_twice_as_long_along_the_inner_dimension(fake_cards, monkeypatch, 
     monkeypatch.setattr(tile_size, "LARGEST", 16)
     monkeypatch.setattr(tile_size, "PARTS", 1)
     cuts, cut = set(), tile_size.tile_orders
-    monkeypatch.setattr(tile_size, "tile_orders", lambda *args: cuts.add(found := cut(*args)) or found)
+    monkeypatch.setattr(tile_size, "tile_orders", lambda *args: cuts.add(orders := cut(*args)) or orders)
     driver, call = fake_cards(), CALLS.get(name, _trsm_from_the_right)
     a, b = drawn((19, 27), order=order), drawn((19, 27), order=order, seed=1)
-    found = call(a, b, devices=range(count))
-    np.testing.assert_array_equal(found, call(a, b, backend="cpu"))
+    actual = call(a, b, devices=range(count))
+    np.testing.assert_array_equal(actual, call(a, b, backend="cpu"))
     assert all(sorted(each)[-2:] == [8, 16] for each in cuts) and cuts
     assert holds_nothing(driver)
 
@@ -87,10 +87,10 @@ def test_tiles_are_made_by_the_method(fake_cards, monkeypatch, name, blocking):
 
     monkeypatch.setattr(leaves, "enqueue_leaf", note)
     a, b = drawn((19, 27), "s"), drawn((19, 27), "s", seed=1)
-    found = CALLS[name](a, b, devices="all", method="tensor", blocking=blocking)
-    found = found if blocking else found.wait()
+    actual = CALLS[name](a, b, devices="all", method="tensor", blocking=blocking)
+    actual = actual if blocking else actual.wait()
     assert methods == {"tensor"}
-    np.testing.assert_array_equal(found, CALLS[name](a, b, backend="cpu"))
+    np.testing.assert_array_equal(actual, CALLS[name](a, b, backend="cpu"))
 
 
 @pytest.mark.parametrize("letter", "scz")
@@ -102,8 +102,8 @@ def test_dtypes_and_special_layouts(fake_cards, letter):
     for view in views:
         view.flags.writeable = False
     out = np.full((40, 63), np.nan, DTYPES[letter].name)[::2, ::-3]
-    found = pyblasgpu.gemm(*views, out=out, devices=[0, 2, 4])
-    assert found is out
+    actual = pyblasgpu.gemm(*views, out=out, devices=[0, 2, 4])
+    assert actual is out
     np.testing.assert_array_equal(out, views[0] @ views[1])
 
 
@@ -157,8 +157,8 @@ def test_a_matrix_that_is_not_to_be_read_may_hold_nan(fake_cards):
     fake_cards()
     a, b = np.tril(drawn((20, 20)), -1), drawn((20, 20), seed=2)
     poisoned = a + np.triu(np.full_like(a, np.nan))
-    found = pyblasgpu.trmm(poisoned, b, lower=True, unit_diag=True, devices=[0, 1])
-    np.testing.assert_array_equal(found, a @ b + b)
+    actual = pyblasgpu.trmm(poisoned, b, lower=True, unit_diag=True, devices=[0, 1])
+    np.testing.assert_array_equal(actual, a @ b + b)
 
 
 def test_in_place(fake_cards):
@@ -178,8 +178,8 @@ def test_the_same_bits_on_any_number_of_cards(fake_cards):
         fake_cards()
         options = {"devices": devices, "max_device_memory": 1 << 13}
         results.append((pyblasgpu.gemm(a, b, **options), pyblasgpu.trsm(t, b, lower=True, **options)))
-    for found in results[1:]:
-        np.testing.assert_array_equal(found, results[0])
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
 
 
 REFUSED = {
@@ -251,9 +251,9 @@ def test_solutions(fake_cards, lower, letter):
     stored, x = np.asfortranarray(factor if lower else factor.conj().T), drawn((27, 20), letter, seed=3)
     a = factor @ factor.conj().T
     with pyblasgpu.use_devices([0, 2], max_device_memory=1 << 14):
-        found, info = pyblasgpu.lapack.potrs(stored, a @ x, lower)
+        actual, info = pyblasgpu.lapack.potrs(stored, a @ x, lower)
         assert info == 0 and driver.copied[-1, 2]
-        np.testing.assert_allclose(found, x, atol=1e-9)
+        np.testing.assert_allclose(actual, x, atol=1e-9)
         np.testing.assert_allclose(pyblasgpu.lapack.posv(a, a @ x, lower)[1], x, atol=1e-9)
         held = pyblasgpu.linalg.cho_factor(a, lower)
         np.testing.assert_allclose(pyblasgpu.linalg.cho_solve(held, a @ x), x, atol=1e-9)
@@ -307,11 +307,11 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
     factors, piv, info = pyblasgpu.lapack.getrf(a)  # by SciPy, as there is no device yet
     driver = fake_cards(seed=shape[0])
     with pyblasgpu.use_devices(**options, max_device_memory=9500):
-        found, pivots, found_info = pyblasgpu.lapack.getrf(a)
+        actual, pivots, actual_info = pyblasgpu.lapack.getrf(a)
         assert driver.copied[-1, 0]
         np.testing.assert_array_equal(pivots, piv)
-        np.testing.assert_allclose(found, factors, atol=1e-11)
-        assert found_info == info == 0 and pivots.dtype == np.int32
+        np.testing.assert_allclose(actual, factors, atol=1e-11)
+        assert actual_info == info == 0 and pivots.dtype == np.int32
         a[:, 19] = 0
         assert pyblasgpu.lapack.getrf(a)[2] == 20
     assert holds_nothing(driver)
@@ -327,8 +327,8 @@ def test_streamed_host_matrices_follow_the_stream(fake_cards, monkeypatch, block
     late, stream = np.full_like(a, np.nan), driver.add_stream(0)
     with current_context(0):
         driver.launch(stream, "writes late", [], lambda: np.copyto(late, a))
-    found = pyblasgpu.gemm(late, b, stream=stream, blocking=blocking)
-    np.testing.assert_array_equal(found if blocking else found.wait(60), a @ b)
+    actual = pyblasgpu.gemm(late, b, stream=stream, blocking=blocking)
+    np.testing.assert_array_equal(actual if blocking else actual.wait(60), a @ b)
 
 
 def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
@@ -353,8 +353,8 @@ def test_a_repeated_call_makes_no_new_plan(fake_cards):
         for trans in "NT":
             for devices in ([0, 1], [2]):
                 options = {"devices": devices, "max_device_memory": 5000}
-                found = pyblasgpu.gemm(a, b, alpha=scale, trans_a=trans, **options)
-                np.testing.assert_array_equal(found, scale * ((a if trans == "N" else a.T) @ b))
+                actual = pyblasgpu.gemm(a, b, alpha=scale, trans_a=trans, **options)
+                np.testing.assert_array_equal(actual, scale * ((a if trans == "N" else a.T) @ b))
     assert tiled_plan.made.cache_info().misses == 8
 
 

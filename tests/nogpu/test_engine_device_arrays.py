@@ -53,8 +53,8 @@ def test_results(fake_cards, kind, seed):
     with current_context(0):
         driver.cuStreamSynchronize(stream)
     output = matrices[p.output]
-    found = output.array if isinstance(output, HostMatrix) else elements(output.operand)
-    np.testing.assert_array_equal(found, p.expected)
+    actual = output.array if isinstance(output, HostMatrix) else elements(output.operand)
+    np.testing.assert_array_equal(actual, p.expected)
     assert holds_nothing(driver)
 
 
@@ -129,11 +129,11 @@ def test_lu_factors(cupy_on, monkeypatch, order, shape, panels_from):
     monkeypatch.setattr(engine_lu, "PANELS_FROM", panels_from)
     monkeypatch.setattr(engine_lu, "COLUMNS", 8)
     monkeypatch.setattr(engine_lu, "FEWEST", 4)
-    given = np.asarray(np.random.default_rng(5).normal(size=shape), order=order)
-    a = put(given.copy(order))
+    matrix = np.asarray(np.random.default_rng(5).normal(size=shape), order=order)
+    a = put(matrix.copy(order))
     with pyblasgpu.use_devices([0, 1]):
         _, piv, info = pyblasgpu.lapack.getrf(a, overwrite_a=1)
-    expected, pivots, _ = scipy.linalg.lapack.dgetrf(given)
+    expected, pivots, _ = scipy.linalg.lapack.dgetrf(matrix)
     assert int(info) == 0 and driver.copied[1, 0]
     np.testing.assert_array_equal(np.asarray(piv), pivots)
     np.testing.assert_allclose(a.host, expected, atol=1e-12)
@@ -157,7 +157,7 @@ def test_what_is_set_around_calls_serves_where_it_can(cupy_on, monkeypatch):
     """Arrays with other strides run as without, and so do plans."""
     driver, put = cupy_on
     whole = []
-    monkeypatch.setattr(Call, "run", lambda call, *given: whole.append(call.name))
+    monkeypatch.setattr(Call, "run", lambda call, *args: whole.append(call.name))
     a, out = put(np.ones((24, 24))), put(np.ones((24, 24)))
     with pyblasgpu.use_devices([0, 1]):
         pyblasgpu.gemm(a, a, out=out)

@@ -24,15 +24,15 @@ from pyblasgpu.testing.leaves_on_host import enqueue_on
 
 def assert_told(p, error: BaseException, driver) -> TileReport:
     """What the error says is final holds the result, what is untouched what was there; nothing is held."""
-    report, found, before = error.tiles, p.arrays[p.output], p.before
+    report, output, before = error.tiles, p.arrays[p.output], p.before
     assert str(report) in error.__notes__
-    rest = np.ones(found.shape, bool)
+    rest = np.ones(output.shape, bool)
     for region in report.final:
-        np.testing.assert_array_equal(found[region], p.expected[region])
+        np.testing.assert_array_equal(output[region], p.expected[region])
         rest[region] = False
     for region in report.torn:
         rest[region] = False
-    np.testing.assert_array_equal(found[rest], before[rest])
+    np.testing.assert_array_equal(output[rest], before[rest])
     assert holds_nothing(driver)
     return report
 
@@ -142,10 +142,10 @@ def test_a_card_without_memory(fake_cards):
 
 def test_cancelling(fake_cards, monkeypatch):
     monkeypatch.setattr(executor, "IN_FLIGHT", 2)
-    p, driver, asked = problem("gemm", size=2), fake_cards(), count()
+    p, driver, polls = problem("gemm", size=2), fake_cards(), count()
     p.before = p.arrays["c"].copy()
     counts = []
-    controls = Controls(lambda: next(asked) > 30, lambda done, total: counts.append((done, total)))
+    controls = Controls(lambda: next(polls) > 30, lambda done, total: counts.append((done, total)))
     with pytest.raises(CallCancelled, match="gemm: cancelled") as caught:
         p.run(driver, (0,), controls=controls)
     report = assert_told(p, caught.value, driver)

@@ -39,10 +39,10 @@ def test_a_triangular_routine_deals_lines_that_are_independent():
         tasks = trsm(cut(64, 8), cut(64, 8), side, Uplo.LOWER)
         owners = owners_of(tasks, [1, 1, 1], side)
         line = {Side.LEFT: "col", Side.RIGHT: "row"}[side]
-        found = {
+        dealt = {
             (getattr(task.writes[0], line), owner) for task, owner in zip(tasks.tasks, owners, strict=True)
         }
-        assert len(found) == 8 and set(owners) == {0, 1, 2}
+        assert len(dealt) == 8 and set(owners) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])

@@ -62,26 +62,26 @@ def test_results_with_a_triangle(routine, variant, letter):
         return
     problem = Problem.square(routine, dtype, variant, 53, alpha=0.75, beta=-0.5)
     x = problem.data()
-    given = x.map(np.copy)
+    operands = x.map(np.copy)
     problem.ours(x, "cpu")
-    assert 0 < problem.error(given, x.out) < 1
+    assert 0 < problem.error(operands, x.out) < 1
     if (routine, variant) in RANK_K:
         other = np.tri(53, k=-1, dtype=bool)
         other = other.T if variant[0] == "L" else other
         assert np.isnan(x.out[other]).all(), "the other triangle is as it was"
     x.out[-1, -1] *= 1 + 1e6 * dtype.unit_roundoff
-    assert problem.error(given, x.out) > 1
+    assert problem.error(operands, x.out) > 1
     x.out[-1, -1] = np.nan
-    assert problem.error(given, x.out) == np.inf
+    assert problem.error(operands, x.out) == np.inf
 
 
 def test_a_hermitian_diagonal_must_be_real():
     problem = Problem.square("herk", DTYPES["z"], "LN", 20)
     x = problem.data()
-    given = x.map(np.copy)
+    operands = x.map(np.copy)
     problem.ours(x, "cpu")
     x.out[-1, -1] += 1e-300j
-    assert problem.error(given, x.out) == np.inf
+    assert problem.error(operands, x.out) == np.inf
 
 
 def test_a_bound_of_zero_is_met_only_exactly():

@@ -25,10 +25,10 @@ def repeats(fake, monkeypatch):
     replay = factor_replay.replay_factor
 
     def spy(*arguments):
-        found = replay(*arguments)
-        if found is not None:
+        result = replay(*arguments)
+        if result is not None:
             counted.append(arguments[0][0])
-        return found
+        return result
 
     for module in ("lapack_lu", "lapack_cholesky", "lapack_triangular"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.replay_factor", spy)
@@ -146,7 +146,7 @@ def test_small_matrices_of_a_stack_are_left_as_they_lie(repeats, order, n, by_ro
         np.testing.assert_allclose(lapack.dgetrs(lu, piv, b)[0].host, x.host, atol=1e-12)
         one = lapack.dgetrs(lu, piv, fake_device.Array(columns[..., :1].copy()))[0]
         np.testing.assert_allclose(one.host, x.host[..., :1], atol=1e-12)
-        for found in (c, lu):
-            assert (found.host.strides[-1] == found.host.itemsize) == by_rows
+        for factor in (c, lu):
+            assert (factor.host.strides[-1] == factor.host.itemsize) == by_rows
         np.testing.assert_array_equal(a.host, host)
     assert len(repeats) == 2 * 5

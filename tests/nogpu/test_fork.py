@@ -48,20 +48,20 @@ def forked(work):
     if child == 0:
         with suppress(BaseException):
             try:
-                found = (True, work())
+                outcome = (True, work())
             except Exception as problem:
-                found = (False, problem)
-            os.write(write, pickle.dumps(found))
+                outcome = (False, problem)
+            os.write(write, pickle.dumps(outcome))
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
     assert text, "the process ended before it told"
-    fine, found = pickle.loads(text)  # noqa: S301 - from our own process
+    fine, outcome = pickle.loads(text)  # noqa: S301 - from our own process
     if not fine:
-        raise found
-    return found
+        raise outcome
+    return outcome
 
 
 def used_by_us(driver):

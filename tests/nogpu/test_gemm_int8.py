@@ -39,8 +39,8 @@ def test_no_two_moduli_have_a_common_factor():
 
 
 def test_the_table_holds_the_moduli():
-    found = [256 - (TABLE[i // TABLE_SIZE] >> 6 * (i % TABLE_SIZE) & 63) for i in range(len(MODULI))]
-    assert found == list(MODULI) and all(part < 2**63 for part in TABLE)
+    actual = [256 - (TABLE[i // TABLE_SIZE] >> 6 * (i % TABLE_SIZE) & 63) for i in range(len(MODULI))]
+    assert actual == list(MODULI) and all(part < 2**63 for part in TABLE)
 
 
 @pytest.mark.parametrize("count", range(1, len(MODULI) + 1))

@@ -80,10 +80,10 @@ def test_nothing_to_do(kernels):
 
 def test_a_config_that_is_asked_for_is_run_as_it_is(kernels):
     dtype, a, x, y = DTYPES["d"], np.ones((64, 64), order="F"), np.ones((64, 1)), np.ones((64, 1))
-    asked = Gemv("d", DIM_R=4, WARPS=4)
-    with override("gemv", asked):
+    config = Gemv("d", DIM_R=4, WARPS=4)
+    with override("gemv", config):
         launches = gemv.launch_list(1, operand(a, dtype), operand(x, dtype), 0, operand(y, dtype))
-    assert [choice.config for choice in launches.choices] == [asked]
+    assert [choice.config for choice in launches.choices] == [config]
 
 
 @pytest.mark.parametrize("lower", [False, True])
@@ -93,9 +93,9 @@ def test_triangles_in_place_and_not(kernels, lower):
     uplo, y = (Uplo.LOWER if lower else Uplo.UPPER), np.empty_like(x)
     expected = (np.tril(a) if lower else np.triu(a)) @ x
     operands = [operand(each, dtype) for each in (a, x, y)]
-    for given in (operands, operands[:2]):
-        launches = trmv.launch_list(*given, uplo=uplo, diag=Diag.NON_UNIT)
-        launches.run([each.pointer for each in given], 1, stream=0)
+    for passed in (operands, operands[:2]):
+        launches = trmv.launch_list(*passed, uplo=uplo, diag=Diag.NON_UNIT)
+        launches.run([each.pointer for each in passed], 1, stream=0)
     np.testing.assert_array_equal(y, expected)
     np.testing.assert_array_equal(x, expected)
 

@@ -36,7 +36,7 @@ def imported(path: Path) -> list[tuple[str, str]]:
     ]
 
 
-def found(module: str, name: str) -> object:
+def attribute(module: str, name: str) -> object:
     """What ``from module import name`` gives."""
     held = import_module(module)
     return getattr(held, name) if hasattr(held, name) else import_module(f"{module}.{name}")
@@ -44,7 +44,7 @@ def found(module: str, name: str) -> object:
 
 def modules(path: Path) -> dict[str, ModuleType]:
     """The modules of the package that a file imports from others, by name."""
-    held = {"pyblasgpu": pyblasgpu} | {name: found(module, name) for module, name in imported(path)}
+    held = {"pyblasgpu": pyblasgpu} | {name: attribute(module, name) for module, name in imported(path)}
     return {name: each for name, each in held.items() if isinstance(each, ModuleType)}
 
 
@@ -63,7 +63,7 @@ def used(path: Path, here: dict[str, ModuleType]) -> Iterator[tuple[ModuleType, 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_is_imported_is_there(path):
     for module, name in imported(path):
-        assert found(module, name) is not None, f"{module} has no {name}"
+        assert attribute(module, name) is not None, f"{module} has no {name}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -143,8 +143,8 @@ def private_names(tree: ast.AST) -> list[str]:
 
 
 def test_tests_use_public_names():
-    found = {str(file): private_names(ast.parse(file.read_text())) for file in TESTS.rglob("*.py")}
-    assert not {file: names for file, names in found.items() if names}
+    private = {str(file): private_names(ast.parse(file.read_text())) for file in TESTS.rglob("*.py")}
+    assert not {file: names for file, names in private.items() if names}
 
 
 @pytest.mark.parametrize(
@@ -177,16 +177,20 @@ print(seconds, *sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 def test_routines_import_the_kernels_that_they_run_when_they_run_them():
     """And the registry imports no kernel at all."""
     kernels = "{name for name in sys.modules if name.startswith('pyblasgpu.kernels.')}"
-    told = f"import sys, pyblasgpu.kernels.registry; print(*{kernels})"
-    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout
-    assert all(name.rpartition(".")[2] == "family" or name.count(".") == 2 for name in found.split())
-    told = f"import sys, pyblasgpu.routines.trsm; print(*{kernels})"
-    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout
+    program = f"import sys, pyblasgpu.kernels.registry; print(*{kernels})"
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert all(name.rpartition(".")[2] == "family" or name.count(".") == 2 for name in output.split())
+    program = f"import sys, pyblasgpu.routines.trsm; print(*{kernels})"
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     heavy = {
         f"pyblasgpu.kernels.{name}"
         for name in ("gemm.simt", "gemm.mma", "trsm.fma", "trsm.mma", "trsm.space")
     }
-    assert not heavy & set(found.split())
+    assert not heavy & set(output.split())
 
 
 #: Of two threads that import these at once one may find a module half made: the package imports them.

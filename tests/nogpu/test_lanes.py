@@ -27,19 +27,19 @@ def made(monkeypatch):
 
 
 def test_one_for_each_stream_of_a_device(made):
-    found = [
+    handles = [
         lanes.beside(device, stream).handle for device, stream in ((0, 0), (0, 7), (1, 7), (0, 7), (0, 0))
     ]
-    assert found == [1001, 1002, 1003, 1002, 1001]
+    assert handles == [1001, 1002, 1003, 1002, 1001]
     assert made == [(0, True), (0, True), (1, True)]
 
 
 def test_default_streams_of_threads_are_told_apart():
-    found = [lanes.beside(0, THREAD_STREAM).handle]
-    thread = threading.Thread(target=lambda: found.append(lanes.beside(0, THREAD_STREAM).handle))
+    handles = [lanes.beside(0, THREAD_STREAM).handle]
+    thread = threading.Thread(target=lambda: handles.append(lanes.beside(0, THREAD_STREAM).handle))
     thread.start()
     thread.join()
-    assert len(set(found)) == 2
+    assert len(set(handles)) == 2
 
 
 def test_those_used_last_are_kept(made):

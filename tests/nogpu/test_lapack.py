@@ -110,8 +110,8 @@ def test_stacks(letter):
     a[1] = -a[1]
     c, info = lapack.potrf(a, lower=1)
     assert info.tolist() == [0, 1, 0] and info.dtype == np.int32
-    for found, matrix in zip(c[::2], a[::2], strict=True):
-        np.testing.assert_allclose(found, np.linalg.cholesky(matrix), rtol=1e-4)
+    for actual, matrix in zip(c[::2], a[::2], strict=True):
+        np.testing.assert_allclose(actual, np.linalg.cholesky(matrix), rtol=1e-4)
     b = right_hand_sides(rng, 5, 2, letter)
     x, info = lapack.potrs(c[::2], np.broadcast_to(b, (2, 5, 2)), lower=1)
     np.testing.assert_allclose(a[::2] @ x, np.stack([b] * 2), atol=1e-4)

@@ -54,11 +54,11 @@ def same(ours, theirs, letter) -> None:
 def test_getrf(letter, m, n, layout, overwrite):
     a = random(letter, m, n, seed=m + 10 * n)
     name = f"{letter}getrf"
-    given = laid(a, layout)
-    ours = getattr(lapack, name)(given, overwrite_a=overwrite)
+    matrix = laid(a, layout)
+    ours = getattr(lapack, name)(matrix, overwrite_a=overwrite)
     same(ours, getattr(scipys, name)(a), letter)
-    assert overwrite or np.array_equal(given, a)
-    assert ours[0].flags.f_contiguous or ours[0] is given
+    assert overwrite or np.array_equal(matrix, a)
+    assert ours[0].flags.f_contiguous or ours[0] is matrix
 
 
 @settings(max_examples=40, deadline=None)

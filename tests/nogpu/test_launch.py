@@ -35,13 +35,13 @@ def test_every_argument_lies_where_its_pointer_says(pointers, integers, reals, r
         arguments.pack_reals(block.values, arguments.reals_at, *scalars)
         arguments.pack_pointers(block.values, 0, *addresses)
         arguments.pack_integers(block.values, arguments.integers_at, *numbers)
-        found = []
+        values = []
         for index, code in enumerate(parameters):
             kind = TYPES.get(code, REALS[real])
             place = ctypes.c_void_p.from_address(block.address + 8 * index).value
             assert place % ctypes.sizeof(kind) == 0
-            found.append(kind.from_address(place).value)
-        assert list(map(repr, found)) == list(map(repr, (*addresses, *numbers, *scalars)))
+            values.append(kind.from_address(place).value)
+        assert list(map(repr, values)) == list(map(repr, (*addresses, *numbers, *scalars)))
 
 
 def test_other_orders_of_parameters_are_refused():
@@ -64,7 +64,7 @@ class Driver:
 
         def answer(name, *values):
             monkeypatch.setattr(
-                driver, name, lambda *given: self.events.append((name, *given)) or (ok, *values)
+                driver, name, lambda *args: self.events.append((name, *args)) or (ok, *values)
             )
 
         for name, *values in (
@@ -84,7 +84,7 @@ class Driver:
             ("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1),
         ):
             answer(name, *values)
-        monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *given: (ok, self._launched(*given))[:1])
+        monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *args: (ok, self._launched(*args))[:1])
         monkeypatch.setattr(
             driver, "cuStreamIsCapturing", lambda stream: (ok, self.capturing.get(int(stream), self.none))
         )
@@ -189,7 +189,7 @@ def test_blocks_that_would_crowd_have_no_pdl(driver, monkeypatch, resident, bloc
     from cuda.bindings import driver as real
 
     name, answer = "cuOccupancyMaxActiveBlocksPerMultiprocessor", (real.CUresult.CUDA_SUCCESS, resident)
-    monkeypatch.setattr(real, name, lambda *given: answer)
+    monkeypatch.setattr(real, name, lambda *args: answer)
     made = kernel_of(driver, monkeypatch, (9, 0))
     made.launch((blocks, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0), True)
     assert bool(driver.attributes) == pdl
@@ -208,10 +208,10 @@ def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch
     """As of two threads: the second begins before the driver has read the arguments of the first."""
     outer = kernel.driver_launch
 
-    def late(*given):
+    def late(*args):
         kernel.driver_launch = outer
         kernel.launch((2, 1, 1), 9, (3, 4), (5, 6), (7.0, 8.0))
-        return outer(*given)
+        return outer(*args)
 
     kernel.driver_launch = late
     kernel.launch((1, 1, 1), 8, (1, 2), (3, 4), (5.0, 6.0))
@@ -265,9 +265,9 @@ def test_a_graph_is_launched_by_one_thread_at_a_time(driver, monkeypatch):
     graph = launch.Graph(lambda stream: None, 0)
     inner, run = [], graph.driver_launch
 
-    def during(*given):
+    def during(*args):
         inner.append(graph.launch(0x99))
-        return run(*given)
+        return run(*args)
 
     graph.driver_launch = during
     assert graph.launch(0x98) and inner == [False]

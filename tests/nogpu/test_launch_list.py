@@ -51,14 +51,14 @@ def recordings(monkeypatch):
 def matrices(dtype, *shapes, order="F"):
     """Of integers, beginning with a sector of memory."""
     rng = np.random.default_rng(3)
-    found = []
+    drawn = []
     for shape in shapes:
         values = integers(rng, shape, dtype)
         room = np.empty(values.nbytes + SECTOR, np.uint8)
         begin = -room.ctypes.data % SECTOR
-        found.append(room[begin : begin + values.nbytes].view(values.dtype).reshape(shape, order=order))
-        found[-1][...] = values
-    return found
+        drawn.append(room[begin : begin + values.nbytes].view(values.dtype).reshape(shape, order=order))
+        drawn[-1][...] = values
+    return drawn
 
 
 def multiply(a, b, c, dtype=D, alpha=1, beta=0, stream=0):

@@ -78,15 +78,15 @@ def test_rotations(letter, n, incx, incy, batch):
 )
 def test_modified_rotations(flag, rows):
     x, y = vectors("d", 7, 1, 2)
-    found = pyblasgpu.rotm(x, y, [flag, 2, 3, 4, 5])
-    for (a, b), result in zip(rows, found, strict=True):
+    rotated = pyblasgpu.rotm(x, y, [flag, 2, 3, 4, 5])
+    for (a, b), result in zip(rows, rotated, strict=True):
         assert (result == a * x + b * y).all()
 
 
 def test_results_are_numbers_and_arrays_of_the_library():
     x = np.arange(4, dtype=np.float32)
-    for found, kind in ((pyblasgpu.dot(x, x), np.float32), (pyblasgpu.iamax(x), np.int64)):
-        assert type(found) is kind
+    for result, kind in ((pyblasgpu.dot(x, x), np.float32), (pyblasgpu.iamax(x), np.int64)):
+        assert type(result) is kind
     z = np.ones((2, 3), np.complex64)
     assert pyblasgpu.nrm2(z).dtype == np.float32 and pyblasgpu.nrm2(z).shape == (2,)
     out = np.zeros((), np.complex64)

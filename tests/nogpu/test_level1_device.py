@@ -122,14 +122,14 @@ def test_scipys_names_write_where_scipy_does():
 def test_arrays_of_several_dimensions_are_vectors_by_columns():
     for order in "FC":
         grid = DeviceArray(np.arange(6.0).reshape(2, 3).copy(order))
-        found = blas.dscal(10, grid, n=2)
-        assert (found is grid) == (order == "F")
-        assert (found.host == [[0, 1, 2], [30, 4, 5]]).all() and found.host.flags.f_contiguous
+        result = blas.dscal(10, grid, n=2)
+        assert (result is grid) == (order == "F")
+        assert (result.host == [[0, 1, 2], [30, 4, 5]]).all() and result.host.flags.f_contiguous
 
 
 def test_a_negative_increment_has_no_largest_element_as_in_scipy():
-    found = blas.idamax(DeviceArray(X), incx=-1)
-    assert found.host == -1 and found.shape == () and found.host.dtype == np.int64
+    index = blas.idamax(DeviceArray(X), incx=-1)
+    assert index.host == -1 and index.shape == () and index.host.dtype == np.int64
 
 
 def test_host_arrays_on_a_device_are_written_back():
@@ -148,8 +148,8 @@ def test_known_calls_are_not_checked_again(monkeypatch):
         assert pyblasgpu.iamax(x).host == 5 and blas.ddot(x, y).host == X @ Y
     with monkeypatch.context() as patch:
         patch.setattr(vector_calls, "Call", None)
-        found = pyblasgpu.dot(y, y)
-        assert found.host == Y @ Y and found.shape == ()
+        result = pyblasgpu.dot(y, y)
+        assert result.host == Y @ Y and result.shape == ()
         assert pyblasgpu.dot(x, y, out=out) is out and blas.idamax(y).host == 5
     with pytest.raises(ValueError, match=r"dot: conj=1\.0"):
         pyblasgpu.dot(x, y, conj=1.0)
@@ -164,8 +164,8 @@ def test_known_pairs_are_not_checked_again(monkeypatch):
     pyblasgpu.swap(x, y)
     monkeypatch.setattr(vector_pairs, "Call", None)
     x.host[...], y.host[...] = X, Y
-    found = pyblasgpu.rot(x, y, 3, 4, out=(x, y))
-    assert found == (x, y) and (x.host == 3 * X + 4 * Y).all() and (y.host == 3 * Y - 4 * X).all()
+    result = pyblasgpu.rot(x, y, 3, 4, out=(x, y))
+    assert result == (x, y) and (x.host == 3 * X + 4 * Y).all() and (y.host == 3 * Y - 4 * X).all()
     x.host[...], y.host[...] = X, Y
     pyblasgpu.swap(x, y)
     assert (x.host == Y).all() and (y.host == X).all()
@@ -188,8 +188,8 @@ def test_known_calls_by_scipys_names(monkeypatch):
         assert blas.dscal(-1, y) is y and (y.host == -X - Y).all()
         assert blas.dcopy(x, y) is y and (y.host == X).all()
     strided = fake_device.Array(Y.repeat(2)[::2])
-    found = blas.daxpy(x, strided)
-    assert found is not strided and (found.host == X + Y).all() and (strided.host == Y).all()
+    result = blas.daxpy(x, strided)
+    assert result is not strided and (result.host == X + Y).all() and (strided.host == Y).all()
     assert blas.daxpy(x, y, n=2) is y and (y.host == [2, 4, 3, 4, 5, 6]).all()
     with pytest.raises(TypeError, match="daxpy: a"):
         blas.daxpy(x, y, a=1j)

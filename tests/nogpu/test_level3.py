@@ -52,21 +52,21 @@ def test_gemm_into_out(memory_space, order, rng):
 def test_triangles(memory_space, routine, how, rng):
     for number, case in enumerate(SMALL_TRIANGLES):
         a, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, reference.exact_triangular(case, a, x)
+        initial, expected = x, reference.exact_triangular(case, a, x)
         if routine is trsm:
-            given, expected = (
+            initial, expected = (
                 reference.exact_triangular(case, a, x, alpha=1),
                 (case.alpha * x).astype(x.dtype),
             )
-        b, unharmed = reference.fenced(given, "CF"[number % 2])
-        c, _ = reference.fenced(np.full_like(given, NAN), "FC"[number % 2])
+        b, unharmed = reference.fenced(initial, "CF"[number % 2])
+        c, _ = reference.fenced(np.full_like(initial, NAN), "FC"[number % 2])
         right, other = memory_space.put(b), memory_space.put(c)
         out = {"new": None, "in place": right, "out": other}[how]
         result = routine(memory_space.put(a), right, out=out, **flags(case), **memory_space.options)
         assert unharmed() and (out is None or result is out)
         np.testing.assert_array_equal(memory_space.get(result), expected, err_msg=str(case))
         if how != "in place":
-            np.testing.assert_array_equal(b, given)
+            np.testing.assert_array_equal(b, initial)
 
 
 def test_stacks_broadcast(memory_space, rng):
@@ -111,11 +111,11 @@ def test_order_of_a_new_result(memory_space, orders, expected):
 
 def test_mixed_dtypes_are_computed_in_their_common_one(memory_space):
     arrays = [np.array([[3]], dtype) for dtype in ("i4", "f2", "f4", "F", "?")]
-    found = [
+    chars = [
         memory_space.get(gemm(memory_space.put(x), memory_space.put(y), **memory_space.options)).dtype.char
         for x, y in product(arrays, arrays)
     ]
-    assert "".join(found) == "dddDddffFddffFdDFFFDdddDd"
+    assert "".join(chars) == "dddDddffFddffFdDFFFDdddDd"
 
 
 def test_read_only_inputs(memory_space):

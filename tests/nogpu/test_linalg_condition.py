@@ -39,12 +39,12 @@ def conditions_told(function, *arguments, **options) -> list[float]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         function(*arguments, **options)
-    told = [each for each in caught if each.category is scipy.linalg.LinAlgWarning]
-    assert all(each.filename == __file__ for each in told) or function.__module__.startswith("scipy")
+    warned = [each for each in caught if each.category is scipy.linalg.LinAlgWarning]
+    assert all(each.filename == __file__ for each in warned) or function.__module__.startswith("scipy")
     return [
-        float(found)
-        for each in told
-        for found in re.findall(r"rcond = ([^,]*?)\.?(?:,|$)", str(each.message))
+        float(rcond)
+        for each in warned
+        for rcond in re.findall(r"rcond = ([^,]*?)\.?(?:,|$)", str(each.message))
     ]
 
 
@@ -125,16 +125,18 @@ def test_device_arrays_are_looked_at_when_asked(fake, structure):
     if structure in ("upper triangular", "lower triangular", "diagonal"):
         a = np.diag(np.geomspace(1, 1e-19, 5))
     assert not conditions_told(linalg.solve, put(a), put(np.ones(5)), assume_a=structure)
-    found = conditions_told(linalg.solve, put(a), put(np.ones(5)), assume_a=structure, check_finite=True)
-    assert bool(found) == (structure != "pos")
-    assert bool(conditions_told(linalg.inv, put(a), assume_a=structure, check_finite=True)) == bool(found)
+    conditions = conditions_told(linalg.solve, put(a), put(np.ones(5)), assume_a=structure, check_finite=True)
+    assert bool(conditions) == (structure != "pos")
+    assert bool(conditions_told(linalg.inv, put(a), assume_a=structure, check_finite=True)) == bool(
+        conditions
+    )
 
 
 def test_host_arrays_on_a_device(fake):
     """The factors are asked while they are there."""
     a = np.stack([np.eye(5), definite("d", 5, 1e-19)])
     for structure in ("gen", "sym"):
-        found = conditions_told(linalg.solve, a, np.ones(5), assume_a=structure)
-        assert len(found) == 1 and found[0] < 1e-16
+        conditions = conditions_told(linalg.solve, a, np.ones(5), assume_a=structure)
+        assert len(conditions) == 1 and conditions[0] < 1e-16
     assert not conditions_told(linalg.solve, definite("d", 5, 1e-10), np.ones(5), assume_a="pos")
     assert conditions_told(linalg.solve, definite("f", 5, 3e-8).astype("f"), np.ones(5, "f"), assume_a="gen")

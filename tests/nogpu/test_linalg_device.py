@@ -51,11 +51,13 @@ def test_lu(pick):
     check(linalg.solve(put(a), put(B)), np.linalg.solve(a, B))
     check(linalg.inv(put(a)), np.linalg.inv(a))
     check(linalg.det(put(a)), np.asarray(np.linalg.det(a)))
-    for actual, wanted in zip(linalg.slogdet(put(a)), np.linalg.slogdet(a), strict=True):
-        check(actual, np.asarray(wanted))
+    for actual, reference in zip(linalg.slogdet(put(a)), np.linalg.slogdet(a), strict=True):
+        check(actual, np.asarray(reference))
     for options in ({}, {"permute_l": True}, {"p_indices": True}):
-        for actual, wanted in zip(linalg.lu(put(a), **options), scipy.linalg.lu(a, **options), strict=True):
-            check(actual, wanted)
+        for actual, reference in zip(
+            linalg.lu(put(a), **options), scipy.linalg.lu(a, **options), strict=True
+        ):
+            check(actual, reference)
 
 
 @pytest.mark.parametrize("structure", ["upper triangular", "lower triangular", "diagonal", "sym", "her"])

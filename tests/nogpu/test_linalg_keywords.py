@@ -72,9 +72,9 @@ def test_the_order_is_numpys(shapes, order):
 @pytest.mark.parametrize("shapes", SHAPES[:5], ids=str)
 def test_the_order_of_device_arrays(fake, shapes):
     x1, x2 = (np.arange(float(np.prod(shape))).reshape(shape) for shape in shapes)
-    found = matmul(fake_device.Array(x1), fake_device.Array(x2), order="F")
-    np.testing.assert_array_equal(found.host, x1 @ x2)
-    assert found.host.flags.f_contiguous
+    actual = matmul(fake_device.Array(x1), fake_device.Array(x2), order="F")
+    np.testing.assert_array_equal(actual.host, x1 @ x2)
+    assert actual.host.flags.f_contiguous
 
 
 CASTINGS = ["no", "equiv", "safe", "same_kind", "unsafe", np.str_("safe")]

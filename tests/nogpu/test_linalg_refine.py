@@ -25,7 +25,7 @@ def every_order_is_refined(monkeypatch):
 
 
 @pytest.fixture
-def told(caplog):
+def messages(caplog):
     """What the calls tell of their steps."""
     caplog.set_level(logging.DEBUG, "pyblasgpu")
     return lambda: [record.getMessage() for record in caplog.records]
@@ -79,53 +79,53 @@ def test_solutions_are_scipys(data):
 
 @pytest.mark.parametrize("make", [general, definite])
 @pytest.mark.parametrize("condition", [1e1, 1e4, 1e6])
-def test_the_residual_is_that_of_dsgesv(make, condition, told):
+def test_the_residual_is_that_of_dsgesv(make, condition, messages):
     a, b = make(200, condition), np.random.default_rng(1).standard_normal((200, 3))
     b[:, 1] = 0
     x = linalg.solve(a, b, method="tensor", assume_a="pos" if make is definite else "gen")
     assert excess(a, x[:, ::2], b[:, ::2]) <= 1 and not x[:, 1].any()
-    assert [message.split(" by ")[0] for message in told()] == ["solve: refined"]
+    assert [message.split(" by ")[0] for message in messages()] == ["solve: refined"]
 
 
 @pytest.mark.parametrize(("make", "structure"), [(general, "gen"), (definite, "pos")])
 @pytest.mark.parametrize("condition", [1e10, 1e14])
-def test_what_float32_cannot_solve_is_solved_in_float64(make, structure, condition, told):
+def test_what_float32_cannot_solve_is_solved_in_float64(make, structure, condition, messages):
     a, b = make(100, condition), np.random.default_rng(1).standard_normal((100, 2))
     x = linalg.solve(a, b, method="tensor", assume_a=structure)
     np.testing.assert_array_equal(x, linalg.solve(a, b, assume_a=structure))
-    assert not any("refined" in message for message in told())
+    assert not any("refined" in message for message in messages())
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1e150])
-def test_right_hand_sides_of_any_size(scale, told):
+def test_right_hand_sides_of_any_size(scale, messages):
     """A residual is scaled before it becomes float32."""
     a, b = general(50), np.random.default_rng(1).standard_normal((50, 2))
     b[:, 1] *= scale
     x = linalg.solve(a, b, method="tensor", assume_a="gen")
     np.testing.assert_allclose(x, np.linalg.solve(a, b), 1e-12)
-    assert "refined" in told()[-1]
+    assert "refined" in messages()[-1]
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
-def test_matrices_beyond_float32(factor, told):
+def test_matrices_beyond_float32(factor, messages):
     a, b = general(50) * factor, np.ones((50, 1))
     np.testing.assert_array_equal(
         linalg.solve(a, b, method="tensor", assume_a="gen"), linalg.solve(a, b, assume_a="gen")
     )
-    assert not any("refined" in message for message in told())
+    assert not any("refined" in message for message in messages())
 
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])
-def test_one_element_beyond_float32(structure, told):
+def test_one_element_beyond_float32(structure, messages):
     """What has become Inf is no bound of anything."""
     a = np.diag([1e300, 1.0, 2.0])
     with pytest.warns(scipy.linalg.LinAlgWarning, match="rcond = 1e-300"):
         x = linalg.solve(a, np.ones(3), method="tensor", assume_a=structure)
     np.testing.assert_allclose(x, [1e-300, 1, 0.5], 1e-15)
-    assert not any("refined" in message for message in told())
+    assert not any("refined" in message for message in messages())
 
 
-def test_sums_beyond_float32(told):
+def test_sums_beyond_float32(messages):
     a, b = general(50) * 1e38, np.ones((50, 1))
     x = linalg.solve(a, b, method="tensor", assume_a="gen")
     assert excess(a, x, b) <= 1
@@ -142,8 +142,8 @@ def test_what_is_found_is_told():
         linalg.solve(scipy.linalg.hilbert(14), np.ones(14), assume_a="gen", method="tensor")
     spoilt = np.where(np.eye(3) == 1, np.nan, 1.0)
     with pytest.warns(scipy.linalg.LinAlgWarning, match="rcond = nan"):
-        found = linalg.solve(spoilt, np.ones(3), assume_a="gen", method="tensor", check_finite=False)
-    assert np.isnan(found).all()
+        actual = linalg.solve(spoilt, np.ones(3), assume_a="gen", method="tensor", check_finite=False)
+    assert np.isnan(actual).all()
 
 
 def test_one_of_a_stack_that_does_not_converge():
@@ -159,11 +159,11 @@ def test_other_structures_and_dtypes(monkeypatch):
     triangle, b = np.tril(general(6)) + np.eye(6), np.ones((6, 2))
     for structure in ("lower triangular", "diagonal", None):
         a = np.diag(np.arange(1.0, 7)) if structure == "diagonal" else triangle
-        found = linalg.solve(a, b, assume_a=structure, method="tensor")
-        np.testing.assert_array_equal(found, linalg.solve(a, b, assume_a=structure))
+        actual = linalg.solve(a, b, assume_a=structure, method="tensor")
+        np.testing.assert_array_equal(actual, linalg.solve(a, b, assume_a=structure))
     single = general(6).astype(np.float32)
-    found = linalg.solve(single, b.astype(np.float32), method="tensor")
-    np.testing.assert_array_equal(found, linalg.solve(single, b.astype(np.float32)), strict=True)
+    actual = linalg.solve(single, b.astype(np.float32), method="tensor")
+    np.testing.assert_array_equal(actual, linalg.solve(single, b.astype(np.float32)), strict=True)
     with pytest.raises(ValueError, match="solve: method='tensor' is for real arrays, these are complex128"):
         linalg.solve(np.eye(2) * 1j, np.ones(2), method="tensor")
     with pytest.raises(ValueError, match="solve: method='fast' is neither 'tensor' nor None"):
@@ -179,14 +179,14 @@ def test_large_systems_of_few_columns_are_refined():
     assert not refinement.refinement_pays("potrf", 100, 401)
 
 
-def test_corrections_end(monkeypatch, told):
+def test_corrections_end(monkeypatch, messages):
     """After `MAX_STEPS`, or once they bring nothing closer."""
     a, b = general(50, 1e6), np.ones((50, 1))
     monkeypatch.setattr(linalg_refine, "MAX_STEPS", 0)
     linalg.solve(a, b, method="tensor", assume_a="gen")
-    assert told()[-1].startswith("solve: 0 corrections leave")
+    assert messages()[-1].startswith("solve: 0 corrections leave")
     monkeypatch.setattr(linalg_refine, "MAX_STEPS", 30)
     monkeypatch.setattr(linalg_refine, "EPS", 1e-30)
     linalg.solve(a, b, method="tensor", assume_a="gen")
-    steps = int(told()[-1].split()[1])
+    steps = int(messages()[-1].split()[1])
     assert 0 < steps < 30

@@ -230,10 +230,10 @@ def test_structures(structure, lower, dtype):
             a, other = np.diag(np.diag(a)), np.nonzero(~np.eye(5, dtype=bool))
         read[other] = np.nan
     for b in (matrix(5, dtype, 1), matrix((5, 2), dtype, 1)):
-        found = linalg.solve(read, b, lower=lower, assume_a=structure, check_finite=False)
-        close(found, scipy.linalg.solve(a, b, lower=lower, assume_a=structure))
+        actual = linalg.solve(read, b, lower=lower, assume_a=structure, check_finite=False)
+        close(actual, scipy.linalg.solve(a, b, lower=lower, assume_a=structure))
         stacks = linalg.solve(np.stack([read, read]), b, lower=lower, assume_a=structure, check_finite=False)
-        close(stacks, np.stack([found, found]))
+        close(stacks, np.stack([actual, actual]))
     close(
         linalg.inv(read, assume_a=structure, lower=lower, check_finite=False),
         np.linalg.inv(a).astype(dtype),

@@ -32,11 +32,11 @@ def test_large_products_are_of_tensor_cores(routine):
     def kernels(dtype, **options):
         return {name for name, _, _ in explain(routine, dtype, 16384, device="h200", **options)}
 
-    asked = kernels("s", method="tensor")
+    by_method = kernels("s", method="tensor")
     with set_math_mode("tensor"):
-        assert kernels("s") == asked
+        assert kernels("s") == by_method
         assert "gemm_wgmma" not in kernels("d")
-    assert "gemm_wgmma" in asked and "gemm_wgmma" not in kernels("s")
+    assert "gemm_wgmma" in by_method and "gemm_wgmma" not in kernels("s")
 
 
 def test_symm_completes_all_of_a_large_matrix():
@@ -91,8 +91,8 @@ def test_products_in_double_precision_are_of_residues(dtype):
 @pytest.mark.parametrize("routine", LAPACK)
 def test_factors_in_double_precision_look_ahead_in_the_mode_too(routine):
     def kernels():
-        found = explain(routine, "d", 4096, device="h200")
-        return [each for each in found if each[0] not in ("algorithm", "workspace")]
+        launches = explain(routine, "d", 4096, device="h200")
+        return [each for each in launches if each[0] not in ("algorithm", "workspace")]
 
     plain = kernels()
     with set_math_mode("tensor"):
@@ -100,9 +100,9 @@ def test_factors_in_double_precision_look_ahead_in_the_mode_too(routine):
 
 
 def test_a_function_in_a_mode():
-    def found() -> str | None:
+    def current_method() -> str | None:
         return method_of(None)
 
-    assert in_mode("tensor", found)() == "tensor" and found() is None
+    assert in_mode("tensor", current_method)() == "tensor" and current_method() is None
     with set_math_mode("tensor"):
-        assert in_mode(None, found)() == "tensor"
+        assert in_mode(None, current_method)() == "tensor"

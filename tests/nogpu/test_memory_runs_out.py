@@ -46,11 +46,11 @@ def test_nothing_is_written(fake, monkeypatch, name, order):
     memory, failures = fake[1], 0
     for step in STEPS:
         for number in range(20):
-            given, start = arrays(order), arrays(order)
-            if not _fails_at(memory, step, number, lambda given=given: CALLS[name](*given)):
+            operands, start = arrays(order), arrays(order)
+            if not _fails_at(memory, step, number, lambda operands=operands: CALLS[name](*operands)):
                 break
             failures += 1
-            for one, other in zip(given, start, strict=True):
+            for one, other in zip(operands, start, strict=True):
                 np.testing.assert_array_equal(one, other)
             assert not memory.held
         else:

@@ -20,8 +20,8 @@ def matrix(shift: int = 0, lead: int = N, batch: int = 1, gap: int = 0) -> Opera
 
 
 def kernel(a: Operand, b: Operand, c: Operand):
-    found = gemm.launch_list(1, a, b, 0, c)
-    return next(entry.source for entry in found.entries if entry.source.config.STEM == "gemm_simt")
+    launches = gemm.launch_list(1, a, b, 0, c)
+    return next(entry.source for entry in launches.entries if entry.source.config.STEM == "gemm_simt")
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,9 @@ def test_aligned_operands_run_the_config_that_was_chosen():
 )
 def test_others_run_the_variant_of_single_elements(how):
     plain = {key: how[key] for key in how if key == "batch"}
-    found = kernel(matrix(**how), matrix(**plain), matrix(**plain))
-    assert not found.config.needs_alignment
-    assert found in set(catalogue.kernels(H200))
+    source = kernel(matrix(**how), matrix(**plain), matrix(**plain))
+    assert not source.config.needs_alignment
+    assert source in set(catalogue.kernels(H200))
 
 
 def test_the_operand_that_comes_by_elements_may_lie_anywhere():
@@ -49,5 +49,5 @@ def test_the_operand_that_comes_by_elements_may_lie_anywhere():
 
 def test_both_kernels_are_listed():
     listed = {source.config for source in catalogue.kernels(H200)}
-    wanted = [config for config in listed if getattr(config, "needs_alignment", False)]
-    assert wanted and all(config.scalar_variant in listed for config in wanted)
+    aligned = [config for config in listed if getattr(config, "needs_alignment", False)]
+    assert aligned and all(config.scalar_variant in listed for config in aligned)

@@ -92,11 +92,11 @@ def test_a_matrix_for_a_whole_batch_is_packed_once(kernels):
     repeated = operand(np.asfortranarray(a), dtype)._replace(batch=500)
     with override("packed", True):
         gemm(1, repeated, operand(b, dtype), 0, operand(out, dtype), 0)
-        found = select("gemm", dtype, "nt", (60, 30, 40, 500), H200).config
+        config = select("gemm", dtype, "nt", (60, 30, 40, 500), H200).config
     assert np.array_equal(out, a @ b)
-    matrices = 1 if found.persistent else 500  # of a launch of the product
+    matrices = 1 if config.persistent else 500  # of a launch of the product
     assert [grid[2] for _, grid, _ in kernels.launches] == [1, 500, matrices]
-    one_a, one_b = (p.size(extent, 40) * 8 for p, extent in zip(found.packings, (60, 30)))
+    one_a, one_b = (p.size(extent, 40) * 8 for p, extent in zip(config.packings, (60, 30)))
     (size,) = kernels.sizes
     assert 0 <= size - (one_a + 500 * one_b) < 512
 
@@ -125,11 +125,11 @@ def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
     """Scratch of the operands is free again after the product."""
     a, c = np.empty((512, 512), np.float32), np.empty((512, 512), np.float32, "F")
     with override("packed", True), override("splits", 1):
-        found = launch_list(1, operand(a, S), operand(a, S), 0, operand(c, S))
-        config = found.choices[0].config
+        launches = launch_list(1, operand(a, S), operand(a, S), 0, operand(c, S))
+        config = launches.choices[0].config
     assert config.packed
-    assert found.workspace_bytes == operand_copies.packed_bytes(config, (512, 512, 512))
-    assert [choice.config for choice in found.choices] == [config]
+    assert launches.workspace_bytes == operand_copies.packed_bytes(config, (512, 512, 512))
+    assert [choice.config for choice in launches.choices] == [config]
 
 
 # -------------------------------------------------------------------------------------------- the choice
@@ -236,9 +236,9 @@ def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, l
 
 def test_what_operands_are_copied_for():
     """All the ways but the given one; a copy to lie as before only where that mends where columns begin."""
-    given = operand_copies.OperandLayouts("nt", (False, False), (32, 4))
-    ways = list(operand_copies.other_layouts(given))
-    assert len(set(ways)) == 5 and given not in ways
+    present = operand_copies.OperandLayouts("nt", (False, False), (32, 4))
+    ways = list(operand_copies.other_layouts(present))
+    assert len(set(ways)) == 5 and present not in ways
     assert {way[:2] for way in ways} == {
         ("nn", (False, True)),
         ("nt", (False, True)),
@@ -253,8 +253,8 @@ def test_what_operands_are_copied_for():
         ("nt", (True, True)),
         ("tt", (True, True)),
     }
-    assert operand_copies.with_layout(given, "nt") == given and operand_copies.with_layout(
-        given, "tt"
+    assert operand_copies.with_layout(present, "nt") == present and operand_copies.with_layout(
+        present, "tt"
     ).copied == (
         True,
         False,
@@ -297,26 +297,26 @@ def test_operands_are_packed_where_nothing_was_measured(files):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_one_kernel_serves_all_layouts(letter):
     with override("packed", True):
-        found = {select("gemm", DTYPES[letter], layout, LARGE, H200).config for layout in LAYOUTS}
-    assert len(found) == 1 and found.pop().packed
+        configs = {select("gemm", DTYPES[letter], layout, LARGE, H200).config for layout in LAYOUTS}
+    assert len(configs) == 1 and configs.pop().packed
     with override("packed", True), override("packed", False):
         assert not select("gemm", DTYPES[letter], "tn", LARGE, H200).config.packed
 
 
 def test_a_forced_config_is_packed_if_that_is_forced_too():
-    found = replace(select("gemm_simt", S, "tn", LARGE, H200).config, stages=3)
-    with override("gemm_simt", found):
-        assert select("gemm", S, "tn", LARGE, H200).config == found
+    config = replace(select("gemm_simt", S, "tn", LARGE, H200).config, stages=3)
+    with override("gemm_simt", config):
+        assert select("gemm", S, "tn", LARGE, H200).config == config
         with override("packed", True):
-            assert select("gemm", S, "tn", LARGE, H200).config == found.for_packed()
+            assert select("gemm", S, "tn", LARGE, H200).config == config.for_packed()
     with (
-        override("gemm_simt", replace(found, stages=1, prefetch=False, persistent=False)),
+        override("gemm_simt", replace(config, stages=1, prefetch=False, persistent=False)),
         override("packed", True),
     ):
         assert not select("gemm", S, "tn", LARGE, H200).config.packed
-    with override("gemm_simt", found.for_packed()):
+    with override("gemm_simt", config.for_packed()):
         for layout in LAYOUTS:
-            assert select("gemm", S, layout, LARGE, H200).config == found.for_packed()
+            assert select("gemm", S, layout, LARGE, H200).config == config.for_packed()
 
 
 def test_the_k_of_a_packed_product_is_not_cut():

@@ -34,9 +34,9 @@ def drawn(layout: str, blk: int, depth: int, pad: int, values: np.ndarray) -> np
 def test_addresses_are_those_of_the_figure(layout, pad, extent, k):
     packing = Packing(layout, 4, 3, pad)
     values = np.arange(1.0, extent * k + 1).reshape(extent, k)
-    found = packed(packing, values)
-    assert found.shape == (packing.size(extent, k),)
-    assert np.array_equal(found, drawn(layout, 4, 3, pad, values))
+    actual = packed(packing, values)
+    assert actual.shape == (packing.size(extent, k),)
+    assert np.array_equal(actual, drawn(layout, 4, 3, pad, values))
 
 
 @pytest.mark.parametrize("layout", ["cbl", "rbl"])

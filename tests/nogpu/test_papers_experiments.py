@@ -77,20 +77,20 @@ def spilling(stem, config):
 
 
 def test_the_variants_of_a_type_are_timed_and_the_fastest_wins(runs):
-    found = kurzak_timed.experiment(runs(report=spilling), "d", "nn", of("d", "nn"), 512, (256, 512))
-    assert found["variants"] == 66 and found["refused"] == 0
-    assert found["outcomes"]["ok"] == len(found["tflops"]) and found["outcomes"]["spills"] > 0
-    assert found["tflops"] == sorted(found["tflops"], reverse=True)
-    assert found["winner"]["BLK_K"] != 16 and set(found["curve"]) == {"256", "512"}
-    assert found["vendor"] == {}  # there is none
-    none_timed = {key: found[key] for key in ("dtype", "layout", "variants", "size")} | {"tflops": []}
-    assert kurzak_timed.table([found, none_timed], "a card").row_count == 2
+    result = kurzak_timed.experiment(runs(report=spilling), "d", "nn", of("d", "nn"), 512, (256, 512))
+    assert result["variants"] == 66 and result["refused"] == 0
+    assert result["outcomes"]["ok"] == len(result["tflops"]) and result["outcomes"]["spills"] > 0
+    assert result["tflops"] == sorted(result["tflops"], reverse=True)
+    assert result["winner"]["BLK_K"] != 16 and set(result["curve"]) == {"256", "512"}
+    assert result["vendor"] == {}  # there is none
+    none_timed = {key: result[key] for key in ("dtype", "layout", "variants", "size")} | {"tflops": []}
+    assert kurzak_timed.table([result, none_timed], "a card").row_count == 2
 
 
 def test_a_time_limit_ends_a_search(runs):
     run = runs(until=10.0, step=1.0)
-    found = kurzak_timed.experiment(run, "s", "tt", of("s", "tt"), 512, (256,))
-    assert 0 < sum(found["outcomes"].values()) < found["variants"]
+    result = kurzak_timed.experiment(run, "s", "tt", of("s", "tt"), 512, (256,))
+    assert 0 < sum(result["outcomes"].values()) < result["variants"]
 
 
 def test_each_part_of_a_search_has_its_time(runs):
@@ -128,13 +128,13 @@ def test_what_was_timed_is_not_timed_again(runs, tmp_path):
 
 
 def test_an_experiment_that_was_cut_short_goes_on(runs, tmp_path):
-    cut, found = tmp_path / FILE, []
+    cut, results = tmp_path / FILE, []
     for until in (8.0, float("inf")):
         run = runs(until=until, step=1.0, timings=Timings(cut))
-        found.append(steinsland.experiment(run, "s", "nn", (64, 128), 3))
-    timed = [sum(scheme["outcomes"].get("ok", 0) for scheme in each["schemes"].values()) for each in found]
+        results.append(steinsland.experiment(run, "s", "nn", (64, 128), 3))
+    timed = [sum(scheme["outcomes"].get("ok", 0) for scheme in each["schemes"].values()) for each in results]
     assert 0 < timed[0] < timed[1] == 3 * len(steinsland.SCHEMES)
-    assert found[0]["ours"] == found[1]["ours"]
+    assert results[0]["ours"] == results[1]["ours"]
 
 
 def test_a_rate_of_this_process_is_remembered(runs, capsys):
@@ -235,15 +235,15 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
 
 def test_the_three_steps_keep_the_best():
     run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
-    found = matsumoto.experiment(run, "s", (64, 128), 64, 192, 60)
-    rates = [row["tflops"] for row in found["finalists"]]
-    assert rates == sorted(rates, reverse=True) and sum(found["outcomes"].values()) == 60
-    layouts = [row["layout"] for row in found["finalists"]]
+    result = matsumoto.experiment(run, "s", (64, 128), 64, 192, 60)
+    rates = [row["tflops"] for row in result["finalists"]]
+    assert rates == sorted(rates, reverse=True) and sum(result["outcomes"].values()) == 60
+    layouts = [row["layout"] for row in result["finalists"]]
     assert set(layouts) == {"as they lie", "CBL, CBL", "CBL, ROW", "RBL, RBL"}
     assert layouts.count("as they lie") <= matsumoto.FINALISTS
-    assert {row["shared"] for row in found["finalists"]} == {"AB", "A", "B", "-"}
-    assert set(found["finalists"][0]["curve"]) == {"64", "128", "192"}
-    assert "cuBLAS TN" in found["curves"] and "NN, packed" in found["curves"]
+    assert {row["shared"] for row in result["finalists"]} == {"AB", "A", "B", "-"}
+    assert set(result["finalists"][0]["curve"]) == {"64", "128", "192"}
+    assert "cuBLAS TN" in result["curves"] and "NN, packed" in result["curves"]
 
 
 RECORDING = {
@@ -277,10 +277,10 @@ def test_the_two_stage_search_is_replayed_on_a_recording(tmp_path, capsys):
 
 def test_the_search_of_a_factorisation_is_recorded(monkeypatch):
     run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
-    asked = []
+    forced = []
 
     def rate(routine, letter, n, overrides):
-        asked.append(dict(overrides))
+        forced.append(dict(overrides))
         return 1e3 / n
 
     monkeypatch.setattr(atlas, "factor_rate", rate)
@@ -290,8 +290,8 @@ def test_the_search_of_a_factorisation_is_recorded(monkeypatch):
         made = atlas.record_factor(run, routine, "d", (512, 1024), chosen)
         assert len(made["whole"]) == len(chosen.stops) * len(chosen.products)
         assert [row["overhead"] for row in atlas.replay(made, keep=1)] == [0.0, 0.0]
-    assert {each.get("potrf") for each in asked} == {*atlas.STOPS, None}
-    assert {each["getrf_panel"].COLS for each in asked if "getrf_panel" in each} == set(atlas.COLUMNS)
+    assert {each.get("potrf") for each in forced} == {*atlas.STOPS, None}
+    assert {each["getrf_panel"].COLS for each in forced if "getrf_panel" in each} == set(atlas.COLUMNS)
 
 
 def test_a_solver_with_inverted_blocks_solves(rng):
@@ -314,15 +314,15 @@ def test_schemes_are_told_apart():
     for letter in "sdcz":
         for scheme, (share_a, share_b, tiled) in steinsland.SCHEMES.items():
             for layout in ("nn", "tn"):
-                found = steinsland.candidates(scheme, letter, layout, H100)
-                assert len(found) == len(set(found)) >= 10
-                assert {config.shares for config in found} == {(share_a, share_b)}
-                assert {config.THR_M * config.THR_N > 1 for config in found} == {tiled}
-                paddings = {config.PAD_A + config.PAD_B > 0 for config in found}
+                configs = steinsland.candidates(scheme, letter, layout, H100)
+                assert len(configs) == len(set(configs)) >= 10
+                assert {config.shares for config in configs} == {(share_a, share_b)}
+                assert {config.THR_M * config.THR_N > 1 for config in configs} == {tiled}
+                paddings = {config.PAD_A + config.PAD_B > 0 for config in configs}
                 assert paddings == ({True, False} if share_a or share_b else {False})
                 if letter != "z" and share_a and share_b:
-                    assert {config.VEC_K > 1 for config in found} == {True, False}
-                assert {config.read_only for config in found} == {False, True}
+                    assert {config.VEC_K > 1 for config in configs} == {True, False}
+                assert {config.read_only for config in configs} == {False, True}
 
 
 @pytest.mark.parametrize("plan", everything.PLANS)
@@ -347,17 +347,17 @@ def test_a_plan_runs_all_its_steps(plan, monkeypatch, tmp_path, capsys):
 
 def test_kernels_of_a_plan_are_built_ahead_until_time_is_over(monkeypatch, tmp_path, capsys):
     words = ["--build", "--arch", "h100", "--plan", "short", "--kernels", str(tmp_path)]
-    asked = []
+    built = []
 
     def build(sources, cc, folder, workers, watcher):
-        asked.extend(sources)
-        watcher.begin("sm_90a", len(asked))
+        built.extend(sources)
+        watcher.begin("sm_90a", len(built))
         watcher.step()
         return SimpleNamespace(kernels=2, compiled=1, path=folder)
 
     monkeypatch.setattr(everything, "build", build)
     assert everything.main(words) == 0 and "1 compiled now" in capsys.readouterr().out
-    assert len(asked) > 100 and len(set(asked)) == len(asked)
+    assert len(built) > 100 and len(set(built)) == len(built)
     monkeypatch.setattr(everything.time, "monotonic", count(step=1000).__next__)
     assert everything.main([*words, "--seconds", "1m"]) == 0
     assert "time is over" in capsys.readouterr().out

@@ -21,8 +21,8 @@ OTHER = {"device": "another", "date": "2026-11-24", "results": [record(4.0), rec
 
 
 def test_the_newest_of_square_calls_counts():
-    found = kblas_figure7.rates([NEW, OLD, OTHER, {"device": "x", "results": [[1.0]]}])
-    assert found == {Call("dtrmm", "a card", 512): (3.0, 1.5), Call("dtrmm", "another", 512): (4.0, None)}
+    rates = kblas_figure7.rates([NEW, OLD, OTHER, {"device": "x", "results": [[1.0]]}])
+    assert rates == {Call("dtrmm", "a card", 512): (3.0, 1.5), Call("dtrmm", "another", 512): (4.0, None)}
 
 
 def test_table_and_figures(tmp_path, capsys):

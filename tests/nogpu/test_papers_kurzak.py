@@ -19,9 +19,9 @@ NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
 
 
 def test_without_guidelines_there_are_slightly_more_than_a_million():
-    found = count(DTYPES["s"], "nn", FERMI, NONE)
-    assert 1_000_000 < found.left < 1_200_000
-    assert found.total == sum(found.removed.values()) + found.left
+    funnel = count(DTYPES["s"], "nn", FERMI, NONE)
+    assert 1_000_000 < funnel.left < 1_200_000
+    assert funnel.total == sum(funnel.removed.values()) + funnel.left
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -29,10 +29,10 @@ def test_without_guidelines_there_are_slightly_more_than_a_million():
 def test_the_winners_of_table_2_are_in_the_pruned_space(dtype, layout):
     """CGEMM's at the reuse that the formula gives it: Table 1 asks for 5.0, which it does not have."""
     guidelines = TABLE_1[dtype] if dtype != "c" else Guidelines(512, 2, 4.0)
-    found = list(variants(DTYPES[dtype], layout, FERMI, guidelines))
-    assert winner_of_table_2(dtype, layout) in found
-    assert len(found) == len(set(found)) == count(DTYPES[dtype], layout, FERMI, guidelines).left
-    assert 50 <= len(found) <= 450  # figure 5: slightly below one hundred to slightly above four hundred
+    pruned = list(variants(DTYPES[dtype], layout, FERMI, guidelines))
+    assert winner_of_table_2(dtype, layout) in pruned
+    assert len(pruned) == len(set(pruned)) == count(DTYPES[dtype], layout, FERMI, guidelines).left
+    assert 50 <= len(pruned) <= 450  # figure 5: slightly below one hundred to slightly above four hundred
 
 
 def test_cgemms_guideline_is_more_than_its_winner_has():
@@ -46,8 +46,8 @@ def test_a_missing_bracket_explains_cgemm():
 
     def left(letter, reuse):
         formulas = Formulas(unbracketed=True)
-        found = kurzak.counts(DTYPES[letter], ("nn",), FERMI, Guidelines(512, 2, reuse), formulas)
-        return found["nn"].left
+        funnels = kurzak.counts(DTYPES[letter], ("nn",), FERMI, Guidelines(512, 2, reuse), formulas)
+        return funnels["nn"].left
 
     assert left("c", 5.0) > left("c", 5.34) >= left("c", 6.0)
     assert left("s", 3.0) == count(DTYPES["s"], "nn", FERMI, TABLE_1["s"]).left  # of complex types alone
@@ -75,8 +75,8 @@ def test_the_tuners_space_on_fermi_holds_the_winners(letter, layout):
     """The rule of registers removes none, though a thread of that card has 63; the cost model ranks them."""
     winner = winner_of_table_2(letter, layout)
     guidelines = replace(defaults("gemm_simt", letter, "normal"), score=0.5)
-    found = candidates("gemm_simt", letter, layout, FERMI, "normal", guidelines).left
-    assert winner[:5] in {(c.BLK_M, c.BLK_N, c.BLK_K, c.DIM_X, c.DIM_Y) for c in found}
+    configs = candidates("gemm_simt", letter, layout, FERMI, "normal", guidelines).left
+    assert winner[:5] in {(c.BLK_M, c.BLK_N, c.BLK_K, c.DIM_X, c.DIM_Y) for c in configs}
 
 
 def test_reuse_by_its_formula():
@@ -134,10 +134,10 @@ def test_the_rates_of_a_device_give_its_peaks():
 def test_the_script_shows_the_papers_million(capsys):
     arguments = ["--json", "--device", "fermi", "--dtype", "s"]
     assert kurzak.main([*arguments, "--min-threads", "0", "--min-blocks", "1", "--min-reuse", "0"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["device"] == "Tesla S2050"
-    assert {row["layout"] for row in said["kurzak"]} == {"nn", "nt", "tn", "tt"}
-    for row in said["kurzak"]:
+    document = json.loads(capsys.readouterr().out)
+    assert document["device"] == "Tesla S2050"
+    assert {row["layout"] for row in document["kurzak"]} == {"nn", "nt", "tn", "tt"}
+    for row in document["kurzak"]:
         assert row["dtype"] == "s" and 1_000_000 < row["left"] < 1_200_000
         assert row["candidates"] == sum(row["removed"].values()) + row["left"]
     assert kurzak.main(arguments) == 0

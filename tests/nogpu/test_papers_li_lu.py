@@ -36,7 +36,7 @@ def test_the_fastest_kernels_near_a_shape(tmp_path):
             sweep, Record("A card", "sm_90", STEM, "s", "nn", size, (64,) * 3, parameters, "ok", 1.0, rate)
         )
     shape, other = li.SHAPES
-    found = li.recorded(sweep, "s", "nn", shape, 6)
-    assert [(stem, config.UNROLL) for stem, config in found] == [(STEM, 2), (STEM, 1)]
-    assert li.recorded(sweep, "s", "nn", shape, 1) == found[:1]
+    fastest = li.recorded(sweep, "s", "nn", shape, 6)
+    assert [(stem, config.UNROLL) for stem, config in fastest] == [(STEM, 2), (STEM, 1)]
+    assert li.recorded(sweep, "s", "nn", shape, 1) == fastest[:1]
     assert li.recorded(sweep, "s", "nn", other, 6) == [] == li.recorded(None, "s", "nn", shape, 6)

@@ -31,8 +31,8 @@ def test_the_tables_are_those_of_the_results(papers, path):
 
 
 def test_each_study_has_a_place_on_one_page(papers):
-    found = [name for path in PAGES for _, name, _ in papers.MARKED.findall(path.read_text())]
-    assert sorted(found) == sorted(papers.STUDIES)
+    names = [name for path in PAGES for _, name, _ in papers.MARKED.findall(path.read_text())]
+    assert sorted(names) == sorted(papers.STUDIES)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -36,9 +36,9 @@ TRSM = [
 
 def test_two_stages_on_one_run():
     """Leaf 4, the best within the routine, is the worst by itself."""
-    (found,) = recorded.replays([*ALONE, *WHOLE, *OTHER_RUN], CARD)
-    assert (found.dtype, found.rhs, found.pruned, found.exhaustive) == ("d", 2048, 13.0, 14.0)
-    assert (found.tried, found.all) == (3, 4) and found.overhead == pytest.approx(100 / 13)
+    (result,) = recorded.replays([*ALONE, *WHOLE, *OTHER_RUN], CARD)
+    assert (result.dtype, result.rhs, result.pruned, result.exhaustive) == ("d", 2048, 13.0, 14.0)
+    assert (result.tried, result.all) == (3, 4) and result.overhead == pytest.approx(100 / 13)
     assert not recorded.replays([*ALONE, *WHOLE], CARD, keep=4)  # nothing is left out
     assert not recorded.replays(WHOLE, CARD) and not recorded.replays(ALONE, "another")
 

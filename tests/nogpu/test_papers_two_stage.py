@@ -39,8 +39,8 @@ def test_the_best_combinations_go_on():
         Measurement("p", "small", (128, 32, 128)): 2.0,
         Measurement("q", "small", (128, 32, 128)): 3.0,
     }
-    found = combinations(leaves, products, 256, 32, stops=(64, 256), keep=3, best=2)
-    assert [tuple(c) for c in found] == [
+    best = combinations(leaves, products, 256, 32, stops=(64, 256), keep=3, best=2)
+    assert [tuple(c) for c in best] == [
         ("flat", 64, "p", 7.0),
         ("flat", 64, "q", 8.5),
         ("deep", 256, "p", 9.0),
@@ -60,8 +60,8 @@ def times_of(stem, config, seconds=1e-4):
 
 def test_stops_beyond_the_largest_order_of_a_leaf_are_not_timed():
     leaf = candidates("trsm_mma", "d", "any", H200).left[0]
-    found = two_stage.pairs(times_of("trsm_mma", leaf), "trsm", "d", "many")
-    assert found == [("trsm_mma", leaf, stop) for stop in two_stage.STOPS if stop <= leaf.ORDER]
+    actual = two_stage.pairs(times_of("trsm_mma", leaf), "trsm", "d", "many")
+    assert actual == [("trsm_mma", leaf, stop) for stop in two_stage.STOPS if stop <= leaf.ORDER]
 
 
 def test_a_leaf_that_promises_more_within_its_routine_is_timed_too(monkeypatch):
@@ -83,8 +83,8 @@ def test_a_leaf_that_promises_more_within_its_routine_is_timed_too(monkeypatch):
     records = [*times_of("trmm_leaf", best), *times_of("trmm_leaf", other, 2e-4), product]
     promised = [Combination(other, 128, gemm, 1.0)]
     monkeypatch.setattr(two_stage, "combinations", lambda *_: promised)
-    found = two_stage.pairs(records, "trmm", "d", "few")
-    assert ("trmm_leaf", other, 128) in found and {leaf for _, leaf, _ in found} == {best, other}
+    timed = two_stage.pairs(records, "trmm", "d", "few")
+    assert ("trmm_leaf", other, 128) in timed and {leaf for _, leaf, _ in timed} == {best, other}
     assert not two_stage.pairs([product], "trmm", "d", "few")
 
 

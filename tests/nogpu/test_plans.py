@@ -115,21 +115,21 @@ def test_triangles_again_and_on_other_arrays(kernels, which, in_place, rng):
         flags = {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
         for _ in range(2):
             t, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
-            given, expected = x, reference.exact_triangular(case, t, x)
+            initial, expected = x, reference.exact_triangular(case, t, x)
             if which == "trsm":
-                given, expected = (
+                initial, expected = (
                     reference.exact_triangular(case, t, x, alpha=1),
                     (case.alpha * x).astype(x.dtype),
                 )
-            a, b, c = placed(t), placed(given), placed(np.full_like(given, np.nan), "C")
+            a, b, c = placed(t), placed(initial), placed(np.full_like(initial, np.nan), "C")
             left, right = Array(a), Array(b)
             out = right if in_place else Array(c)
             plan = plan or TRIANGULAR[which](left, right, out, alpha=case.alpha, **flags)
             for _ in range(2):
-                b[...] = given
+                b[...] = initial
                 assert plan(left, right, out) is out
                 np.testing.assert_array_equal(out.host, expected, err_msg=str(case))
-                assert in_place or (b == given).all()
+                assert in_place or (b == initial).all()
 
 
 def test_stacks(kernels, rng):

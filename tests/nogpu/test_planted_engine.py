@@ -49,17 +49,17 @@ def fails(fake_cards, runs=RUNS, seeds=range(3)) -> bool:
 
 def sites(fake_cards, monkeypatch) -> list[str]:
     """The lines of the executor that wait, and for what: 'ready' or 'uses'."""
-    found = set()
+    waits = set()
 
     def note(stream, marks):
         line = sys._getframe(1).f_lineno
-        found.update((line, part) for part, kept in parts(marks).items() if kept)
+        waits.update((line, part) for part, kept in parts(marks).items() if kept)
         wait_for(stream, marks)
 
     monkeypatch.setattr(executor, "wait_for", note)
     assert not fails(fake_cards, seeds=(0,))
     monkeypatch.undo()
-    return sorted(found)
+    return sorted(waits)
 
 
 def parts(marks) -> dict[str, list]:

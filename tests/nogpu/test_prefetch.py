@@ -10,10 +10,10 @@ from pyblasgpu.dispatch.prefetch import prefetches_c
 from pyblasgpu.kernels.common.options import PREFETCH_C, options_of
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_an_override_decides(asked):
-    with override("prefetch_c", asked):
-        assert [prefetches_c(k, True) for k in (1, 64, 10000)] == 3 * [asked]
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_an_override_decides(prefetch):
+    with override("prefetch_c", prefetch):
+        assert [prefetches_c(k, True) for k in (1, 64, 10000)] == 3 * [prefetch]
         assert not prefetches_c(64, False)
 
 

@@ -135,5 +135,5 @@ def test_how_copies_are_asked_for(through_l1):
     """By 16 bytes as the Config says; by less, for what is not aligned, always through the L1 cache."""
     small = next(c for c in candidates("gemm_mma", "d", "nn", H200, "quick").left if c.VEC_A == c.VEC_B == 2)
     ptx = to_ptx(compile_pool.source_of("gemm_mma", small.with_cache_policy(through_l1)), (9, 0))
-    found = set(re.findall(r"cp\.async\.(c.)\.\S* [^;]*, (\d+), ", ptx))
-    assert found == {("ca" if through_l1 else "cg", "16"), ("ca", "8")}
+    copies = set(re.findall(r"cp\.async\.(c.)\.\S* [^;]*, (\d+), ", ptx))
+    assert copies == {("ca" if through_l1 else "cg", "16"), ("ca", "8")}

@@ -66,9 +66,9 @@ def modules(function) -> list[str]:
     return [compile_cuda(function, None, arguments, cc=(8, 0)).library.get_llvm_str()]
 
 
-def sent(given: list[str], arch: str) -> list[str]:
+def sent(ir: list[str], arch: str) -> list[str]:
     """What NVVM gets."""
-    return counting_without_branch(lambda modules, **options: modules)(given, arch=arch, opt=3)
+    return counting_without_branch(lambda modules, **options: modules)(ir, arch=arch, opt=3)
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def sent(given: list[str], arch: str) -> list[str]:
     ],
 )
 def test_loops_over_constants_count_without_a_branch(function, before, after):
-    given = modules(function)
-    assert len(BRANCH.findall(given[0])) == before
+    ir = modules(function)
+    assert len(BRANCH.findall(ir[0])) == before
     for arch in ("compute_100a", "compute_120"):
-        (text,) = sent(given, arch)
+        (text,) = sent(ir, arch)
         assert len(BRANCH.findall(text)) == after
-        assert len(text.splitlines()) == len(given[0].splitlines())
+        assert len(text.splitlines()) == len(ir[0].splitlines())
 
 
 @pytest.mark.parametrize("arch", ["compute_75", "compute_90a"])
 def test_earlier_devices_get_what_numba_says(arch):
-    given = modules(nested)
-    assert sent(given, arch) == given
+    ir = modules(nested)
+    assert sent(ir, arch) == ir
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from pyblasgpu.kernels.gemm.simt import GemmSimt
 
 def sums(order) -> dict[tuple, list]:
     """The products of each real of the tile, in the order in which they are added."""
-    found: dict[tuple, list] = {}
+    products: dict[tuple, list] = {}
     for i, part_a, j, part_b in order:
-        found.setdefault((i, j, part_a ^ part_b), []).append((part_a, part_b))
-    return found
+        products.setdefault((i, j, part_a ^ part_b), []).append((part_a, part_b))
+    return products
 
 
 @pytest.mark.parametrize("reals_per_element", [1, 2])

@@ -36,10 +36,10 @@ def test_what_is_tuned_comes_before_what_the_kernels_have():
 
 
 def test_rasters_are_written_merged_and_forgotten():
-    found = parse(dumps(Document(H200.name, rasters={"s": 4, "d": 16})).encode())
-    assert found.rasters == {"s": 4, "d": 16} and len(found) == 2
-    assert difference(found, Document("sm_90", rasters={"s": 4})).rasters == {"d": 16}
-    merge(found)
+    document = parse(dumps(Document(H200.name, rasters={"s": 4, "d": 16})).encode())
+    assert document.rasters == {"s": 4, "d": 16} and len(document) == 2
+    assert difference(document, Document("sm_90", rasters={"s": 4})).rasters == {"d": 16}
+    merge(document)
     merge(Document(H200.name, rasters={"d": 2}))
     path = tuned_files.user_file(H200.name)
     assert read(path).rasters == {"s": 4, "d": 2}

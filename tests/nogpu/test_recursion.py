@@ -198,15 +198,15 @@ def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
     t = np.broadcast_to(a.astype(dtype.name), (batch, n, n)).copy()
     b = exact_triangular(case, t, x, alpha=1)
     options = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
-    found = fake_kernels.operand(b, dtype)
-    trsm(1, fake_kernels.operand(t, dtype), found, 0, **options)
+    right = fake_kernels.operand(b, dtype)
+    trsm(1, fake_kernels.operand(t, dtype), right, 0, **options)
     np.testing.assert_array_equal(b, x)
     names = [name for name, _, _ in kernels.launches]
     if leaves and n > 32 and letter in "cz":
         leaves *= 2
     assert names.count("trsm_small") == leaves
     with override("trsm", 128):
-        trsm(1, fake_kernels.operand(t, dtype), found, 0, **options)
+        trsm(1, fake_kernels.operand(t, dtype), right, 0, **options)
     assert "trsm_small" not in [name for name, _, _ in kernels.launches[len(names) :]]
 
 

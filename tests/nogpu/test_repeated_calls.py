@@ -40,7 +40,7 @@ def test_numbers_that_are_refused(arrays, value):
         (symm, {"side": 1}),
         (syrk, {"trans": 1}),
     ],
-    ids=lambda given: getattr(given, "__name__", str(given)),
+    ids=lambda parameter: getattr(parameter, "__name__", str(parameter)),
 )
 def test_what_equals_a_flag_is_none(arrays, routine, flags):
     a, b, out = arrays

@@ -102,14 +102,14 @@ def test_plots_of_distribution_parameters_and_sizes(tmp_path):
         for n in (256, 512)
         for outcome in ("before", "after")
     ]
-    found = plots.draw([*FEW, *whole], tmp_path)
-    assert [path.name for path in found] == ["distribution.svg", "parameters_gemm_simt.svg", "over_n.svg"]
-    effects = found[1].read_text()
+    paths = plots.draw([*FEW, *whole], tmp_path)
+    assert [path.name for path in paths] == ["distribution.svg", "parameters_gemm_simt.svg", "over_n.svg"]
+    effects = paths[1].read_text()
     assert ">stages<" in effects and ">BLK_M<" not in effects  # which does not vary
-    assert ">before<" in found[2].read_text() and ">after<" in found[2].read_text()
+    assert ">before<" in paths[2].read_text() and ">after<" in paths[2].read_text()
     assert plots.draw([], tmp_path) == []
     again = plots.draw(FEW, tmp_path / ".")
-    assert again[0].read_bytes() == found[0].read_bytes()  # a diff shows what has changed, and nothing else
+    assert again[0].read_bytes() == paths[0].read_bytes()  # a diff shows what has changed, and nothing else
 
 
 def test_the_recorded_sweep_is_reported_on(capsys):
@@ -117,10 +117,10 @@ def test_the_recorded_sweep_is_reported_on(capsys):
     text = capsys.readouterr().out
     assert "NVIDIA H200: the fastest kernels" in text and text.count("SGEMM") >= 16
     assert cli.main(["report", "--json", str(QUICK)]) == 0
-    said = json.loads(capsys.readouterr().out)
+    summary = json.loads(capsys.readouterr().out)
     document = results.winners(sweep_file.read_sweep(QUICK), "NVIDIA H200")
-    assert len(said["winners"]) == len(document.entries)
-    for row in said["winners"]:
+    assert len(summary["winners"]) == len(document.entries)
+    for row in summary["winners"]:
         entry = document.entries[row["stem"], row["dtype"], row["layout"], row["size"]]
         assert row["parameters"] == entry.parameters
 

@@ -30,8 +30,8 @@ KEY = ("trmm_leaf", "s", "any", "few")
 def test_the_fastest_wins_and_failures_do_not():
     records = [record(16, 2.0), record(32, 1.0), record(64, 0.5, outcome="error")]
     records += [record(8, 0.1), record(8, 0.1, outcome="wrong")]
-    found = winners(records, "x")
-    assert found.entries[KEY].parameters == {"BLK_M": 32} and found.entries[KEY].tflops == 1.0
+    document = winners(records, "x")
+    assert document.entries[KEY].parameters == {"BLK_M": 32} and document.entries[KEY].tflops == 1.0
 
 
 def test_of_several_extents_the_mean_over_the_best_counts():
@@ -48,19 +48,19 @@ def test_of_several_extents_the_mean_over_the_best_counts():
 def test_a_parameter_that_came_later_has_its_default():
     """What was recorded before `gemm_simt` had VEC_K is the same candidate as since."""
     family = FAMILIES["gemm_simt"]
-    given = family.parameters_of(candidates("gemm_simt", "s", "nt", H200).left[0])
+    parameters = family.parameters_of(candidates("gemm_simt", "s", "nt", H200).left[0])
     facts = {"arch": "sm_90", "stem": "gemm_simt", "dtype": "s", "layout": "nt", "size": "large"}
-    now = Record("NVIDIA H200", extents=(1, 1, 1), parameters=given, seconds=1.0, tflops=1.0, **facts)
-    before = replace(now, parameters={name: x for name, x in given.items() if name != "VEC_K"})
-    assert given["VEC_K"] == 1 and before.candidate == now.candidate
+    now = Record("NVIDIA H200", extents=(1, 1, 1), parameters=parameters, seconds=1.0, tflops=1.0, **facts)
+    before = replace(now, parameters={name: x for name, x in parameters.items() if name != "VEC_K"})
+    assert parameters["VEC_K"] == 1 and before.candidate == now.candidate
     assert not sound([before, replace(now, outcome="wrong")])
 
 
 def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
     """As those of the time when `gemm_mma` had `turned`; where it was on, they are left out."""
-    given = FAMILIES["gemm_mma"].parameters_of(candidates("gemm_mma", "d", "nn", H200).left[0])
+    parameters = FAMILIES["gemm_mma"].parameters_of(candidates("gemm_mma", "d", "nn", H200).left[0])
     facts = {"arch": "sm_90", "dtype": "d", "layout": "nn", "size": "large", "seconds": 1.0}
-    now = Record("NVIDIA H200", stem="gemm_mma", extents=(1, 1, 1), parameters=given, **facts)
+    now = Record("NVIDIA H200", stem="gemm_mma", extents=(1, 1, 1), parameters=parameters, **facts)
     leaf = FAMILIES["trsm_mma"].parameters_of(candidates("trsm_mma", "d", "any", H200).left[0])
     whole = replace(now, stem="trsm", layout="any", parameters={"stop": 512, **leaf})
     vendor = replace(now, parameters={}, outcome="vendor")
@@ -135,10 +135,10 @@ def test_winners_tell_what_they_did_in_other_classes():
         record("tiny", 3, 1.0, 4.0),
         record("tiny", 2, 2.0, 2.0),
     ]
-    found = winners(records, H200.name).entries
+    entries = winners(records, H200.name).entries
     facts = {
         size: (entry.parameters["stages"], entry.tflops, entry.elsewhere)
-        for (*_, size), entry in found.items()
+        for (*_, size), entry in entries.items()
     }
     assert facts == {"large": (2, 50.0, {"tiny": 2.0}), "tiny": (3, 4.0, {"large": 25.0})}
 

@@ -135,8 +135,8 @@ def test_an_override_that_nothing_asks_for_is_refused():
 
 
 def test_an_override_serves_its_own_dtype_and_layout_only():
-    found = config()
-    with override("gemm_simt", found):
+    forced = config()
+    with override("gemm_simt", forced):
         assert select("gemm_simt", S, "nn", LARGE, H200).origin == "override"
         assert select("gemm_simt", S, "tn", LARGE, H200).origin == "computed"
         assert select("gemm_simt", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
@@ -150,11 +150,11 @@ def test_an_override_decides_where_a_recursion_ends():
 
 def leaves(device: str, **rates: float) -> Document:
     """What was tuned for many right-hand sides: a Config of each family, with its TFLOP/s."""
-    found = {}
+    entries = {}
     for stem, rate in rates.items():
         config = candidates(stem, "d", "any", H200).left[0]
-        found[stem, "d", "any", "many"] = Entry(FAMILIES[stem].parameters_of(config), rate)
-    return Document(device, found)
+        entries[stem, "d", "any", "many"] = Entry(FAMILIES[stem].parameters_of(config), rate)
+    return Document(device, entries)
 
 
 @pytest.mark.parametrize("faster", ["trsm_mma", "trsm_fma"])
@@ -177,13 +177,13 @@ def test_without_measurements_a_leaf_goes_by_tensor_cores_where_they_are(levels)
 
 
 def test_the_generation_tells_when_answers_may_change():
-    before, found = selecting.generation(), config()
-    with override("gemm_simt", found):
+    before, forced = selecting.generation(), config()
+    with override("gemm_simt", forced):
         inside = selecting.generation()
         with override("trsm", 64):
             assert len({before, inside, selecting.generation()}) == 3
     assert selecting.generation() == before
-    with override("gemm_simt", found):
+    with override("gemm_simt", forced):
         assert selecting.generation() == inside
     selecting.reload()
     assert selecting.generation() != before

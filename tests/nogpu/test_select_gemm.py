@@ -47,26 +47,26 @@ def test_between_two_tuned_sizes_the_model_decides(levels):
 
 def test_what_a_config_did_in_other_classes_counts(levels):
     big, little = tiles("gemm_simt", "s")
-    found = measured("NVIDIA H200", ("large", big, 50), ("small", little, 9))
+    document = measured("NVIDIA H200", ("large", big, 50), ("small", little, 9))
     medium = 2048, 2048, 2048
 
     def chosen():
-        save(found, levels / "nvidia_h200.json")
+        save(document, levels / "nvidia_h200.json")
         selecting.reload()
         return select("gemm", S, "nn", medium, H200)
 
     assert chosen().config == big and chosen().origin.endswith("class large")
-    for (stem, *_, size), entry in list(found.entries.items()):
+    for (stem, *_, size), entry in list(document.entries.items()):
         rate = {"large": 5.0, "small": 30.0}[size]  # large: big; small: little
-        found.entries[stem, "s", "nn", size] = Entry(entry.parameters, entry.tflops, {"medium": rate})
+        document.entries[stem, "s", "nn", size] = Entry(entry.parameters, entry.tflops, {"medium": rate})
     assert chosen().config == little and chosen().origin.endswith("class small")
 
 
 def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
     """Scalar loads cost a small tile, which loads more for each product, more than a large one."""
     big, little = tiles("gemm_simt", "s")
-    found = measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3))
-    save(found, levels / "nvidia_h200.json")
+    document = measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3))
+    save(document, levels / "nvidia_h200.json")
     selecting.reload()
     as_given = partial(select, "gemm_simt", S)  # without copies
     last = {
@@ -197,14 +197,14 @@ def test_leaves_of_a_batch_read_a_triangle_each():
 def test_a_batch_needs_its_operands_from_memory():
     """With so little work for each element, DRAM decides."""
     little = tiles("gemm_simt", "s")[1]
-    found = cycles("gemm_simt", little, (16, 16, 1, 10**6), H200)
-    assert found >= 10**6 * (2 * 16 + 16 * 16) * 4 / H200.dram_bytes
+    estimate = cycles("gemm_simt", little, (16, 16, 1, 10**6), H200)
+    assert estimate >= 10**6 * (2 * 16 + 16 * 16) * 4 / H200.dram_bytes
 
 
 def test_what_was_tuned_on_batches_serves_batches_alone(levels):
     big, little = tiles("gemm_simt", "s")
-    found = measured("NVIDIA H200", ("large", big, 20), ("batch16", little, 30))
-    save(found, levels / "nvidia_h200.json")
+    document = measured("NVIDIA H200", ("large", big, 20), ("batch16", little, 30))
+    save(document, levels / "nvidia_h200.json")
     selecting.reload()
     batch = select("gemm", S, "nn", (16, 16, 16, 9999), H200)
     assert (batch.config, batch.origin) == (little, "packaged for NVIDIA H200, class batch16")

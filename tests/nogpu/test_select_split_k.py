@@ -64,9 +64,9 @@ def test_the_workspace_has_a_limit():
     ):
         for dtype in DTYPES.values():
             config = select("gemm_simt", dtype, "nn", extents, H200).config
-            for found in split_times(config, 1e-9, extents, H200):
+            for split in split_times(config, 1e-9, extents, H200):
                 assert (
-                    found.splits == 1 or (found.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
+                    split.splits == 1 or (split.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
                 )
 
 
@@ -101,11 +101,11 @@ def test_splits_can_be_forced_as_far_as_k_goes():
 
 
 def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
-    found = config()
-    with override("gemm_simt", found):
-        assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 1)
+    forced = config()
+    with override("gemm_simt", forced):
+        assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(forced, "override", 1)
         with override("splits", 5):
-            assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 5)
+            assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(forced, "override", 5)
         assert select("gemm", S, "nn", LONG, H200).splits == 1
 
 

@@ -54,14 +54,14 @@ def test_problems_take_turns():
 
 @pytest.mark.parametrize("strategy", ALL_STRATEGIES.values(), ids=ALL_STRATEGIES)
 def test_a_strategy_asks_once_and_only_for_what_there_is(strategy):
-    recording, asked = made_up(), []
+    recording, requested = made_up(), []
     steps = strategy(recording.search)
     batch = next(steps)
     with pytest.raises(StopIteration):
         while True:
-            asked += batch
+            requested += batch
             batch = steps.send({measurement: recording.seconds[measurement] for measurement in batch})
-    assert len(asked) == len(set(asked)) and set(asked) <= set(recording.seconds)
+    assert len(requested) == len(set(requested)) and set(requested) <= set(recording.seconds)
 
 
 @pytest.mark.parametrize("strategy", ALL_STRATEGIES.values(), ids=ALL_STRATEGIES)
@@ -76,7 +76,7 @@ def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
 
 def test_variants_of_the_fastest_come_last():
     """Of those that have one, those alone that were not asked for."""
-    recording, asked = made_up(10), []
+    recording, batches = made_up(10), []
     ask = [
         [Measurement(c, *PROBLEMS[0]) for c in (3, 7, 5)],
         [Measurement(c, *PROBLEMS[1]) for c in (8, -8, 2)],
@@ -90,10 +90,10 @@ def test_variants_of_the_fastest_come_last():
     batch = next(steps)
     with pytest.raises(StopIteration):
         while True:
-            asked.append(batch)
+            batches.append(batch)
             batch = steps.send({measurement: 1.0 / abs(measurement.config) for measurement in batch})
-    assert asked[:2] == ask
-    assert asked[2] == [Measurement(-7, *PROBLEMS[0])]  # 5 has none, both of 8 are known
+    assert batches[:2] == ask
+    assert batches[2] == [Measurement(-7, *PROBLEMS[0])]  # 5 has none, both of 8 are known
 
 
 @pytest.mark.parametrize("name", ["line", "three-step", "score-first"])
@@ -209,8 +209,8 @@ def test_what_another_family_does_better_is_not_tried():
     batch, least = next(steps), 40
     for part in LIKELY:
         most, least = least, math.ceil(part * 39)
-        wanted = {(measurement.config, measurement.size) for measurement in batch}
-        assert wanted == {(config, "large") for config in range(least, most)}
+        requested = {(measurement.config, measurement.size) for measurement in batch}
+        assert requested == {(config, "large") for config in range(least, most)}
         if least > 20:
             batch = steps.send(dict.fromkeys(batch, 1.0))
     with pytest.raises(StopIteration):
@@ -232,16 +232,16 @@ def test_a_run_that_ends_early_has_had_the_likely_winners(recorded, stem):
     searches = [recording for key, recording in recorded.items() if key[0] == stem]
 
     def loss(order):
-        found = [compared.cut_short(each, order(each.search), 0.5) for each in searches]
-        return sum(map(sum, found)) / sum(map(len, found))
+        losses = [compared.cut_short(each, order(each.search), 0.5) for each in searches]
+        return sum(map(sum, losses)) / sum(map(len, losses))
 
     assert loss(in_turns) < 0.025 and 3 * loss(in_turns) < loss(compared.by_best_score)
 
 
 def test_eight_timings_by_score_beat_eight_at_random(recorded):
     def losses(strategy):
-        found = [replay(recording, strategy) for recording in recorded.values()]
-        return sum(outcome.mean for outcome in found) / len(found)
+        outcomes = [replay(recording, strategy) for recording in recorded.values()]
+        return sum(outcome.mean for outcome in outcomes) / len(outcomes)
 
     by_score = losses(partial(score_first, tiles=8, variants=0, share=0.0, rounds=1))
     assert by_score < 0.005 and 15 * by_score < losses(partial(random, most=8))

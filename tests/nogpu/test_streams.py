@@ -72,7 +72,7 @@ def test_a_stream_of_another_device_is_named(driver, current, kind):
         plan(a, b, out)
     assert set(driver.launches) == {(1, THERE)}
     driver.launches.clear()
-    told = "stream 0x5000 belongs to device 0, and the arrays are on device 1"
+    message = "stream 0x5000 belongs to device 0, and the arrays are on device 1"
     for name, call in (
         ("gemm", lambda: pyblasgpu.gemm(a, b, out=out, stream=wrong)),
         ("gemm", lambda: pyblasgpu.gemm(a, b, stream=wrong)),
@@ -82,7 +82,7 @@ def test_a_stream_of_another_device_is_named(driver, current, kind):
         ("plan_gemm", lambda: plan_gemm(a, b, out, stream=wrong)),
         ("plan_gemm", lambda: plan(a, b, out, stream=wrong)),
     ):
-        with pytest.raises(ValueError, match=f"{name}: {told}"):
+        with pytest.raises(ValueError, match=f"{name}: {message}"):
             call()
     assert not driver.launches and driver.current == current
     assert driver.made["cuMemAllocFromPoolAsync"] == 0, "memory was asked for"

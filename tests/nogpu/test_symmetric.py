@@ -35,46 +35,51 @@ D, Z = DTYPES["d"], DTYPES["z"]
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_into_out(memory_space, routine, order, rng):
     for number, case in enumerate(symmetric_cases(routine, (0, 1, 5), (4, 3))):
-        given = data(rng, case)
-        c, unharmed = reference.fenced(given.c, order)
+        operands = data(rng, case)
+        c, unharmed = reference.fenced(operands.c, order)
         out, inputs = (
             memory_space.put(c),
-            [memory_space.put(in_order(x, "CF"[number % 2])) for x in given.inputs],
+            [memory_space.put(in_order(x, "CF"[number % 2])) for x in operands.inputs],
         )
         options = {"alpha": case.alpha, "beta": case.beta, **case.options, **memory_space.options}
         assert getattr(pyblasgpu, routine)(*inputs, out=out, **options) is out
         assert unharmed()
-        same(c, exact(case, given), case)
+        same(c, exact(case, operands), case)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_a_new_result_has_zeros_in_the_other_triangle(memory_space, routine, rng):
     for case in symmetric_cases(routine, (0, 1, 5), (4, 3)):
         if case.beta == 0:
-            given = data(rng, case)
-            given.c[...] = 0
+            operands = data(rng, case)
+            operands.c[...] = 0
             actual = getattr(pyblasgpu, routine)(
-                *map(memory_space.put, given.inputs), alpha=case.alpha, **case.options, **memory_space.options
+                *map(memory_space.put, operands.inputs),
+                alpha=case.alpha,
+                **case.options,
+                **memory_space.options,
             )
-            same(memory_space.get(actual), exact(case, given), case)
+            same(memory_space.get(actual), exact(case, operands), case)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_stacks(memory_space, routine, rng):
     case = SymmetricCase(routine, Z, 4, m=4, k=3, alpha=2, beta=-1, batch=(2, 3))
-    given = data(rng, case)
-    out = memory_space.put(given.c.copy())
+    operands = data(rng, case)
+    out = memory_space.put(operands.c.copy())
     getattr(pyblasgpu, routine)(
-        *map(memory_space.put, given.inputs),
+        *map(memory_space.put, operands.inputs),
         alpha=2,
         beta=-1,
         out=out,
         **case.options,
         **memory_space.options,
     )
-    same(memory_space.get(out), exact(case, given), case)
-    if len(given.inputs) == 2:
-        one = given._replace(inputs=(given.inputs[0][0, 0], given.inputs[1]), c=np.zeros_like(given.c))
+    same(memory_space.get(out), exact(case, operands), case)
+    if len(operands.inputs) == 2:
+        one = operands._replace(
+            inputs=(operands.inputs[0][0, 0], operands.inputs[1]), c=np.zeros_like(operands.c)
+        )
         new = SymmetricCase(routine, Z, 4, m=4, k=3)
         actual = getattr(pyblasgpu, routine)(
             *map(memory_space.put, one.inputs), **new.options, **memory_space.options
@@ -176,14 +181,14 @@ def test_repeated_calls_are_quick_ones(fake, monkeypatch):
         for number, routine in enumerate(ROUTINES):
             case = SymmetricCase(routine, D, 5, m=5, k=5, alpha=2, beta=-1)
             if not again:
-                given = data(rng, case)
-                kept.append((given, [fake_device.Array(x) for x in (*given.inputs, given.c)]))
-            given, arrays = kept[number]
-            expected = exact(case, given)
+                operands = data(rng, case)
+                kept.append((operands, [fake_device.Array(x) for x in (*operands.inputs, operands.c)]))
+            operands, arrays = kept[number]
+            expected = exact(case, operands)
             getattr(pyblasgpu, routine)(
                 *arrays[:-1], alpha=2, beta=-1, out=arrays[-1], **case.options, stream=5
             )
-            same(given.c, expected, (routine, again))
+            same(operands.c, expected, (routine, again))
 
 
 # ------------------------------------------------------------------------------- the CPU in any layout
@@ -206,9 +211,9 @@ def test_any_layout(draw):
     dtype = DTYPES[draw.draw(st.sampled_from("sdcz"))]
     cases = list(symmetric_cases(routine, (0, 1, 4), (5, 3)))
     case = draw.draw(st.sampled_from([case for case in cases if case.dtype is dtype]))
-    given = data(np.random.default_rng(draw.draw(st.integers(0, 99))), case)
-    expected = exact(case, given)
-    *inputs, c = (draw.draw(strided(x)) for x in (*given.inputs, given.c))
+    operands = data(np.random.default_rng(draw.draw(st.integers(0, 99))), case)
+    expected = exact(case, operands)
+    *inputs, c = (draw.draw(strided(x)) for x in (*operands.inputs, operands.c))
     options = {"alpha": case.alpha, "beta": case.beta, "backend": "cpu", **case.options}
     getattr(pyblasgpu, routine)(*inputs, out=c, **options)
     same(c, expected, case)
@@ -219,15 +224,15 @@ def test_the_oracle_mirrors_and_conjugates():
     a = np.array([[1 + 5j, NAN], [2 + 3j, 4]])
     b = np.eye(2, dtype=complex)
     nothing = np.full((2, 2), NAN, complex)
-    given = data(np.random.default_rng(0), SymmetricCase("hemm", Z, 2, m=2))._replace(
+    operands = data(np.random.default_rng(0), SymmetricCase("hemm", Z, 2, m=2))._replace(
         inputs=(a, b), c=nothing
     )
-    assert exact(SymmetricCase("hemm", Z, 2, m=2), given).tolist() == [[1, 2 - 3j], [2 + 3j, 4]]
-    assert exact(SymmetricCase("symm", Z, 2, m=2), given).tolist() == [[1 + 5j, 2 + 3j], [2 + 3j, 4]]
-    one = given._replace(inputs=(np.array([[1j], [2.0]]),))
+    assert exact(SymmetricCase("hemm", Z, 2, m=2), operands).tolist() == [[1, 2 - 3j], [2 + 3j, 4]]
+    assert exact(SymmetricCase("symm", Z, 2, m=2), operands).tolist() == [[1 + 5j, 2 + 3j], [2 + 3j, 4]]
+    one = operands._replace(inputs=(np.array([[1j], [2.0]]),))
     assert exact(SymmetricCase("herk", Z, 2, k=1), one)[1].tolist() == [-2j, 4]
     assert np.isnan(exact(SymmetricCase("herk", Z, 2, k=1), one)[0, 1])
-    two = given._replace(inputs=(np.array([[1j], [2.0]]), np.array([[1.0], [1j]])))
+    two = operands._replace(inputs=(np.array([[1j], [2.0]]), np.array([[1.0], [1j]])))
     actual = exact(SymmetricCase("her2k", Z, 2, k=1, alpha=1j), two)
     # i a b' + conj(i a b')': row 1 is i (2, -2i) and conj of column 1 of i a b'
     assert actual[1, 0] == 1j * 2 * 1 + np.conj(1j * 1j * np.conj(1j))

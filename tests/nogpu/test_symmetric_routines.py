@@ -67,12 +67,12 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, algorithm
     `algorithm`: that of SYR2K; by default as the library has it.
     """
     kernels = fake_kernels.install(monkeypatch)
-    given = data(np.random.default_rng(2), case)
+    operands = data(np.random.default_rng(2), case)
     conj = conj and case.dtype.is_complex
-    seen = given._replace(inputs=tuple([x.conj() for x in given.inputs])) if conj else given
+    seen = operands._replace(inputs=tuple([x.conj() for x in operands.inputs])) if conj else operands
     expected = exact(case, seen)
-    c, unharmed = reference.fenced(given.c, order)
-    inputs = [fake_kernels.operand(in_order(x, a_order), case.dtype, conj) for x in given.inputs]
+    c, unharmed = reference.fenced(operands.c, order)
+    inputs = [fake_kernels.operand(in_order(x, a_order), case.dtype, conj) for x in operands.inputs]
     if case.routine in RANK_K:
         transes = [case.trans] * len(inputs)
         if case.routine == "gemmtr":
@@ -225,13 +225,13 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     kernels = fake_kernels.install(monkeypatch)
     rng = np.random.default_rng(3)
     case = SymmetricCase("symm", D, 4, m=20, batch=(6,))
-    given = data(rng, SymmetricCase("symm", D, 4, m=20))
+    operands = data(rng, SymmetricCase("symm", D, 4, m=20))
     b, c = reference.integers(rng, (6, 20, 4), D), np.full((6, 20, 4), NAN)
-    a = fake_kernels.operand(given.inputs[0], D)._replace(batch=6)
+    a = fake_kernels.operand(operands.inputs[0], D)._replace(batch=6)
     right, target = (fake_kernels.operand(x, D) for x in (b, c))
     launches = launch_list_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
     launches.run([x.pointer for x in (a, right, target)], 1, 0, stream=0)
-    same(c, exact(case, given._replace(inputs=(given.inputs[0], b), c=c * 0)), "shared")
+    same(c, exact(case, operands._replace(inputs=(operands.inputs[0], b), c=c * 0)), "shared")
     assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"] == [1]
 
 

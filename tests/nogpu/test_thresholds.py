@@ -47,16 +47,18 @@ def test_calls_are_timed_with_and_without_the_patch(monkeypatch):
     """The CPU backend is no faster, so nothing is ever sent there."""
     monkeypatch.setattr(tuning, "MIN_SPEEDUP", 1e9)
     seen = []
-    found = tuning.thresholds((8, 16), "cpu", lambda *row: seen.append(row[:2]))
-    assert found == dict.fromkeys(THRESHOLDS, inf) and seen == [(k, n) for n in (8, 16) for k in tuning.KINDS]
+    thresholds = tuning.thresholds((8, 16), "cpu", lambda *row: seen.append(row[:2]))
+    assert thresholds == dict.fromkeys(THRESHOLDS, inf) and seen == [
+        (k, n) for n in (8, 16) for k in tuning.KINDS
+    ]
     assert type(scipy.linalg.blas.dgemm).__name__ == "fortran"
 
 
 def test_what_is_slow_is_not_timed_at_larger_sizes(monkeypatch):
     monkeypatch.setattr(tuning, "SECONDS", 0)
     monkeypatch.setattr(tuning, "MIN_SPEEDUP", 0)
-    found = tuning.thresholds((8, 16), "cpu")
-    assert found["gemm"] == 8 and found["cho_solve"] == 4
+    thresholds = tuning.thresholds((8, 16), "cpu")
+    assert thresholds["gemm"] == 8 and thresholds["cho_solve"] == 4
 
 
 def test_sizes_are_kept_by_device(home):

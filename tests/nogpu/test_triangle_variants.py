@@ -55,8 +55,8 @@ def test_in_a_fused_trmm_paces_count_for_less():
 
 
 @pytest.mark.parametrize(
-    ("free", "least", "found"), [((), 0.5, "b"), ("b", 0.01, ""), ("a", 0.3, "b"), ("a", 0.4, "")]
+    ("free", "least", "expected"), [((), 0.5, "b"), ("b", 0.01, ""), ("a", 0.3, "b"), ("a", 0.4, "")]
 )
-def test_a_kernel_must_gain_something_beside_those_that_are_there(free, least, found):
+def test_a_kernel_must_gain_something_beside_those_that_are_there(free, least, expected):
     known = Portfolio({"a": {"small": 1.0, "large": 0.5}, "b": {"small": 0.99, "large": 1.0}})
-    assert known.first(1, lambda _: True, lambda _: 1.0, least, free) == tuple(found)
+    assert known.first(1, lambda _: True, lambda _: 1.0, least, free) == tuple(expected)

@@ -92,18 +92,18 @@ def test_of_page_locked_triangles_nothing_else_moves_far(
     a, b = drawn((20, 20)) + 100 * np.eye(20), drawn((20, 20), order=order, seed=1)
     if name == "symm":
         a = (a + a.T) / 2
-    given = driver.lock_pages(np.asarray(np.where(needed, a, np.nan), order=order))
-    b, before = driver.lock_pages(b), given.copy()
+    stored = driver.lock_pages(np.asarray(np.where(needed, a, np.nan), order=order))
+    b, before = driver.lock_pages(b), stored.copy()
     if name == "syrk":
         expected = np.where(needed, b @ b.T + 2 * a, np.nan)
-        actual = pyblasgpu.syrk(b, lower=lower, beta=2, out=given, device=0).copy()
-        given[needed] = before[needed]
+        actual = pyblasgpu.syrk(b, lower=lower, beta=2, out=stored, device=0).copy()
+        stored[needed] = before[needed]
     else:
         full = a if name == "symm" else np.where(needed, a, 0)
         expected = np.linalg.solve(full, b) if name == "trsm" else full @ b
-        actual = getattr(pyblasgpu, name)(given, b, lower=lower, device=0)
+        actual = getattr(pyblasgpu, name)(stored, b, lower=lower, device=0)
     np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
-    np.testing.assert_array_equal(given, before)
+    np.testing.assert_array_equal(stored, before)
     below, on_diagonal = 8 * 8 + 2 * 4 * 8, 2 * (8 * 3 + 5 * 3 + 2 * 2) + (4 * 3 + 1)
     assert driver.copied[-1, 0] == 8 * (below + on_diagonal + 400)
 
@@ -131,14 +131,14 @@ def test_every_flag_of_a_page_locked_triangle(fake_cards, small_tiles, monkeypat
     for side, trans, unit in product("LR", "NTC", (False, True)):
         full = np.where(needed, drawn((20, 20)), 0) / 100
         np.fill_diagonal(full, 1 if unit else 2)
-        given = room[3:23, 1:21]
-        given[...] = np.where(needed & ~(np.eye(20, dtype=bool) & unit), full, np.nan)
+        stored = room[3:23, 1:21]
+        stored[...] = np.where(needed & ~(np.eye(20, dtype=bool) & unit), full, np.nan)
         before, op = room.copy(), full if trans == "N" else full.T
         b = driver.lock_pages(drawn((20, 11) if side == "L" else (11, 20), order=order, seed=1))
         apply = {"trmm": np.matmul, "trsm": np.linalg.solve}[name]
         expected = apply(op, b) if side == "L" else apply(op.T, b.T).T
         flags = {"side": side, "lower": lower, "trans": trans, "unit_diag": unit}
-        actual = getattr(pyblasgpu, name)(given, b, out=b, max_device_memory=4500, **flags)
+        actual = getattr(pyblasgpu, name)(stored, b, out=b, max_device_memory=4500, **flags)
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10, err_msg=str(flags))
         np.testing.assert_array_equal(room, before)
 
@@ -149,10 +149,10 @@ def test_a_factor_in_place_leaves_the_other_triangle(fake_cards, small_tiles, is
     driver = fake_cards()
     root, needed = drawn((33, 33)), np.tri(33, dtype=bool) if lower else np.tri(33, dtype=bool).T
     a = root @ root.T + 100 * np.eye(33)
-    given = np.asarray(np.where(needed, a, np.nan), order="F")
-    given = driver.lock_pages(given) if is_locked else given
+    stored = np.asarray(np.where(needed, a, np.nan), order="F")
+    stored = driver.lock_pages(stored) if is_locked else stored
     with pyblasgpu.use_devices([0, 1]):
-        factor, info = pyblasgpu.lapack.potrf(given, lower, clean=0, overwrite_a=1)
-    assert info == 0 and np.shares_memory(factor, given)
+        factor, info = pyblasgpu.lapack.potrf(stored, lower, clean=0, overwrite_a=1)
+    assert info == 0 and np.shares_memory(factor, stored)
     expected = scipy.linalg.cholesky(a, lower=bool(lower))
-    np.testing.assert_allclose(given, np.where(needed, expected, np.nan), atol=1e-12)
+    np.testing.assert_allclose(stored, np.where(needed, expected, np.nan), atol=1e-12)

@@ -45,11 +45,11 @@ def list_of(letter, order, others) -> LaunchList:
     def dense(rows: int, cols: int) -> Operand:
         return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], batch_stride=rows * cols)
 
-    found = launch_list(
+    launches = launch_list(
         1, dense(order, order), dense(order, others), side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT
     )
-    assert found is not None
-    return found
+    assert launches is not None
+    return launches
 
 
 class Planned(NamedTuple):
@@ -75,9 +75,9 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes) -
         return None
     largest = max(choices)
     t, b, uplo = system.block(0, largest)
-    found = fused_operands(t, b, Side.LEFT, uplo)
-    assert found is not None
-    return Planned(largest, choices[largest], found.triangle)
+    operands = fused_operands(t, b, Side.LEFT, uplo)
+    assert operands is not None
+    return Planned(largest, choices[largest], operands.triangle)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -115,10 +115,10 @@ def test_what_takes_the_recursion():
 def test_no_more_strips_than_flags(letter):
     with override("trsm_algorithm", "trsm_fused"):
         for others in (512, 4096, 8192, 20000):
-            found = planned(letter, 1024, others)
-            assert found is not None or others > 8192
-            if found is not None:
-                _, strips = tile_counts(found.choice.config, found.triangle, 1024, others)
+            plan = planned(letter, 1024, others)
+            assert plan is not None or others > 8192
+            if plan is not None:
+                _, strips = tile_counts(plan.choice.config, plan.triangle, 1024, others)
                 assert strips * APART <= workspace.FLAGS
 
 
@@ -140,21 +140,21 @@ def test_the_recursion_may_end_in_launches(kernels):
         assert launches.choices[0] == Algorithm("trsm_fused_1024", "override")
 
 
-@pytest.mark.parametrize("asked", ["trsm_fused", "trsm_fused_32"])
+@pytest.mark.parametrize("algorithm", ["trsm_fused", "trsm_fused_32"])
 @pytest.mark.parametrize("side, uplo, diag, order", list(product(Side, Uplo, Diag, "CF")))
 @pytest.mark.parametrize("letter", "dz")
-def test_every_variant(kernels, letter, side, uplo, diag, order, asked):
-    with override("trsm_algorithm", asked):
+def test_every_variant(kernels, letter, side, uplo, diag, order, algorithm):
+    with override("trsm_algorithm", algorithm):
         fake_kernels.check_trsm(letter, 107, 33, side, uplo, diag, order)
-    assert len(kernels.launches) == (1 if asked == "trsm_fused" else 7)
+    assert len(kernels.launches) == (1 if algorithm == "trsm_fused" else 7)
 
 
 def test_a_config_that_is_asked_for():
     chosen = planned("d", 2048, 512).choice
     assert chosen.origin == "packaged for sm_90, 2048x512"
     with override(chosen.config.STEM, replace(chosen.config, stages=2)):
-        found = planned("d", 2048, 512).choice
-    assert found.origin == "override" and found.config.stages == 2
+        forced = planned("d", 2048, 512).choice
+    assert forced.origin == "override" and forced.config.stages == 2
 
 
 def test_without_a_kernel_the_choice_says_so(monkeypatch):

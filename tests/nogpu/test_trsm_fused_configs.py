@@ -90,9 +90,9 @@ def test_what_was_the_fastest_at_a_point_serves_there_and_nearby(letter):
     assert chosen(letter, *EXTENTS).config == usual and chosen(letter, *EXTENTS).origin == "computed"
     for tuned in others:
         file_config(tuned)
-        found = chosen(letter, *EXTENTS)
-        assert found.config == tuned
-        assert found.origin.startswith("tuned here") and found.origin.endswith(POINT)
+        choice = chosen(letter, *EXTENTS)
+        assert choice.config == tuned
+        assert choice.origin.startswith("tuned here") and choice.origin.endswith(POINT)
         assert tile(chosen(letter, 2050, 2050).config) == tile(tuned)
         assert chosen(letter, 512, 32).origin == "computed" == chosen(letter, 8192, 8192).origin
 
@@ -104,13 +104,13 @@ def test_what_was_the_fastest_at_a_point_serves_there_and_nearby(letter):
 )
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
-    found = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
+    candidates = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
     (stem,) = trsm_fused_variants.stems(DTYPES[letter], H200)
     narrow = {
         (m, n, trsm_fused_candidates.NARROW_DEPTH, x * y if stem == "gemm_simt" else 32 * (m // x) * (n // y))
         for m, n, x, y in trsm_fused_candidates.NARROW[stem, letter]
     }
-    assert narrow <= {tile(config, triangle) for config in found}
+    assert narrow <= {tile(config, triangle) for config in candidates}
 
 
 @pytest.mark.parametrize("letter", "sz")
@@ -121,13 +121,13 @@ def test_an_entry_serves_triangles_of_its_side_and_layout(letter, triangle, layo
     file_config(tuned, layout=layout)
     side, _, lies = layout.partition("_")
     for product_layout in ("nn", "nt", "tn", "tt"):
-        found = chosen(letter, *EXTENTS, triangle, product_layout)
+        choice = chosen(letter, *EXTENTS, triangle, product_layout)
         on_left = triangle.on_left
         if on_left == (side == "left") and (product_layout[not on_left] == "n") == (lies == "colmajor"):
-            assert tile(found.config, triangle) == tile(tuned, triangle) and found.origin != "computed"
-            assert found.config == tuned or product_layout != tuned.layout
+            assert tile(choice.config, triangle) == tile(tuned, triangle) and choice.origin != "computed"
+            assert choice.config == tuned or product_layout != tuned.layout
         else:
-            assert found.origin == "computed"
+            assert choice.origin == "computed"
 
 
 def test_the_estimate_decides_farther_away():
@@ -135,8 +135,8 @@ def test_the_estimate_decides_farther_away():
     tuned = likeliest("s", 8)[7]
     file_config(tuned)
     nearby = [(1400, 2048), (2900, 2048), (2048, 900), (2048, 5000)]
-    found = [tile(chosen("s", *extents).config) == tile(tuned) for extents in (EXTENTS, *nearby)]
-    assert found[0] and not all(found)
+    same_tiles = [tile(chosen("s", *extents).config) == tile(tuned) for extents in (EXTENTS, *nearby)]
+    assert same_tiles[0] and not all(same_tiles)
 
 
 def test_a_config_that_cannot_run_is_passed_over():
@@ -147,11 +147,11 @@ def test_a_config_that_cannot_run_is_passed_over():
 
 
 def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
-    found = likeliest("d", 5)
-    assert len({tile(config) for config in found}) == 5
-    file_config(found[3])
+    configs = likeliest("d", 5)
+    assert len({tile(config) for config in configs}) == 5
+    file_config(configs[3])
     again = likeliest("d", 5)
-    assert again[0] == found[3] and set(map(tile, found[1:])) <= set(map(tile, again))
+    assert again[0] == configs[3] and set(map(tile, configs[1:])) <= set(map(tile, again))
     estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), Triangle.LOWER_LEFT, H200) for config in again[1:]]
     assert all(one <= other * trsm_fused_candidates.UNCERTAINTY for one, other in pairwise(estimates))
 
@@ -187,8 +187,8 @@ def test_a_tuned_for_more_blocks_serves(letter):
     file_config(tuned)
     assert chosen(letter, *EXTENTS).config == tuned
     for layout in ("nt", "nn"):
-        found = chosen(letter, *EXTENTS, layout=layout).config
-        assert tile(found) == tile(tuned) and found.min_blocks == tuned.min_blocks
+        served = chosen(letter, *EXTENTS, layout=layout).config
+        assert tile(served) == tile(tuned) and served.min_blocks == tuned.min_blocks
 
 
 def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
@@ -202,10 +202,10 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 @pytest.mark.parametrize("triangle", Triangle)
 def test_in_s_tiles_have_variants_with_deeper_stripes(triangle, layout):
     """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
-    found = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
-    deep = [config for config in found if config.BLK_K == trsm_fused_candidates.DEEP]
-    assert deep and all(found[config] > 1 for config in deep)
-    shapes = {(*tile_orders(config, triangle), config.threads) for config in found if config.BLK_K == 32}
+    candidates = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
+    deep = [config for config in candidates if config.BLK_K == trsm_fused_candidates.DEEP]
+    assert deep and all(candidates[config] > 1 for config in deep)
+    shapes = {(*tile_orders(config, triangle), config.threads) for config in candidates if config.BLK_K == 32}
     assert {(*tile_orders(config, triangle), config.threads) for config in deep} <= shapes
     assert all(tile_orders(config, triangle)[0] % trsm_fused_candidates.DEEP == 0 for config in deep)
     others = [trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
@@ -249,7 +249,7 @@ class Played:
     busy = False
 
     def __init__(self):
-        self.jobs, self.failing, self.asked = [], set(), {}
+        self.jobs, self.failing, self.counts = [], set(), {}
 
     def send(self, job, patience=None):
         self.jobs.append(job)
@@ -258,7 +258,7 @@ class Played:
         assert (stem, job.routine) == (config.STEM, "trsm")
         ((extents, _),) = job.problems
         place = job.dtype, job.layout, extents
-        count = self.asked[place] = self.asked.get(place, 0) + 1
+        count = self.counts[place] = self.counts.get(place, 0) + 1
         failed = config in self.failing
         self.answers = [DONE, Failed("error", "planted") if failed else Timing(0, 1e-3 * abs(count - 2.25))]
         self.busy = True
@@ -276,14 +276,14 @@ def runner():
 
 def search(runner, dtypes="sz", count=3, times=10_000):
     compiled = []
-    said = chain(repeat(False, times), repeat(True))
+    answers = chain(repeat(False, times), repeat(True))
     missing = routine_search.search_fused_trsm(
-        runner, dtypes, H200, count, compiled.extend, lambda: next(said)
+        runner, dtypes, H200, count, compiled.extend, lambda: next(answers)
     )
     return missing, compiled
 
 
-def wanted(dtypes, count) -> int:
+def job_count(dtypes, count) -> int:
     """Times in a whole search."""
     points = product(dtypes, T_LAYOUTS, TRSM_POINTS.values())
     return sum(
@@ -292,20 +292,20 @@ def wanted(dtypes, count) -> int:
 
 
 def test_the_fastest_of_the_likeliest_is_filed_at_each_point(runner):
-    asked = wanted("sz", 3)
-    assert asked > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # variants, too
+    timings = job_count("sz", 3)
+    assert timings > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # variants, too
     missing, compiled = search(runner)
-    assert missing == 0 and len(runner.worker.jobs) == asked
+    assert missing == 0 and len(runner.worker.jobs) == timings
     assert {job.overrides[1][1] for job in runner.worker.jobs} == {config for _, config in compiled}
-    found = winners(runner.log.records, H200.name)
-    assert len(found.entries) == 2 * len(T_LAYOUTS) * len(TRSM_POINTS) and not found.trsm_rates
+    document = winners(runner.log.records, H200.name)
+    assert len(document.entries) == 2 * len(T_LAYOUTS) * len(TRSM_POINTS) and not document.trsm_rates
     for (letter, stem), layout in product((("s", "gemm_simt"), ("z", "gemm_mma")), T_LAYOUTS):
         second = likeliest(letter, 3, layout=layout)[1]
         assert second.layout == T_LAYOUTS[layout].product
-        entry = found.entries[FUSED_STEMS[stem], letter, layout, POINT]
+        entry = document.entries[FUSED_STEMS[stem], letter, layout, POINT]
         assert entry.parameters == FAMILIES[stem].parameters_of(second)
     # a run that resumes this one, with the winners in the user's file, times variants; a later one nothing
-    merge(found)
+    merge(document)
     reload()
     missing, compiled = search(runner)
     assert missing == 0 and any(config.min_blocks > 1 for _, config in compiled)
@@ -317,13 +317,13 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_point(runner):
 def test_what_fails_serves_nowhere_it_was_tried(runner):
     runner.worker.failing = {likeliest("s", 3)[1]}
     search(runner, "s")
-    found = winners(runner.log.records, H200.name).entries
+    entries = winners(runner.log.records, H200.name).entries
     failed = FAMILIES["gemm_simt"].parameters_of(*runner.worker.failing)
-    assert found["trsm_fused_simt", "s", "left_colmajor", POINT].parameters != failed
+    assert entries["trsm_fused_simt", "s", "left_colmajor", POINT].parameters != failed
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(runner):
-    assert search(runner, times=7)[0] == wanted("sz", 3) - 7
+    assert search(runner, times=7)[0] == job_count("sz", 3) - 7
     assert {record.size for record in runner.log.records} == {POINT}
 
 
@@ -335,8 +335,8 @@ def test_the_algorithm_is_as_fast_as_with_its_fastest_config(runner):
         each.tflops for each in runner.log.records if each.size == POINT and each.layout == "left_colmajor"
     )
     record = Record(*facts, POINT, EXTENTS, {RECURSION: 1}, "ok", 1.0, 0.5, caches="cold")
-    found = winners([*runner.log.records, record], H200.name)
-    assert found.trsm_rates == {("s", POINT): {TRSM_FUSED: best, RECURSION: 0.5}}
+    document = winners([*runner.log.records, record], H200.name)
+    assert document.trsm_rates == {("s", POINT): {TRSM_FUSED: best, RECURSION: 0.5}}
 
 
 def test_records_of_former_versions_are_of_a_family_now(runner):

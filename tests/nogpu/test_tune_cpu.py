@@ -30,10 +30,10 @@ def own_folder(monkeypatch, tmp_path):
 
 def test_a_run_writes_what_serves_then(capsys):
     assert cli.main(["tune", "--device", "cpu", "--dtype", "d", "--budget", "60s", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["found"]["d"]
+    winner = json.loads(capsys.readouterr().out)["found"]["d"]
     config, origin = cpu_gemm.choose("d", current())
-    assert origin.startswith("tuned here") and str(config) == found["config"]
-    assert found["gflops"] > 0 and found["peak"] > 0 and found["timed"] > 10
+    assert origin.startswith("tuned here") and str(config) == winner["config"]
+    assert winner["gflops"] > 0 and winner["peak"] > 0 and winner["timed"] > 10
     assert cpu_gemm.choose("s", current())[1] == "computed"
     assert cli.main(["tune", "--device", "CPU", "--dtype", "d", "--budget", "5s"]) == 0
     assert "dgemm" in capsys.readouterr().out
@@ -41,8 +41,8 @@ def test_a_run_writes_what_serves_then(capsys):
 
 def test_a_budget_ends_a_search():
     ticks = count()
-    found = cpu.search("d", current(), until=5, clock=lambda: next(ticks))
-    assert 1 <= found.timed <= 5
+    result = cpu.search("d", current(), until=5, clock=lambda: next(ticks))
+    assert 1 <= result.timed <= 5
 
 
 def test_wrong_results_win_nothing(monkeypatch):

@@ -30,10 +30,10 @@ def test_points_are_square_tall_and_wide():
 
 @pytest.mark.parametrize("layouts", [("n", "t"), ("t",)])
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage, layouts):
-    made, found = tune(on(stage), ("gemv",), layouts=layouts)
-    assert {key[:3] for key in found.entries} == {("gemv", "s", layout) for layout in layouts}
-    assert {size for *_, size in found.entries} == set(MATRIX_VECTOR_POINTS) and made.untried == 0
-    assert set(made.log.counts) == {"ok"} and read_back(found).keys() == found.entries.keys()
+    made, document = tune(on(stage), ("gemv",), layouts=layouts)
+    assert {key[:3] for key in document.entries} == {("gemv", "s", layout) for layout in layouts}
+    assert {size for *_, size in document.entries} == set(MATRIX_VECTOR_POINTS) and made.untried == 0
+    assert set(made.log.counts) == {"ok"} and read_back(document).keys() == document.entries.keys()
     for layout in layouts:
         choice = choose.select("gemv", DTYPES["s"], layout, (1000, 1000, 1), H200)
         best = max(planned(("gemv", "s", layout)), key=Stage.rate)
@@ -42,10 +42,10 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage, layouts):
 
 def test_few_kernels_are_kept_with_their_threads_in_any_arrangement(stage):
     """Configs that differ in what a launch is told count as one."""
-    _, found = tune(on(stage), ("gemv",), layouts=("n", "t"))
+    _, document = tune(on(stage), ("gemv",), layouts=("n", "t"))
     configs = [
         FAMILIES[stem].config(dtype, layout, entry.parameters)
-        for (stem, dtype, layout, _), entry in found.entries.items()
+        for (stem, dtype, layout, _), entry in document.entries.items()
     ]
     assert len({config.kernel for config in configs}) <= 2 * portfolio.BUDGETS["gemv"]
     for layout in "nt":
@@ -56,9 +56,9 @@ def test_few_kernels_are_kept_with_their_threads_in_any_arrangement(stage):
 
 
 def test_ger_is_tuned(stage):
-    _, found = tune(on(stage), ("ger",), dtypes=("d",))
+    _, document = tune(on(stage), ("ger",), dtypes=("d",))
     choice = choose.select("ger", DTYPES["d"], "", (1000, 1000, 1), H200)
-    assert len(found.entries) == len(MATRIX_VECTOR_POINTS) and choice.origin.startswith("tuned here")
+    assert len(document.entries) == len(MATRIX_VECTOR_POINTS) and choice.origin.startswith("tuned here")
 
 
 def test_a_wrong_result_ends_a_candidate(stage):
@@ -66,12 +66,12 @@ def test_a_wrong_result_ends_a_candidate(stage):
     stage.broken = {broken: flip_one}
     made, _ = tune(on(stage), ("gemv",), layouts=("n",))
     parameters = broken.THR_O, broken.THR_R, broken.DIM_R
-    found = [
+    outcomes = [
         record.outcome
         for record in made.log.records
         if tuple(record.parameters.get(name) for name in ("THR_O", "THR_R", "DIM_R")) == parameters
     ]
-    assert found == ["wrong"]
+    assert outcomes == ["wrong"]
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -107,17 +107,17 @@ def test_the_kernels_that_files_name_serve_every_shape(monkeypatch):
     """In any arrangement of their threads; those that serve without files are not needed then."""
     filed = Gemv("d", DIM_R=64, THR_O=4, THR_R=2)
     monkeypatch.setattr(matrix_vector.tuned_files, "current_configs", lambda *key: {"256x256": filed})
-    found = matrix_vector.candidates("gemv", "d", "n", H200)
-    assert {config.kernel for config in found} == {filed.kernel} and filed in found
-    assert by_shape("gemv", "d", "n", (9000, 40), H200) in found
+    configs = matrix_vector.candidates("gemv", "d", "n", H200)
+    assert {config.kernel for config in configs} == {filed.kernel} and filed in configs
+    assert by_shape("gemv", "d", "n", (9000, 40), H200) in configs
 
 
 def test_a_run_is_reported(stage, tmp_path):
     """The table of winners, with the form of the product, and curves of whole routines."""
-    made, found = tune(on(stage), ("gemv", "ger"), layouts=("n", "t"), curves=True)
+    made, document = tune(on(stage), ("gemv", "ger"), layouts=("n", "t"), curves=True)
     text = StringIO()
     report.show(made.log.records, Console(file=text, width=200))
     assert "SGEMV" in text.getvalue() and "Aᵀ" in text.getvalue() and "SGER" in text.getvalue()
-    assert len(report.rows(made.log.records)) == len(found.entries)
+    assert len(report.rows(made.log.records)) == len(document.entries)
     for path in report.write(made.log.records, tmp_path):
         assert path.stat().st_size

@@ -30,9 +30,9 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
-    made, found = tune(on(stage))
+    made, document = tune(on(stage))
     best = best_of(("gemm_simt", "s", "nn"))
-    assert {size for *_, size in found.entries} == set(sizes_of("gemm_simt"))
+    assert {size for *_, size in document.entries} == set(sizes_of("gemm_simt"))
     choice = selecting.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
@@ -56,9 +56,9 @@ def test_a_plan_is_the_same_from_another_process():
 
 def test_a_run_may_be_of_some_size_classes_alone(stage):
     _, before = tune(on(stage))
-    made, found = tune(on(stage), sizes=("tiny", "few"))
+    made, document = tune(on(stage), sizes=("tiny", "few"))
     assert {record.size for record in made.log.records} == {"tiny"}
-    assert {(layout, size) for *_, layout, size in found.entries} == {("nn", "tiny"), ("tn", "tiny")}
+    assert {(layout, size) for *_, layout, size in document.entries} == {("nn", "tiny"), ("tn", "tiny")}
     assert set(read(tuned_files.user_file(H200.name)).entries) == set(before.entries)
 
 
@@ -98,12 +98,12 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
         ("gemm_simt", letter, "nn"), H200, "normal", None
     )
     search_problem = search_problem_of("gemm_simt", tuple(candidates), H200)
-    wanted = asked(search_problem._replace(other_families_best=other_families_best))
-    assert near <= {measurement.size for measurement in wanted}
-    assert len(wanted) < 0.1 * len(asked(search_problem))
+    measurements = requested(search_problem._replace(other_families_best=other_families_best))
+    assert near <= {measurement.size for measurement in measurements}
+    assert len(measurements) < 0.1 * len(requested(search_problem))
 
 
-def asked(search_problem) -> list:
+def requested(search_problem) -> list:
     """All that `likely` wants timed where nothing fails."""
     measurements, steps = [], STRATEGIES["likely"](search_problem)
     batch = next(steps)
@@ -120,10 +120,10 @@ def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_simt", "s", layout, H200).left, key=Stage.rate)
         stage.filed["gemm_simt", "s", layout] = {"large": ranked[-1]}
-    made, found = tune(on(stage))
+    made, document = tune(on(stage))
     for layout in ("nn", "tn"):
         serving = stage.filed["gemm_simt", "s", layout]["large"]
-        assert rate(found.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(serving)
+        assert rate(document.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(serving)
         first = next(record for record in made.log.records if record.layout == layout)
         assert first.parameters == FAMILIES["gemm_simt"].parameters_of(serving)
         assert first.size == "large"
@@ -165,10 +165,10 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
     monkeypatch.setattr(planning, "in_turns", lambda search_problem: list(search_problem.candidates))
     monkeypatch.setattr(search, "SEEN", seen)
     monkeypatch.setattr(search, "OTHERS", others)
-    made, found = tune(on(stage), strategy="likely", budget=1e6)
+    made, document = tune(on(stage), strategy="likely", budget=1e6)
     layouts = [record.layout for record in made.log.records if record.outcome == "ok"]
     assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
-    assert {layout for _, _, layout, _ in found.entries} == {"nn", "tn"}
+    assert {layout for _, _, layout, _ in document.entries} == {"nn", "tn"}
 
 
 def test_a_record_says_under_what_it_was_taken(stage):
@@ -183,8 +183,8 @@ def test_a_record_says_under_what_it_was_taken(stage):
 def test_progress_tells_the_best_and_counts(stage):
     made, _ = tune(on(stage), layouts=("nn",))
     seen = made.watcher.seen
-    done, wanted, best = seen[-1]
-    assert done == wanted == len(seen)
+    done, total, best = seen[-1]
+    assert done == total == len(seen)
     top = max(record.tflops for record in made.log.timed(("gemm_simt", "s", "nn")))
     assert best == f"gemm_simt s nn, best {top:.1f} TFLOP/s"
 
@@ -197,9 +197,9 @@ def test_the_reference_shows_a_drift(stage, monkeypatch):
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
     states = State(busy=30, processes=1), State(limits=("power cap",), processes=3)
     made, _ = tune(on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(*states)))
-    said = "; ".join(made.monitor.complaints())
-    assert "30 % busy" in said and "other processes were on the device: 2" in said
-    assert "power cap held the clocks down in 100% of" in said and "the run drifted" in said
+    complaints = "; ".join(made.monitor.complaints())
+    assert "30 % busy" in complaints and "other processes were on the device: 2" in complaints
+    assert "power cap held the clocks down in 100% of" in complaints and "the run drifted" in complaints
     assert any(record.outcome == "reference" for record in made.log.records)
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def options(**changes):
-    given = {
+    defaults = {
         "routine": ("gemm", "trsm"),
         "dtype": ("s",),
         "effort": "quick",
@@ -30,7 +30,7 @@ def options(**changes):
         "json": False,
         "compile": False,
     }
-    return SimpleNamespace(**{**given, **changes})
+    return SimpleNamespace(**{**defaults, **changes})
 
 
 @pytest.fixture
@@ -63,29 +63,29 @@ def machine(stage, monkeypatch):
 
 def test_the_command_shows_the_winners(machine, capsys):
     assert tune_command.main(options(), machine.routine) == 0
-    said = capsys.readouterr()
-    assert "gemm_simt" in said.out
-    assert "strsm: trsm_fused at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
-    assert str(tuned_files.user_file(H200.name)) in said.out
+    output = capsys.readouterr()
+    assert "gemm_simt" in output.out
+    assert "strsm: trsm_fused at 256x256" in output.out and "strsm: recursion at 512x32" in output.out
+    assert str(tuned_files.user_file(H200.name)) in output.out
     assert tune_command.main(options(json=True), machine.routine) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
-    rates = {row.pop("point"): row for row in said["trsm_rates"] if row.pop("dtype")}
+    document = json.loads(capsys.readouterr().out)
+    assert {winner["layout"] for winner in document["winners"]} >= {"nn", "nt", "tn", "tt"}
+    rates = {row.pop("point"): row for row in document["trsm_rates"] if row.pop("dtype")}
     assert {point: max(each, key=each.__getitem__) for point, each in rates.items()} == FASTEST
 
 
 def test_the_command_may_be_of_algorithms_alone(machine, capsys):
     assert tune_command.main(options(stage=("algorithms",), routine=("trmm", "trsm")), machine.routine) == 0
-    said = capsys.readouterr().out
-    assert "strsm: trsm_fused at 256x256" in said
-    assert str(tuned_files.user_file(H200.name)) in said
+    output = capsys.readouterr().out
+    assert "strsm: trsm_fused at 256x256" in output
+    assert str(tuned_files.user_file(H200.name)) in output
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):
     monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor(State(busy=60)))
     assert tune_command.main(options(budget=1e-9), machine.routine) == 1
-    said = capsys.readouterr().err
-    assert "searches not begun; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
+    output = capsys.readouterr().err
+    assert "searches not begun; --resume goes on" in output and "doubtful: the device was 60 % busy" in output
 
 
 def test_the_command_writes_a_report(machine, capsys, tmp_path):

@@ -36,12 +36,12 @@ def only_at_odd(odd, out):
 def test_a_candidate_that_is_wrong_never_wins(stage, how):
     fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: how}
-    made, found = tune(on(stage), layouts=("nn",))
+    made, document = tune(on(stage), layouts=("nn",))
     parameters = FAMILIES["gemm_simt"].parameters_of(fastest)
-    assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
+    assert document.entries and all(entry.parameters != parameters for entry in document.entries.values())
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
-    assert winners(sweep_file.read_sweep(made.log.path), H200.name).entries == found.entries
+    assert winners(sweep_file.read_sweep(made.log.path), H200.name).entries == document.entries
 
 
 def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
@@ -53,9 +53,9 @@ def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
 
     fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: refuse}
-    made, found = tune(on(stage), layouts=("nn",))
+    made, document = tune(on(stage), layouts=("nn",))
     parameters = FAMILIES["gemm_simt"].parameters_of(fastest)
-    assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
+    assert document.entries and all(entry.parameters != parameters for entry in document.entries.values())
     assert "error" in outcomes(made, fastest)
 
 
@@ -67,12 +67,12 @@ def test_winners_are_verified_again_while_other_searches_go_on(stage):
         made = worker_bench.Bench(stage.routine, 0)
         return lambda job: jobs.append((job.layout, job.verify)) or made(job)
 
-    _, found = tune(body, layouts=("nn", "tn"))
+    _, document = tune(body, layouts=("nn", "tn"))
     odd = [number for number, (_, verify) in enumerate(jobs) if verify == ("odd",)]
     timed = [number for number, (layout, verify) in enumerate(jobs) if layout == "tn" and verify != ("odd",)]
-    assert odd[0] < timed[0] and len(found.entries) > 2
+    assert odd[0] < timed[0] and len(document.entries) > 2
     winning = {
-        (layout, *sorted(entry.parameters.items())) for (_, _, layout, _), entry in found.entries.items()
+        (layout, *sorted(entry.parameters.items())) for (_, _, layout, _), entry in document.entries.items()
     }
     assert len(odd) == len(winning)  # each once
 
@@ -88,9 +88,11 @@ def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
     stage.broken = {fastest: write_far}
     body = worker_bench.Bench(stage.routine, 0)
     stage.c_arena = lambda: body.workload.arenas["C", "s"]
-    made, found = tune(lambda: body, layouts=("nn",))
+    made, document = tune(lambda: body, layouts=("nn",))
     assert "spoils" in outcomes(made, fastest)
-    assert all(e.parameters != FAMILIES["gemm_simt"].parameters_of(fastest) for e in found.entries.values())
+    assert all(
+        e.parameters != FAMILIES["gemm_simt"].parameters_of(fastest) for e in document.entries.values()
+    )
 
 
 def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
@@ -99,9 +101,9 @@ def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
 
     fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: fail}
-    made, found = tune(on(stage), layouts=("nn",))
+    made, document = tune(on(stage), layouts=("nn",))
     failed = [r for r in made.log.records if r.outcome == "error"]
-    assert [record.detail for record in failed] == ["launch refused"] and found.entries
+    assert [record.detail for record in failed] == ["launch refused"] and document.entries
 
 
 def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(stage):
@@ -116,9 +118,9 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
     bad = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
     worker = Inline(fresh)
-    made, found = tune(None, layouts=("nn",), worker=worker)
+    made, document = tune(None, layouts=("nn",), worker=worker)
     assert outcomes(made, bad) == {"crash"} and worker.replaced == 1
-    assert len(made.log.counts) == 2 and found.entries
+    assert len(made.log.counts) == 2 and document.entries
 
 
 def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(stage):
@@ -160,11 +162,11 @@ def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeyp
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
     with Worker(fake_worker.device, ({tile: mishap},), patience=1.0) as worker:
-        made, found = tune(None, layouts=("nn",), worker=worker)
+        made, document = tune(None, layouts=("nn",), worker=worker)
     outcome = {"exit": "crash", "hang": "hang"}.get(mishap, mishap)
     assert outcomes(made, bad) == {"ok", outcome}
     good = max(Stage.rate(c) for c in left if tile != (c.BLK_M, c.BLK_N))
-    assert rate(found.entries["gemm_simt", "s", "nn", "large"]) == good
+    assert rate(document.entries["gemm_simt", "s", "nn", "large"]) == good
     mishaps = sum(tile == (c.BLK_M, c.BLK_N) for c in left)
     assert worker.replaced == (mishaps if mishap in ("exit", "hang") else 0)
     timed = made.log.timed(("gemm_simt", "s", "nn"))

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_the_budget_ends_a_run(stage):
-    made, found = tune(on(stage), budget=1e-9)
-    assert not found.entries and not made.log.records
+    made, document = tune(on(stage), budget=1e-9)
+    assert not document.entries and not made.log.records
     assert made.untried + made.unbegun > 0 and not tuned_files.user_file(H200.name).exists()
 
 
@@ -37,11 +37,11 @@ def interrupt(odd, out):
 def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     order = planned(("gemm_simt", "s", "nn"))
     stage.broken = {order[2]: interrupt}
-    made, found = tune(on(stage), layouts=("nn",))
+    made, document = tune(on(stage), layouts=("nn",))
     kept = max(order[:2], key=Stage.rate)
-    entry = found.entries["gemm_simt", "s", "nn", "large"]
+    entry = document.entries["gemm_simt", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
-    assert read(tuned_files.user_file(H200.name)).entries == read_back(found)
+    assert read(tuned_files.user_file(H200.name)).entries == read_back(document)
     assert made.watcher.said == ["interrupted: what was measured so far decides"]
 
     stage.broken, before = {}, stage.calls.copy()
@@ -92,8 +92,8 @@ def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
 def test_a_resumed_run_decides_of_its_own_searches(stage):
     """The winners of others were put into the file, and verified, by the run that made them."""
     _, first = tune(on(stage))
-    again, found = tune(on(stage), layouts=("tn",), resume=True)
-    assert {layout for _, _, layout, _ in found.entries} == {"tn"}
+    again, document = tune(on(stage), layouts=("tn",), resume=True)
+    assert {layout for _, _, layout, _ in document.entries} == {"tn"}
     assert {record.layout for record in again.log.records} == {"nn", "tn"}
     kept = read(tuned_files.user_file(H200.name)).entries
     assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
@@ -135,8 +135,8 @@ def test_tuners_at_once_lose_nothing(home):
     """Records and winners of several runs on one device, as of several processes: the locks are of files."""
 
     def one(dtype):
-        made, found = tune(fake_worker.device, dtypes=(dtype,), layouts=("nn",))
-        done.append((made, found))
+        made, document = tune(fake_worker.device, dtypes=(dtype,), layouts=("nn",))
+        done.append((made, document))
 
     done = []
     threads = [threading.Thread(target=one, args=(dtype,)) for dtype in "scz"]
@@ -147,7 +147,7 @@ def test_tuners_at_once_lose_nothing(home):
     recorded = sweep_file.read_sweep(sweep_file.sweep_file(H200.name))
     assert len(recorded) == sum(len(made.log.records) for made, _ in done)
     kept = read(tuned_files.user_file(H200.name))
-    assert kept.entries == {key: entry for _, found in done for key, entry in read_back(found).items()}
+    assert kept.entries == {key: entry for _, document in done for key, entry in read_back(document).items()}
 
 
 INTERRUPTED = """
@@ -191,8 +191,8 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
             break
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    said, complaints = process.communicate(timeout=60)
-    entries, replaced, untried, *words = said.split()
+    output, complaints = process.communicate(timeout=60)
+    entries, replaced, untried, *words = output.split()
     assert process.returncode == 0 and not complaints
     assert int(entries) == len(sizes_of("gemm_simt")) and int(replaced) == 0 and int(untried) > 0
     assert words[0] == "interrupted:" and read(tuned_files.user_file(H200.name)).entries

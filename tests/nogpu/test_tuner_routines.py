@@ -19,22 +19,22 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_the_best_leaf_wins(stage):
-    _, found = tune(on(stage), ("trsm",), ("d",))
+    _, document = tune(on(stage), ("trsm",), ("d",))
     best = best_of(("trsm_fma", "d", "any"))
-    assert rate(found.entries["trsm_fma", "d", "any", "many"]) == Stage.rate(best)
+    assert rate(document.entries["trsm_fma", "d", "any", "many"]) == Stage.rate(best)
 
 
-def fastest(found) -> dict[str, str]:
+def fastest(document) -> dict[str, str]:
     """Of TRSM in d, by point."""
-    return {at: max(rates, key=rates.__getitem__) for (_, at), rates in found.trsm_rates.items()}
+    return {at: max(rates, key=rates.__getitem__) for (_, at), rates in document.trsm_rates.items()}
 
 
 @pytest.mark.parametrize("routines", [("trsm",), ("trmm", "trsm")])
 def test_each_algorithm_of_trsm_where_it_is_faster(stage, routines):
-    made, found = tune(on(stage), routines, ("d",))
+    made, document = tune(on(stage), routines, ("d",))
     filed = read(tuned_files.user_file(H200.name), H200.name)
-    assert fastest(found) == FASTEST and filed.trsm_rates.keys() == found.trsm_rates.keys()
-    assert found.entries and made.untried == 0
+    assert fastest(document) == FASTEST and filed.trsm_rates.keys() == document.trsm_rates.keys()
+    assert document.entries and made.untried == 0
     selecting.reload()
     for n, rhs, name in ((600, 20, RECURSION), (300, 300, TRSM_FUSED)):
         chosen = trsm_algorithm(DTYPES["d"], n, rhs, 1, H200)
@@ -46,14 +46,14 @@ def test_each_algorithm_of_trsm_where_it_is_faster(stage, routines):
 
 def test_a_run_may_be_of_algorithms_alone(stage):
     _, before = tune(on(stage), ("trsm",), ("d",))
-    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",))
-    assert len(found.trsm_rates) == 3 == len(made.log.records) / 2
-    assert not found.entries
+    made, document = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",))
+    assert len(document.trsm_rates) == 3 == len(made.log.records) / 2
+    assert not document.entries
     filed = read(tuned_files.user_file(H200.name), H200.name)
     assert filed.entries.keys() == before.entries.keys() and fastest(filed) == FASTEST
     # what there was no time for is told of
-    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",), budget=1e-9)
-    assert made.untried == 6 and not found
+    made, document = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",), budget=1e-9)
+    assert made.untried == 6 and not document
 
 
 def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
@@ -69,7 +69,7 @@ def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
 
 
 def test_before_and_after_are_timed_if_asked_for(stage):
-    made, found = tune(on(stage), layouts=("nn",), curves=True)
+    made, document = tune(on(stage), layouts=("nn",), curves=True)
     timed = [(r.outcome, r.extents[0]) for r in made.log.records if r.outcome in ("before", "after")]
     assert timed == [("before", 32), ("before", 64), ("after", 32), ("after", 64)]
-    assert winners(made.log.records, H200.name).entries == found.entries
+    assert winners(made.log.records, H200.name).entries == document.entries

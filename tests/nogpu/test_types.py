@@ -30,10 +30,10 @@ def test_no_other_value_is_a_flag(flag, value):
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 def test_facts_of_the_dtypes(dtype):
-    found = np.dtype(dtype.name)
-    assert found.itemsize == dtype.itemsize and np.dtype(dtype.real).itemsize == dtype.real_size
-    assert dtype.is_complex == (found.kind == "c") and found.char.lower() in "fd"
-    assert dtype.unit_roundoff == np.finfo(found).eps / 2
+    numpy_dtype = np.dtype(dtype.name)
+    assert numpy_dtype.itemsize == dtype.itemsize and np.dtype(dtype.real).itemsize == dtype.real_size
+    assert dtype.is_complex == (numpy_dtype.kind == "c") and numpy_dtype.char.lower() in "fd"
+    assert dtype.unit_roundoff == np.finfo(numpy_dtype).eps / 2
 
 
 @pytest.mark.parametrize("letter", "sdcz")

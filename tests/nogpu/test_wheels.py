@@ -41,8 +41,8 @@ def test_a_package_of_kernels_is_found_once_installed(wheels, built, tmp_path, m
     archive.forget()
     monkeypatch.syspath_prepend(stage)
     importlib.invalidate_caches()
-    (found,) = archives_for((9, 0))
-    assert found.path.parent == stage / "pyblasgpu_kernels_sm90" and len(found) == 2
+    (installed,) = archives_for((9, 0))
+    assert installed.path.parent == stage / "pyblasgpu_kernels_sm90" and len(installed) == 2
     setup = ConfigParser()
     setup.read(stage / "setup.cfg")
     assert setup["metadata"]["name"] == "pyblasgpu-kernels-sm90"

@@ -84,9 +84,9 @@ def test_values_go_from_one_user_to_another(document, capsys, monkeypatch, tmp_p
     merge(Document(H200.name, trsm_rates={("z", "512x32"): {"recursion": 4.0}}))
     assert wisdom("import", str(out)) == 0
     assert f"4 values of {H200.name} are now in" in capsys.readouterr().out
-    found = read(user_file(H200.name))
-    assert found.entries == document.entries
-    assert found.trsm_rates == {**document.trsm_rates, ("z", "512x32"): {"recursion": 4.0}}
+    merged = read(user_file(H200.name))
+    assert merged.entries == document.entries
+    assert merged.trsm_rates == {**document.trsm_rates, ("z", "512x32"): {"recursion": 4.0}}
 
 
 def test_what_is_damaged_is_not_taken_in_at_all(document, capsys, tmp_path):
@@ -114,8 +114,8 @@ def test_some_or_all_is_forgotten(document, capsys):
     assert wisdom("forget", "--device", "h200", "--routine", "gemm", "--dtype", "d") == 0
     assert "0 values of" in capsys.readouterr().out
     assert wisdom("forget", "--device", "h200", "--routine", "trsm") == 0
-    found = read(user_file(H200.name))
-    assert {stem for stem, *_ in found.entries} == {"gemm_simt"} and not found.trsm_rates
+    remaining = read(user_file(H200.name))
+    assert {stem for stem, *_ in remaining.entries} == {"gemm_simt"} and not remaining.trsm_rates
     assert wisdom("forget", "--device", "h200") == 0
     assert "2 values of" in capsys.readouterr().out
     assert not user_file(H200.name).exists()
@@ -166,20 +166,20 @@ def test_a_file_of_another_spelling_is_taken_in_where_it_is_read(name, document,
 
 @pytest.mark.parametrize("name", ["sm_90", "SM90", "sm_90a"])
 def test_the_values_of_an_architecture_are_read_by_no_name(name, document, capsys, tmp_path, home):
-    given = written(tmp_path, document, name)
-    assert wisdom("import", given) == 2
+    path = written(tmp_path, document, name)
+    assert wisdom("import", path) == 2
     err = capsys.readouterr().err
     assert f"of the architecture {name!r}" in err and "--device" in err
     assert not (home / "data" / "tuned" / "sm_90.json").exists()
 
 
 def test_the_values_of_an_architecture_may_be_taken_in_for_a_device(document, capsys, tmp_path):
-    given = written(tmp_path, document, "sm_90")
-    assert wisdom("import", given, "--device", "H100") == 0
+    path = written(tmp_path, document, "sm_90")
+    assert wisdom("import", path, "--device", "H100") == 0
     h100 = known("h100").name
     assert f"4 values of {h100}" in capsys.readouterr().out
     assert read(user_file(h100), h100).entries == document.entries
-    assert wisdom("import", given, "--device", "a100") == 2
+    assert wisdom("import", path, "--device", "a100") == 2
     assert f"it is of 'sm_90', neither of {A100.name!r} nor of 'sm_80'" in capsys.readouterr().err
     assert wisdom("import", written(tmp_path, document, "h200"), "--device", "h200") == 0
 

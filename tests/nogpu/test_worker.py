@@ -36,8 +36,8 @@ def test_a_crash_keeps_what_was_reported_before_and_the_worker_is_replaced(worke
 
 def test_a_hang_is_ended(worker):
     begin = time.monotonic()
-    *said, last = answers(worker, [1, "hang"], patience=0.7)
-    assert said == [1] and last.outcome == "hang" and "0.7 s" in last.detail
+    *answered, last = answers(worker, [1, "hang"], patience=0.7)
+    assert answered == [1] and last.outcome == "hang" and "0.7 s" in last.detail
     assert time.monotonic() - begin < 10
     assert answers(worker, [5]) == [5, DONE]
 
@@ -124,11 +124,11 @@ def test_a_candidate_that_takes_a_compiler_down_is_out_and_the_others_are_compil
     with Compilers((9, 0), workers=1) as compilers:
         compilers.submit("trsm_fma", deadly)
         compilers.submit("trsm_fma", "no Config")
-        found = {}
+        reports = {}
         while compilers.pending:
-            found.update(((stem, config), report) for (stem, config), report in compilers.finished())
-    assert found["trsm_fma", deadly] == "the compiler's process died"
-    assert found["trsm_fma", "no Config"].startswith("AttributeError")
+            reports.update(((stem, config), report) for (stem, config), report in compilers.finished())
+    assert reports["trsm_fma", deadly] == "the compiler's process died"
+    assert reports["trsm_fma", "no Config"].startswith("AttributeError")
 
 
 def test_what_is_dropped_is_not_reported():
@@ -147,5 +147,5 @@ def test_what_is_submitted_twice_is_reported_once():
         for _ in range(2):
             compilers.submit("trsm_fma", "no Config")
         assert compilers.pending == 1
-        found = list(compilers.finished(60.0))
-    assert [job for job, _ in found] == [("trsm_fma", "no Config")] and compilers.pending == 0
+        finished = list(compilers.finished(60.0))
+    assert [job for job, _ in finished] == [("trsm_fma", "no Config")] and compilers.pending == 0

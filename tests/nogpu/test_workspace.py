@@ -32,13 +32,13 @@ class Memory:
 
 @pytest.fixture
 def device(monkeypatch):
-    found = Memory()
-    monkeypatch.setattr(memory, "allocate", found.allocate)
-    monkeypatch.setattr(memory, "release", found.release)
-    monkeypatch.setattr(memory, "clear", found.clear)
-    monkeypatch.setattr(launch, "is_captured", lambda stream: stream in found.captured)
+    fake_memory = Memory()
+    monkeypatch.setattr(memory, "allocate", fake_memory.allocate)
+    monkeypatch.setattr(memory, "release", fake_memory.release)
+    monkeypatch.setattr(memory, "clear", fake_memory.clear)
+    monkeypatch.setattr(launch, "is_captured", lambda stream: stream in fake_memory.captured)
     monkeypatch.setattr(workspace, "free_lists", {})
-    return found
+    return fake_memory
 
 
 def borrowed(nbytes, device=0, stream=0x70, flags=False):
