@@ -105,9 +105,9 @@ def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
 
     Returns the cases without those alternatives from the space that the compiler's report speaks against.
     """
-    wanted = dict.fromkeys(run.config for case in cases for run in (case.chosen, *case.alternatives))
-    print(f"{len(wanted)} kernels, {len(cases)} products, {_count(cases)} alternatives", file=sys.stderr)
-    reports = compiled(wanted, device, "compiling")
+    configs = dict.fromkeys(run.config for case in cases for run in (case.chosen, *case.alternatives))
+    print(f"{len(configs)} kernels, {len(cases)} products, {_count(cases)} alternatives", file=sys.stderr)
+    reports = compiled(configs, device, "compiling")
     dropped = {config for config, report in reports.items() if judge(config, report, device).outcome != "ok"}
 
     def stays(case: Case, run: KernelChoice) -> bool:

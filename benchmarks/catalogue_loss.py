@@ -152,9 +152,9 @@ class Calls:
         products: list[dict[str, Any]] = []
 
         def collect(launches: LaunchList, *scalars: complex) -> Callable[..., None]:
-            found = [entry.source for entry in launches.entries]
-            sources.update(dict.fromkeys(found))
-            products[-1].update({str(each): each for each in filter(None, map(_product, found))})
+            launched = [entry.source for entry in launches.entries]
+            sources.update(dict.fromkeys(launched))
+            products[-1].update({str(each): each for each in filter(None, map(_product, launched))})
             return lambda bases, stream: None
 
         with mock.patch.object(LaunchList, "bound", collect):
@@ -343,7 +343,7 @@ def _timed(case: Case, old: Side, new: Side) -> Case:
         done += 1
         shortest = min(map(min, times.values()))
         rounds = next(count for most, count in ROUNDS if shortest < most)
-    least = {name: min(found) for name, found in times.items()}
+    least = {name: min(taken) for name, taken in times.items()}
     return {**least, "ratio": least["old"] / least["new"]}
 
 
@@ -356,18 +356,18 @@ def report(results: list[Case]) -> int:
         else:
             lists.setdefault(result["list"], []).append(result)
     loses = any("error" in result for result in results)
-    for name, found in sorted(lists.items()):
-        ratios = [result["ratio"] for result in found]
+    for name, cases in sorted(lists.items()):
+        ratios = [result["ratio"] for result in cases]
         mean, least = geometric_mean(ratios), min(ratios)
         by_dtype = " ".join(
-            f"{x} {geometric_mean(r['ratio'] for r in found if r['dtype'] == x):.3f}"
+            f"{x} {geometric_mean(r['ratio'] for r in cases if r['dtype'] == x):.3f}"
             for x in DTYPES
-            if any(r["dtype"] == x for r in found)
+            if any(r["dtype"] == x for r in cases)
         )
         below = sum(ratio < LEAST for ratio in ratios)
-        counts = f"{len(found)} cases, mean {mean:.4f}, least {least:.3f}, {below} below {LEAST}"
+        counts = f"{len(cases)} cases, mean {mean:.4f}, least {least:.3f}, {below} below {LEAST}"
         print(f"{name}: {counts}: {by_dtype}")
-        for worst in sorted(found, key=lambda result: result["ratio"])[:6]:
+        for worst in sorted(cases, key=lambda result: result["ratio"])[:6]:
             what = (
                 worst["dtype"] + worst["routine"],
                 worst["flags"],

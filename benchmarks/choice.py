@@ -92,8 +92,8 @@ class Stand:
         from pyblasgpu.bench.timing import Rotation
 
         self._case, self._share = case, share
-        self._given = case.problem.data()
-        self.rotation = Rotation(self._given)
+        self._inputs = case.problem.data()
+        self.rotation = Rotation(self._inputs)
 
     def seconds(self, run: KernelChoice) -> float:
         """Seconds of a call."""
@@ -107,7 +107,7 @@ class Stand:
         self.rotation.restore()
         with self._forced(run):
             self._call(self.rotation.sets[-1])
-        return self._case.problem.error(self._given, self.rotation.sets[-1].out.get(order="A"))
+        return self._case.problem.error(self._inputs, self.rotation.sets[-1].out.get(order="A"))
 
     def _call(self, x: Any) -> None:
         self._case.problem.ours(x, "cuda")

@@ -154,10 +154,10 @@ def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, 
             *arguments,
         ]
         done = subprocess.run(command, capture_output=True, text=True)
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if done.returncode:
-        raise PyblasgpuError(f"benchmarks.counters: ncu failed: {(said + done.stderr)[-2000:]}")
-    return list(calls(said.splitlines(), metrics))
+        raise PyblasgpuError(f"benchmarks.counters: ncu failed: {(output + done.stderr)[-2000:]}")
+    return list(calls(output.splitlines(), metrics))
 
 
 def calls(lines: Iterable[str], metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -263,10 +263,10 @@ def main(arguments: list[str] | None = None) -> int:
         run_profiled(cases, options.of)
         return 0
     counted = profile(words, options.metrics)
-    wanted = [(problem, side) for problem in cases for side in sides_of(problem, options.of)]
-    if len(counted) != len(wanted):
+    runs = [(problem, side) for problem in cases for side in sides_of(problem, options.of)]
+    if len(counted) != len(runs):
         raise PyblasgpuError(
-            f"benchmarks.counters: {len(counted)} calls were profiled, {len(wanted)} were made"
+            f"benchmarks.counters: {len(counted)} calls were profiled, {len(runs)} were made"
         )
     device = current()
     results = [
@@ -279,7 +279,7 @@ def main(arguments: list[str] | None = None) -> int:
             "least_bytes": least_bytes(problem),
             "counted": each,
         }
-        for (problem, side), each in zip(wanted, counted, strict=True)
+        for (problem, side), each in zip(runs, counted, strict=True)
     ]
     described = {"schema": SCHEMA, **machine.describe(device, load_cublas()), "results": results}
     out = options.out or RESULTS / slug(device.name) / f"{described['date'][:10]}-counters.json"

@@ -69,12 +69,12 @@ def measure(letter: str, name: str, n: int, repeats: int) -> dict[str, float]:
     """GFLOP/s of both, by host."""
     dtype = DTYPES[letter]
     flops = dtype.flops_per_fma * n**3 // (1 if name == "gemm" else 2)
-    found = {}
+    rates = {}
     for what, host in (("numba", numba_cpu), ("scipy", cpu)):
         run = _call(host, letter, name, n)
         run()
-        found[what] = round(flops / seconds_of(run, repeats) / 1e9, 2)
-    return found
+        rates[what] = round(flops / seconds_of(run, repeats) / 1e9, 2)
+    return rates
 
 
 def _call(host: Any, letter: str, name: str, n: int) -> Callable[[], None]:

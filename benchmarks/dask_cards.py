@@ -51,34 +51,34 @@ def _from_card(chunk: Any) -> np.ndarray:
     return chunk if isinstance(chunk, np.ndarray) else chunk.get()
 
 
-def _error(routine: str, a: Any, b: Any, found: Any) -> float:
+def _error(routine: str, a: Any, b: Any, result: Any) -> float:
     """How far some entries of a result are from what they should be."""
     rows, cols = slice(-2, None), slice(0, 2)
     if routine == "gemm":
-        part, expected = found[rows, cols], _on_host(a[rows]) @ _on_host(b[:, cols])
+        part, expected = result[rows, cols], _on_host(a[rows]) @ _on_host(b[:, cols])
         return float(abs(_on_host(part) - expected).max())
-    last = _on_host((a if routine == "trsm" else found)[rows])
+    last = _on_host((a if routine == "trsm" else result)[rows])
     last[0, -1] = 0  # above the diagonal
     if routine == "trsm":
-        return float(abs(last @ _on_host(found[:, cols]) - _on_host(b[rows, cols])).max())
+        return float(abs(last @ _on_host(result[:, cols]) - _on_host(b[rows, cols])).max())
     return float(abs(np.tril(last @ last.T - _on_host(a[rows, rows]))).max())
 
 
-def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
+def by_dask(options: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
     """By routine the seconds of each call on a cluster, also of the first, and what threads did in them."""
-    found: dict[str, dict[str, Any]] = {}
-    with cluster(given.cards, given.processes, _use) as workers, Client(workers) as client:
-        client.wait_for_workers(given.cards)
-        inputs = [matrix(given.n, given.chunk) for _ in range(2)]
+    by_routine: dict[str, dict[str, Any]] = {}
+    with cluster(options.cards, options.processes, _use) as workers, Client(workers) as client:
+        client.wait_for_workers(options.cards)
+        inputs = [matrix(options.n, options.chunk) for _ in range(2)]
         if library == "cupy":
             meta = import_module("cupy").empty((0, 0))
             inputs = [x.map_blocks(_on_card, dtype=x.dtype, meta=meta) for x in inputs]
         a, b = (client.persist(x) for x in inputs)
         wait([a, b])
-        for routine in given.routines:
+        for routine in options.routines:
             times: list[float] = []
             with get_task_stream(client=client) as stream:
-                for _ in range(given.repeats):
+                for _ in range(options.repeats):
                     with wait_until_forgotten(client):
                         start = time.perf_counter()
                         result = client.persist(ROUTINES[routine](a, b))
@@ -87,30 +87,30 @@ def by_dask(given: argparse.Namespace, library: str) -> dict[str, dict[str, Any]
                         assert all(future.status == "finished" for future in futures_of(result))
                         error = _error(routine, a, b, result)
                         del result
-            found[routine] = {"each": times, "spent": _spent(stream.data), "error": error}
+            by_routine[routine] = {"each": times, "spent": _spent(stream.data), "error": error}
         del inputs, a, b
     cupy = import_module("cupy")
-    for number in range(given.cards):
+    for number in range(options.cards):
         with cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
-    return found
+    return by_routine
 
 
 def _spent(tasks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Seconds of all calls by worker and by what its threads did."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    seconds: dict[str, Counter[str]] = defaultdict(Counter)
     for task in tasks:
         for each in task["startstops"]:
-            found[task["worker"]][each["action"]] += each["stop"] - each["start"]
-    return {worker: dict(spent) for worker, spent in found.items()}
+            seconds[task["worker"]][each["action"]] += each["stop"] - each["start"]
+    return {worker: dict(spent) for worker, spent in seconds.items()}
 
 
-def by_engine(given: argparse.Namespace) -> dict[str, float]:
+def by_engine(options: argparse.Namespace) -> dict[str, float]:
     """By routine the seconds of the same from page-locked memory, on the same cards."""
-    pinned = Pinned(3, given.n**2 * 8)
+    pinned = Pinned(3, options.n**2 * 8)
     return {
-        routine: measured(routine, "d", given.n, pinned, [given.cards], ("host",))[0]["seconds"]
-        for routine in given.routines
+        routine: measured(routine, "d", options.n, pinned, [options.cards], ("host",))[0]["seconds"]
+        for routine in options.routines
     }
 
 
@@ -124,23 +124,23 @@ def main() -> None:
     parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--processes", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.WARNING)
     rows = []
     # the workers first: this process takes memory of all cards
-    for library in given.chunks:
-        for routine, found in by_dask(given, library).items():
+    for library in options.chunks:
+        for routine, record in by_dask(options, library).items():
             rows.append(
-                {"routine": routine, "by": f"dask, {library}", "seconds": min(found["each"]), **found}
+                {"routine": routine, "by": f"dask, {library}", "seconds": min(record["each"]), **record}
             )
             print(rows[-1], flush=True)
-    for routine, took in by_engine(given).items():
+    for routine, took in by_engine(options).items():
         rows.append({"routine": routine, "by": "engine", "seconds": took})
         print(rows[-1], flush=True)
     for row in rows:
-        row["tflops"] = flops(row["routine"], given.n) / row["seconds"] / 1e12
-    about = {"n": given.n, "chunk": given.chunk, "cards": given.cards, "processes": given.processes}
-    write(given.out, "dask_cards", about, rows)
+        row["tflops"] = flops(row["routine"], options.n) / row["seconds"] / 1e12
+    about = {"n": options.n, "chunk": options.chunk, "cards": options.cards, "processes": options.processes}
+    write(options.out, "dask_cards", about, rows)
 
 
 if __name__ == "__main__":

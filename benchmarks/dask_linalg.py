@@ -84,7 +84,7 @@ ROUTINES: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
 
 def measure(run: Callable[[Any, Any], Any], options: Any) -> dict[str, float]:
     """Seconds, those of the workers' processors, and the peak of memory in matrices."""
-    found = []
+    rounds = []
     for _ in range(options.repeats):
         with (
             LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -98,8 +98,8 @@ def measure(run: Callable[[Any, Any], Any], options: Any) -> dict[str, float]:
                 result = client.persist(run(a, b))
                 wait(result)
                 seconds, busy = time.perf_counter() - start, memory.processor_seconds() - busy
-            found.append((seconds, busy, memory.peak / (8 * options.n**2)))
-    seconds, busy, peak = min(found)
+            rounds.append((seconds, busy, memory.peak / (8 * options.n**2)))
+    seconds, busy, peak = min(rounds)
     return {"seconds": round(seconds, 2), "processor": round(busy, 2), "matrices": round(peak, 2)}
 
 

@@ -169,14 +169,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.ERROR)
     print("routine blocks  chain  work/cards  first   best   busy, ms")
-    for routine in given.routines:
-        for blocks in given.blocks:
-            order = given.n // blocks
-            times, busy = makespans(routine, blocks, order, given.cards, given.threads, given.repeats)
-            columns = (*bounds(routine, blocks, order, given.cards), times[0], min(times))
+    for routine in options.routines:
+        for blocks in options.blocks:
+            order = options.n // blocks
+            times, busy = makespans(routine, blocks, order, options.cards, options.threads, options.repeats)
+            columns = (*bounds(routine, blocks, order, options.cards), times[0], min(times))
             shown = "".join(f"{1e3 * x:8.0f}" for x in columns)
             print(f"{routine:8}{blocks:4} {shown}   {[round(1e3 * x) for x in busy]}", flush=True)
 

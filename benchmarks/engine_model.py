@@ -224,10 +224,12 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table; returns the exit code."""
-    given = _parse(arguments)
-    rates, itemsize = Rates.of(given.device, given.letter), DTYPES[given.letter].itemsize
-    links = Links(given.link * 1e9, given.peer * 1e9, given.start * 1e-6, given.host * 1e-6)
-    table = Table(title=f"{given.letter}, milliseconds, {'on a card' if given.on_card else 'from the host'}")
+    options = _parse(arguments)
+    rates, itemsize = Rates.of(options.device, options.letter), DTYPES[options.letter].itemsize
+    links = Links(options.link * 1e9, options.peer * 1e9, options.start * 1e-6, options.host * 1e-6)
+    table = Table(
+        title=f"{options.letter}, milliseconds, {'on a card' if options.on_card else 'from the host'}"
+    )
     for head in (
         "routine",
         "n",
@@ -241,17 +243,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "times one card",
     ):
         table.add_column(head, justify="right")
-    for name in given.routines:
-        for n in given.sizes:
+    for name in options.routines:
+        for n in options.sizes:
             one = 0.0
-            for cards in given.cards:
-                schedule = schedule_for(name, n, given.letter, cards, given.tiles)
-                line = Timeline(schedule, rates, links, itemsize, given.on_card)
+            for cards in options.cards:
+                schedule = schedule_for(name, n, options.letter, cards, options.tiles)
+                line = Timeline(schedule, rates, links, itemsize, options.on_card)
                 took = line.run()
                 one = one or took
                 linked = max(line.moved.values(), default=0) / links.host
                 cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in schedule.tasks.grids.values())
-                bound = line.bound() if cards == 1 and not given.on_card else took
+                bound = line.bound() if cards == 1 and not options.on_card else took
                 numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, bound, took)]
                 counts = [str(each) for each in (n, cards)]
                 table.add_row(name, *counts, cuts, str(len(schedule.owners)), *numbers, f"{one / took:.2f}")

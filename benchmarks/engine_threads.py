@@ -41,19 +41,19 @@ class Caller:
     wrong : list of str
     """
 
-    def __init__(self, given: argparse.Namespace):
-        self.given, self.end = given, time.perf_counter() + given.seconds
+    def __init__(self, options: argparse.Namespace):
+        self.options, self.end = options, time.perf_counter() + options.seconds
         self.calls: Counter[str] = Counter()
         self.wrong: list[str] = []
         rng = np.random.default_rng(0)
-        a, b = (np.asfortranarray(rng.uniform(-1, 1, (given.n, given.n))) for _ in range(2))
-        a /= given.n
+        a, b = (np.asfortranarray(rng.uniform(-1, 1, (options.n, options.n))) for _ in range(2))
+        a /= options.n
         np.fill_diagonal(a, 2)
         pinned = [cupyx.empty_pinned(a.shape, order="F") for _ in range(2)]
         for target, source in zip(pinned, (a, b), strict=True):
             target[...] = source
         on_card = [cupy.asarray(x) for x in (a, b)]
-        devices, few = given.devices, {"max_device_memory": 64 << 20}
+        devices, few = options.devices, {"max_device_memory": 64 << 20}
         self.kinds: dict[str, tuple[Any, dict[str, Any]]] = {
             "all cards": ((a, b), {"devices": devices}),
             "all cards, pinned": (pinned, {"devices": devices}),
@@ -68,21 +68,21 @@ class Caller:
 
     def call(self, routine: str, kind: str) -> np.ndarray:
         (a, b), options = self.kinds[kind]
-        found = CALLS[routine](a, b, **options)
-        return found.get() if isinstance(found, cupy.ndarray) else found
+        result = CALLS[routine](a, b, **options)
+        return result.get() if isinstance(result, cupy.ndarray) else result
 
     def run(self, number: int) -> None:
         cases = list(self.expected)
-        cupy.cuda.Device(self.given.devices[0]).use()
+        cupy.cuda.Device(self.options.devices[0]).use()
         while time.perf_counter() < self.end:
             number += 7
             routine, kind = cases[number % len(cases)]
             try:
-                found = self.call(routine, kind)
+                result = self.call(routine, kind)
             except Exception as error:
                 self.wrong.append(f"{routine}, {kind}: {error!r}")
                 return
-            if not np.array_equal(found, self.expected[routine, kind]):
+            if not np.array_equal(result, self.expected[routine, kind]):
                 self.wrong.append(f"{routine}, {kind}: other bits")
             self.calls[kind] += 1
 
@@ -94,7 +94,7 @@ def main() -> int:
     parser.add_argument("--devices", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--n", type=int, default=3000)
     caller = Caller(parser.parse_args())
-    threads = [threading.Thread(target=caller.run, args=(i,)) for i in range(caller.given.threads)]
+    threads = [threading.Thread(target=caller.run, args=(i,)) for i in range(caller.options.threads)]
     for thread in threads:
         thread.start()
     for thread in threads:

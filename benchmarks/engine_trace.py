@@ -156,7 +156,7 @@ def gaps(events: list[list[Any]]) -> dict[str, dict[str, float]]:
     streams = defaultdict(list)
     for row in events:
         streams[f"{row[0]} {row[1]}"].append(row[4:])
-    found = {}
+    by_stream = {}
     for name, rows in streams.items():
         rows.sort(key=lambda row: row[1])
         idle = {"host": 0.0, "waits": 0.0}
@@ -165,14 +165,14 @@ def gaps(events: list[list[Any]]) -> dict[str, dict[str, float]]:
             idle["host"] += late
             idle["waits"] += max(start - before, 0) - late
         busy = sum(end - start for _, start, end in rows)
-        found[name] = {
+        by_stream[name] = {
             "busy": busy,
             **idle,
             "first": rows[0][1],
             "last": rows[-1][2],
             "count": len(rows),
         }
-    return {name: {key: round(x, 3) for key, x in each.items()} for name, each in sorted(found.items())}
+    return {name: {key: round(x, 3) for key, x in each.items()} for name, each in sorted(by_stream.items())}
 
 
 def traced(problem: HostProblem, devices: Sequence[int], repeats: int = 5) -> dict[str, Any]:
@@ -221,24 +221,24 @@ def main() -> None:
     )
     parser.add_argument("--pageable", action="store_true")
     parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
-    given = parser.parse_args()
-    cupy.cuda.Device(given.devices[0]).use()
-    largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
-    pinned = Pinned(3, largest, given.memory)
-    about = {"pageable": given.pageable, "memory": given.memory}
+    options = parser.parse_args()
+    cupy.cuda.Device(options.devices[0]).use()
+    largest = max(options.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in options.letters)
+    pinned = Pinned(3, largest, options.memory)
+    about = {"pageable": options.pageable, "memory": options.memory}
     rows = []
-    for n in given.sizes:
-        for letter in given.letters:
-            for routine in given.routines:
+    for n in options.sizes:
+        for letter in options.letters:
+            for routine in options.routines:
                 arrays = pinned.matrices(letter, n)
                 problem = HostProblem(routine, letter, arrays)
                 problem.fill()
-                if given.pageable:
+                if options.pageable:
                     problem = problem.pageable()
-                rows.append(traced(problem, given.devices))
+                rows.append(traced(problem, options.devices))
                 shown = {name: x for name, x in rows[-1].items() if name not in ("events", "host")}
                 print(shown, [each for each in rows[-1]["host"] if each[2] > 0.3], flush=True)
-                write(given.out, "engine_trace", about, rows)
+                write(options.out, "engine_trace", about, rows)
 
 
 if __name__ == "__main__":

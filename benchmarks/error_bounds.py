@@ -103,8 +103,8 @@ class Data:
         """The result, in host memory and the wide type; of several, all of them."""
         put = cupy.asarray if self.on_device else np.asarray
         moved = [put(x) if isinstance(x, np.ndarray) else x for x in arrays]
-        found = function(*moved, **options)
-        return tuple(map(self.back, found)) if isinstance(found, tuple) else self.back(found)
+        result = function(*moved, **options)
+        return tuple(map(self.back, result)) if isinstance(result, tuple) else self.back(result)
 
     def back(self, x: Any) -> Any:
         x = np.asarray(x.get() if hasattr(x, "get") else x)
@@ -203,8 +203,8 @@ def ratio(dtype: Dtype, name: str, error: Any, bound: Any) -> float:
     """The largest error over its bound; an error where the bound is 0 is infinite."""
     factor = 8**0.5 if dtype.is_complex and name not in ("asum", "nrm2") else 1
     size = np.asarray(bound * dtype.unit_roundoff * factor, float)
-    found = np.divide(np.asarray(abs(error), float), size, out=np.zeros_like(size), where=size > 0)
-    return float(np.where((size == 0) & (abs(error) > 0), np.inf, found).max())
+    quotient = np.divide(np.asarray(abs(error), float), size, out=np.zeros_like(size), where=size > 0)
+    return float(np.where((size == 0) & (abs(error) > 0), np.inf, quotient).max())
 
 
 def measured(on_device: bool, letters: str) -> Iterator[dict[str, Any]]:

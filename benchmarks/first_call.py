@@ -93,7 +93,7 @@ def seconds(program: str, environment: dict[str, str], rounds: int) -> dict[str,
     """The least seconds to the first result, and of the second call, of so many fresh processes."""
     import time
 
-    found: list[tuple[float, float]] = []
+    times: list[tuple[float, float]] = []
     environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds):
         command = [sys.executable, "-c", START + program + END, str(time.time())]
@@ -101,8 +101,8 @@ def seconds(program: str, environment: dict[str, str], rounds: int) -> dict[str,
         if done.returncode:
             return {"error": done.stderr.strip().splitlines()[-1:]}
         first, second = map(float, done.stdout.split()[-2:])
-        found.append((first, second))
-    return {"first": min(first for first, _ in found), "second": min(second for _, second in found)}
+        times.append((first, second))
+    return {"first": min(first for first, _ in times), "second": min(second for _, second in times)}
 
 
 def without_archive(program: str) -> dict[str, Any]:
@@ -126,13 +126,13 @@ def main(options: argparse.Namespace) -> int:
         _show(key, results[key])
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "first_call.json").write_text(json.dumps(results, indent=1) + "\n")
-    return int(any("error" in found for found in results.values()))
+    return int(any("error" in result for result in results.values()))
 
 
-def _show(name: str, found: dict[str, Any]) -> None:
-    times = str(found.get("error"))
-    if "first" in found:
-        times = f"{found['first']:8.3f} s, then {1e3 * found['second']:9.3f} ms"
+def _show(name: str, result: dict[str, Any]) -> None:
+    times = str(result.get("error"))
+    if "first" in result:
+        times = f"{result['first']:8.3f} s, then {1e3 * result['second']:9.3f} ms"
     print(f"{name:40s} {times}", flush=True)
 
 

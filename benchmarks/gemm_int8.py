@@ -206,13 +206,13 @@ def mode() -> Iterator[dict[str, Any]]:
                         c[...] = start
                         with pyblasgpu.set_math_mode("tensor") if name == "mode" else nullcontext():
                             spent.append(seconds_of(run))
-                found = {name: median(spent[1:]) for name, spent in times.items()}
+                medians = {name: median(spent[1:]) for name, spent in times.items()}
                 yield {
                     "routine": routine,
                     "dtype": np.dtype(dtype).name,
                     "n": n,
-                    **found,
-                    "ratio": found["plain"] / found["mode"],
+                    **medians,
+                    "ratio": medians["plain"] / medians["mode"],
                 }
 
 

@@ -68,9 +68,9 @@ class Operands:
 
     def __init__(self, m: int, n: int, k: int, make: Maker = normal):
         size = make(1, 1, 1).nbytes * (m * k + k * n + m * n)
-        wanted = max(2, -(-L2 * cupy.cuda.Device().attributes["L2CacheSize"] // size))
+        enough = max(2, -(-L2 * cupy.cuda.Device().attributes["L2CacheSize"] // size))
         fitting = max(1, int(0.4 * cupy.cuda.Device().mem_info[0]) // size)
-        self.sets = [(make(m, k, 1), make(k, n, 2), make(m, n, 3)) for _ in range(min(wanted, fitting, 32))]
+        self.sets = [(make(m, k, 1), make(k, n, 2), make(m, n, 3)) for _ in range(min(enough, fitting, 32))]
 
     def seconds(self, run: Callable[[Any, Any, Any], Any]) -> float:
         """The median of a call."""
@@ -203,9 +203,9 @@ def in_turn(
 def configured(**fields: Any) -> Iterator[None]:
     """With this Config, and its BLK_K if that is among the fields."""
     forget()
-    asked = (lambda k: fields["BLK_K"]) if "BLK_K" in fields else block_of
+    blk_k_of = (lambda k: fields["BLK_K"]) if "BLK_K" in fields else block_of
     try:
-        with mock.patch.object(dispatch, "block_of", asked), override("gemm_wgmma", GemmWgmma(**fields)):
+        with mock.patch.object(dispatch, "block_of", blk_k_of), override("gemm_wgmma", GemmWgmma(**fields)):
             yield
     finally:
         forget()
@@ -319,12 +319,12 @@ def write_kinds(
     parser.add_argument("--kinds", default=",".join(kinds))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = machine.describe(current(), load())
+    document: dict[str, Any] = machine.describe(current(), load())
     begin = time.monotonic()
     for kind in options.kinds.split(","):
         for case in kinds[kind]():
-            found.setdefault(kind, []).append(case)
-            (options.out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+            document.setdefault(kind, []).append(case)
+            (options.out / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
             print(kind, case, flush=True)
             if time.monotonic() - begin > options.seconds:
                 return

@@ -103,9 +103,9 @@ def _beside_products(lines: Lines, up: Stream, target: Block) -> float:
         work.synchronize()
         for _ in range(3):
             cupy.matmul(factor, factor, out=product)
-    found = rate(lambda: copy_up(target, lines.block(), up.handle), [up], 1)
+    beside = rate(lambda: copy_up(target, lines.block(), up.handle), [up], 1)
     work.synchronize()
-    return found
+    return beside
 
 
 def _by_kernel(source: Block, address: int, stream: Stream) -> None:
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--widths", type=int, nargs="+", default=(8, 16, 32, 64), help="KiB")
     parser.add_argument("--pitches", type=int, nargs="+", default=(32, 64, 128), help="KiB")
     parser.add_argument("--kinds", nargs="+", default=tuple(KINDS), choices=tuple(KINDS))
-    given = parser.parse_args()
+    options = parser.parse_args()
     cupy.cuda.Device(0).use()
     rows: list[dict[str, Any]] = []
     with current_context(0):
@@ -138,16 +138,16 @@ def main() -> None:
         device = [memory.allocate(COPY, 0, 0) for _ in range(2)]
         memory.synchronize(0)  # other streams use it
         # all at once: the driver knows pages by their addresses
-        memories = {kind: page_locked(given.gib << 30, kind) for kind in given.kinds}
+        memories = {kind: page_locked(options.gib << 30, kind) for kind in options.kinds}
         for kind, host in memories.items():
             host[:: 1 << 12] = 1
-            for pitch in given.pitches:
-                for width in (each for each in given.widths if each <= pitch):
+            for pitch in options.pitches:
+                for width in (each for each in options.widths if each <= pitch):
                     lines = Lines(host, width << 10, pitch << 10)
                     row = {"memory": kind, "width": width, "pitch": pitch}
                     rows.append({**row, **dict(measured(lines, streams, device))})
                     print({k: round(x, 1) if isinstance(x, float) else x for k, x in rows[-1].items()})
-            write(given.out, "host_lines", {"gib": given.gib, "huge_pages": _huge_pages()}, rows)
+            write(options.out, "host_lines", {"gib": options.gib, "huge_pages": _huge_pages()}, rows)
 
 
 def _huge_pages() -> dict[str, str]:

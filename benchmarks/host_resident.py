@@ -51,7 +51,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     nbytes = 3 * n * n * itemsize
     row: dict[str, Any] = {"routine": routine, "dtype": letter, "n": n}
     row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
-    found = problem.sample()
+    actual = problem.sample()
     up, down = moved(routine, n, itemsize)
     row["transfer"] = max(up / rate["up"], down / rate["down"])
     if nbytes < 70 * GIB:
@@ -59,7 +59,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         run = problem.vendor()
         row["upload_cublas_download"] = seconds(run)
         expected = problem.sample()
-        row["difference"] = float(abs(found - expected).max() / abs(expected).max())
+        row["difference"] = float(abs(actual - expected).max() / abs(expected).max())
         row["aim"] = max(row["transfer"], row["cublas_device"])
         row["of_aim"] = row["aim"] / row["streamed"]
         del run
@@ -93,13 +93,13 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str,
     is_pageable = not all(each[3] for each in CONSTANTS if each[1] in names)
     pageable = problem.pageable() if problem.n <= 8192 and is_pageable else None
     for module, name, values, is_direct in CONSTANTS:
-        given = problem if is_direct else pageable
-        if name not in names or given is None:
+        variant = problem if is_direct else pageable
+        if name not in names or variant is None:
             continue
         for value in values:
             with patch.object(module, name, value):
                 row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
-                yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(given.streamed, 3)}
+                yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(variant.streamed, 3)}
 
 
 def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -134,18 +134,18 @@ def registering() -> dict[str, float]:
 def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
     """Cholesky and LU factors of page-locked memory and of other memory, by tiles and whole."""
     rng = np.random.default_rng(0)
-    given = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
-    np.fill_diagonal(given, 2 * n)
+    matrix = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
+    np.fill_diagonal(matrix, 2 * n)
     calls = {
         "potrf": lambda a: pyblasgpu.lapack.potrf(a, 1, clean=0, overwrite_a=1),
         "getrf": lambda a: pyblasgpu.lapack.getrf(a, overwrite_a=1),
     }
     for routine, call in calls.items():
         row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
-        for ending, array in (("", locked), ("_pageable", np.empty_like(given))):
+        for ending, array in (("", locked), ("_pageable", np.empty_like(matrix))):
             for name, value in (("streamed", {routine: 0}), ("whole", {})):
                 with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
-                    copied = partial(copy_matrix, array, given)
+                    copied = partial(copy_matrix, array, matrix)
                     row[name + ending] = seconds(partial(call, array), 3, copied)
         yield row
 
@@ -177,47 +177,47 @@ def main() -> None:
     parser.add_argument("--tiles", nargs="+", default=(), help="as gemm:4096,1024,4096 or trsm:4096,1024")
     parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
     parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
-    given = parser.parse_args()
-    tile_size.LINE = given.line
-    end = time.perf_counter() + given.seconds
+    options = parser.parse_args()
+    tile_size.LINE = options.line
+    end = time.perf_counter() + options.seconds
     cupy.cuda.Device(0).use()
-    itemsize = max(DTYPES[letter].itemsize for letter in given.letters)
-    largest = max([n * n * itemsize for n in given.sizes] + [n * n * 8 for n in given.factors])
-    pinned = Pinned(3, largest, given.memory)
-    rate = rates(pinned.matrices("s", max(given.sizes)))
+    itemsize = max(DTYPES[letter].itemsize for letter in options.letters)
+    largest = max([n * n * itemsize for n in options.sizes] + [n * n * 8 for n in options.factors])
+    pinned = Pinned(3, largest, options.memory)
+    rate = rates(pinned.matrices("s", max(options.sizes)))
     about = {
         "rates": rate,
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
-        "line": given.line,
-        "memory": given.memory,
+        "line": options.line,
+        "memory": options.memory,
     }
     print(about, flush=True)
-    xt = None if given.no_xt else Xt([0])
+    xt = None if options.no_xt else Xt([0])
     rows: list[dict[str, Any]] = []
 
     def add(row: dict[str, Any]) -> None:
         rows.append(row)
         print({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True)
-        write(given.out, "host_resident", about, rows)
+        write(options.out, "host_resident", about, rows)
 
-    for n in given.factors:
+    for n in options.factors:
         for row in factors(n, pinned.matrices("d", n)[0]):
             add(row)
-    for n in given.sizes:
-        for letter in given.letters:
-            for routine in given.routines:
+    for n in options.sizes:
+        for letter in options.letters:
+            for routine in options.routines:
                 if time.perf_counter() > end:
                     return
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
-                add(case(problem, rate, xt, pageable=n <= 16384 and not given.no_pageable))
-                for row in tile_shapes(problem, given.tiles):
+                add(case(problem, rate, xt, pageable=n <= 16384 and not options.no_pageable))
+                for row in tile_shapes(problem, options.tiles):
                     add(row)
-                if routine in ("gemm", "trsm") and not given.no_variations:
-                    for row in variations(problem, given.constants):
+                if routine in ("gemm", "trsm") and not options.no_variations:
+                    for row in variations(problem, options.constants):
                         add(row)
 
 

@@ -33,15 +33,15 @@ def problem(routine: str, letter: str, n: int) -> HostProblem:
     return HostProblem(routine, letter, arrays)
 
 
-def microseconds(given: HostProblem, backend: str, budget: float = 0.05) -> float:
+def microseconds(case: HostProblem, backend: str, budget: float = 0.05) -> float:
     """The median of calls, at least five, for some time."""
     for _ in range(2):
-        given.ours(backend=backend)
+        case.ours(backend=backend)
     times: list[float] = []
     end = time.perf_counter() + budget
     while len(times) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
-        given.ours(backend=backend)
+        case.ours(backend=backend)
         times.append(time.perf_counter() - start)
     return 1e6 * median(times)
 
@@ -52,16 +52,16 @@ def main() -> None:
     parser.add_argument("--letters", default="sd")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=ROUTINES)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for routine in given.routines:
-        for letter in given.letters:
-            for n in given.sizes:
+    for routine in options.routines:
+        for letter in options.letters:
+            for n in options.sizes:
                 case = problem(routine, letter, n)
                 row = {"routine": routine, "dtype": letter, "n": n}
                 rows.append({**row, **{name: microseconds(case, name) for name in ("cuda", "cpu")}})
                 print({k: round(x) if isinstance(x, float) else x for k, x in rows[-1].items()}, flush=True)
-    write(given.out, "host_small", {"cores": os.cpu_count()}, rows)
+    write(options.out, "host_small", {"cores": os.cpu_count()}, rows)
 
 
 if __name__ == "__main__":

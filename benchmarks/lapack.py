@@ -77,18 +77,18 @@ class Case(NamedTuple):
 
     def launches(self, info: Operand, a: Operand, *b: Operand) -> list[Launches]:
         """Our launch lists, with the operands of each."""
-        found: list[tuple[LaunchList | None, tuple[Operand, ...]]] = []
+        lists: list[tuple[LaunchList | None, tuple[Operand, ...]]] = []
         if self.routine == "lauum":
-            found.append((lauum.launch_list(a, uplo=self.uplo), (a,)))
+            lists.append((lauum.launch_list(a, uplo=self.uplo), (a,)))
         if self.routine == "trtri":
-            found.append((trtri.launch_list(info, a, uplo=self.uplo, diag=Diag.NON_UNIT), (info, a)))
+            lists.append((trtri.launch_list(info, a, uplo=self.uplo, diag=Diag.NON_UNIT), (info, a)))
         if self.routine == "potri":
-            found.append((potri.launch_list(info, a, uplo=self.uplo), (info, a)))
+            lists.append((potri.launch_list(info, a, uplo=self.uplo), (info, a)))
         if self.routine in ("potrf", "posv"):
-            found.append((potrf.launch_list(info, a, uplo=self.uplo), (info, a)))
+            lists.append((potrf.launch_list(info, a, uplo=self.uplo), (info, a)))
         if self.routine in ("potrs", "posv"):
-            found.append((potrs.launch_list(a, *b, uplo=self.uplo), (a, *b)))
-        return [(launches, operands) for launches, operands in found if launches is not None]
+            lists.append((potrs.launch_list(a, *b, uplo=self.uplo), (a, *b)))
+        return [(launches, operands) for launches, operands in lists if launches is not None]
 
     def rival(self, solver: cusolver.Cusolver) -> Callable[..., None] | None:
         """cuSOLVER's call on the arrays of one set."""
@@ -120,7 +120,7 @@ def operand(array: Any) -> Operand:
 
 def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[Launches]:
     """Our launch lists of a case on these arrays."""
-    told = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
+    info_operand = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
     operands = [operand(array) for array in arrays]
     leaf = PotrfLeaf(case.letter, *map(int, case.leaf.split(","))) if case.leaf else None
     with (
@@ -128,7 +128,7 @@ def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[Launches]:
         override("potrf_algorithm", case.algorithm or None),
         override("potrf_leaf", leaf) if leaf else nullcontext(),
     ):
-        return case.launches(told, *operands)
+        return case.launches(info_operand, *operands)
 
 
 def run_lists(case: Case, info: Any, *arrays: Any) -> None:
@@ -167,7 +167,7 @@ def measured(case: Case, solver: cusolver.Cusolver) -> dict[str, Any]:
     if rival is not None:
         theirs, others = microseconds(rival, originals, rounds)
         difference = apart(case, results, others)
-    launches = sum(len(found.entries) for found, _ in launch_lists(case, originals, info))
+    launches = sum(len(launch_list.entries) for launch_list, _ in launch_lists(case, originals, info))
     return {
         **case._asdict(),
         "uplo": case.uplo.name,
@@ -231,10 +231,10 @@ def _cases_of_size(routine: str, letter: str, n: int, options: argparse.Namespac
             yield Case(routine, letter, Uplo.LOWER, n, leaf=leaf)
 
 
-def compile_all(found: list[Case]) -> None:
+def compile_all(listed: list[Case]) -> None:
     """Compile what the cases need, on all cores."""
     sources = []
-    for case in found:
+    for case in listed:
         shape, name = (case.batch, case.n, case.n), DTYPES[case.letter].name
         room = cupy.empty(shape, name).transpose(0, 2, 1)
         rest = [cupy.empty((case.batch, case.columns, case.n), name).transpose(0, 2, 1)] * bool(case.columns)
@@ -272,11 +272,11 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     require_device()
-    began, found, results = time.monotonic(), list(cases(options)), []
-    compile_all(found)
+    began, listed, results = time.monotonic(), list(cases(options)), []
+    compile_all(listed)
     print(f"compiled after {time.monotonic() - began:.0f} s", flush=True)
     solver = cusolver.load()
-    for case in found:
+    for case in listed:
         if time.monotonic() - began > options.seconds:
             print("out of time")
             break

@@ -68,8 +68,8 @@ class Data:
     def sets(self, n: int) -> list[tuple[Any, Any]]:
         step = -(-n // 64) * 64
         l2 = cupy.cuda.Device().attributes["L2CacheSize"]
-        wanted = max(-(-2 * l2 // (n * self.x.itemsize)), 8)
-        count = max(1, min(wanted, self.x.size // step, MOST_SETS))
+        enough = max(-(-2 * l2 // (n * self.x.itemsize)), 8)
+        count = max(1, min(enough, self.x.size // step, MOST_SETS))
         return [(self.x[i * step : i * step + n], self.y[i * step : i * step + n]) for i in range(count)]
 
 
@@ -191,8 +191,8 @@ def sources(letters: str, names: list[str], variants: bool) -> list[Any]:
     """The kernels that will run."""
     families = FIXED["level1_map"], FIXED["level1_reduce"]
     if not variants:
-        found = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
-        return list(dict.fromkeys(each for family, config in found for each in family.plain_sources(config)))
+        pairs = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
+        return list(dict.fromkeys(each for family, config in pairs for each in family.plain_sources(config)))
     listed = (each for letter in letters for each in configs(letter) if each[0] in names)
     kernels = dict.fromkeys(FIXED[config.STEM].source(config, name) for name, config in listed)
     return list(kernels)

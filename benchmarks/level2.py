@@ -239,14 +239,14 @@ LIKE = {"syr": "ger", "trmv": "gemv_n"}
 def configs(routine: str, letter: str) -> list[Any]:
     """The candidates for a routine that break no rule."""
     fixed = {"transposed": True} if routine == "gemv_t" else {}
-    found = []
+    candidates = []
     for which in ("symv", "symv_small") if routine == "symv" else (LIKE.get(routine, routine),):
         names, values = CANDIDATES[which]
         made = family_of(FAMILY_OF.get(which, which)).config_class
         for each in values:
             with suppress(ValueError):
-                found.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
-    return found
+                candidates.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
+    return candidates
 
 
 def kernels(routine: str, letter: str, sweep: bool) -> list[Any]:
@@ -286,27 +286,29 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     begin, device, rate = time.monotonic(), current(), copy_rate()
     names = ["symv_small", "symv_sum", "copy_scaled", *options.routine]
-    wanted = [
+    sources = [
         source
         for name, letter in product(names, options.dtype)
         for source in kernels(name, letter, options.sweep)
     ]
-    wanted = list(dict.fromkeys(wanted))
-    compile_missing(wanted, device.cc)
-    print(f"{len(wanted)} kernels after {time.monotonic() - begin:.0f} s; copy rate {rate / 1e9:.0f} GB/s")
+    sources = list(dict.fromkeys(sources))
+    compile_missing(sources, device.cc)
+    print(f"{len(sources)} kernels after {time.monotonic() - begin:.0f} s; copy rate {rate / 1e9:.0f} GB/s")
     rows: list[dict[str, Any]] = []
     for letter in options.dtype:
         bench = Bench(Data(DTYPES[letter], MOST_MEMORY if letter == "z" else MEMORY))
         for case in cases(letter, options.routine, options.sizes):
             if time.monotonic() - begin > options.seconds:
                 break
-            found = [measure(bench, case)]
+            measurements = [measure(bench, case)]
             if options.sweep:
-                found += [measure(bench, case, config) for config in configs(case.routine, letter)]
+                measurements += [measure(bench, case, config) for config in configs(case.routine, letter)]
             seconds = bench.theirs(case)
-            rows += [{**row, "cublas": seconds} for row in found]
-            best = min((row for row in found if "ours" in row), key=lambda row: row["ours"], default=None)
-            show(case, found[0], best, seconds, rate)
+            rows += [{**row, "cublas": seconds} for row in measurements]
+            best = min(
+                (row for row in measurements if "ours" in row), key=lambda row: row["ours"], default=None
+            )
+            show(case, measurements[0], best, seconds, rate)
         del bench
         result = {"device": device.name, "copy_rate": rate, "rows": rows}
         (options.out / f"level2{'-sweep' if options.sweep else ''}.json").write_text(

@@ -69,8 +69,8 @@ class Case:
     def factors(self) -> list[cupy.ndarray]:
         """Pivots, if any, and factors of a fresh copy."""
         self.prepare()
-        found = self.run()
-        return [*([cupy.asarray(found[1])] if self.is_lu else []), self.a.copy()]
+        results = self.run()
+        return [*([cupy.asarray(results[1])] if self.is_lu else []), self.a.copy()]
 
     def measure(self, width: int, tiles: int, count: int) -> dict[str, Any]:
         """Seconds, whether two runs agree, and how far the factors are from those without lookahead."""
@@ -83,8 +83,8 @@ class Case:
         pivots = all(bool((x == y).all()) for x, y in pairs[:-1])
         distance = float(abs(pairs[-1][0] - pairs[-1][1]).max() / abs(pairs[-1][1]).max())
         how = {"width": width, "tiles": tiles, "streams": count}
-        found = {"seconds": taken, "same_bits": same, "same_pivots": pivots, "distance": distance}
-        return {**self.facts, **how, **found}
+        outcome = {"seconds": taken, "same_bits": same, "same_pivots": pivots, "distance": distance}
+        return {**self.facts, **how, **outcome}
 
 
 def measurements(options: argparse.Namespace, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:

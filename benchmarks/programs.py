@@ -117,21 +117,21 @@ def programs(n: int, measure: Callable[[str, int, Call, int], float]) -> None:
 def compare(call: Call, backend: str | None, rounds: int, numpy: bool) -> dict[str, Any]:
     """Medians of seconds without and with the patch, how many calls it took, and how far results differ."""
     without, within = [], []
-    expected = found = None
+    expected = actual = None
     for turn in range(rounds + 1):
         start = time.perf_counter()
         expected = call()
         between = time.perf_counter()
         with pyblasgpu.patch_scipy(thresholds=0, backend=backend, numpy=numpy) as patch:
             begin = time.perf_counter()
-            found = call()
+            actual = call()
             end = time.perf_counter()
         if turn:  # the first compiles, and touches memory for the first time
             without.append(between - start)
             within.append(end - begin)
     difference = max(
         float(np.abs(x - y).max() / max(np.abs(y).max(), 1e-300))
-        for x, y in zip(*map(parts, (found, expected)), strict=True)
+        for x, y in zip(*map(parts, (actual, expected)), strict=True)
     )
     return {
         "scipy": round(median(without), 6),
@@ -145,11 +145,11 @@ def parts(result: Any) -> list[np.ndarray]:
     return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
 
 
-def report(name: str, n: int, found: dict[str, Any]) -> None:
-    ratio = found["scipy"] / found["patched"]
+def report(name: str, n: int, record: dict[str, Any]) -> None:
+    ratio = record["scipy"] / record["patched"]
     print(
-        f"{name:34}{n:6}{1e3 * found['scipy']:10.2f}{1e3 * found['patched']:10.2f}{ratio:7.2f}"
-        f"{found['difference']:10.1e}  {found['calls']}",
+        f"{name:34}{n:6}{1e3 * record['scipy']:10.2f}{1e3 * record['patched']:10.2f}{ratio:7.2f}"
+        f"{record['difference']:10.1e}  {record['calls']}",
         flush=True,
     )
 
@@ -169,15 +169,15 @@ def main() -> int:
     def measure(name: str, n: int, call: Call, rounds: int) -> float:
         if time.monotonic() > end:
             return float("inf")
-        found = results.setdefault(name, {})[str(n)] = compare(
+        record = results.setdefault(name, {})[str(n)] = compare(
             call, options.backend, rounds, numpy=name == STATSMODELS
         )
-        report(name, n, found)
+        report(name, n, record)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**device, "seconds": results}, indent=1)
             (options.out / "programs.json").write_text(text + "\n")
-        return found["scipy"]
+        return record["scipy"]
 
     slow: set[str] = set()
     for n in POINTS[:1]:

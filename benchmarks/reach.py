@@ -75,12 +75,12 @@ class Rates:
     @classmethod
     def of(cls, device: str, letter: str = "d", results: Path = RESULTS) -> Rates:
         """What was measured on a device, the newest where there are several."""
-        found: dict[str, dict[int, float]] = {name: {} for name in CUBES}
+        rates: dict[str, dict[int, float]] = {name: {} for name in CUBES}
         for file in sorted((results / device).glob("*.json")):
             rows = json.loads(file.read_text()).get("results", [])
             for routine, order, rate in _rates(rows, letter):
-                found[routine][order] = rate
-        return cls({name: sorted(points.items()) for name, points in found.items()})
+                rates[routine][order] = rate
+        return cls({name: sorted(points.items()) for name, points in rates.items()})
 
     def at(self, routine: str, order: float) -> float:
         """The rate of square operands of this order; that of the largest measured one beyond it."""

@@ -38,9 +38,9 @@ def on_host(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     part.streamed(devices=range(max(cards)))  # contexts and kernels of all cards
     for count in cards:
         took = seconds(partial(problem.streamed, devices=range(count)), REPEATS)
-        found = problem.sample()
-        base, one = (found, took) if base is None else (base, one)
-        rows.append(_row(problem, "host", count, took, one, float(abs(found - base).max())))
+        actual = problem.sample()
+        base, one = (actual, took) if base is None else (base, one)
+        rows.append(_row(problem, "host", count, took, one, float(abs(actual - base).max())))
     return rows
 
 
@@ -50,10 +50,10 @@ def _arrays(problem: HostProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
     """Seconds of matrices on the first card."""
-    given = [cupy.asarray(x, order="F") for x in _arrays(problem)]
+    matrices = [cupy.asarray(x, order="F") for x in _arrays(problem)]
     rows, one, base = [], None, None
     for count in cards:
-        apart = HostProblem(problem.routine, problem.letter, given)
+        apart = HostProblem(problem.routine, problem.letter, matrices)
         options: dict[str, Any] = {"devices": range(count)} if count > 1 else {}
 
         def run(apart: HostProblem = apart, options: dict[str, Any] = options) -> None:
@@ -61,10 +61,10 @@ def on_a_card(problem: HostProblem, cards: list[int]) -> list[dict[str, Any]]:
             cupy.cuda.runtime.deviceSynchronize()
 
         took = seconds(run, REPEATS)
-        found = apart.c.ravel(order="K")[:: max(1, apart.c.size // 1000)].get()
-        base, one = (found, took) if base is None else (base, one)
-        finite = np.isfinite(found) & np.isfinite(base)
-        rows.append(_row(problem, "card", count, took, one, float(abs(found - base)[finite].max())))
+        actual = apart.c.ravel(order="K")[:: max(1, apart.c.size // 1000)].get()
+        base, one = (actual, took) if base is None else (base, one)
+        finite = np.isfinite(actual) & np.isfinite(base)
+        rows.append(_row(problem, "card", count, took, one, float(abs(actual - base)[finite].max())))
     return rows
 
 
@@ -118,13 +118,13 @@ def factors_on_a_card(
 ) -> list[dict[str, Any]]:
     """Cholesky or LU factors of a matrix on the first card."""
     problem = HostProblem(routine, letter, arrays)
-    given = cupy.asarray(problem.b, order="F")
-    target = cupy.empty_like(given)
+    source = cupy.asarray(problem.b, order="F")
+    target = cupy.empty_like(source)
     rows, one = [], None
     for count in cards:
 
         def prepare() -> None:
-            target[...] = given
+            target[...] = source
             cupy.cuda.runtime.deviceSynchronize()
 
         def run(count: int = count) -> None:
@@ -164,12 +164,12 @@ def main() -> None:
     )
     parser.add_argument("--vendor", action="store_true", help="beside cuBLAS on one card")
     parser.add_argument("--kept", type=int, help="GiB of tile memory that a card keeps between calls")
-    given = parser.parse_args()
-    if given.kept is not None:
-        cards_of_engine.KEPT, cards_of_engine.KEPT_SHARE = given.kept * GIB, 1
-    end = time.perf_counter() + given.seconds
+    options = parser.parse_args()
+    if options.kept is not None:
+        cards_of_engine.KEPT, cards_of_engine.KEPT_SHARE = options.kept * GIB, 1
+    end = time.perf_counter() + options.seconds
     present = cupy.cuda.runtime.getDeviceCount()
-    cards = [count for count in given.cards or (1, 2, 4, 8) if count <= present]
+    cards = [count for count in options.cards or (1, 2, 4, 8) if count <= present]
     about = {
         "cards": present,
         "kept": cards_of_engine.KEPT,
@@ -180,21 +180,21 @@ def main() -> None:
         cupy.cuda.Device(card).use()
         cupy.zeros(1)
     cupy.cuda.Device(0).use()
-    largest = max(given.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in given.letters)
+    largest = max(options.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in options.letters)
     pinned = Pinned(3, largest)
     rows: list[dict[str, Any]] = []
-    for n in given.sizes:
-        for letter in given.letters:
-            for routine in given.routines:
+    for n in options.sizes:
+        for letter in options.letters:
+            for routine in options.routines:
                 if time.perf_counter() > end:
                     return
-                found = measured(routine, letter, n, pinned, cards, given.where)
-                if given.vendor and routine in ROUTINES:
-                    found += by_vendor(HostProblem(routine, letter, pinned.matrices(letter, n)))
-                for row in found:
+                measurements = measured(routine, letter, n, pinned, cards, options.where)
+                if options.vendor and routine in ROUTINES:
+                    measurements += by_vendor(HostProblem(routine, letter, pinned.matrices(letter, n)))
+                for row in measurements:
                     print({k: round(x, 4) if isinstance(x, float) else x for k, x in row.items()}, flush=True)
-                rows += found
-                write(given.out, "several_cards", about, rows)
+                rows += measurements
+                write(options.out, "several_cards", about, rows)
 
 
 def measured(

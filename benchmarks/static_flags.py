@@ -28,7 +28,7 @@ PASSES, CALLS = 7, 6
 
 def seconds(call: Callable[[int], object]) -> float:
     """Median of passes; the calls of a pass take their arrays in turn."""
-    found = []
+    times = []
     for _ in range(PASSES + 1):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
@@ -36,8 +36,8 @@ def seconds(call: Callable[[int], object]) -> float:
             call(i)
         end.record()
         end.synchronize()
-        found.append(cupy.cuda.get_elapsed_time(start, end) / 1e3 / CALLS)
-    return median(found[1:])
+        times.append(cupy.cuda.get_elapsed_time(start, end) / 1e3 / CALLS)
+    return median(times[1:])
 
 
 def arrays(n: int, dtype: str, copies: int = CALLS) -> list[cupy.ndarray]:
@@ -101,11 +101,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=50, help="after which nothing more is timed")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    found, begin = [], time.monotonic()
+    results, begin = [], time.monotonic()
     for case in cases():
-        found.append(case)
+        results.append(case)
         print(*case.values(), flush=True)
-        (options.out / "static_flags.json").write_text(json.dumps(found, indent=1) + "\n")
+        (options.out / "static_flags.json").write_text(json.dumps(results, indent=1) + "\n")
         if time.monotonic() - begin > options.seconds:
             break
     return 0

@@ -187,8 +187,8 @@ def cusolver_getrf(c: cupy.ndarray) -> tuple[Callable[[], None], Callable[[cupy.
 
     letter, n = dtype_of(c.dtype).letter, c.shape[0]
     factor, solve = Vendor(letter, c), getattr(bindings, f"{letter}getrs")
-    matrix, told = (c.data.ptr, n, factor.piv.data.ptr), factor.info.data.ptr
-    return factor, lambda x: solve(factor.handle, 0, n, x.shape[1], *matrix, x.data.ptr, n, told)
+    matrix, info = (c.data.ptr, n, factor.piv.data.ptr), factor.info.data.ptr
+    return factor, lambda x: solve(factor.handle, 0, n, x.shape[1], *matrix, x.data.ptr, n, info)
 
 
 def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
@@ -225,7 +225,7 @@ def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[st
         }
 
     vendor = timed(problem.vendor(), None, {})
-    found = {
+    timings = {
         "vendor": vendor,
         "fma": timed(problem.ours, None, {}),
         "mode": timed(in_mode, "tensor", {}),
@@ -233,12 +233,12 @@ def measured(routine: str, n: int, columns: int, flush: cupy.ndarray) -> dict[st
     for options in VARIANTS.get(routine.removeprefix("c"), ()):
         name = ",".join(f"{key}={value}" for key, value in options.items())
         try:
-            found[name] = timed(problem.ours, "tensor", options)
+            timings[name] = timed(problem.ours, "tensor", options)
         except Exception as problem_met:  # the others are wanted all the same
-            found[name] = {"problem": repr(problem_met)[:200]}
-    best = found["mode"]["seconds"]
-    ratios = {"ratio": vendor["seconds"] / best, "ratio_to_fma": found["fma"]["seconds"] / best}
-    return {"routine": routine, "n": n, "columns": columns, **ratios, **found}
+            timings[name] = {"problem": repr(problem_met)[:200]}
+    best = timings["mode"]["seconds"]
+    ratios = {"ratio": vendor["seconds"] / best, "ratio_to_fma": timings["fma"]["seconds"] / best}
+    return {"routine": routine, "n": n, "columns": columns, **ratios, **timings}
 
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
@@ -264,7 +264,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    found: dict[str, Any] = {"device": name, "cases": []}
+    document: dict[str, Any] = {"device": name, "cases": []}
     flush = cupy.empty(2 * cupy.cuda.Device().attributes["L2CacheSize"] // 4, cupy.float32)
     begin = time.monotonic()
     for routine, n, columns in cases(options):
@@ -272,8 +272,8 @@ def main() -> None:
             case = measured(routine, n, columns, flush)
         except Exception as problem:  # the others are wanted all the same
             case = {"routine": routine, "n": n, "columns": columns, "problem": repr(problem)[:200]}
-        found["cases"].append(case)
-        (options.out / "tensor_level3.json").write_text(json.dumps(found, indent=1) + "\n")
+        document["cases"].append(case)
+        (options.out / "tensor_level3.json").write_text(json.dumps(document, indent=1) + "\n")
         print(json.dumps(case), flush=True)
         cupy.get_default_memory_pool().free_all_blocks()
         if time.monotonic() - begin > options.seconds:

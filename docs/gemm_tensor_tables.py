@@ -50,13 +50,13 @@ def gemm_tensor_tables(results: Path, device: str) -> Iterator[str]:
 
 def newest(results: Path, device: str, *names: str) -> list[tuple[str, dict[str, Any], str]]:
     """The newest measurement of each case of some lists, with the list's name and the commit."""
-    found: dict[tuple[Any, ...], tuple[str, dict[str, Any], str]] = {}
+    measurements: dict[tuple[Any, ...], tuple[str, dict[str, Any], str]] = {}
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for name in names:
             for case in run.get(name, []):
                 key = name, case.get("data"), case.get("m"), case["n"], case.get("k")
-                found[key] = name, case, run["commit"][:7]
-    return list(found.values())
+                measurements[key] = name, case, run["commit"][:7]
+    return list(measurements.values())
 
 
 def _product(name: str, case: dict[str, Any], commit: str) -> str:

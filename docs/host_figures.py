@@ -32,14 +32,14 @@ def newest(results: Path, ending: str) -> dict[str, Any]:
     """The files whose names end so as one: of each case the newest measurement."""
     files = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob(f"*-{ending}.json")]
     files.sort(key=lambda each: str(each["about"]["date"]))
-    found = {}
+    rows = {}
     for file in files:
         for row in file["rows"]:
             if set(row) >= KEYS[ending]:  # others vary a constant
                 case = tuple(row.get(name) for name in CASE)
-                found[case] = {**found.get(case, {}), **row}  # not all runs had cublasXt
+                rows[case] = {**rows.get(case, {}), **row}  # not all runs had cublasXt
     commits = dict.fromkeys(str(file["about"]["commit"])[:7] for file in files)
-    return {"about": {**files[-1]["about"], "commit": ", ".join(commits)}, "rows": list(found.values())}
+    return {"about": {**files[-1]["about"], "commit": ", ".join(commits)}, "rows": list(rows.values())}
 
 
 def rate(row: dict[str, Any], key: str) -> float:

@@ -224,8 +224,8 @@ def readme_rows(groups: Groups) -> Iterator[Row]:
     for label, routine, kind, least in rows:
         device = newest_device(groups, routine, kind)
         cases = [case for case in groups[device, routine, kind] if case.record["n"] >= least]
-        found = [(case.record["dtype"], case.ratio, case.run["commit"][:7]) for case in cases]
-        yield Row(label, device, found)
+        ratios = [(case.record["dtype"], case.ratio, case.run["commit"][:7]) for case in cases]
+        yield Row(label, device, ratios)
 
 
 def with_table(readme: str, groups: Groups) -> str:

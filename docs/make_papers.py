@@ -35,8 +35,8 @@ MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)"
 
 def results_of(study: Study) -> list[dict[str, Any]]:
     """What was recorded, a device each, the newest last."""
-    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*/{study.name}.json"))]
-    return sorted(found, key=lambda made: (made.get("date") or "", made["device"]))
+    records = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*/{study.name}.json"))]
+    return sorted(records, key=lambda made: (made.get("date") or "", made["device"]))
 
 
 def page(text: str) -> str:

@@ -22,13 +22,13 @@ class Row(NamedTuple):
     ----------
     label : str
     device : str
-    found : list of (str, float, str)
+    measured : list of (str, float, str)
         Dtype, ratio and commit of each case.
     """
 
     label: str
     device: str
-    found: list[tuple[str, float, str]]
+    measured: list[tuple[str, float, str]]
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -40,7 +40,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 def readme_table(rows: Iterable[Row], results: Path, device: str) -> str:
     """The table: `rows` of what `pyblasgpu bench` has timed, then what other benchmarks have on a device."""
     text = ["| times the vendor's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
-    text += [_line(row) for row in (*rows, *_others(results, device)) if row.found]
+    text += [_line(row) for row in (*rows, *_others(results, device)) if row.measured]
     return "\n".join(text)
 
 
@@ -54,17 +54,17 @@ def _others(results: Path, device: str) -> Iterator[Row]:
     for label, routine in (("LU, `getrf`", "getrf"), ("Cholesky, `potrf`, lower", "potrf, lower")):
         cases = [case for case in ratios(results, device) if case.routine == routine]
         orders = [case.order for case in cases] or [0]
-        found = [(case.dtype, case.ratio, case.commit) for case in cases]
-        yield Row(f"{label}, orders to {max(orders)}", device, found)
+        measured = [(case.dtype, case.ratio, case.commit) for case in cases]
+        yield Row(f"{label}, orders to {max(orders)}", device, measured)
 
 
 def _line(row: Row) -> str:
-    commits = ", ".join(dict.fromkeys(commit for *_, commit in row.found))
+    commits = ", ".join(dict.fromkeys(commit for *_, commit in row.measured))
     card = row.device.removeprefix("NVIDIA ").split()[0]
-    cells = " | ".join(_cell(ratio for dtype, ratio, _ in row.found if dtype == x) for x in "sdcz")
+    cells = " | ".join(_cell(ratio for dtype, ratio, _ in row.measured if dtype == x) for x in "sdcz")
     return f"| {row.label} | {cells} | {card}, {commits} |"
 
 
 def _cell(values: Iterable[float]) -> str:
-    found = list(values)
-    return f"{geometric_mean(found):.2f}" if found else ""
+    numbers = list(values)
+    return f"{geometric_mean(numbers):.2f}" if numbers else ""

@@ -38,8 +38,8 @@ class Ratio(NamedTuple):
 def vendor_tables(results: Path, device: str) -> Iterator[str]:
     """The lines of the page for a device: a table, or nothing."""
     rows: dict[str, dict[str, list[Ratio]]] = {}
-    for found in ratios(results, device):
-        rows.setdefault(found.routine, {}).setdefault(found.dtype, []).append(found)
+    for measured in ratios(results, device):
+        rows.setdefault(measured.routine, {}).setdefault(measured.dtype, []).append(measured)
     if not rows:
         return
     yield from ("", "### Vectors, factorizations and solves", "")
@@ -47,7 +47,7 @@ def vendor_tables(results: Path, device: str) -> Iterator[str]:
     yield "Batches are beside cuBLAS and cuSOLVER, and beside PyTorch where it is named."
     yield from ("", "| routine | sizes | s | d | c | z | measured at |", "|---|---|---|---|---|---|---|")
     for routine, by_dtype in rows.items():
-        cases = [case for found in by_dtype.values() for case in found]
+        cases = [case for of_dtype in by_dtype.values() for case in of_dtype]
         orders = [case.order for case in cases]
         sizes = f"{min(orders)} to {max(orders)}" if min(orders) < max(orders) else str(orders[0])
         cells = " | ".join(_cell(by_dtype.get(letter, [])) for letter in "sdcz")
@@ -87,7 +87,7 @@ def _cell(cases: list[Ratio]) -> str:
 
 def ratios(results: Path, device: str) -> list[Ratio]:
     """Each case by its newest measurement."""
-    found: dict[tuple[Any, ...], Ratio] = {}
+    newest: dict[tuple[Any, ...], Ratio] = {}
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for name, routine in LISTS.items():
             for record in run.get(name, []):
@@ -95,8 +95,8 @@ def ratios(results: Path, device: str) -> list[Ratio]:
                 name = record.get("routine") or record.get("operation") or routine
                 if name and ratio > 0 and "variant" not in record:  # `pyblasgpu bench` has variants
                     case = _case(name, record, ratio, run["commit"][:7])
-                    found[case[:3]] = case
-    return list(found.values())
+                    newest[case[:3]] = case
+    return list(newest.values())
 
 
 def runs_of(results: Path, device: str) -> Iterator[dict[str, Any]]:

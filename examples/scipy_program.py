@@ -47,12 +47,12 @@ seconds = time.perf_counter() - start
 # `cholesky` was imported before the patch, by its name. The name is bound to the replacement, and back.
 
 with pb.patch_scipy() as patch:
-    found = fit_and_predict(x, y, new)
+    actual = fit_and_predict(x, y, new)
     start = time.perf_counter()
-    found = fit_and_predict(x, y, new)
+    actual = fit_and_predict(x, y, new)
     patched = time.perf_counter() - start
 
-for ours, scipys in zip(found, expected, strict=True):
+for ours, scipys in zip(actual, expected, strict=True):
     assert np.allclose(ours, scipys, atol=1e-8)
 print("calls on the GPU:", dict(patch.calls) or "none, there is no GPU")
 print(f"a Gaussian process of {len(x)} points: {seconds:.3f} s with SciPy, {patched:.3f} s patched")

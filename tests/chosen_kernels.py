@@ -66,10 +66,10 @@ def computed(name: str) -> Iterator[tuple]:
 
 def different(*chosen: Iterable[tuple]) -> list[Chosen]:
     """One of those that compile to the same: an architecture's Configs are often its device's."""
-    found: dict = {}
+    kernels: dict = {}
     for device, stem, config, name in chain(*chosen):
-        found.setdefault((device.cc, stem, config), Chosen(device, config, source_of(stem, config), name))
-    return list(found.values())
+        kernels.setdefault((device.cc, stem, config), Chosen(device, config, source_of(stem, config), name))
+    return list(kernels.values())
 
 
 #: Every Config that a file of the package or, on a device without one, the computed default chooses.
@@ -83,13 +83,15 @@ def of_products(layout: str) -> list[Chosen]:
 
 def packed() -> list[Chosen]:
     """The kernels for packed operands that stand for those of layout `nt`."""
-    found = {}
+    kernels = {}
     for chosen in of_products(product_kinds.LAYOUT_OF_PACKED):
         variant = product_kinds.packed_variant(chosen.config, chosen.device)
         if variant is not None:
             source = source_of(variant.STEM, variant)
-            found[chosen.device.cc, variant] = Chosen(chosen.device, variant, source, f"{chosen.name}-packed")
-    return list(found.values())
+            kernels[chosen.device.cc, variant] = Chosen(
+                chosen.device, variant, source, f"{chosen.name}-packed"
+            )
+    return list(kernels.values())
 
 
 def of_triangles() -> list[Chosen]:
@@ -109,12 +111,12 @@ def tightest() -> list[Chosen]:
 
     Where a change of a family makes it spill, this one most likely does; of equals it is the first.
     """
-    found: dict = {}
+    kernels: dict = {}
     for chosen in CHOSEN:
         key = chosen.config.STEM, chosen.config.dtype
-        if key not in found or chosen.config.registers > found[key].config.registers:
-            found[key] = chosen
-    return list(found.values())
+        if key not in kernels or chosen.config.registers > kernels[key].config.registers:
+            kernels[key] = chosen
+    return list(kernels.values())
 
 
 #: Of families that need no tuning, what ``source`` takes beside the Config, for a kernel with much to do.

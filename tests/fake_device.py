@@ -262,14 +262,14 @@ class Namespace:
         self._functions = functions or importlib.import_module("array_api_compat.numpy")
 
     def __getattr__(self, name):
-        found = getattr(self._functions, name)
-        if isinstance(found, ModuleType):
-            return Namespace(found)
-        if isinstance(found, type) or not callable(found):
-            return found
+        attribute = getattr(self._functions, name)
+        if isinstance(attribute, ModuleType):
+            return Namespace(attribute)
+        if isinstance(attribute, type) or not callable(attribute):
+            return attribute
 
         def on_host(*arguments, **options):
-            result = found(*_hosts(arguments), **{key: _hosts(value) for key, value in options.items()})
+            result = attribute(*_hosts(arguments), **{key: _hosts(value) for key, value in options.items()})
             return _put(result)
 
         return on_host

@@ -108,13 +108,13 @@ class Driver:
     def _counted(self, name: str):
         function = getattr(self, name)
 
-        def call(*given):
+        def call(*arguments):
             self.made[name] += 1
             error = self.refused.get(name, self.result.CUDA_SUCCESS)
             if error:
                 return (error,) if name in WITHOUT_VALUE else (error, None)
-            found = function(*given)
-            return found if isinstance(found, tuple) else (self.result.CUDA_SUCCESS, found)
+            value = function(*arguments)
+            return value if isinstance(value, tuple) else (self.result.CUDA_SUCCESS, value)
 
         return call
 
@@ -147,15 +147,15 @@ class Driver:
     def cuCtxGetCurrent(self):
         return self._context(self.current)
 
-    def cuCtxSetCurrent(self, wanted):
+    def cuCtxSetCurrent(self, handle):
         if self.stack:
             self.stack.pop()
-        if int(wanted):
-            self.stack.append(int(wanted) - 0x100)
+        if int(handle):
+            self.stack.append(int(handle) - 0x100)
         return (self.result.CUDA_SUCCESS,)
 
-    def cuCtxPushCurrent(self, wanted):
-        self.stack.append(int(wanted) - 0x100)
+    def cuCtxPushCurrent(self, handle):
+        self.stack.append(int(handle) - 0x100)
         return (self.result.CUDA_SUCCESS,)
 
     def cuCtxPopCurrent(self):

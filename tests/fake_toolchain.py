@@ -26,19 +26,19 @@ def compile_job(stem, config, flags, cc) -> Compiled | str:
     from pyblasgpu.dispatch.catalogue import source_of
 
     source = source_of(stem, config, flags)
-    found = kept_here(source, cc)
-    if found is not None:
-        return found
+    kernel = kept_here(source, cc)
+    if kernel is not None:
+        return kernel
     time.sleep(float(os.environ.get(SECONDS, 0)))
     if LOG in os.environ:
         with open(os.environ[LOG], "a", encoding="utf-8") as file:
             file.write(f"{store_key(source, cc)}\n")
     if config.dtype == os.environ.get(REFUSED):
         return "the compiler refuses it"
-    found = compiled(source, cc)
-    facts = {"entry": found.entry, "resources": asdict(found.resources)}
-    CubinStore.default().put(store_key(source, cc), facts, found.cubin)
-    return found
+    kernel = compiled(source, cc)
+    facts = {"entry": kernel.entry, "resources": asdict(kernel.resources)}
+    CubinStore.default().put(store_key(source, cc), facts, kernel.cubin)
+    return kernel
 
 
 def kernels(count: int) -> list[KernelSource]:

@@ -131,8 +131,8 @@ class Watcher:
     def __init__(self):
         self.said, self.seen = [], []
 
-    def progress(self, done, wanted, log, best):
-        self.seen.append((done, wanted, best))
+    def progress(self, done, total, log, best):
+        self.seen.append((done, total, best))
 
     def say(self, text):
         self.said.append(text)

@@ -46,10 +46,10 @@ class ndarray(np.ndarray):
         }
 
     def get(self, order: str = "C", out: Any = None) -> np.ndarray:
-        found = np.array(self, order=order, subok=False)
+        array = np.array(self, order=order, subok=False)
         if out is None:
-            return found
-        out[...] = found
+            return array
+        out[...] = array
         return out
 
     def set(self, array: Any) -> None:
@@ -74,8 +74,8 @@ class Pointer:
     copy_to_host_async = copy_from_host_async
 
 
-def _put(found: Any) -> Any:
-    return found.view(ndarray) if type(found) is np.ndarray else found
+def _put(result: Any) -> Any:
+    return result.view(ndarray) if type(result) is np.ndarray else result
 
 
 def _of_numpy(function: Any) -> Any:
@@ -209,7 +209,7 @@ def modules() -> dict[str, Any]:
         "random": random,
         "ndarray": ndarray,
         "get_default_memory_pool": lambda: pool,
-        "RawKernel": lambda *_: lambda *given: None,
+        "RawKernel": lambda *_: lambda *arguments: None,
     }
     for name, value in own.items():
         setattr(cupy, name, value)

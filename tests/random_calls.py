@@ -89,8 +89,8 @@ class _Draw:
             1 << chance.randint(0, 12),
             chance.randint(1, 4096),
         )
-        found = chance.choice(kinds)
-        return min(found, LARGEST_OF_BATCH) if self._batch > 1 else found
+        extent = chance.choice(kinds)
+        return min(extent, LARGEST_OF_BATCH) if self._batch > 1 else extent
 
     def _matrix(self, rows: int, cols: int, out: bool = False, dtype: Dtype | None = None) -> Operand:
         """By rows or by columns, sometimes with steps, with any leading stride and alignment."""

@@ -23,15 +23,15 @@ def config(**changes):
                    DIM_YB=8, VEC_A=1, VEC_B=1, BLK_K=8, UNROLL=8, PAD_A=0, PAD_B=0, **changes)  # fmt: skip
 
 
-def document(device, found, size="large"):
-    entry = Entry(FAMILIES["gemm_simt"].parameters_of(found))
+def document(device, chosen, size="large"):
+    entry = Entry(FAMILIES["gemm_simt"].parameters_of(chosen))
     return Document(device, {("gemm_simt", "s", "nn", size): entry})
 
 
-def measured(device: str, *found: tuple) -> Document:
+def measured(device: str, *rows: tuple) -> Document:
     """A document of (size class, Config, TFLOP/s)."""
     entries = {}
-    for size, chosen, tflops in found:
+    for size, chosen, tflops in rows:
         parameters = FAMILIES[chosen.STEM].parameters_of(chosen)
         entries[chosen.STEM, chosen.dtype, "nn", size] = Entry(parameters, tflops)
     return Document(device, entries)

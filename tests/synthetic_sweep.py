@@ -27,11 +27,11 @@ def synthetic(
 ) -> Recording:
     """A recording of all that `guidelines` leave of the normal space, for one (stem, dtype, layout)."""
     rng = np.random.default_rng(seed)
-    found = tuple(candidates(stem, dtype, layout, device, "normal", guidelines).left)
-    search = search_problem_of(stem, found, device)
+    configs = tuple(candidates(stem, dtype, layout, device, "normal", guidelines).left)
+    search = search_problem_of(stem, configs, device)
     tiles: dict = {}
     effect = {}
-    for config in found:
+    for config in configs:
         tile = tiles.setdefault(tile_key(config, search.axes), rng.lognormal(0, 0.08))
         effect[config] = tile * rng.lognormal(0, 0.02)
     seconds = {}
@@ -42,7 +42,7 @@ def synthetic(
                 if hasattr(module, name):
                     patch.setattr(module, name, getattr(module, name) * factor)
         gemm_model.k_tile_cycles.cache_clear()  # what is known by the true constants
-        for config in found:
+        for config in configs:
             for size, extents in search.problems:
                 cycles = (
                     score.cycles(stem, config, extents, device) * effect[config] * rng.lognormal(0, 0.005)

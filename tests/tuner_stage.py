@@ -135,12 +135,12 @@ class Stage:
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
         leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = leaf.config
-        asked = overrides.get_override("trsm_algorithm")
-        if asked is not None:
+        algorithm = overrides.get_override("trsm_algorithm")
+        if algorithm is not None:
             best = TRSM_FUSED if b.cols > 32 else RECURSION
             if t.batch == 3:
                 best = TRSM_SMALL
-            self.chosen = 2 if asked == best else 1
+            self.chosen = 2 if algorithm == best else 1
         getattr(cpu, name)(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
@@ -203,8 +203,8 @@ def flip_one(odd, out):
     out[0, -1, -1] += 1
 
 
-def read_back(found):
+def read_back(document):
     """The entries as a file keeps them, rates rounded."""
     from pyblasgpu.database import dumps, parse
 
-    return parse(dumps(found).encode()).entries
+    return parse(dumps(document).encode()).entries

@@ -52,22 +52,22 @@ def main(
         for path in sweeps
         if path.endswith(SUFFIX)
     }
-    calls = [call for found in of_devices.values() for call in found]
+    calls = [call for swept in of_devices.values() for call in swept]
     devices: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in decisive(read_sweep(Path(path)) for path in sweeps if not path.endswith(SUFFIX)):
         devices[record.arch, record.device].append(record)
     architectures: dict[str, list[Record]] = defaultdict(list)
-    for (arch, device), found in devices.items():
-        architectures[arch] += under_load(found, of_devices.get(slug(device), ()))
+    for (arch, device), of_card in devices.items():
+        architectures[arch] += under_load(of_card, of_devices.get(slug(device), ()))
     documents, own = [], []
-    for arch, found in architectures.items():
-        kept, records, document = _portfolio(found, arch, spilling, calls)
+    for arch, of_arch in architectures.items():
+        kept, records, document = _portfolio(of_arch, arch, spilling, calls)
         documents.append(document)
-        for device in dict.fromkeys(record.device for record in found):
+        for device in dict.fromkeys(record.device for record in of_arch):
             of_device = portfolio.reduced((r for r in records if r.device == device), kept)
-            found_there = winners(of_device, device)
-            _give_way(found_there, document, of_device)
-            own.append(database.difference(found_there, document))
+            device_document = winners(of_device, device)
+            _give_way(device_document, document, of_device)
+            own.append(database.difference(device_document, document))
     return [_write(document, folder) for document in (*documents, *own)]
 
 
@@ -100,39 +100,39 @@ def decisive(sweeps: Iterable[Iterable[Record]]) -> list[Record]:
         here: dict[tuple, list[Record]] = defaultdict(list)
         for record in sweep:
             place = record.device, record.stem, record.dtype, record.layout, record.size
-            found = here[place] if record.outcome == "ok" else failures
-            if record.outcome == "ok" and found and found[-1].toolchain != record.toolchain:
-                found.clear()  # those of an earlier run
-            found.append(record)
+            group = here[place] if record.outcome == "ok" else failures
+            if record.outcome == "ok" and group and group[-1].toolchain != record.toolchain:
+                group.clear()  # those of an earlier run
+            group.append(record)
         out = {record.candidate for record in failures}
         times.update(
-            (place, found) for place, found in here.items() if _decides(found, times.get(place, ()), out)
+            (place, group) for place, group in here.items() if _decides(group, times.get(place, ()), out)
         )
     return [*failures, *(record for records in times.values() for record in records)]
 
 
-def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
-    """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
+def _decides(later: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
+    """Whether one that was the best `before`, or nearly so, is among the `later`, or one of these is
     faster: a search that was cut off may have neither. Of algorithms one alone says nothing.
     """
-    found, before = ([r for r in records if r.candidate not in out] for records in (found, before))
+    later, before = ([r for r in records if r.candidate not in out] for records in (later, before))
     if algorithms := {r.algorithm for r in before if r.algorithm}:
-        return algorithms <= {r.algorithm for r in found}
-    fastest, now = _fastest(before), _fastest(found)
+        return algorithms <= {r.algorithm for r in later}
+    fastest, now = _fastest(before), _fastest(later)
     best = {r.candidate for r in before if r.seconds <= SHARED * fastest[r.extents]}
     return (
         not best
-        or any(r.candidate in best for r in found)
+        or any(r.candidate in best for r in later)
         or all(now.get(extents, math.inf) < seconds for extents, seconds in fastest.items())
     )
 
 
 def _fastest(records: Sequence[Record]) -> dict[tuple[int, ...], float]:
     """The shortest time at each extents."""
-    found: dict[tuple[int, ...], float] = {}
+    shortest: dict[tuple[int, ...], float] = {}
     for record in records:
-        found[record.extents] = min(record.seconds, found.get(record.extents, math.inf))
-    return found
+        shortest[record.extents] = min(record.seconds, shortest.get(record.extents, math.inf))
+    return shortest
 
 
 def _portfolio(
@@ -143,12 +143,12 @@ def _portfolio(
     while True:
         kept = portfolio.chosen(records, calls)
         document = winners(portfolio.reduced(records, kept), arch)
-        found = {
+        kernels = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
             for (stem, dtype, layout, _), entry in document.entries.items()
             if stem in FAMILIES
         }
-        bad = spilling(found)
+        bad = spilling(kernels)
         if not bad:
             return kept, records, document
         # the other leaves of a routine were timed within it at few orders, which says nothing of these

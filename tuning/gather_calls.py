@@ -43,8 +43,8 @@ def gathered(
             products = result.get("products", {}).get(side, [])
             if rate and len(products) == 1 and not products[0][-1].get("packed"):
                 rates[_what(result)][_kernel(*products[0])].append(rate)
-    for what, found in rates.items():
-        medians = {kernel: median(each) for kernel, each in found.items()}
+    for what, by_kernel in rates.items():
+        medians = {kernel: median(each) for kernel, each in by_kernel.items()}
         if max(medians.values()) > SAME * min(medians.values()):
             kernels = sorted(medians, key=medians.__getitem__, reverse=True)
             of_each = [[*json.loads(kernel), round(medians[kernel], 3)] for kernel in kernels]
@@ -65,11 +65,11 @@ def main(out: str, results: list[str]) -> Path:
     """Write the file of calls; returns it."""
     path = Path(out)
     before = read_calls(path) if path.exists() else []
-    found = [json.loads(Path(result).read_text()) for result in results]
+    documents = [json.loads(Path(result).read_text()) for result in results]
     lines = []
-    for arch in sorted({each.get("arch", "sm_90") for each in (*found, *before)}):
+    for arch in sorted({each.get("arch", "sm_90") for each in (*documents, *before)}):
         cases = (
-            case for result in found if result.get("arch", "sm_90") == arch for case in result["results"]
+            case for result in documents if result.get("arch", "sm_90") == arch for case in result["results"]
         )
         calls = (call for call in before if call["arch"] == arch)
         lines += [json.dumps({"arch": arch, **call}) + "\n" for call in gathered(cases, calls)]

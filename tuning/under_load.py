@@ -41,17 +41,17 @@ def under_load(records: Iterable[Record], calls: Iterable[dict[str, Any]]) -> li
 
 def _rates(calls: Iterable[dict[str, Any]]) -> dict[tuple, dict[tuple, float]]:
     """Place -> kernel -> rate, of products with aligned operands that were not copied to another layout."""
-    found = {}
+    rates = {}
     for call in calls:
         if call["routine"] == "gemm" and not (call.get("pad") or call.get("shift")):
             dtype, layout = call["dtype"], call["flags"].lower()
             batch = (call["batch"],) if "batch" in call else ()
-            found[dtype, layout, (*call["extents"], *batch)] = {
+            rates[dtype, layout, (*call["extents"], *batch)] = {
                 kernel_of(stem, dtype, layout, parameters): rate
                 for stem, own, parameters, rate in call["rates"]
                 if own == layout
             }
-    return found
+    return rates
 
 
 def _is_long(record: Record) -> bool:

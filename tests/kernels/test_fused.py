@@ -18,12 +18,12 @@ pytestmark = chosen_kernels.NEEDS_COMPILER
 H200 = known("h200")
 
 TRMM = {
-    (found.STEM, found, triangle): f"{letter}-{triangle.name}-{n}"
+    (config.STEM, config, triangle): f"{letter}-{triangle.name}-{n}"
     for letter in DTYPES
     for triangle in Triangle
     for n in (512, 2048, 8192)
     if n <= MAX_FUSED_TRMM.get(letter, n)
-    for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, region=triangle).config]
+    for config in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, region=triangle).config]
 }
 
 
@@ -38,7 +38,7 @@ def test_kernels_of_trmm_do_not_spill(stem, config, triangle):
 
 
 TRSM = {
-    (found.STEM, found, triangle, layout): f"{letter}-{triangle.name}-{layout}-{n}x{r}"
+    (config.STEM, config, triangle, layout): f"{letter}-{triangle.name}-{layout}-{n}x{r}"
     for letter, n, r in (
         ("s", 1024, 512),
         ("s", 4096, 2048),
@@ -50,7 +50,7 @@ TRSM = {
     )
     for triangle, layout in zip(Triangle, ("nn", "tn", "nn", "nt"))
     for m, k in [(n, r) if triangle.on_left else (r, n)]
-    for found in [dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
+    for config in [dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
 }
 
 

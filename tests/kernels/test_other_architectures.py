@@ -22,12 +22,12 @@ SPILLED = {("sm_120", "symv", "s"): 184}
 
 def largest(device: Device) -> list[KernelSource]:
     """Of each family and dtype the kernel that by its estimate has most registers, of equals the last."""
-    found: dict[tuple[str, str], KernelSource] = {}
+    kernels: dict[tuple[str, str], KernelSource] = {}
     for source in catalogue.kernels(device):
-        other = found.setdefault((source.name, source.config.dtype), source)
+        other = kernels.setdefault((source.name, source.config.dtype), source)
         if registers(source) >= registers(other):
-            found[source.name, source.config.dtype] = source
-    return list(found.values())
+            kernels[source.name, source.config.dtype] = source
+    return list(kernels.values())
 
 
 def registers(source: KernelSource) -> int:

@@ -89,7 +89,7 @@ def pack(
     arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1]
     integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj)
     run(kernels.source(config), sum(units), arrays, integers, ())
-    return [Packed(image, moduli, dtype, *found) for image, *found in zip(images, facts, made, strict=True)]
+    return [Packed(image, moduli, dtype, *parts) for image, *parts in zip(images, facts, made, strict=True)]
 
 
 def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
@@ -111,13 +111,13 @@ def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fi
     return Products(config, flags, residues)
 
 
-def combine(of_a, of_b, found: Products, c, alpha=1.0, beta=0.0, kernels=combine_residues) -> None:
+def combine(of_a, of_b, products: Products, c, alpha=1.0, beta=0.0, kernels=combine_residues) -> None:
     """C := alpha A B + beta C by `combine_residues`, from facts of A and of B; C is (n, m), its columns
     contiguous.
     """
-    config = kernels.CombineResidues(found.config.dtype).specialize(found.config)
+    config = kernels.CombineResidues(products.config.dtype).specialize(products.config)
     n, m = c.shape
-    arrays = found.residues, of_a, of_b, found.flags, c
+    arrays = products.residues, of_a, of_b, products.flags, c
     run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))
 
 

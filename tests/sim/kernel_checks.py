@@ -46,13 +46,13 @@ def one_each(make: Callable[..., Check]) -> Callable[..., Check]:
     made: dict[str, Check] = {}
 
     @wraps(make)
-    def found(*arguments, **options) -> Check:
+    def cached(*arguments, **options) -> Check:
         key = repr((arguments, sorted(options.items())))
         if key not in made:
             made[key] = make(*arguments, **options)
         return made[key]
 
-    return found
+    return cached
 
 
 @one_each
@@ -173,10 +173,10 @@ def symmetrize(letter="d", **options) -> Check:
 @one_each
 def pack(letter="s", deep=False, **options) -> Check:
     """An operand packed by k-tiles, its rows lengthened; or by `deep` ones, read by 16 bytes."""
-    given = {"packing": test_pack.DEEP[-1], "extent": 44, "k": 36} if deep else {}
+    defaults = {"packing": test_pack.DEEP[-1], "extent": 44, "k": 36} if deep else {}
 
     def run(module):
-        test_pack.check(letter, kernels=module, **{**given, **options})
+        test_pack.check(letter, kernels=module, **{**defaults, **options})
 
     return Check("pack", run)
 
@@ -208,13 +208,13 @@ def persistent(
     **changes,
 ) -> Check:
     """A product by persistent blocks, in some orders of them."""
-    told = {"region": region, "prefetch_c": prefetch_c}
+    options = {"region": region, "prefetch_c": prefetch_c}
 
     def run(module):
         small = test_persistent.tile(letter, **changes)
         for seed in range(seeds):
             simulator.reseed(seed)
-            test_persistent.check(small, m, n, k, schedule, blocks, batch, kernels=module, **told)
+            test_persistent.check(small, m, n, k, schedule, blocks, batch, kernels=module, **options)
 
     return Check("gemm_simt", run)
 

@@ -174,17 +174,17 @@ def test_solutions(letter, order, low):
         c = with_nan(oriented(factor, low), low)
         b = np.array((a @ x).astype(dtype.name), order=order)
         with small_leaves(letter):
-            found, info = lapack.potrs(c, b, lower=low)
+            actual, info = lapack.potrs(c, b, lower=low)
             assert info == 0
-            close(found, x, dtype, 4000)
-            _, found, info = lapack.posv(with_nan(a.astype(dtype.name), low), b, lower=low)
+            close(actual, x, dtype, 4000)
+            _, actual, info = lapack.posv(with_nan(a.astype(dtype.name), low), b, lower=low)
             assert info == 0
-            close(found, x, dtype, 4000)
+            close(actual, x, dtype, 4000)
             for trans, op in enumerate((wide, wide.T, wide.conj().T)):
                 right = np.array((op @ x).astype(dtype.name), order=order)
-                found, info = lapack.trtrs(c, right, lower=low, trans=trans)
+                actual, info = lapack.trtrs(c, right, lower=low, trans=trans)
                 assert info == 0
-                close(found, x, dtype, 1000)
+                close(actual, x, dtype, 1000)
 
 
 @pytest.mark.parametrize("n, at, low", [(9, 5, 0), (9, 0, 1), (21, 18, 0)])

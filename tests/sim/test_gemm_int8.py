@@ -94,9 +94,9 @@ def check_pack(by_rows=False, gap=0, extent=19, k=150, moduli=4, sample=1, kerne
     _, packed = pack(other, lying(x, by_rows, gap), moduli=moduli, sample=sample, kernels=kernels)
     values, scale = packed.values(), packed.facts[SCALE, :extent, None]
     integers = np.rint(x * scale)
-    for p, found in zip(MODULI, values[:, :extent, :k].astype(int), strict=False):
-        assert ((found - integers.astype(object)) % p == 0).all()
-        assert (2 * abs(found) <= p + 1).all()
+    for p, residues in zip(MODULI, values[:, :extent, :k].astype(int), strict=False):
+        assert ((residues - integers.astype(object)) % p == 0).all()
+        assert (2 * abs(residues) <= p + 1).all()
     assert not values[:, extent:].any() and not values[:, :, k:].any()
     stages, rows = packed.image.stages, packed.image.rows
     whole = np.zeros((rows, stages, 8, 16))
@@ -104,9 +104,9 @@ def check_pack(by_rows=False, gap=0, extent=19, k=150, moduli=4, sample=1, kerne
     whole.reshape(rows, -1)[:extent, :k] = digits
     chunks = [whole[:, stage, stage % sample :: sample] for stage in range(stages)]
     sampled = np.concatenate(chunks, axis=1).reshape(rows, -1)
-    found = packed.values(digits=True)[0]
-    np.testing.assert_array_equal(found[:, : sampled.shape[1]], sampled)
-    assert not found[:, sampled.shape[1] :].any()
+    actual = packed.values(digits=True)[0]
+    np.testing.assert_array_equal(actual[:, : sampled.shape[1]], sampled)
+    assert not actual[:, sampled.shape[1] :].any()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_the_largest_sums_of_all_moduli():
     a, b = pack(np.ones((8, k)), np.ones((8, k)), moduli=15)
     for images, value in ((a.images, -128), (b.images, 127)):
         images.view(np.int8)[images.view(np.int8) != 0] = value
-    found = multiply(a, b, np.zeros((1, 4), np.int32)).values(8, 8).astype(int)
+    residues = multiply(a, b, np.zeros((1, 4), np.int32)).values(8, 8).astype(int)
     terms = np.count_nonzero(a.values()[:, 0], axis=1)
     assert terms.max() == k
-    assert ((found - (-128 * 127 * terms)[:, None, None]) % np.array(MODULI)[:, None, None] == 0).all()
+    assert ((residues - (-128 * 127 * terms)[:, None, None]) % np.array(MODULI)[:, None, None] == 0).all()
 
 
 def digits_of(a, b, moduli=14, sample=1):
@@ -317,8 +317,8 @@ def test_calls():
     a[-1, 5] = 1e12
     before = out.copy()
     with small_kernels(moduli=14):
-        found = pyblasgpu.gemm(a, b.T.copy(), trans_b="T", alpha=1.5, beta=-0.5, out=out, method="tensor")
-    assert found is out and set(families()) == KERNELS
+        result = pyblasgpu.gemm(a, b.T.copy(), trans_b="T", alpha=1.5, beta=-0.5, out=out, method="tensor")
+    assert result is out and set(families()) == KERNELS
     assert gemm_error(1.5, a, b, -0.5, before, out) <= 1
 
 

@@ -92,8 +92,8 @@ def test_wide_loads_and_batches():
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 def test_small_tiles_of_the_quick_space(letter, layout):
     tiles = smallest("gemm_mma", letter, layout)
-    wanted = {(16, 16), (16, 32), (32, 16), (16, 64), (64, 16)}
-    assert wanted <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
+    expected = {(16, 16), (16, 32), (32, 16), (16, 64), (64, 16)}
+    assert expected <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
     for tile in tiles:
         check(tile, 16, 16, 16, batch=2, kernels=gemm_mma)
         check(tile, 15, 17, 19, beta=0.0, kernels=gemm_mma)

@@ -73,10 +73,10 @@ def test_every_layout(trans_a, trans_b, order, beta):
     out = np.asarray(normal(M, N, seed=3), order=order)
     before = out.copy()
     with small_kernels():
-        found = pyblasgpu.gemm(
+        result = pyblasgpu.gemm(
             left, right, trans_a=trans_a, trans_b=trans_b, alpha=1.5, beta=beta, out=out, method="tensor"
         )
-    assert found is out and families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    assert result is out and families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
     assert gemm_error(1.5, a, b, beta, before, out) <= 1
 
 
@@ -110,23 +110,23 @@ def test_complex_products(trans_a, trans_b, order, alpha, beta):
 def test_an_operand_that_is_both_factors(make):
     a = make(9, K)
     with small_kernels():
-        found = pyblasgpu.gemm(a, a, trans_b="T", method="tensor")
+        result = pyblasgpu.gemm(a, a, trans_b="T", method="tensor")
     assert families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
-    assert gemm_error(1, a, a.T, 0, found, found) <= 1
+    assert gemm_error(1, a, a.T, 0, result, result) <= 1
 
 
 def test_a_batch_of_complex_products_that_share_a_factor():
     a, b = complexes(2, 5, 66), complexes(66, 9, seed=2)
     with small_kernels():
-        found = pyblasgpu.gemm(a, b, method="tensor")
-    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, found, strict=True))
+        result = pyblasgpu.gemm(a, b, method="tensor")
+    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, result, strict=True))
 
 
 def test_a_batch_that_shares_a_factor():
     a, b = normal(2, 30, K), normal(K, 20, seed=2)
     with small_kernels():
-        found = pyblasgpu.gemm(a, b, method="tensor")
-    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, found, strict=True))
+        result = pyblasgpu.gemm(a, b, method="tensor")
+    assert all(gemm_error(1, x, b, 0, c, c) <= 1 for x, c in zip(a, result, strict=True))
 
 
 def barely(a, b, _):
@@ -155,8 +155,8 @@ def test_hard_data_are_multiplied_as_by_fmas(kind):
         np.ascontiguousarray(x, np.float32) for x in HARD[kind](normal(20, K), normal(K, 9, seed=2), scales)
     )
     with small_kernels():
-        found = pyblasgpu.gemm(a, b, method="tensor")
-    assert gemm_error(1, a, b, 0, found, found) <= 1
+        result = pyblasgpu.gemm(a, b, method="tensor")
+    assert gemm_error(1, a, b, 0, result, result) <= 1
 
 
 @pytest.mark.parametrize(("make", "trans_b"), [(normal, "N"), (complexes, "C")])
@@ -168,37 +168,37 @@ def test_graded_data_are_equilibrated(make, trans_b, monkeypatch):
     a, b = make(20, k) * scales, make(k, 9, seed=2) / scales[:, None]
     with small_kernels():
         right = b if trans_b == "N" else b.conj().T.copy()
-        found = pyblasgpu.gemm(a, right, trans_b=trans_b, method="tensor")
+        result = pyblasgpu.gemm(a, right, trans_b=trans_b, method="tensor")
     assert families() == {"equilibrate", "pack_halves", "gemm_wgmma", "gemm_guarded"}
-    assert gemm_error(1, a, b, 0, found, found) <= 1
+    assert gemm_error(1, a, b, 0, result, result) <= 1
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
     a, b = normal(M, K), normal(K, N, seed=2)
     a[66, 3], b[129, 16] = np.nan, np.inf
     with small_kernels():
-        found = pyblasgpu.gemm(a, b, method="tensor")
-    assert np.isnan(found[66]).all() and np.isnan(found).sum() == N
-    assert np.isinf(np.delete(found[:, 16], 66)).all() and np.isinf(found).sum() == M - 1
+        result = pyblasgpu.gemm(a, b, method="tensor")
+    assert np.isnan(result[66]).all() and np.isnan(result).sum() == N
+    assert np.isinf(np.delete(result[:, 16], 66)).all() and np.isinf(result).sum() == M - 1
 
 
 def test_without_an_override_small_products_are_made_by_fmas():
     a, b = normal(M, K), normal(K, N, seed=2)
     assert not overrides.active()
-    found = pyblasgpu.gemm(a, b, method="tensor")
-    np.testing.assert_array_equal(found, pyblasgpu.gemm(a, b))
+    result = pyblasgpu.gemm(a, b, method="tensor")
+    np.testing.assert_array_equal(result, pyblasgpu.gemm(a, b))
 
 
 def test_a_mode_for_all_products_of_a_block():
     a, b = normal(20, K), normal(K, 9, seed=2)
     with small_kernels(), pyblasgpu.set_math_mode("tensor"):
-        found = pyblasgpu.linalg.matmul(a, b)
+        result = pyblasgpu.linalg.matmul(a, b)
         assert "gemm_wgmma" in families()
         with pyblasgpu.set_math_mode(None):
             launch_list.cache.clear()
             by_fma = pyblasgpu.blas.sgemm(1, a, b)
             assert families() == {"gemm_simt"}
-    assert gemm_error(1, a, b, 0, found, found) <= 1 and gemm_error(1, a, b, 0, by_fma, by_fma) <= 1
+    assert gemm_error(1, a, b, 0, result, result) <= 1 and gemm_error(1, a, b, 0, by_fma, by_fma) <= 1
     with pytest.raises(ValueError, match="set_math_mode: mode='fast' is neither 'tensor' nor None"):
         pyblasgpu.set_math_mode("fast").__enter__()
 
@@ -214,9 +214,9 @@ def test_a_triangle_of_c(lower, n):
     mine = np.tril(np.ones((n, n), bool)) if lower else np.triu(np.ones((n, n), bool))
     np.testing.assert_array_equal(out[~mine], before[~mine])
     rest = np.arange(n - 1)
-    found = np.where(mine, out, (before * 2 + 0.5 * (a.astype(float) @ a.T.astype(float))))
+    filled = np.where(mine, out, (before * 2 + 0.5 * (a.astype(float) @ a.T.astype(float))))
     inner = np.ix_(rest, rest)
-    assert gemm_error(0.5, a[rest], a[rest].T, 2, before[inner], found[inner].astype(np.float32)) <= 1
+    assert gemm_error(0.5, a[rest], a[rest].T, 2, before[inner], filled[inner].astype(np.float32)) <= 1
     last = np.arange(n) == n - 1
     assert not np.isfinite(out[mine & (last | last[:, None])]).any()
 

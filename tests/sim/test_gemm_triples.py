@@ -26,7 +26,7 @@ def wide(*shape: int, seed: int = 1) -> np.ndarray:
     return (normal(*shape, seed=seed) * np.exp(4 * normal(*shape, seed=seed + 5))).astype(np.float32)
 
 
-def packed(a: np.ndarray, b: np.ndarray, told=1, kernels=pack_triples, blk_k=BLK_K):
+def packed(a: np.ndarray, b: np.ndarray, needed=1, kernels=pack_triples, blk_k=BLK_K):
     """The image of two matrices, extent by k, and their flags."""
     config = kernels.PackTriples(BLK=PANEL, BLK_K=blk_k, threads=PANEL)
     images = [Image(PANEL, blk_k, len(x), x.shape[1], triples.PARTS) for x in (a, b)]
@@ -36,29 +36,29 @@ def packed(a: np.ndarray, b: np.ndarray, told=1, kernels=pack_triples, blk_k=BLK
     options = [options_of(by_rows=abs(strides(x)[0]) < abs(strides(x)[1])) for x in (a, b)]
     steps = [(*strides(x), 0) for x in (a, b)]
     integers = len(a), len(b), a.shape[1], *options, units[0], sum(units), *steps[0], *steps[1]
-    arrays = a, b, made, flags, np.full((1, 1), told, np.int32)
+    arrays = a, b, made, flags, np.full((1, 1), needed, np.int32)
     run(kernels.source(config), 3, arrays, integers, ())
     parts = np.split(made, [images[0].halves], axis=1), np.split(flags, [units[0]], axis=1)
     return [[np.ascontiguousarray(x) for x in part] for part in parts]
 
 
 def check(
-    cluster=1, kernels=triples, packs=pack_triples, spoil=lambda a, b: None, told=1, pairs=1, blk_k=BLK_K
+    cluster=1, kernels=triples, packs=pack_triples, spoil=lambda a, b: None, needed=1, pairs=1, blk_k=BLK_K
 ) -> None:
     """What triples hold is within FP32's bound, tiles of a flag or without one of pairs are left alone."""
     a, b = wide(M, K), np.asfortranarray(wide(N, K, seed=2))
     spoil(a, b)
-    (image_a, image_b), (flags_a, flags_b) = packed(a, b, told, packs, blk_k)
+    (image_a, image_b), (flags_a, flags_b) = packed(a, b, needed, packs, blk_k)
     config = kernels.GemmTriples(BLK_M=64, BLK_N=BLK_N, BLK_K=blk_k, PANEL=PANEL, stages=2, cluster=cluster)
     c = np.full((N, M), 77, np.float32)
     of_pairs = [np.full((1, panels * 3), pairs, np.int32) for panels in (2, 1)]
     integers = M, N, K, options_of(), config.grid(M, N), 3, 0, 0, strides(c)[0], 0
-    arrays = image_a, image_b, *of_pairs, flags_a, flags_b, np.full((1, 1), told, np.int32), c
+    arrays = image_a, image_b, *of_pairs, flags_a, flags_b, np.full((1, 1), needed, np.int32), c
     run(kernels.source(config), 2 * cluster, arrays, integers, (1.0, 0.0))
     left = np.broadcast_to(~np.isfinite(a).all(axis=1)[:, None], (M, N)).copy()
     left[:64] |= left[:64].any()
     left[64:] |= left[64:].any()
-    left |= ~np.isfinite(b).all() | (told == 0) | (pairs == 0)
+    left |= ~np.isfinite(b).all() | (needed == 0) | (pairs == 0)
     assert (c.T[left] == 77).all()
     exact, sizes = a.astype(float) @ b.T.astype(float), abs(a.astype(float)) @ abs(b.T.astype(float))
     assert (abs(c.T - exact) <= 32 * 2.0**-24 * sizes)[~left].all()
@@ -76,9 +76,9 @@ def test_what_triples_cannot_hold():
     check_infinite(2)
 
 
-@pytest.mark.parametrize(("told", "pairs"), [(0, 1), (1, 0)])
-def test_tiles_of_pairs_are_left(told, pairs):
-    check(told=told, pairs=pairs)
+@pytest.mark.parametrize(("needed", "pairs"), [(0, 1), (1, 0)])
+def test_tiles_of_pairs_are_left(needed, pairs):
+    check(needed=needed, pairs=pairs)
 
 
 def check_further(kernels=guarded) -> None:
@@ -106,7 +106,7 @@ def test_products(make, m, k, monkeypatch):
     a[last, 7] = np.inf
     tile = triples.GemmTriples(BLK_M=64, BLK_N=16, BLK_K=128, PANEL=64, stages=2)
     with small_kernels(), override("gemm_triples", tile):
-        found = pyblasgpu.gemm(a, b, method="tensor")
+        result = pyblasgpu.gemm(a, b, method="tensor")
     assert families() == KERNELS
-    assert not np.isfinite(found[last]).any()
-    assert gemm_error(1, a[:last], b, 0, None, found[:last]) <= 1
+    assert not np.isfinite(result[last]).any()
+    assert gemm_error(1, a[:last], b, 0, None, result[:last]) <= 1

@@ -78,9 +78,9 @@ def check_complex_pack(conjs, by_rows=False, kernels=pack_halves) -> None:
     a, b = (x.conj() if conj else x for x, conj in zip((a, b), conjs, strict=True))
     expanded = np.stack([np.stack([a.real, -a.imag], -1), np.stack([a.imag, a.real], -1)], 2)
     alternating = np.stack([b.real, b.imag], -1)
-    for found, x in ((left, expanded.reshape(2, 68, -1)), (right, alternating.reshape(2, 17, -1))):
-        np.testing.assert_array_less(np.abs(found[:, : x.shape[1], : 2 * k] - x), np.abs(x) * 2.0**-22)
-        assert not found[:, x.shape[1] :].any() and not found[:, :, 2 * k :].any()
+    for actual, x in ((left, expanded.reshape(2, 68, -1)), (right, alternating.reshape(2, 17, -1))):
+        np.testing.assert_array_less(np.abs(actual[:, : x.shape[1], : 2 * k] - x), np.abs(x) * 2.0**-22)
+        assert not actual[:, x.shape[1] :].any() and not actual[:, :, 2 * k :].any()
 
 
 def complex_lying(x: np.ndarray, by_rows: bool) -> np.ndarray:
@@ -110,9 +110,9 @@ def check_equilibrated(dtype=np.float32, kernels=equilibrate, packs=pack_halves)
     sizes = [abs(x[:, others] * p[others]).max(axis=0) for x, p in ((a, of_a), (b, of_b))]
     assert (sizes[0] / sizes[1] > 0.02).all() and (sizes[0] / sizes[1] < 50).all()
     a[0, 5] = 0
-    found = pack(a[None], b[None], kernels=packs, powers=np.stack([of_a, of_b]))
+    operands = pack(a[None], b[None], kernels=packs, powers=np.stack([of_a, of_b]))
     if dtype is np.float32:
-        for packed, x in zip(found, (a * of_a, b * of_b), strict=True):
+        for packed, x in zip(operands, (a * of_a, b * of_b), strict=True):
             assert not packed.flags.any()
             values = packed.values()[0, : len(x), :k]
             np.testing.assert_array_less(np.abs(values - x), np.abs(x) * 2.0**-21 + (x == 0))

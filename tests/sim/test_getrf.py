@@ -24,9 +24,9 @@ def check(letter, m, n, order="F", cols=4, seed=0, cluster=0) -> None:
     """Panels of a few columns and blocks of 32 rows: pivots and factors of LAPACK's."""
     a = random(letter, m, n, seed)
     lu, piv, info = getattr(scipys, f"{letter}getrf")(a)
-    given, unharmed = fenced(a, order)
+    view, unharmed = fenced(a, order)
     with override("getrf_panel", GetrfPanel(letter, 32 if m <= 32 else 64, cols, CLUSTER=cluster)):
-        got, got_piv, got_info = getattr(lapack, f"{letter}getrf")(given)
+        got, got_piv, got_info = getattr(lapack, f"{letter}getrf")(view)
     np.testing.assert_array_equal(got_piv, piv)
     assert got_info == info and got_piv.dtype == np.int32 and unharmed()
     np.testing.assert_allclose(got, lu, rtol=0, atol=200 * max(m, n) * np.finfo(a.dtype).eps)

@@ -21,16 +21,16 @@ def factor(a, first=0, info=-7, blocks=0, kernels=getrf_column):
     config, (m, n) = kernels.GetrfColumn(letter, 32), a.shape
     blocks = blocks or config.grid(m)
     steps = min(m, n)
-    piv, told = np.full(2 * steps, -7, np.int32), np.array([info], np.int32)
+    piv, info_array = np.full(2 * steps, -7, np.int32), np.array([info], np.int32)
     state, labels = (
         np.full(config.state_reals(blocks, n), np.nan, DTYPES[letter].real),
         np.zeros(2 * blocks, np.int32),
     )
     for j in range(-1, steps):
         integers = m, n, j, first, *strides(a), 2
-        run(kernels.source(config), blocks, (a, piv, told, state, labels), integers, ())
+        run(kernels.source(config), blocks, (a, piv, info_array, state, labels), integers, ())
     assert (piv[1::2] == -7).all()
-    return piv[::2], told[0]
+    return piv[::2], info_array[0]
 
 
 def check(letter="d", m=90, n=6, order="F", kernels=getrf_column, start=None, **options) -> None:

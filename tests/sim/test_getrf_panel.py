@@ -74,10 +74,10 @@ def check_beside(letter="d", m=40, left=3, n=5, right=6, order="F", seed=0, kern
     expected[:, left : left + n] = lu
     unit_lower = np.tril(lu[:n], -1) + np.eye(n)
     expected[:n, left + n :] = np.linalg.solve(unit_lower, expected[:n, left + n :])
-    given, unharmed = fenced(a, order)
-    factor(given, kernels=kernels, beside=(left, right), **options)
+    view, unharmed = fenced(a, order)
+    factor(view, kernels=kernels, beside=(left, right), **options)
     assert unharmed()
-    np.testing.assert_allclose(given, expected, rtol=0, atol=100 * n * np.finfo(a.dtype).eps)
+    np.testing.assert_allclose(view, expected, rtol=0, atol=100 * n * np.finfo(a.dtype).eps)
 
 
 def no_number_beside(kernels=getrf_panel) -> None:

@@ -50,7 +50,7 @@ def check(
     elif in_place or operation in ("swap", "rot"):
         v = y
     scale = alpha if dtype.is_complex else alpha.real
-    wanted = expected_of(
+    expected = expected_of(
         operation, x.view.copy(), y.view.copy(), scale if operation in ("scal", "axpy") else alpha, beta
     )
     vectors = x, y, v
@@ -58,8 +58,8 @@ def check(
     integers_ = kernels.integers(dtype, operation, n, *steps)
     starts = tuple(w.view.reshape(batch, n)[:1, :1] for w in vectors)
     run(kernels.source(config, operation), config.grid(n), starts, integers_, (alpha, beta), batch)
-    np.testing.assert_array_equal(x.view, wanted[0])
-    np.testing.assert_array_equal(v.view, wanted[1])
+    np.testing.assert_array_equal(x.view, expected[0])
+    np.testing.assert_array_equal(v.view, expected[1])
     assert all(w.unharmed() for w in vectors)
 
 

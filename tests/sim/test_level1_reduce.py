@@ -129,8 +129,8 @@ def test_norms_neither_overflow_nor_underflow(dtype):
     limits = np.finfo(dtype)
     for scale in (limits.max / 32, limits.tiny, limits.smallest_subnormal * 64, 1.0, 2.0**40, 2.0**-52):
         scale = limits.dtype.type(scale)
-        found = one("nrm2", [3 * scale, *[0] * 200, 4 * scale], dtype)
-        np.testing.assert_allclose(found, 5 * scale, rtol=4 * limits.eps)
+        actual = one("nrm2", [3 * scale, *[0] * 200, 4 * scale], dtype)
+        np.testing.assert_allclose(actual, 5 * scale, rtol=4 * limits.eps)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -38,8 +38,8 @@ def test_solutions_are_refined(monkeypatch):
     spd, b = a @ a.T, rng.standard_normal((6, 2))
     for structure, matrix in (("gen", a), ("pos", spd)):
         for right in (b, b[:, 0]):
-            found = linalg.solve(matrix, right, assume_a=structure, method="tensor")
-            np.testing.assert_allclose(found, np.linalg.solve(matrix, right), 1e-12, 1e-12)
+            actual = linalg.solve(matrix, right, assume_a=structure, method="tensor")
+            np.testing.assert_allclose(actual, np.linalg.solve(matrix, right), 1e-12, 1e-12)
 
 
 def test_what_is_found_is_told():

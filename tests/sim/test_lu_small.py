@@ -79,10 +79,10 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     a = stack @ stack.conj().swapaxes(1, 2) + np.eye(n, dtype=stack.dtype)
     factors = np.linalg.cholesky(a)
     factors[:, ~np.tri(n, dtype=bool)] = np.nan
-    given = np.array(factors.conj().swapaxes(1, 2) if upper else factors, order=order)
+    stored = np.array(factors.conj().swapaxes(1, 2) if upper else factors, order=order)
     right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
     view, unharmed = fenced(right, order)
-    config, lower = kernels.GetrsSmall(letter), given.swapaxes(1, 2) if upper else given
+    config, lower = kernels.GetrsSmall(letter), stored.swapaxes(1, 2) if upper else stored
     (step, *steps), (b_step, *b_steps) = strides(lower), strides(view)
     options = options_of(conj=upper, mirrored=True)
     integers = n, r, options, config.lanes(n), batch, 1, *steps, 1, *b_steps, n, step, b_step

@@ -94,8 +94,8 @@ def test_there_and_back_of_a_batch():
 def test_solutions(letter, trans):
     a, b = random(letter, 19, 19), random(letter, 19, 5, 7)
     lu, piv, _ = getattr(scipys, f"{letter}getrf")(a)
-    given, unharmed = fenced(b, "CF"[trans % 2])
-    x, info = getattr(lapack, f"{letter}getrs")(lu, piv, given, trans)
+    view, unharmed = fenced(b, "CF"[trans % 2])
+    x, info = getattr(lapack, f"{letter}getrs")(lu, piv, view, trans)
     expected, _ = getattr(scipys, f"{letter}getrs")(lu, piv, b, trans)
     assert info == 0 and unharmed()
     np.testing.assert_allclose(x, expected, rtol=2e-3 if letter in "sc" else 1e-11)

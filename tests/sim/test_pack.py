@@ -71,8 +71,8 @@ def check(
         (),
         batch,
     )
-    for matrix, found in zip(source, target.reshape(batch, size), strict=True):
-        assert np.array_equal(found, packed(packing, matrix.conj() if conj else matrix))
+    for matrix, actual in zip(source, target.reshape(batch, size), strict=True):
+        assert np.array_equal(actual, packed(packing, matrix.conj() if conj else matrix))
     assert unharmed()
 
 
@@ -195,9 +195,9 @@ def run_packed(values: np.ndarray, dtype, packing: Packing, conj: bool = False, 
     memory = result.memory
     distance = memory.pointer - LaunchList(dtype, 0).scratch(1, 1, 1).pointer
     count = memory.batch if memory.batch_stride else 1
-    found = simulator.view(workspace + distance, count * memory.rows * dtype.itemsize).view(dtype.name)
-    assert (workspace + distance) % 16 == 0 and distance + found.nbytes <= launches.workspace_bytes
-    return result, found.reshape(count, memory.rows)
+    elements = simulator.view(workspace + distance, count * memory.rows * dtype.itemsize).view(dtype.name)
+    assert (workspace + distance) % 16 == 0 and distance + elements.nbytes <= launches.workspace_bytes
+    return result, elements.reshape(count, memory.rows)
 
 
 @pytest.mark.parametrize("packing", FORMS, ids=str)
@@ -206,17 +206,17 @@ def test_emit_packed(letter, packing):
     dtype = DTYPES[letter]
     values = integers(np.random.default_rng(6), (2, 23, 13), dtype)
     for batch in (values, values.swapaxes(1, 2), values[:, ::-2, ::3]):
-        result, found = run_packed(batch, dtype, packing, conj=dtype.is_complex)
+        result, actual = run_packed(batch, dtype, packing, conj=dtype.is_complex)
         assert result[1:] == (packing, *batch.shape[1:]) and not result.memory.conj
-        for matrix, elements in zip(batch, found, strict=True):
+        for matrix, elements in zip(batch, actual, strict=True):
             assert np.array_equal(elements, packed(packing, matrix.conj()))
 
 
 def test_a_matrix_for_a_whole_batch_is_packed_once():
     values = integers(np.random.default_rng(7), (9, 21), DTYPES["d"])
-    result, found = run_packed(values, DTYPES["d"], FORMS[1], batch=70_000)
+    result, actual = run_packed(values, DTYPES["d"], FORMS[1], batch=70_000)
     assert (result.memory.batch, result.memory.batch_stride) == (70_000, 0)
-    assert np.array_equal(found, packed(FORMS[1], values)[None])
+    assert np.array_equal(actual, packed(FORMS[1], values)[None])
 
 
 def test_rows_that_vectors_do_not_fit():

@@ -113,10 +113,10 @@ def test_the_sum_of_products_is_scaled():
 def test_however_operands_lie_it_is_the_same_kernel():
     """In shared memory, too: one kernel for all layouts, and no more memory than these take."""
     for family in (test_gemm_simt, test_gemm_mma):
-        found = [family.config("d", *layout, stages=2) for layout in test_gemm_simt.LAYOUTS]
-        assert len({tile.for_packed() for tile in found}) == 1
-        assert found[0].for_packed().for_packed() == found[0].for_packed()
-        assert (found[0].for_packed().layout, found[0].for_packed().threads) == ("nt", found[0].threads)
+        tiles = [family.config("d", *layout, stages=2) for layout in test_gemm_simt.LAYOUTS]
+        assert len({tile.for_packed() for tile in tiles}) == 1
+        assert tiles[0].for_packed().for_packed() == tiles[0].for_packed()
+        assert (tiles[0].for_packed().layout, tiles[0].for_packed().threads) == ("nt", tiles[0].threads)
 
 
 @pytest.mark.parametrize(("letter", "pad"), [("d", 4), ("z", 2)])
@@ -131,7 +131,7 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"stages": 1}, "load_grid_tiles_smem_tile: major"),
         ({"packing_b": 3}, r"packing: packing of B in \(0, 1, 2\)"),
@@ -140,8 +140,8 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
         ({"DIM_XB": 7}, "load_grid: DIM_XB"),
     ],
 )
-def test_rules(change, said):
-    with pytest.raises(ConfigError, match=said):
+def test_rules(change, message):
+    with pytest.raises(ConfigError, match=message):
         replace(config("s"), **change)
 
 

@@ -19,8 +19,8 @@ ZGEMM = CodeVariant(24, 16, 8, 8, 8, 8, 8, 8, 8)
 @pytest.mark.parametrize("scheme", steinsland.SCHEMES)
 def test_a_kernel_of_each_scheme(scheme, letter):
     layout = "tn" if letter in "sz" else "nn"
-    found = steinsland.candidates(scheme, letter, layout, H100)
-    smallest = min(found, key=lambda config: config.threads * config.BLK_M * config.BLK_N)
+    configs = steinsland.candidates(scheme, letter, layout, H100)
+    smallest = min(configs, key=lambda config: config.threads * config.BLK_M * config.BLK_N)
     check(smallest, smallest.BLK_M + 4, smallest.BLK_N - 4, smallest.BLK_K + 4)
 
 

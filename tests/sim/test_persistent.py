@@ -28,7 +28,7 @@ PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
 def check(
-    tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL, **told
+    tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL, **options
 ):
     """Integers between fences, ``==``; no flag stays set."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
@@ -51,7 +51,7 @@ def check(
     flags = np.zeros(scheduled.blocks, dtype.real)
     arguments = (
         (a, b, c, scratch, flags),
-        (m, n, k, options_of(region, **told), *scheduled[1:], *steps),
+        (m, n, k, options_of(region, **options), *scheduled[1:], *steps),
         (alpha, beta),
     )
     run(kernels.source(tile, Form.of(region)), scheduled.blocks, *arguments)

@@ -38,8 +38,8 @@ def norm(*values: float, dtype: str = "float32") -> Check:
     def run(module):
         x = Strided(np.array([values], dtype))
         x.view = x.view.reshape(1, -1)
-        found = test_level1_reduce.reduced("nrm2", x, x, kernels=module, dim=32)[0]
-        np.testing.assert_allclose(found, np.linalg.norm(np.array(values, float)), rtol=1e-6)
+        actual = test_level1_reduce.reduced("nrm2", x, x, kernels=module, dim=32)[0]
+        np.testing.assert_allclose(actual, np.linalg.norm(np.array(values, float)), rtol=1e-6)
 
     return Check("level1_reduce", run)
 
@@ -52,8 +52,8 @@ def first_of(*places: int) -> Check:
         x = Strided(np.zeros((1, 600)))
         x.view = x.view.reshape(1, -1)
         x.view[0, list(places)] = 1
-        found = test_level1_reduce.reduced("iamax", x, x, kernels=module, dim=64)[0]
-        assert found == min(places)
+        index = test_level1_reduce.reduced("iamax", x, x, kernels=module, dim=64)[0]
+        assert index == min(places)
 
     return Check("level1_reduce", run)
 
@@ -66,8 +66,8 @@ def largest(*values: float) -> Check:
         many = np.resize(np.array(values), 600)
         x = Strided(many[None])
         x.view = x.view.reshape(1, -1)
-        found = test_level1_reduce.reduced("iamax", x, x, kernels=module, dim=64)[0]
-        assert found == np.argmax(abs(many))
+        index = test_level1_reduce.reduced("iamax", x, x, kernels=module, dim=64)[0]
+        assert index == np.argmax(abs(many))
 
     return Check("level1_reduce", run)
 

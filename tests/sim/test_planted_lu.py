@@ -64,8 +64,8 @@ def only_row_of_a_block_by_rows(module) -> None:
         a[-1, 0], a[:, 1] = 5, a[:, 1] / 100
         a[0, 1] = 1
         _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
-        found = test_getrf_panel.factor(a, rows=rows, direct=2, kernels=module)
-        assert np.array_equal(found[0], piv)
+        results = test_getrf_panel.factor(a, rows=rows, direct=2, kernels=module)
+        assert np.array_equal(results[0], piv)
 
 
 def real_numbers(module) -> None:

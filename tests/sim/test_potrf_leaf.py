@@ -196,8 +196,8 @@ def test_rules(changes, rule):
 
 def test_smaller_matrices_have_smaller_blocks():
     config = PotrfLeaf("d")
-    found = [(config.specialize(n).ORDER, config.specialize(n).DIM) for n in (1, 17, 32, 33, 64, 65, 128)]
-    assert found == [(16, 32), (32, 32), (32, 32), (64, 128), (64, 128), (128, 256), (128, 256)]
+    blocks = [(config.specialize(n).ORDER, config.specialize(n).DIM) for n in (1, 17, 32, 33, 64, 65, 128)]
+    assert blocks == [(16, 32), (32, 32), (32, 32), (64, 128), (64, 128), (128, 256), (128, 256)]
 
 
 def test_devices_with_little_shared_memory():

@@ -77,15 +77,15 @@ def test_the_tiles_of_a_triangle(region, tile, longer):
         m, n = (order, order + longer) if across else (order + longer, order)
         tiles_m, tiles_n = -(-m // tile[0]), -(-n // tile[1])
         count = tile_count(*tile, m, n, region)
-        found = [tuple(map(int, place(i, tiles_m, tiles_n, options_of(region)))) for i in range(count)]
-        assert len(set(found)) == count
+        origins = [tuple(map(int, place(i, tiles_m, tiles_n, options_of(region)))) for i in range(count)]
+        assert len(set(origins)) == count
         met = {
             (row, col)
             for row, col in product(range(0, m, tile[0]), range(0, n, tile[1]))
             if (row <= min(col + tile[1], n) - 1 if across else min(row + tile[0], m) - 1 >= col)
         }
-        assert met <= set(found)
-        beyond = [(row, col) for row, col in found if (row, col) not in met]
+        assert met <= set(origins)
+        beyond = [(row, col) for row, col in origins if (row, col) not in met]
         square = lcm(*tile)
         assert len(beyond) <= 2 * square**2 * ((order + longer) // square + 1) / (tile[0] * tile[1])
         if square in tile and order % square == 0 and longer % square == 0:

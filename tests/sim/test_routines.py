@@ -96,12 +96,12 @@ def test_triangles(routine, letter, order):
     rng = np.random.default_rng(2)
     for number, case in enumerate(of(letter, triangular_cases(SIZES, (21, 11)))):
         a, x = triangle(rng, case), integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, exact_triangular(case, a, x)
+        initial, expected = x, exact_triangular(case, a, x)
         if routine is pyblasgpu.trsm:
-            given, expected = exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
+            initial, expected = exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
         if case.alpha == 0:
-            a[...] = given[...] = NAN
-        b, unharmed = fenced(given, order)
+            a[...] = initial[...] = NAN
+        b, unharmed = fenced(initial, order)
         flags = {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
         with small_kernels(letter, STOPS[number % len(STOPS)]):
             result = routine(np.asfortranarray(a), b, alpha=case.alpha, out=b, **flags)
@@ -153,12 +153,12 @@ def test_packing_changes_no_bit(letter):
     rng, dtype = np.random.default_rng(11), DTYPES[letter]
     a, b = (rng.standard_normal((*shape, dtype.reals_per_element)) for shape in ((27, 35), (27, 19)))
     a, b = (x.astype(dtype.real).view(dtype.name)[..., 0] for x in (a, b))
-    tile, found = config(letter, trans_b=True, stages=2), []
+    tile, products = config(letter, trans_b=True, stages=2), []
     for chosen in (tile, tile.for_packed()):
         with override("gemm_simt", chosen):
-            found.append(pyblasgpu.gemm(np.ascontiguousarray(a).T, b, trans_b="N", alpha=0.7))
-            found.append(pyblasgpu.gemm(a, b, trans_a="C", alpha=0.7))
-    assert found[0].tobytes() == found[2].tobytes() and found[1].tobytes() == found[3].tobytes()
+            products.append(pyblasgpu.gemm(np.ascontiguousarray(a).T, b, trans_b="N", alpha=0.7))
+            products.append(pyblasgpu.gemm(a, b, trans_a="C", alpha=0.7))
+    assert products[0].tobytes() == products[2].tobytes() and products[1].tobytes() == products[3].tobytes()
 
 
 def test_triangles_whose_updates_are_packed():
@@ -293,10 +293,10 @@ def test_triangles_on_any_strides(data):
     t = lay(triangle(rng, case, batch_shape=(batch,)), draw(stored(batch=True)))
     x = integers(rng, (batch, m, n), dtype)
     seen = t.conj() if conj else t
-    given, expected = x, exact_triangular(case, seen, x)
+    initial, expected = x, exact_triangular(case, seen, x)
     if routine is trsm:
-        given, expected = exact_triangular(case, seen, x, alpha=1), (case.alpha * x).astype(x.dtype)
-    b = lay(given, draw(stored()))
+        initial, expected = exact_triangular(case, seen, x, alpha=1), (case.alpha * x).astype(x.dtype)
+    b = lay(initial, draw(stored()))
     before = outside(b)
     left = operand(t, conj)._replace(batch=batch)
     left = left._replace(batch_stride=0) if len(t) == 1 else left

@@ -142,16 +142,16 @@ def test_numbers_alone_order_nothing(changes, error):
 
 def test_blocks_with_numbers_really_wait():
     """Not each runs to its end before the next has begun."""
-    found = []
+    blocks = []
 
     def kernel(flags):
         block = sim.atomic_add(flags, 0, 1)
-        found.append(block)
+        blocks.append(block)
 
     orders = set()
     for seed in range(100):
         sim.reseed(seed)
-        found.clear()
+        blocks.clear()
         run(kernel, device(np.zeros(1))[1], threads=1, grid=(3, 1, 1))
-        orders.add(tuple(found))
+        orders.add(tuple(blocks))
     assert len(orders) == 6

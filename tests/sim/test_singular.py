@@ -28,8 +28,8 @@ def check(routine: str, letter: str, *arguments, **flags) -> None:
     """SciPy's result, which is what was passed, and its info; a stack has an info a matrix."""
     name = letter + routine
     expected, info = getattr(scipys, name)(*arguments, **flags)
-    actual, found_info = getattr(lapack, name)(*arguments, **flags)
-    assert found_info == info == 4
+    actual, actual_info = getattr(lapack, name)(*arguments, **flags)
+    assert actual_info == info == 4
     np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(actual, arguments[-1])
 

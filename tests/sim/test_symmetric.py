@@ -45,15 +45,15 @@ def test_all_cases(routine, letter):
     rng = np.random.default_rng(1)
     cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
     for (number, case), algorithm in product(enumerate(cases), algorithms(routine)):
-        given = data(rng, case)
-        c, unharmed = fenced(given.c, "CF"[number // 2 % 2])
-        inputs = [np.asarray(x, order="FC"[number % 2]) for x in given.inputs]
+        matrices = data(rng, case)
+        c, unharmed = fenced(matrices.c, "CF"[number // 2 % 2])
+        inputs = [np.asarray(x, order="FC"[number % 2]) for x in matrices.inputs]
         with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2, algorithm):
             result = getattr(pyblasgpu, routine)(
                 *inputs, out=c, alpha=case.alpha, beta=case.beta, **case.options
             )
         assert result is c
-        same(c, exact(case, given), case)
+        same(c, exact(case, matrices), case)
         assert unharmed()
 
 
@@ -62,11 +62,13 @@ def test_a_new_result(routine):
     rng = np.random.default_rng(2)
     for uplo, algorithm in product(Uplo, algorithms(routine)):
         case = SymmetricCase(routine, DTYPES["z"], 19, m=19, k=5, uplo=uplo, alpha=2, batch=(2,))
-        given = data(rng, case)
-        given.c[...] = 0
+        matrices = data(rng, case)
+        matrices.c[...] = 0
         with small_blocks("z", algorithm=algorithm):
             same(
-                getattr(pyblasgpu, routine)(*given.inputs, alpha=2, **case.options), exact(case, given), case
+                getattr(pyblasgpu, routine)(*matrices.inputs, alpha=2, **case.options),
+                exact(case, matrices),
+                case,
             )
 
 
@@ -95,14 +97,14 @@ def test_any_strides(draw):
     case = SymmetricCase(
         routine, dtype, n, m=m, k=k, uplo=uplo, side=side, alpha=alpha, beta=beta, batch=(batch,)
     )
-    given = data(rng, case)
+    matrices = data(rng, case)
     conj = dtype.is_complex and draw.draw(st.booleans())
-    seen = given._replace(inputs=tuple([x.conj() for x in given.inputs])) if conj else given
-    inputs = [lay(x, draw.draw(stored(batch=True))) for x in given.inputs]
+    seen = matrices._replace(inputs=tuple([x.conj() for x in matrices.inputs])) if conj else matrices
+    inputs = [lay(x, draw.draw(stored(batch=True))) for x in matrices.inputs]
     first = seen._replace(
         inputs=tuple([x[:1] if len(y) < len(x) else x for x, y in zip(seen.inputs, inputs)])
     )
-    c = lay(given.c, draw.draw(stored()))
+    c = lay(matrices.c, draw.draw(stored()))
     before = outside(c)
     operands = [operand(x, conj)._replace(batch=batch) for x in inputs]
     operands = [

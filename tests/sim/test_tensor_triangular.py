@@ -31,11 +31,11 @@ def test_products_are_of_tensor_cores(routine, side, lower, order):
     t[np.diag_indices(N)] = 2
     b = b if side == "L" else b.T
     meant = (np.tril if lower else np.triu)(t).astype(float)
-    given = np.where(meant != 0, t, np.float32(np.nan))
+    stored = np.where(meant != 0, t, np.float32(np.nan))
     out = np.array(b, order=order)
     tile = simt("s", False, False, stages=2)
     with small_kernels(), override("gemm_simt", tile):
-        getattr(pyblasgpu, routine)(given, out, side=side, lower=lower, out=out, method="tensor")
+        getattr(pyblasgpu, routine)(stored, out, side=side, lower=lower, out=out, method="tensor")
     assert {"pack_halves", "gemm_wgmma", "gemm_guarded"} <= families()
     made, wide = (out, b) if routine == "trsm" else (b, out)
     product, sizes = (

@@ -103,10 +103,10 @@ def check(
     """Integers between fences, ``==``."""
     rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
     tile = config(letter, triangle, by_rows, mma, **changes)
-    t, seen, given = operands(rng, dtype, order, others, triangle, unit, by_rows, beyond)
+    t, seen, initial = operands(rng, dtype, order, others, triangle, unit, by_rows, beyond)
     seen = seen.conj() if conj else seen
-    expected = 2 * (seen @ given if triangle.on_left else given @ seen)
-    c, unharmed = fenced(given, "F")
+    expected = 2 * (seen @ initial if triangle.on_left else initial @ seen)
+    c, unharmed = fenced(initial, "F")
     multiply(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels, copier)
     np.testing.assert_array_equal(c, expected)
     assert unharmed()

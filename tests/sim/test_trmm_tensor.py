@@ -32,22 +32,22 @@ def triangle_of(lower: bool, unit: bool = False) -> tuple[np.ndarray, np.ndarray
     """T with NaN where it is not read, and what it means."""
     t = normal(N, N)
     meant = (np.tril if lower else np.triu)(t, -unit if lower else unit).astype(float)
-    given = np.where(meant != 0, t, np.float32(np.nan))
-    return given, meant + (np.eye(N) if unit else 0)
+    stored = np.where(meant != 0, t, np.float32(np.nan))
+    return stored, meant + (np.eye(N) if unit else 0)
 
 
 def check(side: str, lower: bool, order: str, unit: bool, spoil, alpha=-1.5) -> None:
     """The result is within FP32's bound where it is finite, and not finite where FMAs make it so."""
-    given, meant = triangle_of(lower, unit)
+    stored, meant = triangle_of(lower, unit)
     b = normal(N, RHS, seed=2) if side == "L" else normal(RHS, N, seed=2)
     spoil(meant, b)
-    given = np.where(np.isnan(given), given, meant.astype(np.float32))
+    stored = np.where(np.isnan(stored), stored, meant.astype(np.float32))
     out = np.array(b, order=order)
     of_columns = (side == "L") != (order == "F")  # these have many narrow tiles
     tile = GemmWgmma(BLK_M=64, BLK_N=64 if of_columns else 16, PANEL=64, stages=2)
     with small_kernels(), override("gemm_wgmma", tile):
         flags = {"side": side, "lower": lower, "unit_diag": unit}
-        pyblasgpu.trmm(given, out, **flags, out=out, alpha=alpha, method="tensor")
+        pyblasgpu.trmm(stored, out, **flags, out=out, alpha=alpha, method="tensor")
     assert families() == KERNELS
     spoilt = ~np.isfinite(b)
     depends = (meant != 0) @ spoilt if side == "L" else spoilt @ (meant != 0)
@@ -72,16 +72,16 @@ def test_triangles(side, lower, order, unit):
 
 def of_lower_or_upper(triangle: Triangle) -> tuple[np.ndarray, ...]:
     """T, what is on its right, an empty C, and what is to be computed, with its bound."""
-    given, meant = triangle_of(triangle.uplo is Uplo.LOWER)
+    stored, meant = triangle_of(triangle.uplo is Uplo.LOWER)
     b = normal(8, N, seed=2)
     bound = (N + 2) * 2.0**-24 * (abs(meant) @ abs(b.T))
-    return given, b, np.full((1, 8, N), np.nan, np.float32), meant @ b.T.astype(float), bound
+    return stored, b, np.full((1, 8, N), np.nan, np.float32), meant @ b.T.astype(float), bound
 
 
 def check_by_triangle(triangle=Triangle.LOWER_LEFT, kernels=product, packs=pack_halves) -> None:
     """All tiles by pairs are those of the triangle alone."""
-    given, b, c, exact, bound = of_lower_or_upper(triangle)
-    left, right = pack(given[None], b[None], kernels=packs, region=Region.of(triangle.uplo))
+    stored, b, c, exact, bound = of_lower_or_upper(triangle)
+    left, right = pack(stored[None], b[None], kernels=packs, region=Region.of(triangle.uplo))
     multiply(left, right, c, blocks=3, kernels=kernels, triangle=triangle)
     assert (abs(c[0].T - exact) <= bound).all()
 
@@ -89,8 +89,8 @@ def check_by_triangle(triangle=Triangle.LOWER_LEFT, kernels=product, packs=pack_
 def check_guarded_by_triangle(kernels=guarded) -> None:
     """All tiles by FMAs are those of the triangle alone."""
     triangle = Triangle.LOWER_LEFT
-    given, b, c, exact, bound = of_lower_or_upper(triangle)
+    stored, b, c, exact, bound = of_lower_or_upper(triangle)
     flags = np.ones((1, 25), np.int32), np.ones((1, 5), np.int32)
-    columns = np.ascontiguousarray(given.T)[None]
+    columns = np.ascontiguousarray(stored.T)[None]
     multiply_flagged(flags, columns, b[None], c, kernels=kernels, triangle=triangle)
     assert (abs(c[0].T - exact) <= bound).all()

@@ -127,8 +127,8 @@ def test_views_read_backwards(stem, letter):
 def test_complex_alpha_and_diagonal(stem):
     t, x = np.tril(np.full((9, 9), 1 - 2j)), np.arange(18).reshape(9, 2) + 1j
     variant = Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True)
-    found = solve(stem, t, t.conj() @ x, variant, alpha=3 - 1j)
-    np.testing.assert_allclose(found, (3 - 1j) * x, rtol=1e-14)
+    actual = solve(stem, t, t.conj() @ x, variant, alpha=3 - 1j)
+    np.testing.assert_allclose(actual, (3 - 1j) * x, rtol=1e-14)
 
 
 @of_each_family
@@ -187,8 +187,8 @@ def overflowing(real: str, rows=9, at=4) -> tuple[np.ndarray, np.ndarray, np.nda
 def test_an_entry_too_large_for_its_diagonal(stem, real):
     for turns, (rows, at) in product((1, 2), [(9, 4), (5, 4), (29, 4), (29, 12), (29, 26), (16, 14)]):
         t, b, x = overflowing(real, rows, at)
-        found = solve(stem, t, b, changes={"WARPS_PER_COLUMN_GROUP": turns})
-        np.testing.assert_allclose(found, x, rtol=50 * np.finfo(real).eps)
+        actual = solve(stem, t, b, changes={"WARPS_PER_COLUMN_GROUP": turns})
+        np.testing.assert_allclose(actual, x, rtol=50 * np.finfo(real).eps)
 
 
 @of_each_dtype

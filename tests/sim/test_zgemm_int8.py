@@ -70,9 +70,9 @@ def check_pack(by_rows=False, gap=0, extent=9, k=40, moduli=2, conj=False, kerne
     re, im = rounded(x.conj() if conj else x, scale)
     numbers = [(part, p) for part in (re, im, re + im) for p in MODULI[:moduli]]
     assert len(values) == len(numbers)
-    for (part, p), found in zip(numbers, values[:, :extent, :k].astype(int), strict=True):
-        assert ((found - part) % p == 0).all()
-        assert (2 * abs(found) <= p + 1).all()
+    for (part, p), residues in zip(numbers, values[:, :extent, :k].astype(int), strict=True):
+        assert ((residues - part) % p == 0).all()
+        assert (2 * abs(residues) <= p + 1).all()
     assert not values[:, extent:].any() and not values[:, :, k:].any()
     larger = np.maximum(abs(re), abs(im)).astype(float)
     digits = np.floor(larger * packed.facts[DIGIT, :extent, None])

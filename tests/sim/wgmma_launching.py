@@ -43,11 +43,11 @@ class Packed(NamedTuple):
 def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
     """What `equilibrate` finds for two matrices, extent by k: two rows of powers."""
     config = kernels.Equilibrate(dtype="c" if np.iscomplexobj(a) else "s")
-    found = np.full(2 * a.shape[1] + 1, np.nan, np.float32)
+    powers = np.full(2 * a.shape[1] + 1, np.nan, np.float32)
     integers = a.shape[0], b.shape[0], a.shape[1], *strides(a), *strides(b)
-    run(kernels.source(config), config.grid(a.shape[1]), (a, b, found[None]), integers, ())
-    assert found[-1] == 0
-    return found[:-1].reshape(2, -1)
+    run(kernels.source(config), config.grid(a.shape[1]), (a, b, powers[None]), integers, ())
+    assert powers[-1] == 0
+    return powers[:-1].reshape(2, -1)
 
 
 def pack(
@@ -80,17 +80,17 @@ def pack(
     ]
     options[0] |= options_of(region)
     integers = *extents, k, *options, units[0], 0 if powers is None else a.shape[2], *steps[0], *steps[1]
-    told = np.zeros((1, 1), np.int32)
-    arrays = a, b, scales if powers is None else powers, halves, scales, flags, told
+    needed = np.zeros((1, 1), np.int32)
+    arrays = a, b, scales if powers is None else powers, halves, scales, flags, needed
     run(kernels.source(config), sum(units), arrays, integers, (least,))
-    found = []
+    packed = []
     for image, of_one in zip(images, (slice(units[0]), slice(units[0], None)), strict=True):
         parts = (
             y.reshape(sum(units), -1)[of_one].reshape(-1, size).copy()
             for y, size in ((halves, image.halves), (scales, image.scales), (flags, image.flags))
         )
-        found.append(Packed(image, *parts))
-    return found
+        packed.append(Packed(image, *parts))
+    return packed
 
 
 def multiply(
