@@ -129,10 +129,10 @@ class Sensor:
 
 class Watcher:
     def __init__(self):
-        self.said, self.seen = [], []
+        self.messages, self.seen = [], []
 
     def progress(self, done, total, log, best):
         self.seen.append((done, total, best))
 
     def say(self, text):
-        self.said.append(text)
+        self.messages.append(text)

@@ -133,8 +133,8 @@ class DeviceIntegers:
     def __ge__(self, other: object) -> Any:
         return self._compared("__ge__", other)
 
-    def _compared(self, how: str, other: object) -> Any:
-        result = getattr(self.numpy(), how)(np.asarray(other))
+    def _compared(self, operator: str, other: object) -> Any:
+        result = getattr(self.numpy(), operator)(np.asarray(other))
         return bool(result) if not self.shape and np.ndim(result) == 0 else result
 
     def __reduce__(self) -> tuple[Any, ...]:

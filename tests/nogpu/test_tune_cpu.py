@@ -13,7 +13,7 @@ from pyblasgpu.cpu.device import current
 from pyblasgpu.dispatch import cpu_gemm
 from pyblasgpu.frontend import numba_cpu
 from pyblasgpu.kernels.cpu import space
-from pyblasgpu.tuning import cpu_search as cpu
+from pyblasgpu.tuning import cpu_search
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def test_a_run_writes_what_serves_then(capsys):
 
 def test_a_budget_ends_a_search():
     ticks = count()
-    result = cpu.search("d", current(), until=5, clock=lambda: next(ticks))
+    result = cpu_search.search("d", current(), until=5, clock=lambda: next(ticks))
     assert 1 <= result.timed <= 5
 
 
@@ -56,7 +56,7 @@ def test_wrong_results_win_nothing(monkeypatch):
 
     monkeypatch.setattr(numba_cpu, "multiply", broken)
     ticks = count()
-    assert cpu.search("d", current(), until=30, clock=lambda: next(ticks)).config == start
+    assert cpu_search.search("d", current(), until=30, clock=lambda: next(ticks)).config == start
 
 
 def test_a_dry_run_counts(capsys):

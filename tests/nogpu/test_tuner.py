@@ -122,10 +122,10 @@ def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
         stage.filed["gemm_simt", "s", layout] = {"large": ranked[-1]}
     made, document = tune(on(stage))
     for layout in ("nn", "tn"):
-        serving = stage.filed["gemm_simt", "s", layout]["large"]
-        assert rate(document.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(serving)
+        current = stage.filed["gemm_simt", "s", layout]["large"]
+        assert rate(document.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(current)
         first = next(record for record in made.log.records if record.layout == layout)
-        assert first.parameters == FAMILIES["gemm_simt"].parameters_of(serving)
+        assert first.parameters == FAMILIES["gemm_simt"].parameters_of(current)
         assert first.size == "large"
 
 
@@ -151,8 +151,8 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
     key = ("gemm_simt", "s", "nn")
     first, *others = prune.candidates(*key, H200).left[:5]
     search_problem = search_problem_of("gemm_simt", (first, *others), H200)
-    for serving, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
-        strategy = strategies.beginning_with(serving, strategies.exhaustive)
+    for current, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
+        strategy = strategies.beginning_with(current, strategies.exhaustive)
         assert ActiveSearch(key, search_problem, strategy, SweepLog(H200, "quick")).stop() == left
 
 

@@ -42,7 +42,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     entry = document.entries["gemm_simt", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
     assert read(tuned_files.user_file(H200.name)).entries == read_back(document)
-    assert made.watcher.said == ["interrupted: what was measured so far decides"]
+    assert made.watcher.messages == ["interrupted: what was measured so far decides"]
 
     stage.broken, before = {}, stage.calls.copy()
     again, all_found = tune(on(stage), layouts=("nn",), resume=True)
@@ -85,7 +85,7 @@ def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
     made, _ = tune(None, layouts=("nn",), worker=worker)
     timed = [record for record in made.log.records if record.outcome in ("ok", "reference")]
     assert worker.moment is None and not worker.busy
-    assert made.watcher.said == ["interrupted: what was measured so far decides"]
+    assert made.watcher.messages == ["interrupted: what was measured so far decides"]
     assert len(timed) == worker.times and made.done + made.untried == len(planned(("gemm_simt", "s", "nn")))
 
 
@@ -163,7 +163,7 @@ with Worker(device, ({}, float(sys.argv[1]))) as worker:
     log = SweepLog(h200, "quick", "resume" in sys.argv)
     tuner = Tuner(h200, Compilers(), worker, Watcher(), log, ClockMonitor(Sensor()))
     found = tuner.run([("gemm_simt", "s", "nn")])
-print(len(found.entries), worker.replaced, tuner.untried, *tuner.watcher.said)
+print(len(found.entries), worker.replaced, tuner.untried, *tuner.watcher.messages)
 """
 
 

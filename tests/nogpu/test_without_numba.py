@@ -29,8 +29,8 @@ class Finder:
             raise ImportError(f"{name} is hidden")
 
 step = sys.argv[1]
-serving = step != "record"
-if serving:
+from_archive = step != "record"
+if from_archive:
     sys.meta_path.insert(0, Finder())
     sys.modules["numba"] = None
 
@@ -71,16 +71,16 @@ def calls():
 
 patch, require = pytest.MonkeyPatch(), backend.require
 driver = fake_driver.install(patch)
-patch.setattr(launch, "compile_source", compile.compile_source if serving else recording)
-if not serving:
+patch.setattr(launch, "compile_source", compile.compile_source if from_archive else recording)
+if not from_archive:
     patch.setattr("pyblasgpu.dispatch.compile_ahead.compile_ahead", lambda sources, ordinal: None)
-if serving:  # the stand-in has replaced it
+if from_archive:  # the stand-in has replaced it
     patch.setattr("pyblasgpu.gpu.backend.require", require)
 if step not in ("record", "serve"):
     first_call(step)
 calls()
 digest = compile.source_digest()
-if serving:
+if from_archive:
     (found,) = archive.archives("sm_90a", digest)
     print(len(found), len(found.used), len(driver.launches))
     print(*sorted(name for name in sys.modules if "pyblasgpu.tuning" in name))

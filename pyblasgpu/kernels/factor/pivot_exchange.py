@@ -196,7 +196,7 @@ def among_blocks(config):
 
 
 def exchange_clearer(config):
-    """``finish(flags, told, t, blocks)``: by all threads of a block that has received all; the last block has
+    """``finish(flags, is_last, t, blocks)``: by all threads of a block that has received all; the last block has
     the flags 0 again.
     """
     SLOT, WORDS = slot_reals(config.row_reals), config.dtype_facts.real_size // 2
@@ -204,11 +204,11 @@ def exchange_clearer(config):
     ROWS = config.ROWS
 
     @device_function
-    def finish(flags, told, t, blocks):
+    def finish(flags, is_last, t, blocks):
         if t == 0:
-            told[0] = int32(atomic_add(flags, DONE, int32(1)) == blocks - 1)
+            is_last[0] = int32(atomic_add(flags, DONE, int32(1)) == blocks - 1)
         cuda.syncthreads()
-        if told[0] != 0:
+        if is_last[0] != 0:
             for word in range(t, 2 * blocks * SLOT * WORDS, ROWS):
                 store_relaxed(flags, MESSAGES + word, int32(0))
             if t == 0:

@@ -317,7 +317,7 @@ def _build(config: PackHalves):
         return failed
 
     def pack_halves(
-        a, b, powers, d, scales, flags, told, extent_a, extent_b, k, options_a, options_b, units_a, count,
+        a, b, powers, d, scales, flags, any_flag, extent_a, extent_b, k, options_a, options_b, units_a, count,
         a_rs, a_ks, a_batch, b_rs, b_ks, b_batch, least, least_i,
     ):  # fmt: skip
         # (1) the unit, of a block of a panel of a matrix of an operand
@@ -339,6 +339,6 @@ def _build(config: PackHalves):
                 s, powers, d, scales, flags, rows, depth, shift, options, rs, ks, expanded, count, least
             )
             if failed and count > 0 and cuda.threadIdx.x == 0:
-                store_relaxed(told, 0, int32(1))
+                store_relaxed(any_flag, 0, int32(1))
 
     return pack_halves

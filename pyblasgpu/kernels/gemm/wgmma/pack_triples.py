@@ -112,14 +112,14 @@ def _build(config: PackTriples):
     read, write, find = reader(config), _writer(config), unit_finder(config)
 
     def pack_triples(
-        a, b, d, flags, told, extent_a, extent_b, k, options_a, options_b, units_a, units, a_rs, a_ks,
+        a, b, d, flags, any_flag, extent_a, extent_b, k, options_a, options_b, units_a, units, a_rs, a_ks,
         a_batch, b_rs, b_ks, b_batch,
     ):  # fmt: skip
         t, image = int32(cuda.threadIdx.x), shared_pointer(cuda.shared.array(0, real, alignment=16))
         values, words = cuda.local.array(VALUES, real), cuda.local.array(SPLIT, real)
         vector, bad = cuda.local.array(4, real), cuda.local.array(1, int32)
         grid_dependency_wait()
-        unit = int32(cuda.blockIdx.x if told[0] != 0 else units)
+        unit = int32(cuda.blockIdx.x if any_flag[0] != 0 else units)
         while unit < units:
             is_a = unit < units_a
             s, extent, options = (a, extent_a, options_a) if is_a else (b, extent_b, options_b)

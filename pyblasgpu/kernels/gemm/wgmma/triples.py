@@ -268,11 +268,11 @@ def _build(config: GemmTriples):
     run = tile_scheduler_loop(config, _producer(config), _consumer(config), _judge(config), words, has_tiles)
 
     def gemm_triples(
-        a, b, pairs_a, pairs_b, triples_a, triples_b, told, c, m, n, k, options, tiles, flags, step_a,
+        a, b, pairs_a, pairs_b, triples_a, triples_b, any_flag, c, m, n, k, options, tiles, flags, step_a,
         step_b, ldc, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         blocks = int32((k + (BLK_K - 1)) // BLK_K)
-        judged = told, pairs_a, pairs_b, triples_a, triples_b, flags, blocks
+        judged = any_flag, pairs_a, pairs_b, triples_a, triples_b, flags, blocks
         run(
             a, b, a, b, judged, c, m, n, k, options, tiles, step_a, step_b, ldc, stride_c, alpha, alpha_i,
             beta, beta_i,
