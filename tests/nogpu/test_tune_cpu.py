@@ -19,8 +19,8 @@ from pyblasgpu.tuning import cpu_search
 @pytest.fixture(autouse=True)
 def own_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(cpu, "SIZES", dict.fromkeys("sdcz", 96))
-    monkeypatch.setattr(cpu, "REPEATS", 1)
+    monkeypatch.setattr(cpu_search, "SIZES", dict.fromkeys("sdcz", 96))
+    monkeypatch.setattr(cpu_search, "REPEATS", 1)
     # one register tile: each takes a compiler's seconds
     monkeypatch.setattr(space, "tiles", lambda letter, processor: [space.default(letter, processor)])
     cpu_gemm.forget()

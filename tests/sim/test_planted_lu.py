@@ -160,7 +160,7 @@ DEFECTS = [
     (EXCHANGE, "-1 if label == NO_LABEL else label", "label % 1000", Check("getrf_panel", only_row_of_a_block)),
     (EXCHANGE, "real_size // 2\n    int32, atomic_add", "real_size // 4\n    int32, atomic_add", SEVERAL),
     (EXCHANGE, "store_relaxed(flags, DONE, int32(0))", "pass", SEVERAL),
-    (EXCHANGE, "cuda.syncthreads()\n        if told[0]", "if told[0]", SEVERAL),
+    (EXCHANGE, "cuda.syncthreads()\n        if is_last[0]", "if is_last[0]", SEVERAL),
     (ROW_EXCHANGE, "turn * WARPS", "0", WARPS),
     (ROW_EXCHANGE, "first + warp] = NO_LABEL\n        cuda.syncthreads()", "first + warp] = NO_LABEL", WARPS),
     (ROW_EXCHANGE, "return int32(first + which), pivot", "return int32(which), pivot", WARPS),

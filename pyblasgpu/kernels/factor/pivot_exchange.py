@@ -196,8 +196,8 @@ def among_blocks(config):
 
 
 def exchange_clearer(config):
-    """``finish(flags, is_last, t, blocks)``: by all threads of a block that has received all; the last block has
-    the flags 0 again.
+    """``finish(flags, is_last, t, blocks)``: by all threads of a block that has received all; the last block
+    has the flags 0 again.
     """
     SLOT, WORDS = slot_reals(config.row_reals), config.dtype_facts.real_size // 2
     int32, atomic_add, store_relaxed = ptx.types.int32, ptx.atomic_add, ptx.store_relaxed

@@ -133,8 +133,8 @@ def search_by_rows(config):
         row, tag, there = offset(shared, AREA + which * REALS), int32(step + 1), int32(step % 2 * blocks)
         if blocks <= DIRECT:
             if t < WARP:
-                label = int32(-1) if pivot == NO_LABEL else pivot
-                send(row, label, sizes[which], messages, lane, there + block, tag)
+                sent = int32(-1) if pivot == NO_LABEL else pivot
+                send(row, sent, sizes[which], messages, lane, there + block, tag)
             rows = offset(shared, AREA + RECEIVED * REALS)
             receive(
                 rows,

@@ -3,7 +3,7 @@
     C (m x n, rows contiguous) := alpha * A (m x k) * B (k x n) + beta * C
 
 A block computes a BLK_M x BLK_N tile of C; A and B pass in k-tiles BLK_K deep (`k_tile`). A family brings a
-`Product`, and `epilogue` writes C. All four dtypes are one text: memory is read as reals, one or two of them an
+`Product`, and `epilogue` writes C. All four dtypes are one text: memory is read as reals, one or two an
 element.
 """
 
