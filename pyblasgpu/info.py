@@ -17,7 +17,7 @@ from .errors import BackendUnavailable
 from .frontend.backend_status import backend_status
 from .gpu import device
 from .gpu.compile import architecture, archives_for
-from .gpu.kernel_store import NoFolder, home_folder
+from .gpu.user_folders import NoFolder, home_folder
 
 __all__ = ["collect", "driver", "libraries", "show", "show_config"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
 
-from pyblasgpu.dispatch import compile_ahead
+from pyblasgpu.dispatch import kernels_at_hand
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known
@@ -33,7 +33,7 @@ from pyblasgpu.kernels.common.options import (
     ZERO,
     options_of,
 )
-from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
+from pyblasgpu.kernels.common.tile_schedule import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
@@ -318,7 +318,7 @@ def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
     without_contexts(monkeypatch)
-    monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: None)
+    monkeypatch.setattr(kernels_at_hand, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(lanes, "beside", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from itertools import islice, product
 
 from pyblasgpu.gpu.compile import Compiled, KernelSource, Resources, kept_here, store_key
-from pyblasgpu.gpu.kernel_store import CubinStore
 
 #: Seconds that a kernel takes; a file to which each that is compiled adds a line; a dtype that is refused.
 SECONDS, LOG, REFUSED = (f"PYBLASGPU_FAKE_{name}" for name in ("SECONDS", "LOG", "REFUSED"))
@@ -24,6 +23,7 @@ def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 def compile_job(stem, config, flags, cc) -> Compiled | str:
     """As `build.compile_job`."""
     from pyblasgpu.dispatch.catalogue import source_of
+    from pyblasgpu.gpu.kernel_store import CubinStore
 
     source = source_of(stem, config, flags)
     kernel = kept_here(source, cc)

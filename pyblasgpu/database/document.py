@@ -14,7 +14,6 @@ from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import TUNED, with_current_names
 from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
-from .schema_1 import SCHEMA_1, from_schema_1
 from .sizes import sizes_of
 
 __all__ = [
@@ -31,6 +30,7 @@ __all__ = [
 ]
 
 SCHEMA = 2
+SCHEMA_1 = 1  # of versions before 0.1.0; `schema_1` converts it
 MAX_BYTES = 4 << 20
 MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
@@ -173,6 +173,8 @@ def parse(content: bytes) -> Document:
 
 def _converted(raw: dict[str, Any]) -> dict[str, Any]:
     """A file of schema 1 as one of today."""
+    from .schema_1 import from_schema_1  # of few files
+
     try:
         return from_schema_1(raw, SCHEMA)
     except (AttributeError, KeyError, TypeError) as problem:

@@ -6,9 +6,7 @@ from typing import Any
 
 from .families import with_current_names
 
-__all__ = ["SCHEMA_1", "from_schema_1"]
-
-SCHEMA_1 = 1
+__all__ = ["from_schema_1"]
 
 #: The layouts of T by their old names.
 _T_LAYOUTS = {

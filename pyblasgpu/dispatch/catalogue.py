@@ -16,7 +16,7 @@ from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
-from ..kernels.trsv.config import MOST_COLS
+from ..kernels.trsv.family import MOST_COLS
 from ..types import DTYPES
 from . import leaf, matrix_vector
 from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from ..gpu import backend, device
+from ..gpu import backend
 from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["WORKER", "compile_ahead", "compile_missing", "worker_main"]
+__all__ = ["WORKER", "compile_missing", "worker_main"]
 
 _log = logging.getLogger("pyblasgpu")
 _told: set[str] = set()  # architectures
@@ -28,12 +28,6 @@ sys.path[:] = {path!r}
 from pyblasgpu.dispatch.compile_ahead import worker_main
 worker_main()
 """
-
-
-def compile_ahead(sources: Iterable[KernelSource], ordinal: int) -> None:
-    """Have the kernels for a device compiled, before one after the other is loaded."""
-    if not backend.SIMULATED:
-        compile_missing(sources, device.current(ordinal).cc)
 
 
 def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..cpu.device import Processor
 from ..errors import ConfigError, DatabaseWarning
-from ..gpu.kernel_store import NoFolder
+from ..gpu.user_folders import NoFolder
 from ..kernels.cpu.config import CpuGemm
 from ..kernels.cpu.space import default
 from .decisions import COMPUTED

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.common.tile_scheduler import MAX_K_TILES, TileSchedule
+from ..kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
 from ..kernels.copy.slices import LOAD, slice_depth
 from ..model.block_cost import dram_rate
 from ..model.occupancy import blocks_per_sm

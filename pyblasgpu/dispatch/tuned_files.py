@@ -16,7 +16,7 @@ from .. import database
 from ..database import TUNED, Document, Entry, sizes_of
 from ..errors import ConfigError, DatabaseWarning
 from ..gpu.device import Device
-from ..gpu.kernel_store import NoFolder, data_folder, tell_once
+from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
 
 __all__ = [
@@ -76,7 +76,7 @@ def all_of_class(stem: str, dtype: str, layout: str, size: str, device: Device) 
 def levels(device: Device) -> tuple[Level, ...]:
     """The files that hold values for `device`, first the one that wins; they need not exist.
 
-    Where there is no folder for the user's own, as `gpu.kernel_store.data_folder` says, the packaged ones
+    Where there is no folder for the user's own, as `gpu.user_folders.data_folder` says, the packaged ones
     alone.
     """
     packaged = (

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from ..errors import ArchiveWarning
-from .kernel_store import NoFolder, data_folder, replace_file
+from .user_folders import NoFolder, data_folder, replace_file
 
 __all__ = [
     "Archive",
@@ -205,7 +205,7 @@ def archive_name(architecture: str, source: str) -> str:
 
 
 def user_folder() -> Path:
-    """Where ``pyblasgpu build`` puts archives; `NoFolder` as of `kernel_store.data_folder`."""
+    """Where ``pyblasgpu build`` puts archives; `NoFolder` as of `user_folders.data_folder`."""
     return data_folder() / "kernels"
 
 

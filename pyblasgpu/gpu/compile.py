@@ -20,7 +20,6 @@ from typing import Any
 
 from . import backend
 from .archive import Archive, Record, archives
-from .kernel_store import CubinStore
 from .link import CompileError, Resources, architecture, link_ltoir, link_ptx, parse_link_log
 
 __all__ = [
@@ -149,7 +148,7 @@ def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     if compiled is None:
         compiled = compile_kernel(source, cc)
         facts = {"entry": compiled.entry, "resources": asdict(compiled.resources)}
-        CubinStore.default().put(store_key(source, cc), facts, compiled.cubin)
+        _store().put(store_key(source, cc), facts, compiled.cubin)
     return compiled
 
 
@@ -166,7 +165,7 @@ def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
 
 def kernels_at_hand(cc: tuple[int, int]) -> bool:
     """Whether some kernels are built already, so that a call may do without a compiler."""
-    return bool(archives_for(cc)) or not CubinStore.default().is_empty()
+    return bool(archives_for(cc)) or not _store().is_empty()
 
 
 def archives_for(cc: tuple[int, int]) -> tuple[Archive, ...]:
@@ -192,8 +191,15 @@ def _from_archives(source: KernelSource, cc: tuple[int, int]) -> Compiled | None
 
 def kept_here(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
     """The machine code where the store of cubins has it."""
-    record = CubinStore.default().get(store_key(source, cc))
+    record = _store().get(store_key(source, cc))
     return None if record is None else compiled_from(*record)
+
+
+def _store() -> Any:
+    """The store of cubins; it is loaded when no archive has a kernel."""
+    from .kernel_store import CubinStore
+
+    return CubinStore.default()
 
 
 def compiled_from(facts: Mapping[str, Any], cubin: bytes, archive: Archive | None = None) -> Compiled:

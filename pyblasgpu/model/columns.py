@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.common.tile_scheduler import tile_count
+from ..kernels.common.tile_schedule import tile_count
 from ..types import Region
 
 __all__ = ["Columns", "larger", "pick", "smaller", "up"]

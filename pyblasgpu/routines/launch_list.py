@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..dispatch import choose, compile_ahead
+from ..dispatch import choose, kernels_at_hand
 from ..gpu import context, events, lanes, launch, workspace
 from ..gpu.compile import KernelSource
 from ..operands import SECTOR, Operand
@@ -274,7 +274,7 @@ class LaunchList:
     def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
         """What replays the launches; bases are those of all slots in use, the workspace included."""
         if self._launches is None:
-            compile_ahead.compile_ahead([entry.source for entry in self.entries], self.device)
+            kernels_at_hand.ensure_compiled([entry.source for entry in self.entries], self.device)
             self._launches = [launch.kernel(entry.source, self.device).launch for entry in self.entries]
         if len(self.entries) == 1 and not any(distance for _, distance in self.entries[0].addresses):
             (only,), (entry,), (numbers,) = self._launches, self.entries, reals

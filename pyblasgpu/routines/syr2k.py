@@ -22,7 +22,7 @@ from ..types import Uplo
 from .gemm import emit_gemm
 from .launch_list import ALPHA, BETA, CONJ_ALPHA, LaunchList
 from .triangle_update import ProductTerm, TriangleUpdate, emit_triangle, launch_list_of_triangle
-from .trmm_by_levels import MOST_COPIED, most_workspace
+from .workspace_limit import MOST_COPIED, most_workspace
 
 __all__ = ["emit", "launch_list"]
 

@@ -27,7 +27,7 @@ from ..types import Diag, Side, Triangle, Uplo
 from .copies import emit_copy, emit_copy_to_workspace, emit_scale, is_readable
 from .gemm import alignments, contiguous, emit_gemm
 from .launch_list import ALPHA, LaunchList, cached_launch_list
-from .trmm_by_levels import most_workspace
+from .workspace_limit import most_workspace
 
 __all__ = [
     "FusedOperands",

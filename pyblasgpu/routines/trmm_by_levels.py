@@ -23,32 +23,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..operands import Operand
+from . import workspace_limit
 from .copies import emit_copy
 from .gemm import emit_gemm
 from .launch_list import LaunchList
 
 __all__ = [
     "LARGEST",
-    "MOST_COPIED",
     "blocks",
     "diagonal",
     "level_emitter",
-    "most_workspace",
     "off_diagonal_blocks",
     "strided_batch",
 ]
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
-MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
 GRAIN = 64  # a panel is a multiple of so many columns
-PART = 20  # of the result that the workspace may be, if that is more than what may be copied
-
-
-def most_workspace(c: Operand) -> int:
-    """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
-    that must be copied.
-    """
-    return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
 
 
 def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
@@ -138,7 +128,7 @@ def level_emitter(
 
 def panel_columns(b: Operand, rows: int) -> int:
     """Columns of B to work on at a time."""
-    most = MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
+    most = workspace_limit.MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
     return min(b.cols, max(most, GRAIN))
 
 

@@ -21,7 +21,7 @@ from ..types import Diag, Region, Side, Uplo
 from .gemm import contiguous
 from .launch_list import ALPHA, LaunchList
 from .triangular import FusedOperands, fused_operands
-from .trmm_by_levels import most_workspace
+from .workspace_limit import most_workspace
 
 __all__ = ["FusedTrmm", "emit", "plan"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..database import RECURSION, TRSM_SMALL
@@ -17,7 +18,7 @@ from ..dispatch.leaf import runs
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import trsm_fused, trsv
+from . import trsm_fused
 from .launch_list import ALPHA, LaunchList
 from .triangular import (
     Recurrence,
@@ -65,9 +66,9 @@ def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -
         launches.choices.append(algorithm)
         solve = partial(trsm_fused.emit, launches, fused, diag)
         emit_steps(launches, system, _RECURRENCE, max(fused), solve)
-    elif algorithm.name == TRSV and trsv.applies(b):
+    elif algorithm.name == TRSV and _trsv().applies(b):
         launches.choices.append(algorithm)
-        trsv.emit(launches, system.lower.t, system.lower.b, diag)
+        _trsv().emit(launches, system.lower.t, system.lower.b, diag)
     elif algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device):
         choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
         launches.choices += [algorithm, choice]
@@ -78,6 +79,13 @@ def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -
         config, stop = tuned_leaf(launches, b, _RECURRENCE)
         leaf = leaf_emitter(launches, system.lower.t, system.lower.b, diag, config)
         emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
+
+
+def _trsv() -> ModuleType:
+    """The solution with few right-hand sides; it is loaded when there are few."""
+    from . import trsv
+
+    return trsv
 
 
 def _emit_small(launches: LaunchList, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:

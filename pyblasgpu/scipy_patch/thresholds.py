@@ -13,7 +13,7 @@ from math import inf, isfinite
 from pathlib import Path
 
 from ..dispatch.tuned_files import file_name
-from ..gpu.kernel_store import NoFolder, data_folder, replace_file, tell_once
+from ..gpu.user_folders import NoFolder, data_folder, replace_file, tell_once
 
 __all__ = ["THRESHOLDS", "save", "thresholds_file", "tuned"]
 

@@ -22,7 +22,7 @@ from ..dispatch import cpu_gemm
 from ..frontend import cpu as scipys
 from ..frontend import numba_cpu
 from ..frontend.numba_cpu import Operand
-from ..gpu.kernel_store import replace_file
+from ..gpu.user_folders import replace_file
 from ..kernels.cpu import peak, space
 from ..kernels.cpu.config import CpuGemm
 from ..testing.reference import reals

@@ -17,7 +17,7 @@ from filelock import FileLock
 from ..database import current_name, with_current_names
 from ..dispatch.tuned_files import slug
 from ..errors import DatabaseWarning
-from ..gpu.kernel_store import data_folder
+from ..gpu.user_folders import data_folder
 from .results import Record, as_of_now
 
 __all__ = ["append", "read_sweep", "sweep_file"]

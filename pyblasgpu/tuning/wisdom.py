@@ -17,7 +17,7 @@ from ..database import TUNED, DatabaseError, Document, dumps, parse
 from ..dispatch import tuned_files
 from ..errors import DatabaseWarning
 from ..gpu import device as devices
-from ..gpu.kernel_store import NoFolder, data_folder, tell_once
+from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from .tuned_file_writer import edit, merge
 
 __all__ = ["driver_name", "export", "files", "forget", "main", "take_in"]

@@ -16,7 +16,7 @@ from fake_device import Array
 import pyblasgpu
 from pyblasgpu import backend_status, info
 from pyblasgpu.database import FIXED
-from pyblasgpu.dispatch import compile_ahead
+from pyblasgpu.dispatch import kernels_at_hand
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device, launch
@@ -45,7 +45,7 @@ def sources(monkeypatch):
         loaded.append(source)
         return SimpleNamespace(launch=None)
 
-    monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: None)
+    monkeypatch.setattr(kernels_at_hand, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", load)
 
     def of(card, emit, operands, options):

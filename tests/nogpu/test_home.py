@@ -21,9 +21,10 @@ from pyblasgpu.database import Document
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
-from pyblasgpu.gpu import kernel_store
+from pyblasgpu.gpu import user_folders
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.kernel_store import CubinStore, NoFolder, cache_folder, data_folder
+from pyblasgpu.gpu.kernel_store import CubinStore
+from pyblasgpu.gpu.user_folders import NoFolder, cache_folder, data_folder
 from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.types import DTYPES
 
@@ -36,10 +37,10 @@ def fresh(monkeypatch):
     """No variable that names a folder, and nothing said or read before."""
     for name in ("PYBLASGPU_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    kernel_store.tell_once.cache_clear()
+    user_folders.tell_once.cache_clear()
     choose.reload()
     yield
-    kernel_store.tell_once.cache_clear()
+    user_folders.tell_once.cache_clear()
     choose.reload()
 
 

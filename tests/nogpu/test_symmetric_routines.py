@@ -19,7 +19,7 @@ from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trmm_by_levels
+from pyblasgpu.routines import workspace_limit
 from pyblasgpu.routines.symm import batch_portions
 from pyblasgpu.routines.trmm_by_levels import diagonal, off_diagonal_blocks
 from pyblasgpu.testing import reference
@@ -56,7 +56,7 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 
 def test_portions_cover_a_batch(monkeypatch):
-    monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 1000)
+    monkeypatch.setattr(workspace_limit, "MOST_COPIED", 1000)
     assert list(batch_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
     assert list(batch_portions(2, 5000)) == [(0, 1), (1, 1)]
 
@@ -213,7 +213,7 @@ def test_what_is_launched_for_a_symmetric_product(monkeypatch):
 
 @pytest.mark.parametrize("routine", SYMMETRIC)
 def test_scratch_is_taken_in_portions(monkeypatch, routine):
-    monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 2 * 8 * 8 * 16)
+    monkeypatch.setattr(workspace_limit, "MOST_COPIED", 2 * 8 * 8 * 16)
     for batch in ((), (5,)):
         case = SymmetricCase(routine, Z, 33, m=33, k=9, alpha=2, beta=-1, batch=batch)
         with pytest.MonkeyPatch.context() as patch:

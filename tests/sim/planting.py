@@ -28,6 +28,7 @@ SHARED = (
     "common.substitution",
     "common.tile_scheduler",
     "common.region",
+    "copy.copy_scaled_kernel",
     "gemm.config",
     "gemm.fused",
     "gemm.product",
@@ -75,7 +76,7 @@ SHARED = (
     "factor.panel_beside",
 )
 #: Imported when a kernel is built: here, lest that happens while a defect is planted.
-for _name in ("gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):
+for _name in ("copy.copy_scaled_kernel", "gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):
     import_module(f"{kernels.__name__}.{_name}")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
+from pyblasgpu.kernels.common.tile_schedule import TileSchedule
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.form import Form

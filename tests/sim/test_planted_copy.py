@@ -12,12 +12,12 @@ from .planting import assert_caught, parameters
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers and waits
-    ("copy.copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
+    ("copy.copy_scaled_kernel", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     ("copy.split_k_reduce", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", split_k_reduce()),
     ("copy.symmetrize", "wait()\n        cuda.syncthreads()", "wait()", symmetrize()),
     ("copy.symmetrize", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", symmetrize()),
     # edges
-    ("copy.copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
+    ("copy.copy_scaled_kernel", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
     ("copy.split_k_reduce", "(row < m) & (col < n)", "(row <= m) & (col < n)", split_k_reduce(beta=0.0)),
     ("copy.split_k_reduce", "(row < m) & (col < n)", "(row < m)", split_k_reduce(m=12, beta=0.0)),
     ("copy.split_k_reduce", "inside & (u < count)", "inside", split_k_reduce()),
@@ -41,13 +41,13 @@ DEFECTS = [
     ("copy.pack", "uint32(k + (BLK_K - 1))", "uint32(k)", pack()),
     # what must not be read
     ("copy.pack", "int32(extent - row) if i < BLK else int32(0)", "int32(extent - row)", pack()),
-    ("copy.copy_scaled", "real(0) if options & ZERO else tile", "tile", ZEROS),
+    ("copy.copy_scaled_kernel", "real(0) if options & ZERO else tile", "tile", ZEROS),
     ("copy.split_k_reduce", "& in_region(row, col, 0, options)", "", split_k_reduce(m=9, n=9, region=Region.LOWER)),
     ("copy.split_k_reduce", "needed(row - col, options)", "needed(col - row, options)", split_k_reduce(m=9, n=9, region=Region.LOWER)),
     ("copy.split_k_reduce", "(options & HERMITIAN != 0) & (row == col)", "False", split_k_reduce("z", m=9, n=9, region=Region.HERMITIAN_LOWER)),
     ("copy.split_k_reduce", "old[1] = real(0)", "pass", split_k_reduce("z", m=9, n=9, region=Region.HERMITIAN_LOWER)),
-    ("copy.copy_scaled", "(options & HERMITIAN != 0) & (i + x * ROWS", "False & (i + x * ROWS", TRIANGLE),
-    ("copy.copy_scaled", "tile[to], tile[to + 1] = alpha * re, real(0)", "pass", TRIANGLE),
+    ("copy.copy_scaled_kernel", "(options & HERMITIAN != 0) & (i + x * ROWS", "False & (i + x * ROWS", TRIANGLE),
+    ("copy.copy_scaled_kernel", "tile[to], tile[to + 1] = alpha * re, real(0)", "pass", TRIANGLE),
     ("copy.split_k_reduce", "ok & reads_c", "ok", split_k_reduce(beta=0.0)),
     ("copy.split_k_reduce", "(beta_i != real(0))", "False", split_k_reduce("z", beta=2j)),
     ("copy.symmetrize", "& in_region(i, j, shift, options)", "", symmetrize()),
@@ -55,7 +55,7 @@ DEFECTS = [
     ("copy.symmetrize", "ok & reads_c", "ok", symmetrize(beta=0.0)),
     ("copy.symmetrize", "(beta_i != real(0))", "False", symmetrize("z", beta=2j)),
     # conjugation and complex arithmetic
-    ("copy.copy_scaled", "real(-1) if options & CONJUGATE else real(1)", "real(1)", COPIES),
+    ("copy.copy_scaled_kernel", "real(-1) if options & CONJUGATE else real(1)", "real(1)", COPIES),
     ("copy.split_k_reduce", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", split_k_reduce("c", alpha=1 - 2j)),
     ("copy.split_k_reduce", "+ beta_i * old[0]", "- beta_i * old[0]", split_k_reduce("z", beta=1j)),
     ("copy.symmetrize", "- other[1]", "+ other[1]", symmetrize("c", region=Region.HERMITIAN_UPPER)),
@@ -63,12 +63,12 @@ DEFECTS = [
     ("copy.pack", "options & CONJUGATE", "False", pack("c", conj=True)),
     ("copy.pack", "sign * vector[v * REALS + 1]", "vector[v * REALS + 1]", pack("z", conj=True)),
     # places and strides
-    ("copy.copy_scaled", "ok & (row + shift > col)", "ok", MIRROR),
-    ("copy.copy_scaled", "mirrored and options & HERMITIAN", "False", MIRROR),
-    ("copy.copy_scaled", "(col0 * d_rs + row0 * d_cs)", "(row0 * d_rs + col0 * d_cs)", MIRROR),
-    ("copy.copy_scaled", "row_stride, col_stride = col_stride, row_stride", "pass", MIRROR),
+    ("copy.copy_scaled_kernel", "ok & (row + shift > col)", "ok", MIRROR),
+    ("copy.copy_scaled_kernel", "mirrored and options & HERMITIAN", "False", MIRROR),
+    ("copy.copy_scaled_kernel", "(col0 * d_rs + row0 * d_cs)", "(row0 * d_rs + col0 * d_cs)", MIRROR),
+    ("copy.copy_scaled_kernel", "row_stride, col_stride = col_stride, row_stride", "pass", MIRROR),
     # products in place
-    ("copy.copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
+    ("copy.copy_scaled_kernel", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
     ("copy.split_k_reduce", "u * stride * REALS", "u * stride", split_k_reduce("c")),
     ("copy.split_k_reduce", "p = offset(p, UNROLL * stride", "p = offset(p, stride", split_k_reduce()),
     ("copy.split_k_reduce", "begin * stride_p + here", "begin * stride_p + first", split_k_reduce()),

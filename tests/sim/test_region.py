@@ -8,7 +8,8 @@ from math import lcm
 import pytest
 
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.common.tile_scheduler import tile_count, tile_origins
+from pyblasgpu.kernels.common.tile_schedule import tile_count
+from pyblasgpu.kernels.common.tile_scheduler import tile_origins
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.types import Region
 

@@ -20,7 +20,8 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region
 from ..common.options import HERMITIAN
 from ..common.region import contains
-from ..common.tile_scheduler import tile_count, tile_origins
+from ..common.tile_schedule import tile_count
+from ..common.tile_scheduler import tile_origins
 
 __all__ = ["STEM", "Symmetrize", "plain_sources", "source"]
 

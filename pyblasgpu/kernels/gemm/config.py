@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from ...errors import require
 from ...types import DTYPES, Dtype, Region
 from ..common.smem_tile import RUN, SmemTile
-from ..common.tile_scheduler import tile_count
+from ..common.tile_schedule import tile_count
 from ..copy.packing import CBL, LAYOUTS, ROW, Packing
 
 __all__ = ["GemmConfig"]

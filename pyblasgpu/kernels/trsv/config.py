@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from ...errors import require
 from ...types import DTYPES, Dtype
+from .family import MOST_COLS
 
-__all__ = ["MOST_COLS", "STEM", "WARP", "Trsv"]
+__all__ = ["STEM", "WARP", "Trsv"]
 
 STEM = "trsv"
-MOST_COLS = 4  # right-hand sides
 WARP = 32
 REGISTERS, MOST_REGISTERS = 65536, 255  # 32-bit ones, of a block, and of a thread
 OTHER_REGISTERS = 26  # of a thread, beside those for a group of rows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..registry import Family
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "MOST_COLS"]
+
+MOST_COLS = 4  # right-hand sides
 
 FAMILIES = (Family("trsv", ".trsv.kernel", "Trsv", "trsm", needs=(8, 0), best_defaults={"d": {"DIM_K": 8}}),)

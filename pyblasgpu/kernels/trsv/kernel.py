@@ -23,11 +23,11 @@ from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
 from ..common.triangle_panel import block_copier
-from .config import MOST_COLS, STEM, Trsv
+from .config import STEM, Trsv
 from .diagonal import by_exact_division, by_groups, last_divider, own_row, preparer
 from .sums import adder, right_sides, tiles
 
-__all__ = ["MOST_COLS", "STEM", "Trsv", "plain_sources", "source"]
+__all__ = ["STEM", "Trsv", "plain_sources", "source"]
 
 PARAMETERS = "ppp iii qqqq rr".replace(" ", "")
 TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are solved

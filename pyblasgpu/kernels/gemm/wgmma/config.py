@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from ....errors import require
 from ....types import Region
-from ...common.tile_scheduler import tile_count
+from ...common.tile_schedule import tile_count
 from ..warpgroups import ROW, UNIT, WarpgroupConfig
 from .image import BLOCKS_K, STAGE_K
 
