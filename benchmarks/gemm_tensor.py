@@ -24,7 +24,7 @@ import numpy as np
 import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.dispatch import tensor as dispatch
-from pyblasgpu.dispatch.compile_ahead import compile_ahead
+from pyblasgpu.dispatch.kernels_at_hand import ensure_compiled
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import launch
@@ -177,7 +177,7 @@ def configs() -> Iterator[dict[str, Any]]:
     fields_of: list[dict[str, Any]] = [
         {"BLK_K": block_of(n), **fields} for n, each in CONFIGS.items() for fields in each
     ]
-    compile_ahead((product.source(GemmWgmma(**fields)) for fields in fields_of), cupy.cuda.Device().id)
+    ensure_compiled([product.source(GemmWgmma(**fields)) for fields in fields_of], cupy.cuda.Device().id)
     for n, all_fields in CONFIGS.items():
         yield from in_turn(Operands(n, n, n), all_fields, configured)
 

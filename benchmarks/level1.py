@@ -26,7 +26,7 @@ import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import require_device
 from pyblasgpu.database import FIXED
-from pyblasgpu.dispatch.compile_ahead import compile_ahead
+from pyblasgpu.dispatch.kernels_at_hand import ensure_compiled
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.level1.map import Map
@@ -216,7 +216,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="a folder")
     chosen = parser.parse_args(arguments)
     require_device()
-    compile_ahead(sources(chosen.dtypes, chosen.operations, chosen.configs), 0)
+    ensure_compiled(sources(chosen.dtypes, chosen.operations, chosen.configs), 0)
     measure = rows_of_configs if chosen.configs else rows
     results = []
     with cupy.cuda.Stream(non_blocking=True) if not chosen.configs else nullcontext():
