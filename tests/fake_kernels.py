@@ -189,13 +189,13 @@ class FakeKernel:
         """Of a persistent product what an ordinary one is told."""
         m, n, k, options, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
-        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, region)
+        k_tiles, per_matrix = -(-k // config.BLK_K), config.grid(m, n, region)
         batch = tiles // per_matrix
         schedule = TileSchedule(blocks, tiles, rounds, run, longer)
         assert others == [1, 1] and tiles == batch * per_matrix
         assert schedule in (
             TileSchedule.of_whole_tiles(blocks, tiles),
-            TileSchedule.stream_k(blocks, tiles, stripes),
+            TileSchedule.stream_k(blocks, tiles, k_tiles),
         )
         return pointers, batch, (m, n, k, options, *strides)
 

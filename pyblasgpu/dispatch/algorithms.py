@@ -14,7 +14,7 @@ from ..database import (
     nearest_small_points,
 )
 from ..gpu.device import Device
-from ..kernels.trsv.family import MOST_COLS
+from ..kernels.trsv.limits import MOST_COLS
 from ..types import Dtype
 from . import overrides, tuned_files
 from .decisions import COMPUTED, OVERRIDE, Algorithm

@@ -1,7 +1,8 @@
 """The kernels that calls on a device need, listed ahead: what the choice can name, and nothing else.
 
-Of products the Configs of each dtype and layout and the kinds that they serve (`specialize`), of fused TRSMs
-those of `trsm_fused`, of leaves, of level 2 and of families that need no tuning all kernels of their Configs.
+Of products the Configs of each dtype and layout and the kinds that they serve (`product_kinds`), of fused
+TRSMs those of `trsm_fused`, of leaves, of level 2 and of families that need no tuning all kernels of their
+Configs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
-from ..kernels.trsv.family import MOST_COLS
+from ..kernels.trsv.limits import MOST_COLS
 from ..types import DTYPES
 from . import leaf, matrix_vector
 from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of

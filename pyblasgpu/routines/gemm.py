@@ -220,7 +220,7 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
 
 
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
-    """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
+    """Slices of k as one batch, what they leave over as a product of its own, and their sum."""
     a, b, c = product.a, product.b, product.c
     depth, rest = slice_depth(a.cols, splits, launches.dtype)
     partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))

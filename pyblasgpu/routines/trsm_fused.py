@@ -15,7 +15,7 @@ from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import FAMILIES
-from ..kernels.trsv.family import MOST_COLS
+from ..kernels.trsv.limits import MOST_COLS
 from ..types import Diag, Region, Side
 from .launch_list import LaunchList
 from .triangular import FusedOperands, TriangularSystem, fused_operands, leaf_orders

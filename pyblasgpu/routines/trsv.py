@@ -13,7 +13,7 @@ from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import STEM
-from ..kernels.trsv.family import MOST_COLS
+from ..kernels.trsv.limits import MOST_COLS
 from ..operands import Operand
 from ..types import Diag
 from .launch_list import ALPHA, LaunchList

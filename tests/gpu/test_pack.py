@@ -120,7 +120,7 @@ def test_more_matrices_than_a_launch_takes():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_more_than_two_to_the_31_elements(layout):
-    """One row, read again and again: its first and last stripes are where they should be."""
+    """One row, read again and again: its first and last k-tiles are where they should be."""
     free, _ = cupy.cuda.runtime.memGetInfo()
     if free < 20 << 30:
         pytest.skip(f"needs 20 GiB of device memory, {free / 2**30:.0f} are free")

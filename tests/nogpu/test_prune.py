@@ -83,14 +83,14 @@ def test_no_asynchronous_copies_where_there_are_none():
 def test_transposing_stores_meet_no_bank_twice(dtype, layout):
     """Neighbouring threads of a warp, in the phases in which shared memory serves them."""
     for config in candidates("gemm_simt", dtype, layout, H200).left:
-        for stripe, fragment in ((config.smem_tile_a, config.VEC_M), (config.smem_tile_b, config.VEC_N)):
-            if not stripe.k_major or stripe.vec > 1:
+        for k_tile, fragment in ((config.smem_tile_a, config.VEC_M), (config.smem_tile_b, config.VEC_N)):
+            if not k_tile.k_major or k_tile.vec > 1:
                 continue
             line = 128 // DTYPES[dtype].itemsize
-            lanes = [(t % stripe.dim_x) * stripe.ld + t // stripe.dim_x for t in range(min(line, 32))]
+            lanes = [(t % k_tile.dim_x) * k_tile.ld + t // k_tile.dim_x for t in range(min(line, 32))]
             ways = max(np.bincount([place % line for place in lanes]))
             # rows must hold whole fragments, which may keep rows further apart than the banks ask
-            assert ways <= max(1, fragment * stripe.dim_x // line)
+            assert ways <= max(1, fragment * k_tile.dim_x // line)
 
 
 def test_an_unknown_effort_is_refused():

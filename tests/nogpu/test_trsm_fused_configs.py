@@ -201,7 +201,7 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", Triangle)
 def test_in_s_tiles_have_variants_with_deeper_stripes(triangle, layout):
-    """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
+    """Of the same tile and threads, one diagonal k-tile where there were two; of other dtypes none."""
     candidates = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
     deep = [config for config in candidates if config.BLK_K == trsm_fused_candidates.DEEP]
     assert deep and all(candidates[config] > 1 for config in deep)

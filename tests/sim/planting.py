@@ -20,8 +20,9 @@ from .kernel_checks import Check
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
-    "common.packed_tile",
     "common.smem_tile",
+    "common.packed_tile",
+    "common.tile_iterators",
     "common.tile_loaders",
     "common.coalesced_index",
     "common.triangle_panel",

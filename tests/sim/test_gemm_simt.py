@@ -105,7 +105,7 @@ KEPT = [which for which in LAYOUTS if which != (False, True)]
 
 
 def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmSimt:
-    """16 x 16 x 8 tiles by 32 threads, stripes along k as they lie."""
+    """16 x 16 x 8 tiles by 32 threads, k-tiles along k as they lie."""
     vec = 16 // DTYPES[letter].itemsize
     chosen = {"BLK_N": 16, "BLK_K": 8, "UNROLL": 8, "VEC_K": vec, "stages": 2}
     for name, is_kept in (("A", trans_a), ("B", not trans_b)):
@@ -130,7 +130,7 @@ def test_c_is_read_group_by_group(letter, region):
 def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
     tile = kept(letter, trans_a, trans_b, **STAGINGS[staging])
     assert tile.smem_tile_a.is_kept == trans_a and tile.smem_tile_b.is_kept != trans_b
-    check(tile, 19, 21, 20)  # two stripes and a half
+    check(tile, 19, 21, 20)  # two k-tiles and a half
     check(tile, 19, 21, 23)  # operands that are not aligned for its vectors
 
 

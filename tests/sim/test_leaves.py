@@ -24,7 +24,7 @@ FAMILIES = {"trmm": (trmm_leaf, TrmmLeaf), "small": (trsm_small, TrsmSmall)}
 
 
 def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4):
-    """8 x 8 blocks by 32 threads a slice, stripes `depth` deep; or any triangle up to 32."""
+    """8 x 8 blocks by 32 threads a slice, k-tiles `depth` deep; or any triangle up to 32."""
     if family == "small":
         return TrsmSmall(letter)
     return TrmmLeaf(letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)

@@ -55,8 +55,8 @@ def product(
     if not schedule:
         run(source, tile.grid(m, n), (left, right, c), (m, n, k, 0, *leads, *batches), scalars, batch)
     else:
-        stripes = -(-k // tile.BLK_K)
-        scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n), stripes)
+        k_tiles = -(-k // tile.BLK_K)
+        scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n), k_tiles)
         pieces = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
         flags = np.zeros(scheduled.blocks, c.real.dtype)
         operands = left, right, c, pieces, flags
@@ -185,7 +185,7 @@ def test_only_configs_of_packed_operands_lie_packed():
 
 
 def test_infinities_meet_no_zeros_of_the_padding():
-    """The last stripe is zeros beyond k on both sides; rows beyond m are only of what is not written."""
+    """The last k-tile is zeros beyond k on both sides; rows beyond m are only of what is not written."""
     tile = config("d", stages=3)
     a, b = np.ones((17, 5)), np.ones((5, 9))
     a[3, 4], b[4, 7] = np.inf, np.nan

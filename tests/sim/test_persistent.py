@@ -21,7 +21,7 @@ from . import test_gemm_mma, test_gemm_simt
 from .launching import in_region, run, strides
 
 SCHEDULES = {
-    "whole": lambda blocks, tiles, stripes: TileSchedule.of_whole_tiles(blocks, tiles),
+    "whole": lambda blocks, tiles, k_tiles: TileSchedule.of_whole_tiles(blocks, tiles),
     "streamed": TileSchedule.stream_k,
 }
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
@@ -45,8 +45,8 @@ def check(
     c, unharmed = fenced(c, "F")
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
-    stripes = -(-k // tile.BLK_K)
-    scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n, region), stripes)
+    k_tiles = -(-k // tile.BLK_K)
+    scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n, region), k_tiles)
     scratch = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
     flags = np.zeros(scheduled.blocks, dtype.real)
     arguments = (
@@ -115,7 +115,7 @@ def test_three_products(schedule):
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 16, 100])
 @pytest.mark.parametrize("m, n, k", [(33, 17, 3), (16, 8, 40), (48, 9, 11)])
 def test_any_number_of_blocks(schedule, blocks, m, n, k):
-    """Fewer blocks than tiles, as many, more; pieces of one stripe, and tiles of many pieces."""
+    """Fewer blocks than tiles, as many, more; pieces of one k-tile, and tiles of many pieces."""
     check(tile(stages=3), m, n, k, schedule, blocks)
 
 
@@ -146,7 +146,7 @@ def test_vectors_of_a_tile_that_is_aligned_and_of_one_that_is_not():
 
 
 def test_the_walk_takes_every_stripe_once():
-    for blocks, tiles, stripes in (
+    for blocks, tiles, k_tiles in (
         (2, 1, 2),
         (3, 10, 4),
         (7, 5, 3),
@@ -154,8 +154,8 @@ def test_the_walk_takes_every_stripe_once():
         (132, 300, 17),
         (8, 1, 5),
     ):
-        schedule = TileSchedule.stream_k(blocks, tiles, stripes)
-        left = tiles * stripes - schedule.full_waves * schedule.blocks * stripes
+        schedule = TileSchedule.stream_k(blocks, tiles, k_tiles)
+        left = tiles * k_tiles - schedule.full_waves * schedule.blocks * k_tiles
         ends = [schedule.begin(block) for block in range(schedule.blocks + 1)]
         assert ends[0] == 0 and ends[-1] == left and schedule.blocks <= blocks
         runs = {after - before for before, after in pairwise(ends)}
@@ -166,8 +166,8 @@ def test_the_walk_takes_every_stripe_once():
 
 
 def test_what_need_not_be_parted_is_not():
-    for blocks, tiles, stripes in ((1, 7, 3), (4, 8, 3), (4, 7, 1)):
-        assert TileSchedule.stream_k(blocks, tiles, stripes) == TileSchedule.of_whole_tiles(blocks, tiles)
+    for blocks, tiles, k_tiles in ((1, 7, 3), (4, 8, 3), (4, 7, 1)):
+        assert TileSchedule.stream_k(blocks, tiles, k_tiles) == TileSchedule.of_whole_tiles(blocks, tiles)
     assert TileSchedule.of_whole_tiles(4, 3) == TileSchedule(3, 3, 1) and TileSchedule.of_whole_tiles(
         4, 9
     ) == TileSchedule(4, 9, 3)

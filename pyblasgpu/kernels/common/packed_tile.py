@@ -13,14 +13,13 @@ from typing import Any
 
 from ...gpu.backend import device_function, ptx
 from ..copy.packing import CBL, ROW
+from .smem_tile import RUN
 
-__all__ = ["RUN", "packed_copier", "packed_iterator", "within_tile"]
-
-RUN = 16  # bytes of one copy of a packed k-tile
+__all__ = ["packed_copier", "packed_iterator", "within_tile"]
 
 
 def packed_iterator(smem_tile: Any) -> SimpleNamespace:
-    """``begin(first, k0, ld)``, ``step(ld)`` of `smem_tile.tile_iterator`."""
+    """``begin(first, k0, ld)``, ``step(ld)`` of `tile_iterators.tile_iterator`."""
     int64, quotient = ptx.types.int64, ptx.quotient
     BLK, DEPTH, LD = smem_tile.blk, smem_tile.depth, smem_tile.ld
     BY_ROWS, BY_TILES = smem_tile.packing == ROW, smem_tile.packing == CBL

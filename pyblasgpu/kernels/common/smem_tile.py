@@ -11,17 +11,14 @@ row, with its padding and zeros where the matrix has ended: nothing is masked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from ...errors import require
-from ...gpu.backend import device_function, ptx
 from ...types import Dtype
 from ..copy.packing import CBL
-from .packed_tile import RUN, packed_iterator
 
-__all__ = ["RUN", "SmemTile", "l2_prefetcher", "tile_iterator"]
+__all__ = ["RUN", "SmemTile"]
 
-LINE = 128  # bytes of memory that L2 is asked for at once
+RUN = 16  # bytes of one copy of a packed k-tile
 
 
 @dataclass(frozen=True)
@@ -171,48 +168,3 @@ class SmemTile:
                 f"{what} * itemsize % {RUN} == 0",
                 **{what: extent, "itemsize": self.dtype.itemsize},
             )
-
-
-def tile_iterator(smem_tile: SmemTile) -> SimpleNamespace:
-    """``begin(first, k0, ld)``: elements from a matrix's beginning to the k-tile of its tile that begins
-    at `first` along m or n and at `k0` along k; ``step(ld)``: elements from a k-tile to the next.
-
-    `ld` is int64: the matrix's leading dimension, of a packed one `Packing.stride`.
-    """
-    if smem_tile.packed:
-        return packed_iterator(smem_tile)
-    int64, DEPTH, K_MAJOR = ptx.types.int64, smem_tile.depth, smem_tile.k_major
-
-    @device_function
-    def begin(first, k0, ld):
-        return first * ld + k0 if K_MAJOR else first + k0 * ld
-
-    @device_function
-    def step(ld):
-        return int64(DEPTH) if K_MAJOR else DEPTH * ld
-
-    return SimpleNamespace(begin=begin, step=step)
-
-
-def l2_prefetcher(smem_tile: SmemTile, threads: int):
-    """``ask(source, ld, t, extent, depth)``: L2 for a k-tile that will be loaded before long."""
-    K_MAJOR, REALS, ELEMENTS = (
-        smem_tile.k_major,
-        smem_tile.dtype.reals_per_element,
-        LINE // smem_tile.dtype.itemsize,
-    )
-    ACROSS, quotient, prefetch = -(-smem_tile.major // ELEMENTS), ptx.quotient, ptx.prefetch
-    LINES, int32, int64 = ACROSS * smem_tile.minor, ptx.types.int32, ptx.types.int64
-
-    @device_function
-    def ask(source, ld, t, extent, depth):
-        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
-        line = int32(t)
-        while line < LINES:
-            minor = quotient(line, ACROSS)
-            major = int32((line - minor * ACROSS) * ELEMENTS)
-            is_there = (major < majors) & (minor < minors)
-            prefetch(source, (int64(minor) * ld + major) * REALS, is_there)
-            line = int32(line + threads)
-
-    return ask

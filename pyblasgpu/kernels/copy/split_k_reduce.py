@@ -1,10 +1,10 @@
 """``split_k_reduce``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
 
 A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into slices;
-one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
-in the same order: a slice of a block's threads sums neighbouring partials, then the slices' sums are added.
-Of a triangle what is beyond it is not read, but for what shares 16 bytes with it. How many slices there are
-is told at run time: one kernel serves any number of partials.
+one launch computes the product of each slice as one matrix of a batch, and this kernel adds them up, always
+in the same order: a group of a block's threads sums neighbouring partials, then the groups' sums are added.
+Of a triangle what is beyond it is not read, but for what shares 16 bytes with it. How many groups there are
+(`SLICES`) is told at run time: one kernel serves any number of partials.
 
 The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
 in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading dimension.

@@ -45,7 +45,7 @@ class GemmConfig:
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
     persistent : bool
-        Whether a launch is of just so many blocks, which share all tiles (`tile_scheduler`), and load
+        Whether a launch is of just so many blocks, which share all tiles (`tile_schedule`), and load
         k-tiles of one while they multiply those of another.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them

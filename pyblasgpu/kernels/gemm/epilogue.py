@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...gpu.backend import device_function, ptx, unrolled
 from ..common.options import CONJUGATE, HERMITIAN, PREFETCH_C
 from ..common.region import contains, contains_tile
-from ..common.smem_tile import SmemTile, l2_prefetcher
+from ..common.smem_tile import SmemTile
+from ..common.tile_iterators import l2_prefetcher
 from .config import GemmConfig
 from .product import Product
 

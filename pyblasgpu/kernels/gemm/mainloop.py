@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
-from ..common.smem_tile import tile_iterator
+from ..common.tile_iterators import tile_iterator
 from ..common.tile_loaders import loaders
 from ..common.tile_scheduler import tile_origins
 from .config import GemmConfig

@@ -1,6 +1,6 @@
 """The persistent GEMM kernel: each block computes many tiles, and waits once for a first k-tile.
 
-The pipeline goes on from one work tile to the next (`tile_scheduler`): the k-tiles of the next are on
+The pipeline goes on from one work tile to the next (`tile_schedule`): the k-tiles of the next are on
 their way while this one is multiplied and written, so a work tile costs no start. All else is as in the
 ordinary kernel, and taken from `mainloop`.
 
@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
 from ..common.options import PREFETCH_C
-from ..common.smem_tile import tile_iterator
+from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
 from .epilogue import c_prefetcher, epilogue, reals_read

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
 from ..common.options import UPPER
-from ..common.smem_tile import tile_iterator
+from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
 from .epilogue import epilogue, reals_read

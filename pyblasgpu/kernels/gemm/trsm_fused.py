@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
 from ..common.options import UNIT, UPPER
-from ..common.smem_tile import tile_iterator
+from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
 from .fused import APART, shared_reals, tile_orders

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
-from ..common.smem_tile import l2_prefetcher, tile_iterator
+from ..common.tile_iterators import l2_prefetcher, tile_iterator
 from .config import GemmConfig
 from .diagonal_solve import diagonal_solver
 from .mainloop import mma_k_block

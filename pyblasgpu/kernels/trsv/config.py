@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...types import DTYPES, Dtype
-from .family import MOST_COLS
+from .limits import MOST_COLS
 
 __all__ = ["STEM", "WARP", "Trsv"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..registry import Family
 
-__all__ = ["FAMILIES", "MOST_COLS"]
-
-MOST_COLS = 4  # right-hand sides
+__all__ = ["FAMILIES"]
 
 FAMILIES = (Family("trsv", ".trsv.kernel", "Trsv", "trsm", needs=(8, 0), best_defaults={"d": {"DIM_K": 8}}),)
