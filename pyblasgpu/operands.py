@@ -105,6 +105,10 @@ class Operand(NamedTuple):
         step = first * self.batch_stride * self.dtype.itemsize
         return self._replace(pointer=self.pointer + step, batch=count)
 
+    def leading_dimension(self, is_transposed: bool) -> int:
+        """Elements from one contiguous column to the next, or of a transposed operand from row to row."""
+        return self.row_stride if is_transposed else self.col_stride
+
     @property
     def is_empty(self) -> bool:
         return self.rows == 0 or self.cols == 0 or self.batch == 0

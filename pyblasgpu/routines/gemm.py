@@ -263,8 +263,7 @@ def _emit_product(
     a, b = product.a, product.b
     if config.needs_alignment:
         config = match_alignment(config, alignments(config.layout, a, b))
-    lda = a.row_stride if config.trans_a else a.col_stride
-    ldb = b.row_stride if config.trans_b else b.col_stride
+    lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
     _emit_kernel(launches, config, product, (lda, ldb), a.cols, stream_k)
 
 

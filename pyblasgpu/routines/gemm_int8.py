@@ -110,8 +110,7 @@ def _emit_guarded(
 ) -> None:
     """Emit the product of the tiles that are left."""
     config = how.guarded
-    lda = a.row_stride if config.trans_a else a.col_stride
-    ldb = b.row_stride if config.trans_b else b.col_stride
+    lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     options = _raster(launches, 0) | options_of(conj=conj_sums)
     integers = c.rows, c.cols, a.cols, options, int(conj), lda, ldb, c.col_stride

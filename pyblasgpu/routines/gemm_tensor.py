@@ -125,8 +125,7 @@ def emit_guarded(
     """Emit the product of the tiles that are left; with `further` flags also those decide."""
     config, alpha, beta, c, region = how.guarded, target.alpha, target.beta, target.c, target.region
     (a, of_a), (b, of_b) = left, right
-    lda = a.row_stride if config.trans_a else a.col_stride
-    ldb = b.row_stride if config.trans_b else b.col_stride
+    lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     options = target.options(launches, conj_sums)
 
