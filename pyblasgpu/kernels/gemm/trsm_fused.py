@@ -30,7 +30,7 @@ from .mainloop import mainloop
 from .product import Product
 from .trmm_fused import alignment_of, operands_of, operands_of_tile
 from .trsm_fused_phases import (
-    diagonal_multiplier,
+    diagonal_block_solver,
     flag_poller,
     k_tile_solver,
     pipeline_filler,
@@ -116,7 +116,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
     COLUMN, VALUE, prepare = on_diagonal.registers, on_diagonal.values, on_diagonal.prepare
     prefetch = prefetcher(config, triangle)
     multiply_solved = solved_multiplier(config, product, triangle, loop, fill_pipeline, poll_flag)
-    solve_diagonal = diagonal_multiplier(config, product, triangle, loop, pointers, solve_k_tile)
+    solve_diagonal_block = diagonal_block_solver(config, product, triangle, loop, pointers, solve_k_tile)
     begin_t = tile_iterator(config.smem_tile_a if OF_A else config.smem_tile_b).begin
     store_release, grid_dependency_wait = ptx.store_release, ptx.grid_dependency_wait
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
@@ -168,7 +168,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
         )  # fmt: skip
 
         # (5) the diagonal: solve a k-tile, write it, multiply it into what is left
-        solve_diagonal(
+        solve_diagonal_block(
             vectors, registers, (column, value), load_state, reading, shared, params, tile, prepared, t,
             row0, col0, int32(order - first), int32(others - other), (alpha, alpha_i), safe, unit, down,
             flags, flag,

@@ -13,7 +13,7 @@ from .mainloop import mma_k_block
 from .product import Product
 
 __all__ = [
-    "diagonal_multiplier",
+    "diagonal_block_solver",
     "flag_poller",
     "k_tile_solver",
     "pipeline_filler",
@@ -190,11 +190,11 @@ def k_tile_solver(config: GemmConfig, product: Product, triangle: Triangle, conj
     return solve_k_tile, on_diagonal
 
 
-def diagonal_multiplier(
+def diagonal_block_solver(
     config: GemmConfig, product: Product, triangle: Triangle, loop, pointers, solve_k_tile
 ):
-    """``solve_diagonal(vectors, registers, ...)``: phase (5), the `own` k-tiles of a tile: each is solved,
-    written, and multiplied into what is left.
+    """``solve_diagonal_block(vectors, registers, ...)``: phase (5), the `own` k-tiles of a tile: each is
+    solved, written, and multiplied into what is left.
     """
     REALS, BLK_K = config.dtype_facts.reals_per_element, config.BLK_K
     STAGES, STAGE = config.stages, config.stage_reals
@@ -205,7 +205,7 @@ def diagonal_multiplier(
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
-    def solve_diagonal(
+    def solve_diagonal_block(
         vectors, registers, substituted, load_state, reading, shared, params, tile, prepared, t, row0, col0,
         order, sides, scale, safe, unit, down, flags, flag,
     ):  # fmt: skip
@@ -236,4 +236,4 @@ def diagonal_multiplier(
                 multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
             done, base = int32(done + 1), int32(base + BLK_K if down else base - BLK_K)
 
-    return solve_diagonal
+    return solve_diagonal_block
