@@ -27,7 +27,8 @@ Clock = dict[tuple[str, int, int], int]  # by kind, block, and warp or address
 def merge(clock: Clock, other: Clock) -> None:
     """Let `clock` know what `other` does."""
     for event, count in other.items():
-        clock[event] = max(count, clock.get(event, 0))
+        if count > clock.get(event, 0):
+            clock[event] = count
 
 
 @dataclass

@@ -170,7 +170,9 @@ class Block:
         for known, new in zip(self.known, told.written, strict=True):
             known.update(new)
         for over, new in zip(self.over, told.over, strict=True):
-            over.update((block, max(count, over.get(block, 0))) for block, count in new.items())
+            for block, count in new.items():
+                if count > over.get(block, 0):
+                    over[block] = count
 
     def _close_logs(self) -> None:
         for known, over, (by_thread, by_block) in zip(self.known, self.over, self.launch.logs, strict=True):

@@ -20,45 +20,52 @@ __all__ = [
 
 def half_pair(x, y):
     """A word of two FP16 numbers, `x` in its lower half, as the bits of a float32."""
-    return np.array([_single(x), _single(y)]).astype(np.float16).view(np.float32)[0]
+    return _pair(_bits(np.float16(_single(x))), _bits(np.float16(_single(y))))
 
 
 def lower_half(pair):
     """The first number of a `half_pair`, as a float32."""
-    return np.float32(np.asarray(pair, np.float32).reshape(1).view(np.float16)[0])
+    return np.float32(np.uint16(_bits(_single(pair)) & 0xFFFF).view(np.float16))
 
 
 def upper_half(pair):
     """The second number of a `half_pair`, as a float32."""
-    return np.float32(np.asarray(pair, np.float32).reshape(1).view(np.float16)[1])
+    return np.float32(np.uint16(_bits(_single(pair)) >> 16).view(np.float16))
 
 
 def bfloat_pair(x, y):
     """A word of two BF16 numbers, `x` in its lower half, as the bits of a float32."""
-    bits = np.array([_single(x), _single(y)]).view(np.uint32).astype(np.uint64)
-    rounded = bits + 0x7FFF + (bits >> 16 & 1)
-    upper = np.where(bits << 1 & 0xFFFFFFFF > 0xFF000000, bits >> 16 | 64, rounded >> 16)  # NaN stays one
-    return upper.astype(np.uint16).view(np.float32)[0]
+    return _pair(_bfloat(_bits(_single(x))), _bfloat(_bits(_single(y))))
+
+
+def _bfloat(bits: int) -> int:
+    """The bits of the BF16 number nearest to a float32."""
+    if bits & 0x7FFFFFFF > 0x7F800000:  # NaN stays one
+        return bits >> 16 | 64
+    return bits + 0x7FFF + (bits >> 16 & 1) >> 16
 
 
 def lower_bfloat(pair):
     """The first number of a `bfloat_pair`, as a float32."""
-    return (_bits(pair) << 16).astype(np.uint32).view(np.float32)[0]
+    return np.uint32(_bits(_single(pair)) << 16 & 0xFFFFFFFF).view(np.float32)
 
 
 def upper_bfloat(pair):
     """The second number of a `bfloat_pair`, as a float32."""
-    return (_bits(pair) & 0xFFFF0000).astype(np.uint32).view(np.float32)[0]
+    return np.uint32(_bits(_single(pair)) & 0xFFFF0000).view(np.float32)
 
 
-def _bits(pair) -> np.ndarray:
-    return np.asarray(pair, np.float32).reshape(1).view(np.uint32).astype(np.uint64)
+def _bits(x) -> int:
+    return int.from_bytes(x.tobytes(), "little")
+
+
+def _pair(lower: int, upper: int):
+    return np.uint32(upper << 16 | lower).view(np.float32)
 
 
 def exponent(x) -> int:
     """The largest e with 2^e <= |x|; -127 of zero and of subnormal numbers, 128 of what is not finite."""
-    bits = int(np.asarray(_single(x)).reshape(1).view(np.uint32)[0])
-    return (bits >> 23 & 255) - 127
+    return (_bits(_single(x)) >> 23 & 255) - 127
 
 
 def power_of_two(e: int):

@@ -167,7 +167,7 @@ def is_aligned(width: int):
     return aligned
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes long to make
 class _Copy:
     """An asynchronous copy by `thread`; the part of the target that is longer than the source becomes 0."""
 
@@ -179,9 +179,11 @@ class _Copy:
 
     def enter(self) -> None:
         """Note that it may read and write at any time until it is waited for."""
-        for pointer, span, kind in ((self.target, self.to, "writes"), (self.source, self.origin, "reads")):
-            if pointer.log is not None:
-                getattr(pointer.log, kind).append((self.thread, span.start, span.stop - span.start))
+        written, read, to, origin = self.target.log, self.source.log, self.to, self.origin
+        if written is not None:
+            written.writes.append((self.thread, to.start, to.stop - to.start))
+        if read is not None:
+            read.reads.append((self.thread, origin.start, origin.stop - origin.start))
 
     def finish(self) -> None:
         values, target = self.source.array[self.origin], self.target.array[self.to]
@@ -253,9 +255,9 @@ def called(function):
 
 def fma(x, y, z):
     """``x*y + z`` with one rounding (float32: of a sum in float64, which is 2^-29 of an ulp from it)."""
-    if x.dtype == np.float32:
-        return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
-    x, y, z = float(x), float(y), float(z)
+    is_single, x, y, z = x.dtype == np.float32, float(x), float(y), float(z)
+    if is_single:
+        return np.float32(x * y + z)
     product = x * y
     if not _is_exact(x, y, product) and isfinite(x) and isfinite(y) and isfinite(z):
         exact = Fraction(x) * Fraction(y) + Fraction(z)

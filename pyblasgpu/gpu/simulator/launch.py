@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
@@ -40,6 +43,11 @@ def _dtype(type_) -> np.dtype:
     return type_.dtype if isinstance(type_, Integer) else np.dtype(type_)
 
 
+@cache
+def _unwritten(count: int, dtype: np.dtype) -> np.ndarray:
+    return poisoned(count * dtype.itemsize).view(dtype)
+
+
 class _Shared:
     def array(self, shape: int, dtype, alignment: int | None = None) -> Pointer:
         thread, dtype = current_thread(), _dtype(dtype)
@@ -51,7 +59,7 @@ class _Local:
         if shape < 1:
             raise SimulatorError(f"local array of {shape} elements")
         dtype = _dtype(dtype)
-        array = poisoned(shape * dtype.itemsize).view(dtype)
+        array = _unwritten(shape, dtype).copy()
         return Pointer(array, (alignment or dtype.itemsize) // dtype.itemsize)
 
 
@@ -140,10 +148,22 @@ def launch(
     )
     indices = list(enumerate(np.ndindex(grid)))
     random.shuffle(indices)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _uncollected():
         _run_all(facts, (Block(facts, number, Dim3(*index)).run() for number, index in indices))
     for _, by_block in logs:
         by_block.close()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles, which would walk through the logs of accesses again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _run_all(launch: Launch, blocks: Iterable[Iterator[None]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 from greenlet import getcurrent as _running
@@ -66,11 +67,15 @@ class AccessLog:
         """Enter all of this in `log` as the accesses of one actor there; reads of what is `known` to have
         been written before, as the writer's.
         """
-        for _, at, count in self.settled_reads + self.reads:
-            if at in known:
-                log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
-            else:
-                log.reads.append((actor, at, count))
+        reads = self.settled_reads + self.reads
+        if known:
+            for _, at, count in reads:
+                if at in known:
+                    log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
+                else:
+                    log.reads.append((actor, at, count))
+        else:
+            log.reads += [(actor, at, count) for _, at, count in reads]
         log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
 
     def follow(self, log: AccessLog, actor: int, over: Mapping[int, int]) -> None:
@@ -143,7 +148,8 @@ def _parted(accesses: list, actors: range) -> tuple[list, list]:
 
 def _extreme_actors(accesses, size: int):
     """Lowest and highest actor to access each element; those of an element untouched are inverted."""
-    actors, starts, counts = np.array(accesses, np.int64).T
+    numbers = np.fromiter(chain.from_iterable(accesses), np.int64, 3 * len(accesses))
+    actors, starts, counts = numbers.reshape(-1, 3).T
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     elements, owners = np.repeat(starts, counts) + within, np.repeat(actors, counts)
     lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
@@ -168,7 +174,10 @@ class Pointer:
 
     def offset(self, count: int) -> Pointer:
         """The pointer `count` elements further."""
-        return Pointer(self.array, self.phase, self.start + count, self.log)
+        other = _new(Pointer)  # without `__init__`: kernels make many
+        other.array, other.phase, other.log = self.array, self.phase, self.log
+        other.start, other.size, other.dtype = self.start + count, self.size, self.dtype
+        return other
 
     def span(self, i: int, count: int, aligned: int = 1) -> slice:
         """Where elements i to i + count lie in `array`, checked; `aligned` in elements."""
@@ -184,11 +193,12 @@ class Pointer:
     def read(self, i: int, count: int, aligned: int = 1) -> np.ndarray:
         """Elements i to i + count."""
         at = self.start + i
-        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+        end = at + count
+        if at < 0 or end > self.size or (aligned > 1 and (self.phase + at) % aligned):
             self.span(i, count, aligned)  # says what is wrong
         if self.log is not None:
             self.log.reads.append((_running().index, at, count))
-        return self.array[at : at + count]
+        return self.array[at:end]
 
     def write(self, i: int, values, count: int = 1, aligned: int = 1) -> None:
         """Set elements i to i + count; a real of the other precision raises TypeError."""
@@ -196,19 +206,32 @@ class Pointer:
         if dtype is not self.dtype and dtype is not None and dtype != self.dtype:
             raise TypeError(f"index {i}: {values.dtype} is written where {self.array.dtype} is kept")
         at = self.start + i
-        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+        end = at + count
+        if at < 0 or end > self.size or (aligned > 1 and (self.phase + at) % aligned):
             self.span(i, count, aligned)
         if self.log is not None:
             self.log.writes.append((_running().index, at, count))
-        self.array[at : at + count] = values
+        self.array[at:end] = values
 
     def __getitem__(self, i: int):
-        return self.read(i, 1)[0]
+        at = self.start + i
+        if not 0 <= at < self.size:
+            self.span(i, 1)
+        if self.log is not None:
+            self.log.reads.append((_running().index, at, 1))
+        return self.array[at]
 
     def __setitem__(self, i: int, value) -> None:
-        self.write(i, value)
+        at = self.start + i
+        if not 0 <= at < self.size or getattr(value, "dtype", None) is not self.dtype:
+            self.write(i, value)  # which says what is wrong
+            return
+        if self.log is not None:
+            self.log.writes.append((_running().index, at, 1))
+        self.array[at] = value
 
 
+_new = object.__new__
 _allocations: dict[int, np.ndarray] = {}  # address -> bytes
 
 

@@ -17,8 +17,10 @@ def _elements(
     pointer: Pointer, first: int, count: int, reals_per_element: int, conj: bool = False
 ) -> np.ndarray:
     """`count` elements of `reals_per_element` reals, in place unless conjugated."""
+    if reals_per_element == 1:
+        return pointer.read(first, count)
     reals = pointer.read(first * reals_per_element, count * reals_per_element)
-    values = reals if reals_per_element == 1 else reals.view(_COMPLEX[pointer.dtype.char])
+    values = reals.view(_COMPLEX[pointer.dtype.char])
     return values.conj() if conj else values
 
 

@@ -43,7 +43,8 @@ def multiply_high(x, y) -> int:
 
 def low_word(x) -> int:
     """The lower half of the bits of a float64."""
-    return int(np.uint32(_bits(x) & 0xFFFFFFFF).view(np.int32))
+    low = _bits(x) & 0xFFFFFFFF
+    return low - (low >> 31 << 32)
 
 
 def byte_as_fraction(word: int, i: int):
@@ -54,4 +55,4 @@ def byte_as_fraction(word: int, i: int):
 def _bits(x) -> int:
     if x.dtype != np.float64:
         raise TypeError(f"{x.dtype} where a float64 is needed")
-    return int(np.asarray(x).reshape(1).view(np.uint64)[0])
+    return int.from_bytes(x.tobytes(), "little")

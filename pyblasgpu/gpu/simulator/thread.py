@@ -6,6 +6,7 @@ import contextvars
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import greenlet
@@ -20,16 +21,17 @@ __all__ = ["Thread", "current_thread"]
 class Thread(greenlet.greenlet):
     """One thread of a block, and the asynchronous copies it has under way."""
 
+    barrier: tuple[str, int] | None = None  # file and line where it waits
+    vote = False  # what it brings to that barrier
+    meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
+    stalled = False  # until another block is further
+    static_arrays = 0
+
     def __init__(self, block: Block, index: int):
         super().__init__()
-        self.block, self.index, self.thread_idx = block, index, Dim3(index, 0, 0)
+        self.block, self.index, self.thread_idx = block, index, _thread_idx(index)
         self.gr_context = contextvars.copy_context()  # NumPy keeps its error state there
-        self.barrier: tuple[str, int] | None = None  # file and line where it waits
-        self.vote = False  # what it brings to that barrier
-        self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
-        self.stalled = False  # until another block is further
         self.last_flags: dict[int, float] = {}  # by index, what flags were when it last read them
-        self.static_arrays = 0
         self.copies: list = []  # not yet committed
         self.groups: list[list] = []
         self.clock: dict[tuple[str, int, int], int] = {}  # see `async_proxy`
@@ -71,7 +73,12 @@ class Thread(greenlet.greenlet):
         return lines[at]
 
 
-@dataclass(frozen=True, slots=True)
+@cache
+def _thread_idx(index: int) -> Dim3:
+    return Dim3(index, 0, 0)
+
+
+@dataclass(slots=True)  # a frozen one takes long to make
 class _Meeting:
     line: tuple[str, int]  # and the file before it
     brought: object
