@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from simulated import THREADS, device, host, run
+from simulated import THREADS, device, host, once, run
 
 from pyblasgpu.gpu.simulator import intrinsics as sim
 
@@ -302,3 +304,21 @@ def test_many_barriers_are_cheap():
     start = time.perf_counter()
     run(kernel, threads=256)
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_the_collector_of_cycles_is_as_before_a_launch(enabled, error):
+    def kernel():
+        assert not gc.isenabled()
+        if error:
+            raise error
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with nullcontext() if error is None else pytest.raises(error):
+            once(kernel)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
