@@ -274,9 +274,11 @@ class _Torch(Library):
 
     @contextmanager
     def _on(self, device: int, stream: int) -> Iterator[Any]:
-        torch = module("torch")
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-            yield torch
+        cuda = module("torch").cuda
+        # `ExternalStream(0)` is not the default stream but another one, which does not wait for it
+        current = cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
+        with cuda.stream(current):
+            yield module("torch")
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         with self._on(device, stream) as torch:

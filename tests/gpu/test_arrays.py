@@ -161,6 +161,20 @@ def test_torch_has_a_current_stream_too():
     same(Torch.get(result), np.eye(129) * 4, "torch")
 
 
+def test_a_tensor_is_cast_after_what_the_default_stream_does():
+    torch = pytest.importorskip("torch")
+    ready = torch.eye(129, device="cuda") * 4
+    late, one = torch.full_like(ready, NAN), torch.eye(129, dtype=torch.float64, device="cuda")
+    pyblasgpu.gemm(late, one)
+    torch.cuda.synchronize()
+    busy = occupy(torch.cuda.default_stream())
+    late.copy_(ready, non_blocking=True)
+    result = pyblasgpu.gemm(late, one)
+    torch.cuda.synchronize()
+    del busy
+    same(Torch.get(result), np.eye(129) * 4, "torch")
+
+
 def test_packed_operands_live_as_long_as_the_stream_needs_them():
     stream = cupy.cuda.Stream(non_blocking=True)
     a = reals(DTYPES["d"], 258, 258)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import fake_device
@@ -157,6 +158,37 @@ def test_the_current_stream_of_pytorch(monkeypatch, quick):
     for function in (libraries.module, libraries.torch_stream):
         function.cache_clear()
     assert libraries.TORCH.current_stream(3) == (23 if quick else 13)
+    monkeypatch.undo()
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
+
+
+@pytest.mark.parametrize("stream", [0, 7])
+def test_the_stream_that_pytorch_casts_on(monkeypatch, stream):
+    """`ExternalStream(0)` of PyTorch is one of its own streams."""
+    used = []
+    cuda = SimpleNamespace(
+        ExternalStream=lambda address, device: address or "another",
+        default_stream=lambda device: 0,
+        stream=lambda stream: nullcontext(used.append(stream)),
+        current_device=lambda: 1,
+    )
+    torch = SimpleNamespace(
+        cuda=cuda,
+        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: stream),
+        device=lambda *device: device,
+        complex64="torch.complex64",
+        empty=lambda shape, dtype, device: FakeTensor(),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(FakeTensor, "element_size", lambda tensor: 8, raising=False)
+    monkeypatch.setattr(FakeTensor, "to", lambda tensor, dtype: tensor, raising=False)
+    for function in (libraries.module, libraries.torch_stream):
+        function.cache_clear()
+    libraries.TORCH.copied(FakeTensor(), DTYPES["c"], None)
+    libraries.TORCH.copied(FakeTensor(), DTYPES["c"], stream)
+    libraries.TORCH.empty((2, 3), DTYPES["c"], 1, stream)
+    assert used == [stream] * 3
     monkeypatch.undo()
     for function in (libraries.module, libraries.torch_stream):
         function.cache_clear()
