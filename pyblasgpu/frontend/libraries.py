@@ -274,11 +274,12 @@ class _Torch(Library):
 
     @contextmanager
     def _on(self, device: int, stream: int) -> Iterator[Any]:
-        cuda = module("torch").cuda
+        torch = module("torch")
+        cuda = torch.cuda
         # `ExternalStream(0)` is not the default stream but another one, which does not wait for it
-        current = cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
-        with cuda.stream(current):
-            yield module("torch")
+        named = cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
+        with cuda.stream(named):
+            yield torch
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         with self._on(device, stream) as torch:

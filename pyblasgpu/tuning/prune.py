@@ -5,12 +5,10 @@ A rule is a `ConfigError`, wherever it stands; the funnel counts by its name.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from operator import ge
 from typing import Any
 
@@ -20,6 +18,7 @@ from ..database import FAMILIES, tuned_points
 from ..dispatch.variants import persistent
 from ..errors import ConfigError, require
 from ..gpu.device import Device
+from ..gpu.garbage import uncollected
 from ..kernels.common.axes import Axis, Parameters, length
 from ..kernels.space import space
 from ..model.occupancy import OVERHEAD, Fit, check_device, demand, has_register_slack
@@ -130,23 +129,7 @@ def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
     return replace(wanted, score=EXHAUSTIVE_SCORE) if effort == "exhaustive" else wanted
 
 
-def _uncollected(function: Callable) -> Callable:
-    """`function` without garbage collection, which takes a fifth of its time: the objects form no cycle."""
-
-    @wraps(function)
-    def called(*arguments: Any, **options: Any) -> Any:
-        if not gc.isenabled():
-            return function(*arguments, **options)
-        gc.disable()
-        try:
-            return function(*arguments, **options)
-        finally:
-            gc.enable()
-
-    return called
-
-
-@_uncollected
+@uncollected()  # a fifth of the time otherwise: the objects form no cycle
 def candidates(
     stem: str,
     dtype: str,

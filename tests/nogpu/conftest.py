@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pkgutil
 import signal
+import sys
 from importlib import import_module
 
 import fake_device
@@ -13,7 +14,7 @@ import pytest
 from pyblasgpu import routines
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend import call_cache, libraries
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
 
@@ -71,6 +72,22 @@ def fake(monkeypatch):
     yield fake_device.install(monkeypatch)
     call_cache.clear()
     host_backend.why_no_device.cache_clear()
+
+
+@pytest.fixture
+def pytorch(monkeypatch):
+    """``pytorch(module)``: calls take it for PyTorch."""
+
+    def forget() -> None:
+        libraries.module.cache_clear()
+        libraries.torch_stream.cache_clear()
+
+    def install(module) -> None:
+        monkeypatch.setitem(sys.modules, "torch", module)
+        forget()
+
+    yield install
+    forget()
 
 
 @pytest.fixture

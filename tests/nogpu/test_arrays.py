@@ -151,20 +151,15 @@ def test_layout_of_a_lazily_conjugated_tensor():
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_current_stream_of_pytorch(monkeypatch, quick):
+def test_the_current_stream_of_pytorch(pytorch, quick):
     streams = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=10 + device))
     raw = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 20 + device) if quick else object()
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=streams, _C=raw))
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
+    pytorch(SimpleNamespace(cuda=streams, _C=raw))
     assert libraries.TORCH.current_stream(3) == (23 if quick else 13)
-    monkeypatch.undo()
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
 
 
 @pytest.mark.parametrize("stream", [0, 7])
-def test_the_stream_that_pytorch_casts_on(monkeypatch, stream):
+def test_the_stream_that_pytorch_casts_on(pytorch, monkeypatch, stream):
     """`ExternalStream(0)` of PyTorch is one of its own streams."""
     used = []
     cuda = SimpleNamespace(
@@ -173,25 +168,21 @@ def test_the_stream_that_pytorch_casts_on(monkeypatch, stream):
         stream=lambda stream: nullcontext(used.append(stream)),
         current_device=lambda: 1,
     )
-    torch = SimpleNamespace(
-        cuda=cuda,
-        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: stream),
-        device=lambda *device: device,
-        complex64="torch.complex64",
-        empty=lambda shape, dtype, device: FakeTensor(),
+    pytorch(
+        SimpleNamespace(
+            cuda=cuda,
+            _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: stream),
+            device=lambda *device: device,
+            complex64="torch.complex64",
+            empty=lambda shape, dtype, device: FakeTensor(),
+        )
     )
-    monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(FakeTensor, "element_size", lambda tensor: 8, raising=False)
     monkeypatch.setattr(FakeTensor, "to", lambda tensor, dtype: tensor, raising=False)
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
     libraries.TORCH.copied(FakeTensor(), DTYPES["c"], None)
     libraries.TORCH.copied(FakeTensor(), DTYPES["c"], stream)
     libraries.TORCH.empty((2, 3), DTYPES["c"], 1, stream)
     assert used == [stream] * 3
-    monkeypatch.undo()
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
 
 
 def test_what_is_read_of_tensors():

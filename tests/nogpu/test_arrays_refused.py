@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from types import SimpleNamespace
 
 import fake_device
@@ -211,19 +210,13 @@ Tensor.__module__ = "torch"
 
 
 @pytest.fixture
-def torch(fake, monkeypatch):
+def torch(fake, pytorch):
     """A module of which tensors are; it records gradients unless it is told otherwise."""
     module = SimpleNamespace(grad=True)
     module.is_grad_enabled = lambda: module.grad
     module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 3)
-    monkeypatch.setitem(sys.modules, "torch", module)
-    from pyblasgpu.frontend import libraries
-
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
-    yield module
-    for function in (libraries.module, libraries.torch_stream):
-        function.cache_clear()
+    pytorch(module)
+    return module
 
 
 def test_gradients_are_lost_where_they_are_not_wanted_alone(torch, fake):

@@ -7,8 +7,9 @@ a product may read where each of its threads knows the copy to be over.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "merge"]
 
 Clock = dict[tuple[str, int, int], int]  # by kind, block, and warp or address
+Event = TypeVar("Event")
 
 
-def merge(clock: Clock, other: Clock) -> None:
+def merge(clock: dict[Event, int], other: Mapping[Event, int]) -> None:
     """Let `clock` know what `other` does."""
     for event, count in other.items():
         if count > clock.get(event, 0):

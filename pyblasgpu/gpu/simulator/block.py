@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
-from .async_proxy import AsyncProxy, Cluster
+from .async_proxy import AsyncProxy, Cluster, merge
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .thread import Thread, current_thread
 from .thread_order import random
@@ -170,9 +170,7 @@ class Block:
         for known, new in zip(self.known, told.written, strict=True):
             known.update(new)
         for over, new in zip(self.over, told.over, strict=True):
-            for block, count in new.items():
-                if count > over.get(block, 0):
-                    over[block] = count
+            merge(over, new)
 
     def _close_logs(self) -> None:
         for known, over, (by_thread, by_block) in zip(self.known, self.over, self.launch.logs, strict=True):

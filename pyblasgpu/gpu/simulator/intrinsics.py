@@ -255,8 +255,8 @@ def called(function):
 
 def fma(x, y, z):
     """``x*y + z`` with one rounding (float32: of a sum in float64, which is 2^-29 of an ulp from it)."""
-    is_single, x, y, z = x.dtype == np.float32, float(x), float(y), float(z)
-    if is_single:
+    dtype, x, y, z = x.dtype, float(x), float(y), float(z)
+    if dtype == np.float32:
         return np.float32(x * y + z)
     product = x * y
     if not _is_exact(x, y, product) and isfinite(x) and isfinite(y) and isfinite(z):

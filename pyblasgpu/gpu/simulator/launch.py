@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
+from ..garbage import uncollected
 from .block import Block, Launch, check_shared
 from .memory import AccessLog, Pointer, SimulatorError, poisoned
 from .thread import current_thread
@@ -148,22 +147,11 @@ def launch(
     )
     indices = list(enumerate(np.ndindex(grid)))
     random.shuffle(indices)
-    with np.errstate(all="ignore"), _uncollected():
+    # the collector would walk through the logs of accesses again and again
+    with np.errstate(all="ignore"), uncollected():
         _run_all(facts, (Block(facts, number, Dim3(*index)).run() for number, index in indices))
     for _, by_block in logs:
         by_block.close()
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles, which would walk through the logs of accesses again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _run_all(launch: Launch, blocks: Iterable[Iterator[None]]) -> None:

@@ -67,15 +67,11 @@ class AccessLog:
         """Enter all of this in `log` as the accesses of one actor there; reads of what is `known` to have
         been written before, as the writer's.
         """
-        reads = self.settled_reads + self.reads
-        if known:
-            for _, at, count in reads:
-                if at in known:
-                    log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
-                else:
-                    log.reads.append((actor, at, count))
-        else:
-            log.reads += [(actor, at, count) for _, at, count in reads]
+        for _, at, count in self.settled_reads + self.reads:
+            if at in known:
+                log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
+            else:
+                log.reads.append((actor, at, count))
         log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
 
     def follow(self, log: AccessLog, actor: int, over: Mapping[int, int]) -> None:
