@@ -22,12 +22,12 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.reach import Rates
-from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, IN_FLIGHT
+from pyblasgpu.engine.executor import windows
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.triangles import beside, covering
-from pyblasgpu.frontend.tiled_plan import plan_of
+from pyblasgpu.frontend.tiled_plan import holds_output, plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Task, Tile, flops
@@ -38,6 +38,8 @@ __all__ = ["Links", "Timeline", "schedule_for", "routine"]
 
 #: By routine the matrices of which it needs a triangle, and whether that is read.
 _TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "syrk": {"c": False}}
+#: Bytes that tiles may take on a card.
+LIMIT = 100 << 30
 #: The leaf whose rate serves for another one.
 LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
 
@@ -111,7 +113,7 @@ class Timeline:
         now, requested = self.links.start, 0
         unwritten: Counter[Tile] = Counter()
         ends: dict[int, list[float]] = defaultdict(list)
-        ahead = AHEAD if len(self.schedule.uses) == 1 else AHEAD_ON_SEVERAL
+        ahead, in_flight = windows(len(self.schedule.uses))
         for number, task in enumerate(tasks):
             card = self.schedule.owners[number]
             now += self.links.task
@@ -122,8 +124,8 @@ class Timeline:
                         self._fetch(tile, self.schedule.owners[other], now)
                 unwritten.update(tasks[other].writes)
                 requested = other + 1
-            if len(ends[card]) >= IN_FLIGHT:
-                now = max(now, ends[card][-IN_FLIGHT])
+            if len(ends[card]) >= in_flight:
+                now = max(now, ends[card][-in_flight])
             ends[card].append(self._issue(number, now))
             unwritten.subtract(task.writes)
         streams = (self.down, self.compute, self.peer)
@@ -217,9 +219,10 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
     """The schedule of a call, with tiles as the engine cuts them or of these orders."""
     tiled = routine(name, n)
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
-    orders = tiles or tile_orders(name, tiled.extents, letter, 100 << 30, cards, free, inner_extent(tiled))
+    orders = tiles or tile_orders(name, tiled.extents, letter, LIMIT, cards, free, inner_extent(tiled))
     scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
-    return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output=True)
+    is_held = holds_output(n * n * DTYPES[letter].itemsize, LIMIT, cards)
+    return plan_of(tiled, orders, scalars, letter, [1.0] * cards, is_held)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from .engine_options import EngineOptions
 from .handle import Report
 from .layouts import Layout
 from .streams import contexts
-from .tiled_plan import plan_of, untouched
+from .tiled_plan import holds_output, plan_of, untouched
 from .tiled_routines import TiledRoutine, has_lines, inner_extent
 
 __all__ = [
@@ -27,9 +27,6 @@ __all__ = [
     "run_by_tiles",
     "weights_of",
 ]
-
-#: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
-HELD_OUTPUT = 1 / 4
 
 
 def run_by_tiles(
@@ -58,8 +55,8 @@ def run_by_tiles(
         contiguous_extents,
         inner_extent(tiled),
     )
-    holds_output = prod(call.out.shape) * itemsize < HELD_OUTPUT * limit * len(devices)
-    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
+    is_held = holds_output(prod(call.out.shape) * itemsize, limit, len(devices))
+    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), is_held)
     grids = plan.tasks.grids
     with contexts().current_context(call.device):
         matrices = {

@@ -28,6 +28,12 @@ def test_a_call_takes_what_its_parts_take(name, cards):
     assert max(fast.busy.values()) <= shorter < took
 
 
+@pytest.mark.parametrize(("name", "cards"), [("gemm", 2), ("syrk", 2), ("potrf", 2), ("potrf", 4)])
+def test_no_card_runs_out_of_tasks_while_another_one_has_a_column_of_them(name, cards):
+    line = timeline(name, 24 * 4096, cards)
+    assert line.run() < 1.03 * max(line.busy.values())
+
+
 def test_each_byte_moves_once():
     n = 8192
     line = timeline("gemm", n, 2)
