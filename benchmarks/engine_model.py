@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.reach import Rates
-from pyblasgpu.engine.executor import windows
+from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, FEW, IN_FLIGHT, MOST_IN_FLIGHT
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
@@ -113,7 +114,7 @@ class Timeline:
         now, requested = self.links.start, 0
         unwritten: Counter[Tile] = Counter()
         ends: dict[int, list[float]] = defaultdict(list)
-        ahead, in_flight = windows(len(self.schedule.uses))
+        ahead = AHEAD if len(self.schedule.uses) == 1 else AHEAD_ON_SEVERAL
         for number, task in enumerate(tasks):
             card = self.schedule.owners[number]
             now += self.links.task
@@ -124,12 +125,20 @@ class Timeline:
                         self._fetch(tile, self.schedule.owners[other], now)
                 unwritten.update(tasks[other].writes)
                 requested = other + 1
-            if len(ends[card]) >= in_flight:
-                now = max(now, ends[card][-in_flight])
+            now = self._wait(card, now, ends)
             ends[card].append(self._issue(number, now))
             unwritten.subtract(task.writes)
         streams = (self.down, self.compute, self.peer)
         return max(end for stream in streams for end in stream.values())
+
+    def _wait(self, card: int, now: float, ends: dict[int, list[float]]) -> float:
+        """When the host enqueues a task on a card, whose earlier ones end at ``ends[card]``."""
+        while True:
+            left = {other: len(ends[other]) - bisect_right(ends[other], now) for other in self.schedule.uses}
+            has_idle = any(left[other] <= FEW for other in left if other != card)
+            if left[card] < (MOST_IN_FLIGHT if has_idle else IN_FLIGHT):
+                return now
+            now = ends[card][-left[card]]
 
     def _issue(self, number: int, now: float) -> float:
         """Run a task's leaf, and bring home what it finishes; when the leaf ends."""

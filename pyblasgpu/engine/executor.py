@@ -25,19 +25,16 @@ from .matrices import DeviceMatrix, HostMatrix, Matrix
 from .schedule import Schedule
 from .tile_cache import TileCache, TileCopy
 
-__all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "IN_FLIGHT", "IN_FLIGHT_ON_SEVERAL", "TaskExecutor", "windows"]
+__all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "FEW", "IN_FLIGHT", "MOST_IN_FLIGHT", "TaskExecutor"]
 
 #: Tasks whose tiles are requested before they are enqueued, on one card and on several. These wait for each
 #: other, and a copy that waits holds up those that were requested after it.
 AHEAD, AHEAD_ON_SEVERAL = 24, 8
-#: Tasks that a card may have before it, enqueued and not done, where it is alone and where it is not. Several
-#: ones in a row are of one card, as those of a tile or of a column of tiles: others wait once it has so many.
-IN_FLIGHT, IN_FLIGHT_ON_SEVERAL = 32, 128
-
-
-def windows(cards: int) -> tuple[int, int]:
-    """How many tasks are requested before one is enqueued, and how many may be in flight on each of `cards`."""
-    return (AHEAD, IN_FLIGHT) if cards == 1 else (AHEAD_ON_SEVERAL, IN_FLIGHT_ON_SEVERAL)
+#: Tasks that a card may have before it, enqueued and not done: so many, and more while another card has `FEW`
+#: or less. Many in a row are of one card, as those of a tile or of a column of tiles. More tasks in flight
+#: take more memory, as slots are written anew once tasks are done.
+IN_FLIGHT, MOST_IN_FLIGHT = 32, 128
+FEW = 8
 
 
 class TaskExecutor:
@@ -90,7 +87,6 @@ class TaskExecutor:
         self._next_request = 0
         self._unwritten: Counter[Tile] = Counter()  # writes that are requested and not enqueued
         self._in_flight: list[deque[Event]] = [deque() for _ in cards]
-        self._ahead, self._most_in_flight = windows(len(cards))
 
     # ---------------------------------------------------------------------------------------- execution
 
@@ -115,11 +111,20 @@ class TaskExecutor:
             event.join()
         self.done += 1
 
+    def _has_room(self, index: int) -> bool:
+        """Whether a card may have another task before it."""
+        count = len(self._in_flight[index])
+        if not IN_FLIGHT <= count < MOST_IN_FLIGHT:
+            return count < IN_FLIGHT
+        others = (events for other, events in enumerate(self._in_flight) if other != index)
+        return any(len(events) <= FEW or events[-FEW - 1].is_done() for events in others)
+
     # ------------------------------------------------------------------------------------------- requests
 
     def _request_ahead(self, number: int) -> None:
         """Request the tiles of task `number`, and of some after it as far as slots and buffers go."""
-        last = min(number + self._ahead, len(self.tasks))
+        ahead = AHEAD if len(self.cards) == 1 else AHEAD_ON_SEVERAL
+        last = min(number + ahead, len(self.tasks))
         while self._next_request < last:
             if not self._request(self._next_request, must=self._next_request == number):
                 return
@@ -311,7 +316,7 @@ class TaskExecutor:
         for copy in reads if overwrites(task.leaf) else by_tile.values():
             if copy.version != self.versions[copy.tile]:
                 self._fetch(index, copy)
-        if len(self._in_flight[index]) >= self._most_in_flight:
+        while not self._has_room(index):
             self._retire(index)
         with current_context(card.device):
             wait_for(card.compute, [copy.ready for copy in reads])
