@@ -20,6 +20,7 @@ import cupy
 import numpy as np
 
 from benchmarks.host_problems import KINDS, page_locked, write
+from pyblasgpu.frontend.libraries import cupy_stream
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.transfers import Block, Stream, copy_down, copy_up
@@ -119,7 +120,7 @@ def _by_kernel(source: Block, address: int, stream: Stream) -> None:
         )
         for at, pitch in ((source.address, source.pitch), (address, source.width))
     )
-    with cupy.cuda.ExternalStream(stream.handle):
+    with cupy_stream(cupy.cuda, 0, stream.handle):
         here[...] = there
 
 

@@ -34,7 +34,7 @@ from benchmarks.host_problems import (
     write,
 )
 from pyblasgpu.engine import executor, host_traffic, tile_size
-from pyblasgpu.frontend import engine_call, tiled_call
+from pyblasgpu.frontend import engine_call, tiled_plan
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
@@ -80,7 +80,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
 #: Constants of the engine: module, name, other values, and whether they matter for page-locked memory.
 CONSTANTS = (
     (tile_size, "WANTED", (1024, 4096), True),
-    (tiled_call, "HELD_OUTPUT", (0,), True),
+    (tiled_plan, "HELD_OUTPUT", (0,), True),
     (tile_size, "LINE", (1 << 30,), True),
     (executor, "AHEAD", (12, 48), True),
     (host_traffic, "THREADS", (4, 16), False),

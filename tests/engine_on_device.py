@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,9 +101,9 @@ def fresh(x: Matrices) -> Matrices:
     return x._replace(c=x.c.copy())
 
 
-def every(letters: str) -> Iterator[tuple[str, str]]:
+def every(letters: str) -> list[tuple[str, str]]:
     """Routines and dtypes."""
-    return ((name, letter) for name in CALLS for letter in letters)
+    return [(name, letter) for name in CALLS for letter in letters]
 
 
 def factor_error(a: np.ndarray, factor: np.ndarray, dtype: Dtype) -> float:

@@ -346,7 +346,7 @@ cupy = ModuleType("cupy")
 cupy.current, cupy.exports = [7], []  # type: ignore[attr-defined]
 cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
     Device=_Scope,
-    ExternalStream=_Stream,
+    Stream=SimpleNamespace(from_external=lambda stream: _Stream(stream.__cuda_stream__()[1])),
     UnownedMemory=_unowned,
     MemoryPointer=lambda memory, offset: memory,
     get_current_stream=lambda device: SimpleNamespace(ptr=cupy.current[-1]),

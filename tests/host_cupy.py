@@ -146,6 +146,10 @@ class Stream(_Scope):
     def __init__(self, *_: Any, **__: Any):
         pass
 
+    @classmethod
+    def from_external(cls, stream: Any) -> Stream:
+        return cls()
+
     def synchronize(self) -> None:
         """Nothing is under way."""
 
@@ -185,7 +189,6 @@ def modules() -> dict[str, Any]:
         "Device": Device,
         "Event": Event,
         "Stream": Stream,
-        "ExternalStream": Stream,
         "runtime": runtime,
         "device": handles,
         "get_current_stream": Stream,

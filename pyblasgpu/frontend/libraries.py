@@ -11,14 +11,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..types import Dtype
 from .layouts import Layout, MisalignedError, check_alignment, element_strides
 
-__all__ = ["CUPY", "NUMPY", "TORCH", "Library", "NoArrayError", "module", "numba_cuda", "reachable"]
+__all__ = [
+    "CUPY",
+    "NUMPY",
+    "TORCH",
+    "Library",
+    "NoArrayError",
+    "cupy_stream",
+    "module",
+    "numba_cuda",
+    "reachable",
+]
 
 module = cache(import_module)
 
@@ -171,8 +181,7 @@ class _CuPy(Library):
     def on(self, device: int, stream: int) -> Iterator[Any]:
         """Make this CuPy's current device and stream."""
         cupy = module("cupy")
-        # CuPy 14 deprecates it for `Stream.from_external`, whose streams end with their objects
-        with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
+        with cupy.cuda.Device(device), cupy_stream(cupy.cuda, device, stream):
             yield cupy
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
@@ -192,6 +201,22 @@ class _CuPy(Library):
 
     def current_stream(self, device: int) -> int:
         return module("cupy").cuda.get_current_stream(device).ptr
+
+
+class _StreamHandle(NamedTuple):
+    """A stream by CUDA's stream protocol."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+def cupy_stream(cuda: Any, device: int, stream: int) -> Any:
+    """A stream on `device`, not CuPy's own, as an object of CuPy's module `cuda`."""
+    if hasattr(cuda.Stream, "from_external"):
+        return cuda.Stream.from_external(_StreamHandle(stream))
+    return cuda.ExternalStream(stream, device)  # deprecated in CuPy 14
 
 
 def _aligned(cupy: Any, array: Any) -> Any:

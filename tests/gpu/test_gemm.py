@@ -74,7 +74,7 @@ def test_three_products(m, n, k, trans_a, trans_b):
 
 @pytest.mark.parametrize("letter", "sc")
 @pytest.mark.parametrize("number", range(3))
-def test_stripes_as_they_lie(letter, number):
+def test_smem_tiles_as_they_lie(letter, number):
     """Operands that are contiguous along k, and stay so in shared memory."""
     configs = []
     for layout in LAYOUTS:

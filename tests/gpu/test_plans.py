@@ -12,6 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
+from pyblasgpu.frontend.libraries import cupy_stream
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
@@ -228,7 +229,7 @@ def test_a_plan_runs_on_the_stream_and_does_not_wait(library, how, known):
     ready = library.put(a)
     cupy.cuda.Device().synchronize()
     pointer = getattr(stream, "ptr", None) or stream.cuda_stream
-    done = cupy.cuda.ExternalStream(pointer)
+    done = cupy_stream(cupy.cuda, 0, pointer)
     busy = occupy(pointer)
     if library is CuPy:
         late.data.copy_from_device_async(ready.data, ready.nbytes, stream)

@@ -185,6 +185,15 @@ def test_the_stream_that_pytorch_casts_on(pytorch, monkeypatch, stream):
     assert used == [stream] * 3
 
 
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_stream_as_cupys(is_older):
+    """Before CuPy 14 its streams had no `from_external`."""
+    stream = SimpleNamespace() if is_older else SimpleNamespace(from_external=lambda each: each)
+    cuda = SimpleNamespace(Stream=stream, ExternalStream=lambda handle, device: (device, handle))
+    actual = libraries.cupy_stream(cuda, 2, 7)
+    assert actual == (2, 7) if is_older else actual.__cuda_stream__() == (0, 7)
+
+
 def test_what_is_read_of_tensors():
     plain, conjugated = FakeTensor(), FakeTensor(conj=True)
     facts, pointers = libraries.TORCH.read((plain, conjugated))

@@ -40,7 +40,7 @@ def test_addresses_are_those_of_the_figure(layout, pad, extent, k):
 
 
 @pytest.mark.parametrize("layout", ["cbl", "rbl"])
-def test_a_stripe_is_one_run(layout):
+def test_a_k_tile_is_one_run(layout):
     """What a GEMM kernel copies: `k_tile_size` elements from where a tile and a k-tile begin."""
     packing, extent, k = Packing(layout, 4, 3, 2), 11, 10
     values = np.arange(1.0, extent * k + 1).reshape(extent, k)
@@ -109,7 +109,7 @@ def test_the_defaults_serve_whatever_vectors_fit(letter):
 @pytest.mark.parametrize("depth", [8, 16, 32, 12, 6, 1])
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_pieces_are_parts_of_stripes(letter, by_rows, depth):
+def test_pieces_are_parts_of_k_tiles(letter, by_rows, depth):
     """Those of a k-tile are all of its k, once."""
     tile = ThreadTile(Pack(letter, BLK_K=depth), by_rows)
     tiles = np.arange(depth // tile.config.depth)

@@ -200,7 +200,7 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", Triangle)
-def test_in_s_tiles_have_variants_with_deeper_stripes(triangle, layout):
+def test_in_s_tiles_have_variants_with_deeper_k_tiles(triangle, layout):
     """Of the same tile and threads, one diagonal k-tile where there were two; of other dtypes none."""
     candidates = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
     deep = [config for config in candidates if config.BLK_K == trsm_fused_candidates.DEEP]
@@ -224,7 +224,7 @@ def test_tiles_of_all_layouts_are_asked(letter):
     assert len(tiles & others) > 0.8 * len(tiles | others)
 
 
-def test_few_right_hand_sides_in_s_have_deep_stripes():
+def test_few_right_hand_sides_in_s_have_deep_k_tiles():
     assert (
         chosen("s", 2048, 32).config.BLK_K
         == trsm_fused_candidates.DEEP

@@ -127,7 +127,7 @@ def test_c_is_read_group_by_group(letter, region):
 @pytest.mark.parametrize("letter", "sdc")
 @pytest.mark.parametrize("trans_a, trans_b", KEPT)
 @pytest.mark.parametrize("staging", ["registers", "stages-3", "prefetch-2", "prefetch-3"])
-def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
+def test_smem_tiles_as_they_lie(letter, trans_a, trans_b, staging):
     tile = kept(letter, trans_a, trans_b, **STAGINGS[staging])
     assert tile.smem_tile_a.is_kept == trans_a and tile.smem_tile_b.is_kept != trans_b
     check(tile, 19, 21, 20)  # two k-tiles and a half
@@ -135,7 +135,7 @@ def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
 
 
 @pytest.mark.parametrize("trans_a, trans_b", KEPT)
-def test_stripes_as_they_lie_otherwise(trans_a, trans_b):
+def test_smem_tiles_as_they_lie_otherwise(trans_a, trans_b):
     check(kept("c", trans_a, trans_b), 19, 21, 20, True, True, alpha=1 - 2j, beta=2j)
     check(kept("s", trans_a, trans_b, VEC_K=2, UNROLL=4), 19, 21, 20, batch=2)
     adjacent = {"VEC_M": 1 if trans_a else 2, "VEC_N": 2 if trans_b else 1}

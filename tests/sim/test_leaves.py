@@ -112,7 +112,7 @@ def test_slices(letter):
     check("trmm", letter, 27, 9, slices=2)
 
 
-def test_stripes_deeper_than_a_block():
+def test_k_tiles_deeper_than_a_block():
     check("trmm", "d", 27, 9, slices=2, depth=12)
 
 

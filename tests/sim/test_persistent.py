@@ -80,7 +80,7 @@ def test_c_is_read_group_by_group(letter, schedule):
 @pytest.mark.parametrize("letter", "sc")
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.KEPT)
-def test_stripes_as_they_lie(letter, schedule, trans_a, trans_b):
+def test_smem_tiles_as_they_lie(letter, schedule, trans_a, trans_b):
     kept = test_gemm_simt.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
     check(kept, 70, 35, 44, schedule, blocks=4)
 
@@ -145,7 +145,7 @@ def test_vectors_of_a_tile_that_is_aligned_and_of_one_that_is_not():
         check(wide, m, 16, 8, "whole", 3)
 
 
-def test_the_walk_takes_every_stripe_once():
+def test_the_schedule_takes_every_k_tile_once():
     for blocks, tiles, k_tiles in (
         (2, 1, 2),
         (3, 10, 4),

@@ -95,7 +95,7 @@ def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-def test_stripes_as_deep_as_a_tile(triangle):
+def test_k_tiles_as_deep_as_a_tile(triangle):
     edge = "BLK_M" if triangle.on_left else "BLK_N"
     check("s", triangle, 150, 9, BLK_K=64, **{edge: 64})
 
