@@ -228,9 +228,8 @@ def test_a_plan_runs_on_the_stream_and_does_not_wait(library, how, known):
         late, right, out = (library.put(x) for x in (np.full_like(a, NAN), b, c))
     ready = library.put(a)
     cupy.cuda.Device().synchronize()
-    pointer = getattr(stream, "ptr", None) or stream.cuda_stream
-    done = cupy_stream(cupy.cuda, 0, pointer)
-    busy = occupy(pointer)
+    done = cupy_stream(cupy.cuda, 0, getattr(stream, "ptr", None) or stream.cuda_stream)
+    busy = occupy(stream)
     if library is CuPy:
         late.data.copy_from_device_async(ready.data, ready.nbytes, stream)
     else:
