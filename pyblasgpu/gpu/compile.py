@@ -6,12 +6,11 @@ device takes part. A kernel that was built ahead, or by an earlier process, is r
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
@@ -20,6 +19,7 @@ from typing import Any
 
 from . import backend
 from .archive import Archive, Record, archives
+from .garbage import uncollected
 from .link import CompileError, Resources, architecture, link_ltoir, link_ptx, parse_link_log
 
 __all__ = [
@@ -252,7 +252,8 @@ def _translated(source: KernelSource, cc: tuple[int, int], output: str) -> Any:
     from .intrinsics.numba_shortcuts import shortened  # it imports Numba
 
     try:
-        with _no_collection(), shortened():
+        # a compilation makes a million objects that live as long as it does
+        with uncollected(), shortened():
             code, _ = backend.cuda.compile(
                 source.build(),
                 signature,
@@ -265,20 +266,6 @@ def _translated(source: KernelSource, cc: tuple[int, int], output: str) -> Any:
     except Exception as error:
         raise CompileError(f"{source.name}: Numba cannot compile {source.config}: {error}") from error
     return code
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection: a compilation makes a million objects that live as long as it does, and a
-    quarter of its time went into looking for those that do not.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def archive_key(source: KernelSource, cc: tuple[int, int]) -> str:
