@@ -28,7 +28,7 @@ from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.triangles import beside, covering
-from pyblasgpu.frontend.tiled_plan import holds_output, plan_of
+from pyblasgpu.frontend.tiled_plan import can_hold_output, plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Task, Tile, flops
@@ -135,8 +135,8 @@ class Timeline:
         """When the host enqueues a task on a card, whose earlier ones end at ``ends[card]``."""
         while True:
             left = {other: len(ends[other]) - bisect_right(ends[other], now) for other in self.schedule.uses}
-            has_idle = any(left[other] <= FEW for other in left if other != card)
-            if left[card] < (MOST_IN_FLIGHT if has_idle else IN_FLIGHT):
+            is_another_idle = any(left[other] <= FEW for other in left if other != card)
+            if left[card] < (MOST_IN_FLIGHT if is_another_idle else IN_FLIGHT):
                 return now
             now = ends[card][-left[card]]
 
@@ -230,8 +230,8 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
     orders = tiles or tile_orders(name, tiled.extents, letter, LIMIT, cards, free, inner_extent(tiled))
     scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
-    is_held = holds_output(n * n * DTYPES[letter].itemsize, LIMIT, cards)
-    return plan_of(tiled, orders, scalars, letter, [1.0] * cards, is_held)
+    holds_output = can_hold_output(n * n * DTYPES[letter].itemsize, LIMIT, cards)
+    return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

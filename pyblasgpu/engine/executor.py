@@ -114,8 +114,10 @@ class TaskExecutor:
     def _has_room(self, index: int) -> bool:
         """Whether a card may have another task before it."""
         count = len(self._in_flight[index])
-        if not IN_FLIGHT <= count < MOST_IN_FLIGHT:
-            return count < IN_FLIGHT
+        return count < IN_FLIGHT or (count < MOST_IN_FLIGHT and self._is_another_idle(index))
+
+    def _is_another_idle(self, index: int) -> bool:
+        """Whether a card but this one has few tasks before it."""
         others = (events for other, events in enumerate(self._in_flight) if other != index)
         return any(len(events) <= FEW or events[-FEW - 1].is_done() for events in others)
 

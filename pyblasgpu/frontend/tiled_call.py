@@ -15,7 +15,7 @@ from .engine_options import EngineOptions
 from .handle import Report
 from .layouts import Layout
 from .streams import contexts
-from .tiled_plan import holds_output, plan_of, untouched
+from .tiled_plan import can_hold_output, plan_of, untouched
 from .tiled_routines import TiledRoutine, has_lines, inner_extent
 
 __all__ = [
@@ -55,8 +55,8 @@ def run_by_tiles(
         contiguous_extents,
         inner_extent(tiled),
     )
-    is_held = holds_output(prod(call.out.shape) * itemsize, limit, len(devices))
-    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), is_held)
+    holds_output = can_hold_output(prod(call.out.shape) * itemsize, limit, len(devices))
+    plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
     grids = plan.tasks.grids
     with contexts().current_context(call.device):
         matrices = {

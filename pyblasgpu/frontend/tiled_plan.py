@@ -15,7 +15,7 @@ from ..tasks.task_list import finished
 from ..types import Side, Trans, Uplo
 from .tiled_routines import TiledRoutine
 
-__all__ = ["holds_output", "made", "plan_of", "task_list", "untouched"]
+__all__ = ["can_hold_output", "made", "plan_of", "task_list", "untouched"]
 
 #: Plans that are kept, and the tasks of the longest one that is: longer calls take longer than to make it.
 KEPT, LONGEST = 16, 8192
@@ -23,8 +23,8 @@ KEPT, LONGEST = 16, 8192
 HELD_OUTPUT = 1 / 4
 
 
-def holds_output(nbytes: int, limit: int, cards: int) -> bool:
-    """Whether cards with `limit` bytes each for tiles hold all of an output of `nbytes` bytes at once."""
+def can_hold_output(nbytes: int, limit: int, cards: int) -> bool:
+    """Whether cards with `limit` bytes each for tiles can hold all of an output of `nbytes` bytes at once."""
     return nbytes < HELD_OUTPUT * limit * cards
 
 
@@ -34,7 +34,7 @@ def plan_of(
     scalars: tuple[Any, ...],
     letter: str,
     weights: Sequence[float],
-    is_held: bool,
+    holds_output: bool,
 ) -> Schedule:
     """The tasks of a routine in their order, dealt to cards.
 
@@ -49,14 +49,14 @@ def plan_of(
         The dtype, of which the scalars are.
     weights : sequence of float
         The shares of the cards.
-    is_held : bool
+    holds_output : bool
         Whether the cards hold all of the output at once.
     """
     parts = [-(-extent // order) for extent, order in zip(tiled.extents, orders, strict=True)]
     count = prod(parts) if len(parts) > 2 else prod(parts) * max(parts)
     find = made if count <= LONGEST else made.__wrapped__
     fields = {**tiled._asdict(), "flags": tuple(tiled.flags.items())}  # a dictionary has no hash
-    return find(tuple(fields.values()), orders, scalars, letter, tuple(weights), is_held)
+    return find(tuple(fields.values()), orders, scalars, letter, tuple(weights), holds_output)
 
 
 @lru_cache(maxsize=KEPT)
@@ -66,12 +66,12 @@ def made(
     scalars: tuple[Any, ...],
     letter: str,
     weights: tuple[float, ...],
-    is_held: bool,
+    holds_output: bool,
 ) -> Schedule:
     """The plan of a routine with these fields, its flags as pairs."""
     tiled = TiledRoutine(*fields)
     tasks = task_list(tiled._replace(flags=dict(tiled.flags)), orders, scalars)
-    tasks = by_blocks(tasks, card_grid(len(weights)), is_held)
+    tasks = by_blocks(tasks, card_grid(len(weights)), holds_output)
     tasks = by_columns_of_b(tasks, len(weights), tiled.side)
     return Schedule(tasks, owners_of(tasks, weights, tiled.side))
 

@@ -96,21 +96,23 @@ def test_links_share_what_comes_from_the_host(fake_cards, kind, locked):
         assert whole <= sum(brought) < 1.2 * whole
 
 
-def test_tasks_in_flight(fake_cards, monkeypatch):
+@pytest.mark.parametrize(
+    "devices, first", [((0,), [1, 2, 3]), ((0, 1), [1, 2, 3, 4, 5, 6, 7, 7, 7, 1, 2, 3])], ids=["one", "two"]
+)
+def test_tasks_in_flight(fake_cards, monkeypatch, devices, first):
     """A card has few before it, more as long as another one has none: the first nine are of one card."""
     for name, value in {"IN_FLIGHT": 3, "MOST_IN_FLIGHT": 7, "FEW": 0}.items():
         monkeypatch.setattr(executor, name, value)
-    for devices, first in (((0,), [1, 2, 3]), ((0, 1), [1, 2, 3, 4, 5, 6, 7, 7, 7, 1, 2, 3])):
-        p, driver, waiting, counts = problem("gemm"), fake_cards(eagerness=0), Counter(), []
-        run_leaf = enqueue_on(driver)
+    p, driver, waiting, counts = problem("gemm"), fake_cards(eagerness=0), Counter(), []
+    run_leaf = enqueue_on(driver)
 
-        def enqueue(leaf, operands, stream, driver=driver, waiting=waiting, counts=counts, run_leaf=run_leaf):
-            run_leaf(leaf, operands, stream)
-            waiting[stream] += 1
-            counts.append(waiting[stream])
-            driver.enqueue(stream, "done", lambda: waiting.subtract([stream]))
+    def enqueue(leaf, operands, stream):
+        run_leaf(leaf, operands, stream)
+        waiting[stream] += 1
+        counts.append(waiting[stream])
+        driver.enqueue(stream, "done", lambda: waiting.subtract([stream]))
 
-        assert p.run(driver, devices, locked="abc", enqueue=enqueue) == 0
-        p.check()
-        assert counts == first + [3] * (len(p.tasks.tasks) - len(first))
-        assert not any(waiting.values())
+    assert p.run(driver, devices, locked="abc", enqueue=enqueue) == 0
+    p.check()
+    assert counts == first + [3] * (len(p.tasks.tasks) - len(first))
+    assert not any(waiting.values())
