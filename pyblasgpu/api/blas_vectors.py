@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import Array, item, shown
-from ..frontend.arrays import by_columns, may_share_memory, output_view, reshaped
+from ..frontend.arrays import by_columns, is_of_numba, may_share_memory, output_view, reshaped, transposed
 from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.vectors import Vector
 from ..types import Dtype
@@ -54,8 +54,12 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
         array = np.asarray(array)  # a np.matrix has two dimensions whatever its shape
     if len(array.shape) == 1:
         return array
-    is_line = sum(extent > 1 for extent in array.shape) <= 1
-    return reshaped(array, (prod(array.shape),)) if is_line else by_columns(array, (prod(array.shape),))
+    shape = (prod(array.shape),)
+    if sum(extent > 1 for extent in array.shape) <= 1:
+        return reshaped(array, shape)
+    if is_of_numba(array) and not array.is_f_contiguous():
+        array = transposed(_copy(name, transposed(array), dtype))
+    return by_columns(array, shape)
 
 
 def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str, Vector]:
@@ -113,7 +117,7 @@ def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: b
         view = output_view(array, dtype)
         if view is not None and is_fortran_contiguous(view):
             return Target(array, vector)
-    made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
+    made = _copy(name, vector, dtype)
     shape = array_shape(array)
     return Target(made if len(shape) == 1 else by_columns(made, shape), made)
 
@@ -122,4 +126,9 @@ def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
     """`vector`, or a copy of it where it shares memory with what is written."""
     if not may_share_memory(vector, target):
         return vector
-    return map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
+    return _copy(name, vector, dtype)
+
+
+def _copy(name: str, array: Array, dtype: Dtype) -> Array:
+    """A new array by rows, of the routine's dtype."""
+    return map_vectors("copy", {"x": array}, 1, None, None, None, None, name, dtype)

@@ -28,6 +28,7 @@ __all__ = [
     "dtype_name",
     "host_array",
     "indexable",
+    "is_of_numba",
     "library_of",
     "may_share_memory",
     "numpy_dtype",
@@ -150,16 +151,27 @@ def indexable(array: Any, routine: str, argument: str) -> Any:
         raise TypeError(f"{routine}: {argument} {error}") from None
 
 
+def is_of_numba(array: Any) -> bool:
+    """Whether `array` is one of Numba's arrays on a device, which reshape and transpose in their own way."""
+    return hasattr(array, "is_f_contiguous")
+
+
 def reshaped(array: Any, shape: tuple[int, ...]) -> Any:
     """`array` with another shape; the arrays of the array API have no method for that."""
+    if is_of_numba(array):  # of which a reshaped one forgets its stream
+        return array.reshape(shape).bind(array.stream)
     if hasattr(array, "reshape"):
         return array.reshape(shape)
     return array.__array_namespace__().reshape(array, shape)
 
 
 def transposed(array: Any) -> Any:
-    """`array` with its dimensions in reverse order."""
+    """The view of `array` with its dimensions in reverse order."""
     axes = tuple(reversed(range(len(array.shape))))
+    if is_of_numba(array):
+        from .protocols import NUMBA
+
+        return NUMBA.permuted(array, axes)
     for method in ("permute", "transpose"):  # PyTorch's, whose transpose swaps two; the others'
         if hasattr(array, method):
             return getattr(array, method)(axes)
@@ -167,9 +179,10 @@ def transposed(array: Any) -> Any:
 
 
 def by_columns(array: Any, shape: tuple[int, ...]) -> Any:
-    """`array` with another shape, its elements in the order of columns in both; a view where they lie so."""
-    if hasattr(array, "is_f_contiguous") and array.is_f_contiguous():
-        return array.reshape(shape, order="F")  # Numba's, of which no transpose is a view
+    """`array` with another shape, its elements in the order of columns in both; a view where they lie so.
+
+    Numba's arrays have to lie so, as reshaping one copies nothing.
+    """
     return transposed(reshaped(transposed(array), shape[::-1]))
 
 

@@ -63,9 +63,12 @@ class _Numba(Library):
             return cuda.device_array(shape, dtype.name)
 
     def swap(self, array: Any) -> Any:
-        cuda = numba_cuda()
         *leading, rows, cols = range(array.ndim)
-        axes = (*leading, cols, rows)
+        return self.permuted(array, (*leading, cols, rows))
+
+    def permuted(self, array: Any, axes: tuple[int, ...]) -> Any:
+        """The view of one of Numba's arrays with its dimensions in this order; Numba's own is a copy."""
+        cuda = numba_cuda()
         shape, strides = ([of[axis] for axis in axes] for of in (array.shape, array.strides))
         return cuda.cudadrv.devicearray.DeviceNDArray(
             tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data

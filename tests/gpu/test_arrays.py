@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,21 @@ def test_the_same_kind_out(library, letter, order):
 
 
 @pytest.mark.parametrize("order", "CF")
-def test_numbas_matrices_are_vectors_by_columns(order):
-    grid = Numba.put(np.array(np.arange(6.0).reshape(2, 3), order=order))
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4)], ids=str)
+def test_numbas_arrays_of_several_dimensions_are_vectors_by_columns(shape, order):
+    grid = Numba.put(np.array(np.arange(1.0, prod(shape) + 1).reshape(shape), order=order))
+    expected = Numba.get(grid).ravel(order="F")
+    expected[:2] *= 10
     scaled = blas.dscal(10, grid, n=2)
     assert (scaled is grid) == (order == "F")
-    same(Numba.get(scaled), np.array([[0.0, 1, 2], [30, 4, 5]]), "dscal")
+    same(Numba.get(scaled), expected.reshape(shape, order="F"), "dscal")
+
+
+def test_numbas_strided_matrices_are_vectors_by_columns():
+    part = Numba.put(np.arange(24.0).reshape(4, 6))[::2, ::3]
+    line = Numba.put(np.zeros(4))
+    assert blas.dcopy(part, line) is line
+    same(Numba.get(line), np.array([0.0, 12, 3, 15]), "dcopy")
 
 
 def test_lazily_conjugated_tensors():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import fake_device
 import fake_libraries
 import numpy as np
@@ -12,6 +14,8 @@ from pyblasgpu import blas, linalg
 from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.arrays import by_columns
 from pyblasgpu.frontend.layouts import UnevenStridesError, element_strides
+from pyblasgpu.frontend.protocols import NUMBA
+from pyblasgpu.gpu.backend import SIMULATED, why_unavailable
 from pyblasgpu.types import DTYPES
 
 
@@ -233,21 +237,6 @@ def test_the_message_tells_the_strides():
     assert element_strides(4096, (2, 2), (-32, 16), DTYPES["z"]) == (-2, 1)
 
 
-class Numbas(np.ndarray):
-    """Like Numba's arrays on a device: no transpose is a view, and to reshape one looks at memory alone."""
-
-    def transpose(self, *axes):
-        return np.ndarray.transpose(self, *axes).copy("C").view(Numbas)
-
-    def reshape(self, shape, order="C"):
-        memory = np.ndarray.ravel(self, "K").view(np.ndarray)
-        assert np.shares_memory(memory, self)
-        return np.ndarray.reshape(memory, shape, order=order).view(Numbas)
-
-    def is_f_contiguous(self):
-        return self.flags.f_contiguous
-
-
 class WithoutOrder(np.ndarray):
     """Like PyTorch's: they are reshaped by rows alone."""
 
@@ -255,7 +244,7 @@ class WithoutOrder(np.ndarray):
         return np.ndarray.reshape(self, shape).view(type(self))
 
 
-@pytest.mark.parametrize("kind", [np.ndarray, Numbas, WithoutOrder])
+@pytest.mark.parametrize("kind", [np.ndarray, WithoutOrder])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_elements_by_columns(kind, order):
     array = np.asarray(np.arange(24.0).reshape(2, 3, 4), order=order).view(kind)
@@ -266,3 +255,20 @@ def test_elements_by_columns(kind, order):
     again = by_columns(line, (2, 3, 4))
     np.testing.assert_array_equal(again, array)
     assert np.shares_memory(again, line)
+
+
+@pytest.mark.skipif(bool(why_unavailable()), reason=str(why_unavailable()))
+@pytest.mark.skipif(SIMULATED, reason="the simulator has other arrays")
+def test_numbas_elements_by_columns_are_views():
+    """Its own transpose is a copy, by a kernel that it compiles at each call."""
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    memory = SimpleNamespace()
+    array = DeviceNDArray((2, 3, 4), (8, 16, 48), np.dtype("d"), 7, memory)
+    line = by_columns(array, (24,))
+    again = by_columns(line, (2, 3, 4))
+    swapped = NUMBA.swap(array)
+    assert (line.shape, line.strides) == ((24,), (8,))
+    assert (again.shape, again.strides) == ((2, 3, 4), (8, 16, 48))
+    assert (swapped.shape, swapped.strides) == ((2, 4, 3), (8, 48, 16))
+    assert all(view.gpu_data is memory and view.stream == 7 for view in (line, again, swapped))
