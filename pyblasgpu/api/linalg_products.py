@@ -302,7 +302,7 @@ def _matrices(argument: str, array: Array, axis: int) -> Array:
         raise ValueError(f"matmul: {argument} is a scalar; use * instead")
     if dimensions > 1:
         return array
-    return reshaped(array, (-1, 1) if axis else (1, -1))
+    return reshaped(array, (*array.shape, 1) if axis else (1, *array.shape))
 
 
 def _squeezed(array: Array, dropped: list[int]) -> Array:

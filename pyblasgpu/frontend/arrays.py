@@ -158,8 +158,10 @@ def is_of_numba(array: Any) -> bool:
 
 def reshaped(array: Any, shape: tuple[int, ...]) -> Any:
     """`array` with another shape; the arrays of the array API have no method for that."""
-    if is_of_numba(array):  # of which a reshaped one forgets its stream
-        return array.reshape(shape).bind(array.stream)
+    if is_of_numba(array):
+        from .protocols import NUMBA
+
+        return NUMBA.reshaped(array, shape)
     if hasattr(array, "reshape"):
         return array.reshape(shape)
     return array.__array_namespace__().reshape(array, shape)

@@ -68,11 +68,17 @@ class _Numba(Library):
 
     def permuted(self, array: Any, axes: tuple[int, ...]) -> Any:
         """The view of one of Numba's arrays with its dimensions in this order; Numba's own is a copy."""
-        cuda = numba_cuda()
-        shape, strides = ([of[axis] for axis in axes] for of in (array.shape, array.strides))
-        return cuda.cudadrv.devicearray.DeviceNDArray(
-            tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
-        )
+        return _numba_view(array, *(tuple(of[axis] for axis in axes) for of in (array.shape, array.strides)))
+
+    def reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """The view of one of Numba's arrays, contiguous or a vector, with another shape.
+
+        Numba's own forgets the stream, and there is none of strided vectors.
+        """
+        steps = [step for extent, step in zip(array.shape, array.strides, strict=True) if extent != 1]
+        if len(steps) > 1 or sum(extent != 1 for extent in shape) > 1:
+            return array.reshape(shape).bind(array.stream)
+        return _numba_view(array, shape, (*steps, array.dtype.itemsize)[:1] * len(shape))
 
     def is_read_only(self, array: Any) -> bool:
         return _is_read_only(array)
@@ -217,6 +223,11 @@ def _may_be_written(array: Any) -> bool:
     except TypeError:
         return True
     return bool(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor"))
+
+
+def _numba_view(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    devicearray = numba_cuda().cudadrv.devicearray
+    return devicearray.DeviceNDArray(shape, strides, array.dtype, array.stream, array.gpu_data)
 
 
 def _dtype(array: Any) -> Any:

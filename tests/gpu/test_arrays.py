@@ -74,6 +74,13 @@ def test_numbas_strided_matrices_are_vectors_by_columns():
     same(Numba.get(line), np.array([0.0, 12, 3, 15]), "dcopy")
 
 
+def test_numbas_strided_vectors_are_columns():
+    vector = Numba.put(np.arange(6.0))[::2]
+    same(Numba.get(linalg.matmul(Numba.put(np.eye(3)), vector)), np.array([0.0, 2, 4]), "matmul")
+    solved = blas.dtrsm(2, Numba.put(np.eye(3)), vector)
+    same(Numba.get(solved).ravel(), np.array([0.0, 4, 8]), "dtrsm")
+
+
 def test_lazily_conjugated_tensors():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(2)

@@ -12,7 +12,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.frontend import libraries
-from pyblasgpu.frontend.arrays import by_columns
+from pyblasgpu.frontend.arrays import by_columns, reshaped
 from pyblasgpu.frontend.layouts import UnevenStridesError, element_strides
 from pyblasgpu.frontend.protocols import NUMBA
 from pyblasgpu.gpu.backend import SIMULATED, why_unavailable
@@ -257,18 +257,37 @@ def test_elements_by_columns(kind, order):
     assert np.shares_memory(again, line)
 
 
-@pytest.mark.skipif(bool(why_unavailable()), reason=str(why_unavailable()))
-@pytest.mark.skipif(SIMULATED, reason="the simulator has other arrays")
-def test_numbas_elements_by_columns_are_views():
-    """Its own transpose is a copy, by a kernel that it compiles at each call."""
+@pytest.fixture
+def numbas():
+    """Makes Numba's arrays, which need no memory to be looked at."""
+    if SIMULATED or why_unavailable():
+        pytest.skip("the simulator has other arrays" if SIMULATED else str(why_unavailable()))
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
     memory = SimpleNamespace()
-    array = DeviceNDArray((2, 3, 4), (8, 16, 48), np.dtype("d"), 7, memory)
+    return lambda shape, strides: DeviceNDArray(shape, strides, np.dtype("d"), 7, memory)
+
+
+def assert_view(view, array, shape, strides) -> None:
+    assert (view.shape, view.strides, view.stream) == (shape, strides, 7)
+    assert view.gpu_data is array.gpu_data
+
+
+def test_numbas_elements_by_columns_are_views(numbas):
+    """Its own transpose is a copy, by a kernel that it compiles at each call."""
+    array = numbas((2, 3, 4), (8, 16, 48))
     line = by_columns(array, (24,))
-    again = by_columns(line, (2, 3, 4))
-    swapped = NUMBA.swap(array)
-    assert (line.shape, line.strides) == ((24,), (8,))
-    assert (again.shape, again.strides) == ((2, 3, 4), (8, 16, 48))
-    assert (swapped.shape, swapped.strides) == ((2, 4, 3), (8, 48, 16))
-    assert all(view.gpu_data is memory and view.stream == 7 for view in (line, again, swapped))
+    assert_view(line, array, (24,), (8,))
+    assert_view(by_columns(line, (2, 3, 4)), array, (2, 3, 4), (8, 16, 48))
+    assert_view(NUMBA.swap(array), array, (2, 4, 3), (8, 48, 16))
+
+
+@pytest.mark.parametrize("step", [8, 16, -8])
+def test_numbas_vectors_are_reshaped_whatever_their_strides(numbas, step):
+    vector = numbas((3,), (step,))
+    for shape in ((3, 1), (1, 3), (3,)):
+        view = reshaped(vector, shape)
+        assert_view(view, vector, shape, (step,) * len(shape))
+        assert_view(reshaped(view, (3,)), vector, (3,), (step,))
+    assert_view(reshaped(numbas((), ()), (1, 1)), vector, (1, 1), (8, 8))
+    assert_view(reshaped(numbas((3, 1), (step, 24)), (3,)), vector, (3,), (step,))
