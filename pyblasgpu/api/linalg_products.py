@@ -222,7 +222,7 @@ class _Core(NamedTuple):
                     f"{name}: Input operand {index} does not have enough dimensions (has {len(array.shape)}, "
                     f"gufunc core with signature {_SIGNATURES[name]} requires {least})"
                 )
-        left, right = (x[..., None] if vector else x for x, vector in zip((x1, x2), vectors, strict=True))
+        left, right = (_column(x) if vector else x for x, vector in zip((x1, x2), vectors, strict=True))
         return left, right, [-2] * vectors[0] + [-1] * vectors[1]
 
     def check(self, left: Array, right: Array) -> None:
@@ -302,12 +302,17 @@ def _matrices(argument: str, array: Array, axis: int) -> Array:
         raise ValueError(f"matmul: {argument} is a scalar; use * instead")
     if dimensions > 1:
         return array
-    return reshaped(array, (*array.shape, 1) if axis else (1, *array.shape))
+    return _column(array) if axis else reshaped(array, (1, *array.shape))
+
+
+def _column(array: Array) -> Array:
+    return reshaped(array, (*array.shape, 1))
 
 
 def _squeezed(array: Array, dropped: list[int]) -> Array:
-    index = tuple(0 if axis in dropped else slice(None) for axis in (-2, -1))
-    return array[(..., *index)] if dropped else array
+    """`array` without the dimensions `dropped`, of the last two."""
+    kept = (array.shape[axis] for axis in (-2, -1) if axis not in dropped)
+    return reshaped(array, (*array.shape[:-2], *kept)) if dropped else array
 
 
 def _fortran(call: Call, left: Array, right: Array) -> Array:

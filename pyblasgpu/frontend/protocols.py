@@ -71,14 +71,16 @@ class _Numba(Library):
         return _numba_view(array, *(tuple(of[axis] for axis in axes) for of in (array.shape, array.strides)))
 
     def reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """The view of one of Numba's arrays, contiguous or a vector, with another shape.
+        """The view of one of Numba's arrays with another shape.
 
-        Numba's own forgets the stream, and there is none of strided vectors.
+        Where it is not contiguous, the shape has extents of 1 more or less. Numba's own refuses that, and
+        forgets the stream.
         """
-        steps = [step for extent, step in zip(array.shape, array.strides, strict=True) if extent != 1]
-        if len(steps) > 1 or sum(extent != 1 for extent in shape) > 1:
+        if [extent for extent in array.shape if extent != 1] != [extent for extent in shape if extent != 1]:
             return array.reshape(shape).bind(array.stream)
-        return _numba_view(array, shape, (*steps, array.dtype.itemsize)[:1] * len(shape))
+        steps = (step for extent, step in zip(array.shape, array.strides, strict=True) if extent != 1)
+        size = array.dtype.itemsize
+        return _numba_view(array, shape, tuple(size if extent == 1 else next(steps) for extent in shape))
 
     def is_read_only(self, array: Any) -> bool:
         return _is_read_only(array)

@@ -74,11 +74,14 @@ def test_numbas_strided_matrices_are_vectors_by_columns():
     same(Numba.get(line), np.array([0.0, 12, 3, 15]), "dcopy")
 
 
-def test_numbas_strided_vectors_are_columns():
-    vector = Numba.put(np.arange(6.0))[::2]
-    same(Numba.get(linalg.matmul(Numba.put(np.eye(3)), vector)), np.array([0.0, 2, 4]), "matmul")
-    solved = blas.dtrsm(2, Numba.put(np.eye(3)), vector)
-    same(Numba.get(solved).ravel(), np.array([0.0, 4, 8]), "dtrsm")
+def test_numbas_strided_vectors_are_matrices():
+    identity, vector = Numba.put(np.eye(3)), Numba.put(np.arange(6.0))[::2]
+    expected = np.array([0.0, 2, 4])
+    same(Numba.get(linalg.matmul(identity, vector)), expected, "matmul")
+    same(Numba.get(linalg.matvec(identity, vector)), expected, "matvec")
+    same(Numba.get(linalg.vecdot(vector, vector)), np.array(20.0), "vecdot")
+    same(Numba.get(linalg.matmul(vector, vector)), np.array(20.0), "matmul of vectors")
+    same(Numba.get(blas.dtrsm(2, identity, vector)).ravel(), 2 * expected, "dtrsm")
 
 
 def test_lazily_conjugated_tensors():
