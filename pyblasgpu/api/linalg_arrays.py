@@ -22,6 +22,7 @@ from ..frontend.arrays import (
 from ..frontend.call import Call
 from ..frontend.device_integers import DeviceIntegers
 from ..frontend.layouts import broadcasts_to
+from ..frontend.libraries import CUPY
 from ..frontend.streams import contexts
 from ..types import Dtype, dtype_of
 from .level3 import multiply
@@ -58,8 +59,15 @@ class Arrays(NamedTuple):
     dtype: Dtype
     like: Any
 
+    @property
+    def are_views(self) -> bool:
+        """Whether they are CuPy's views of what the caller passed."""
+        return not self.library.host and self.each[0] is not self.like
+
     def returned(self, result: Any) -> Any:
         """`result` as an array of the caller's library; of no dimensions a scalar where that is NumPy."""
+        if self.are_views:
+            return self.library.deliver(result, self.like, CUPY.current_stream(result.data.device_id))
         if not self.library.host:
             return result
         if isinstance(self.like, np.ndarray):
@@ -128,7 +136,7 @@ def taken(name: str, arrays: dict[str, Array]) -> Arrays:
     namespace = import_module("array_api_compat").array_namespace
     try:
         xp = namespace(*each)
-    except TypeError:  # Numba's, and those of protocols alone
+    except TypeError:  # Numba's, and those of protocols alone, become CuPy's
         each = tuple(library.view(array) for array in each)
         xp = namespace(*each)
     return Arrays(library, xp, each, dtype, like)
@@ -180,8 +188,8 @@ def stored(name: str, result: Array, out: Array, casting: str, broadcast: bool =
         raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
     if library.host:
         with np.errstate(all="ignore"):
-            target[...] = library.to_numpy(result)
+            library.assign(target, library.to_numpy(result))
     else:
         with contexts().current_context(library.device(out)):
-            target[...] = result
+            library.assign(target, result)
     return out

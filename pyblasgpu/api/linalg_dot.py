@@ -241,16 +241,18 @@ def _delivered(arrays: Arrays, result: Any, out: Any) -> Any:
     return (
         stored("dot", returned, out, "equiv", broadcast=False)
         if returned.shape
-        else _stored_scalar(returned, out)
+        else _stored_scalar(arrays, returned, out)
     )
 
 
-def _stored_scalar(value: Any, out: Any) -> Any:
-    out[...] = value
+def _stored_scalar(arrays: Arrays, value: Any, out: Any) -> Any:
+    arrays.library.assign(out, value)
     return out[()] if isinstance(out, np.ndarray) else out
 
 
 def _may_be_direct(arrays: Arrays, out: Any, shape: tuple[int, ...]) -> bool:
+    if arrays.are_views:
+        return False
     fits = tuple(getattr(out, "shape", ())) == shape and can_be_output(out, arrays.dtype)
     c_order = not isinstance(out, np.ndarray) or out.flags.c_contiguous
     return fits and c_order and not any(may_share_memory(each, out) for each in arrays.each)

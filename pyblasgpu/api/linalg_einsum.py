@@ -62,7 +62,7 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
             return arrays.returned(result)
         delivered = arrays.returned(result)
         if not result.shape:
-            out[...] = delivered
+            arrays.library.assign(out, delivered)
             return out
         return stored("einsum", delivered, out, "safe", broadcast=False)
 

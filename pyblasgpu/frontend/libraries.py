@@ -142,6 +142,10 @@ class Library:
         """The stream on which the library queues its work now."""
         return 0
 
+    def assign(self, target: Any, values: Any) -> None:
+        """Write `values`, which broadcast to its shape, into the array `target`."""
+        target[...] = values
+
     def hold(self, owners: list[Any], stream: int) -> None:
         """Keep alive what a call on `stream` reads, where the library would use its memory again too soon."""
 

@@ -76,7 +76,7 @@ def _layout(call: FactorCall, piv: Any) -> Layout:
     if call.library.host or stored not in kinds:
         where = "on a device" if call.library.host else f"of dtype {stored}"
         raise TypeError(f"{call.name}: piv is {where}; int32 or int64 beside the arrays is needed")
-    layout = call.library.layout(piv, kinds[stored], call.stream)
+    layout = library_of(piv, call.name, "piv").layout(piv, kinds[stored], call.stream)
     return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
 
 

@@ -82,6 +82,16 @@ class _Numba(Library):
         size = array.dtype.itemsize
         return _numba_view(array, shape, tuple(size if extent == 1 else next(steps) for extent in shape))
 
+    def assign(self, target: Any, values: Any) -> None:
+        self.view(target)[...] = self.view(values)
+
+    def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
+        if not _is_cupys(result):
+            return result
+        cuda = numba_cuda()
+        with CUPY.on(result.data.device_id, stream or 0), cuda.gpus[result.data.device_id]:
+            return cuda.as_cuda_array(result, sync=False)
+
     def is_read_only(self, array: Any) -> bool:
         return _is_read_only(array)
 
@@ -144,12 +154,16 @@ class Protocol(_Numba):
     def swap(self, array: Any) -> Any:
         return Library.swap(self, array) if hasattr(array, "swapaxes") else super().swap(array)
 
+    def assign(self, target: Any, values: Any) -> None:
+        assign = Library.assign if hasattr(target, "__setitem__") else _Numba.assign
+        assign(self, target, values)
+
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
         if namespace is None:
             return result
         assert stream is not None  # of a result on a device
-        if type(result).__module__.startswith("cupy"):  # which orders streams by the one that is current
+        if _is_cupys(result):  # which orders streams by the one that is current
             with CUPY.on(result.data.device_id, stream):
                 return namespace.from_dlpack(result)
         return namespace.from_dlpack(_Exported(result, stream))
@@ -186,6 +200,10 @@ class DLPackHost(Library):
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
         return result if namespace is None else namespace.from_dlpack(result)
+
+
+def _is_cupys(array: Any) -> bool:
+    return type(array).__module__.startswith("cupy")
 
 
 def _memory_view(array: Any, stream: int) -> Any:

@@ -84,6 +84,24 @@ def test_numbas_strided_vectors_are_matrices():
     same(Numba.get(blas.dtrsm(2, identity, vector)).ravel(), 2 * expected, "dtrsm")
 
 
+def test_results_of_linalg_are_numbas_too():
+    """CuPy computes on views of them what is left between kernels."""
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((65, 65)) + 9 * np.eye(65), rng.standard_normal((65, 3))
+    matrix, right = Numba.put(a), Numba.put(b)
+    factors = linalg.lu_factor(matrix)
+    results = [*factors, linalg.lu_solve(factors, right), linalg.solve(matrix, right), linalg.det(matrix)]
+    assert all(type(each) is type(matrix) for each in results)
+    for solution in results[2:4]:
+        np.testing.assert_allclose(a @ Numba.get(solution), b, rtol=0, atol=1e-10)
+    out = Numba.put(np.zeros((65, 3)))
+    assert linalg.dot(matrix, right, out) is out
+    np.testing.assert_allclose(Numba.get(out), a @ b, rtol=0, atol=1e-10)
+    line = Numba.put(np.zeros(65))
+    assert linalg.matvec(matrix, Numba.put(b[:, 0].copy()), out=line) is line
+    np.testing.assert_allclose(Numba.get(line), a @ b[:, 0], rtol=0, atol=1e-10)
+
+
 def test_lazily_conjugated_tensors():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(2)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import fake_device
+import fake_libraries
 import numpy as np
 import pytest
 import scipy.linalg
 
 from pyblasgpu import linalg
+from pyblasgpu.frontend import libraries
 
 put = fake_device.Array
 RNG = np.random.default_rng(11)
@@ -122,3 +127,57 @@ def test_host_matrices_visit_the_device_once(fake, stacked):
         np.testing.assert_allclose(actual(), expected, 1e-10, 1e-10)
         assert 0 <= memory.copied - a.size - extra <= more
         assert not memory.held
+
+
+class Tensor:
+    """One that the protocols alone describe; its library has a `from_dlpack` and no array API."""
+
+    def __init__(self, host):
+        self.host = np.asarray(host)
+
+    dtype = property(lambda self: self.host.dtype)
+    shape = property(lambda self: self.host.shape)
+
+    def __dlpack__(self, **options):
+        return self.host.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __setitem__(self, index, values):
+        self.host[index] = values.host
+
+
+Tensor.__module__ = "tensors"
+
+
+@pytest.fixture
+def tensors(fake, monkeypatch):
+    module = ModuleType("tensors")
+    module.from_dlpack = lambda exporter: Tensor(exporter.host)
+    monkeypatch.setitem(sys.modules, "tensors", module)
+    yield fake_libraries.install(monkeypatch)
+    libraries.module.cache_clear()
+
+
+def test_results_of_views_are_arrays_of_the_callers_library(tensors):
+    """CuPy computes what no kernel does, on views of the arrays."""
+    a, b = DEFINITE[0], B + 0j
+
+    def check_each(actual, expected):
+        for one, other in zip(actual, expected, strict=True):
+            assert type(one) is Tensor
+            np.testing.assert_allclose(one.host, other, 1e-10, 1e-10)
+
+    factors = linalg.lu_factor(Tensor(a))
+    check_each(factors, scipy.linalg.lu_factor(a))
+    check_each([linalg.lu_solve(factors, Tensor(b))], [np.linalg.solve(a, b)])
+    pair = linalg.cho_factor(Tensor(a), True)
+    check_each([linalg.cho_solve(pair, Tensor(b))], [np.linalg.solve(a, b)])
+    check_each(linalg.slogdet(Tensor(a)), np.linalg.slogdet(a))
+    out = Tensor(np.zeros((5, 3), complex))
+    assert linalg.dot(Tensor(a), Tensor(b), out) is out
+    check_each([out], [a @ b])
+    number = Tensor(np.zeros((), complex))
+    assert linalg.einsum("ij,ij", Tensor(a), Tensor(a), number) is number
+    check_each([number], [np.sum(a * a)])
