@@ -51,6 +51,8 @@ class Arrays(NamedTuple):
         In the order of the arguments.
     dtype : Dtype
         The dtype to compute in.
+    like : array
+        The first argument as the caller has it, whose kind results are of.
     """
 
     library: Library
