@@ -150,6 +150,21 @@ def exact_by(stem: str, dtype: Dtype, configs: Iterable) -> None:
                 same(out.get(), exact_gemm(case, a, b, c), f"{stem} {case}")
 
 
+class CuPy:
+    put = staticmethod(cupy.asarray)
+    get = staticmethod(cupy.asnumpy)
+
+
+class Numba:
+    @staticmethod
+    def put(array):
+        return pytest.importorskip("numba.cuda").to_device(array)
+
+    @staticmethod
+    def get(array):
+        return array.copy_to_host()
+
+
 class Torch:
     @staticmethod
     def put(array):

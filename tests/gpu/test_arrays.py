@@ -17,23 +17,7 @@ from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
-from .running import NAN, Torch, cupy, occupy, reals, same
-
-
-class CuPy:
-    put = staticmethod(cupy.asarray)
-    get = staticmethod(cupy.asnumpy)
-
-
-class Numba:
-    @staticmethod
-    def put(array):
-        return pytest.importorskip("numba.cuda").to_device(array)
-
-    @staticmethod
-    def get(array):
-        return array.copy_to_host()
-
+from .running import NAN, CuPy, Numba, Torch, cupy, occupy, reals, same
 
 LIBRARIES = pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
 
