@@ -170,7 +170,8 @@ class Torch:
     def put(array):
         torch = pytest.importorskip("torch")
         moved = torch.as_tensor(np.ascontiguousarray(array.T), device="cuda")
-        return moved.mT if array.flags.f_contiguous else moved.mT.contiguous()
+        tensor = moved.permute(*reversed(range(array.ndim)))
+        return tensor if array.flags.f_contiguous else tensor.contiguous()
 
     @staticmethod
     def get(tensor):

@@ -149,7 +149,7 @@ def values(dtype: Any) -> dict[str, np.ndarray]:
 class Operands(dict):
     """Arrays of a library by their letters, made when they are asked for."""
 
-    def __init__(self, library: Any, letter: str, layout: str):
+    def __init__(self, library: Any, letter: str, layout: Any):
         super().__init__()
         self._library, self._layout, self._values = library, layout, values(DTYPES[letter])
 
@@ -179,7 +179,7 @@ class Routines:
 def outcome(library: Any, letter: str, layout: str, case: str) -> list[np.ndarray]:
     """What a call gives, and the operands after it, in host memory."""
     operands = Operands(library, letter, layout)
-    names = {"pyblasgpu": pyblasgpu, "linalg": linalg}
+    names: dict[str, Any] = {"pyblasgpu": pyblasgpu, "linalg": linalg}
     names |= {"blas": Routines(blas, letter), "lapack": Routines(lapack, letter)}
     result = eval(case, names, operands)  # noqa: S307  # of the list above
     results = result if isinstance(result, tuple) else (result,)
