@@ -10,11 +10,12 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES, Dtype
 
 from .running import CuPy, Numba, Torch
 
 N = 7
-DTYPES = {"d": np.float64, "z": np.complex128}
 
 #: Operands by one letter each: `x y z` vectors, `u` a column, `v` a row, `a b c` matrices, `t` triangular,
 #: `p` positive definite, `g` well-conditioned, `k m` stacks, `q` one of positive definite matrices.
@@ -130,17 +131,12 @@ class NumPy:
     get = staticmethod(np.asarray)
 
 
-def values(dtype: Any) -> dict[str, np.ndarray]:
+def values(dtype: Dtype) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
-
-    def integers(*shape: int) -> np.ndarray:
-        x = rng.integers(-4, 5, shape).astype(dtype)
-        return x + 1j * rng.integers(-4, 5, shape) if np.dtype(dtype).kind == "c" else x
-
-    found = {name: integers(N) for name in "xy"} | {name: integers(N, N) for name in "ab"}
-    found |= {name: integers(2, 3, 4) for name in "km"}
-    found |= {"z": integers(4), "u": integers(N, 1), "v": integers(1, N), "c": integers(N, 3)}
-    one = np.eye(N, dtype=dtype)
+    shapes: dict[str, tuple[int, ...]] = {"x": (N,), "y": (N,), "a": (N, N), "b": (N, N)}
+    shapes |= {"k": (2, 3, 4), "m": (2, 3, 4), "z": (4,), "u": (N, 1), "v": (1, N), "c": (N, 3)}
+    found = {name: integers(rng, shape, dtype, limit=4) for name, shape in shapes.items()}
+    one = np.eye(N, dtype=dtype.name)
     definite = found["a"] @ found["a"].conj().T + 10 * one
     found |= {"t": np.tril(found["b"], -1) + one, "p": definite, "g": found["a"] + 20 * one}
     return {**found, "q": np.stack([definite, 2 * definite])}
@@ -196,7 +192,7 @@ def fetched(library: Any, result: Any) -> np.ndarray:
 @pytest.mark.parametrize("case", CASES.strip().split("\n"))
 @pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
 def test_results_are_those_of_numpys_arrays(library, case):
-    for letter in DTYPES:
+    for letter in "dz":
         for layout in ("C", "F", "strided"):
             left, expected = (outcome(each, letter, layout, case) for each in (library, NumPy))
             for one, other in zip(left, expected, strict=True):
