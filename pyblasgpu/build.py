@@ -28,9 +28,9 @@ from .gpu.compile import (
     compile_here,
     kept_here,
     record_of,
-    source_digest,
     versions,
 )
+from .gpu.kernel_digest import digest_of_all
 from .processes import Pool
 
 __all__ = ["Built", "Compiler", "Progress", "Watcher", "build", "compile_job", "main"]
@@ -135,7 +135,7 @@ def build(
         Where the archive cannot be written.
     """
     folder = archive.user_folder() if folder is None else folder
-    path = folder / archive.archive_name(architecture(cc), source_digest())
+    path = folder / archive.archive_name(architecture(cc), digest_of_all())
     watcher = watcher or _Silent()
     with _alone(path, watcher):
         run = _Run(path, cc, watcher)
@@ -193,7 +193,7 @@ class _Run:
         """Write the archive where something is new."""
         if self._unwritten:
             arch, records = self.built.architecture, self._records.items()
-            archive.write(self._path, arch, source_digest(), versions(), records)
+            archive.write(self._path, arch, digest_of_all(), versions(), records)
             self._unwritten = False
         self.built.kernels = len(self._records)
         self.built.bytes = self._path.stat().st_size if self._records else 0
@@ -222,7 +222,7 @@ def _require_compiler() -> None:
 def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:
     """What an archive holds that this toolchain has made."""
     try:
-        archive = Archive(path, arch, source_digest())
+        archive = Archive(path, arch, digest_of_all())
     except (OSError, ArchiveError):
         return
     if archive.toolchain == versions():

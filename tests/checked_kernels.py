@@ -14,7 +14,8 @@ from pathlib import Path
 
 from chosen_kernels import CHOSEN, of_triangles, packed
 
-from pyblasgpu.gpu.compile import source_digest, toolchain
+from pyblasgpu.gpu.compile import toolchain
+from pyblasgpu.gpu.kernel_digest import digest_of_all
 
 NOT_DUE = 3  # an exit code that no failure has
 RECORD = Path(__file__).parent / "kernels" / "checked.json"
@@ -23,7 +24,7 @@ RECORD = Path(__file__).parent / "kernels" / "checked.json"
 def now() -> dict:
     """What is recorded: a digest of text and Configs, and for the reader how many and translated by what."""
     sources = sorted({f"{c.device.cc} {c.source!r}" for c in (*CHOSEN, *packed(), *of_triangles())})
-    text = "\n".join([source_digest(), *sources])
+    text = "\n".join([digest_of_all(), *sources])
     return {
         "digest": hashlib.sha256(text.encode()).hexdigest(),
         "configs": len(sources),

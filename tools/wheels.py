@@ -16,8 +16,9 @@ from pathlib import Path
 
 from pyblasgpu import __version__
 from pyblasgpu.gpu.archive import archive_name
-from pyblasgpu.gpu.compile import architecture, source_digest
+from pyblasgpu.gpu.compile import architecture
 from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.kernel_digest import digest_of_all
 
 __all__ = ["main", "stage_everything", "stage_kernels"]
 
@@ -97,7 +98,7 @@ def stage_kernels(folder: Path, name: str, archive: Path) -> Path:
 
 
 def _file_name(name: str) -> str:
-    return archive_name(architecture(known(name).cc), source_digest())
+    return archive_name(architecture(known(name).cc), digest_of_all())
 
 
 def _build_wheel(stage: Path, out: Path) -> None:

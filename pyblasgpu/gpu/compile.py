@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from . import backend
 from .archive import Archive, Record, archives
-from .garbage import uncollected
-from .link import CompileError, Resources, architecture, link_ltoir, link_ptx, parse_link_log
+from .kernel_digest import digest_of, digest_of_all
+from .link import CompileError, Resources, architecture, parse_link_log
 
 __all__ = [
     "CompileError",
@@ -39,11 +36,9 @@ __all__ = [
     "kept",
     "kept_here",
     "kernels_at_hand",
-    "link_ptx",
     "parse_link_log",
     "record_of",
     "remember",
-    "source_digest",
     "store_key",
     "toolchain",
     "versions",
@@ -108,6 +103,12 @@ class KernelSource:
         real = config.dtype_facts.real
         return cls(config.STEM, config, real=real, parameters=parameters, build=build, **{**known, **others})
 
+    @property
+    def modules(self) -> tuple[str, str]:
+        """The modules of the function that builds the kernel and of its Config."""
+        build: Any = self.build
+        return getattr(build, "func", build).__module__, type(self.config).__module__
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -170,7 +171,7 @@ def kernels_at_hand(cc: tuple[int, int]) -> bool:
 
 def archives_for(cc: tuple[int, int]) -> tuple[Archive, ...]:
     """The archives that serve a compute capability; see `archive.archives`."""
-    return archives(architecture(cc), source_digest())
+    return archives(architecture(cc), digest_of_all())
 
 
 def is_built_ahead(source: KernelSource, cc: tuple[int, int]) -> bool:
@@ -215,62 +216,15 @@ def record_of(source: KernelSource, compiled: Compiled) -> Record:
 
 def compile_kernel(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """Compile `source` in this process, whatever is stored."""
-    backend.require()
-    if source.whole_program:
-        cubin, log = link_ltoir(_translated(source, cc, "ltoir"), cc)
-        entry = re.search(rb"\.text\.([^\0]+)\0", cubin)
-        assert entry, "a cubin has the code of its kernel"
-        return Compiled(cubin, entry.group(1).decode(), parse_link_log(log))
-    ptx = to_ptx(source, cc)
-    cubin, log = link_ptx(ptx, cc)
-    name = re.search(r"\.entry\s+([^\s(]+)\(", ptx)
-    assert name, "PTX of a kernel has an entry"
-    return Compiled(cubin, name.group(1), parse_link_log(log))
+    from .translate import machine_code
 
-
-def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
-    """The PTX of `source`."""
-    ptx = _translated(source, cc, "ptx")
-    return ptx if isinstance(ptx, str) else ptx.decode()
-
-
-def _translated(source: KernelSource, cc: tuple[int, int], output: str) -> Any:
-    """What Numba makes of `source`: 'ptx', or 'ltoir', the linker's own intermediate code."""
-    types = backend.ptx.types
-    real = backend.ptx.REALS[source.real]
-    pointer_type = backend.ptx.pointer_type
-    meaning = {
-        "p": pointer_type(source.real),
-        "w": pointer_type("int32"),
-        "i": types.int32,
-        "q": types.int64,
-        "r": real,
-    }
-    signature = tuple(meaning[code] for code in source.parameters)
-    target = (*cc, "a") if cc >= (9, 0) else cc
-    bounds = (source.threads, source.min_blocks)
-    from .intrinsics.numba_shortcuts import shortened  # it imports Numba
-
-    try:
-        # a compilation makes a million objects that live as long as it does
-        with uncollected(), shortened():
-            code, _ = backend.cuda.compile(
-                source.build(),
-                signature,
-                device=False,
-                abi="numba",
-                cc=target,
-                launch_bounds=bounds,
-                output=output,
-            )
-    except Exception as error:
-        raise CompileError(f"{source.name}: Numba cannot compile {source.config}: {error}") from error
-    return code
+    cubin, entry, log = machine_code(source, cc)
+    return Compiled(cubin, entry, parse_link_log(log))
 
 
 def archive_key(source: KernelSource, cc: tuple[int, int]) -> str:
-    """Digest of all that decides a kernel, but for the toolchain: which an archive was made with, it says."""
-    return _digest({"kernel": _facts(source), "cc": architecture(cc), "text": source_digest()})
+    """Return the digest of all that decides a kernel but the toolchain, which an archive names itself."""
+    return _digest({"kernel": _facts(source), "cc": architecture(cc), "text": digest_of(*source.modules)})
 
 
 def store_key(source: KernelSource, cc: tuple[int, int]) -> str:
@@ -306,34 +260,7 @@ def toolchain() -> str:
     """What timings depend on beside device and Config: the translators' versions, and which kernels."""
     releases = versions()
     named = ", ".join(f"{name} {releases[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
-    return f"{named}, kernels {source_digest()[:12]}"
-
-
-@lru_cache(maxsize=1)
-def source_digest() -> str:
-    """Digest of the kernel files and of the intrinsics that they are built from."""
-    digest = hashlib.sha256()
-    for file in source_files():
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-#: Files and folders of `kernels` from which no kernel of a device is built.
-_NOT_IN_KERNELS = {"axes.py", "family.py", "registry.py", "space.py", "cpu"}
-
-
-def source_files() -> list[Path]:
-    """The kernel files and those of this package that they are built from."""
-    here = Path(__file__).parent
-    return [
-        *sorted((here / "intrinsics").glob("*.py")),
-        here / "backend.py",
-        Path(__file__),
-        here / "link.py",
-        *sorted(
-            f for f in (here.parent / "kernels").rglob("*.py") if not _NOT_IN_KERNELS & set(f.parts[-2:])
-        ),
-    ]
+    return f"{named}, kernels {digest_of_all()[:12]}"
 
 
 #: Packages, with the names that they have for CUDA 12.

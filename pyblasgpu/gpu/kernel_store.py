@@ -39,10 +39,10 @@ class CubinStore:
         _require_private(folder)
 
     @classmethod
-    def default(cls) -> CubinStore | _NoStore:
-        """The store of this user; where its folder cannot be used, one that keeps nothing."""
+    def default(cls, name: str = "cubin") -> CubinStore | _NoStore:
+        """The store of this user under `name`; where its folder cannot be used, one that keeps nothing."""
         try:
-            folder = cache_folder() / "cubin"
+            folder = cache_folder() / name
         except NoFolder as problem:
             tell_once(str(problem))
             return _NO_STORE

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from . import backend
-from .compile import KernelSource, compile_source, to_ptx
+from .compile import KernelSource, compile_source
+from .translate import to_ptx
 
 __all__ = ["ptx_text", "python_text", "sass_text"]
 

@@ -11,7 +11,8 @@ from chosen_kernels import configs_of, length, smallest
 
 from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.dispatch.variants import fused_variant
-from pyblasgpu.gpu.compile import KernelSource, to_ptx
+from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.kernels.registry import family_of

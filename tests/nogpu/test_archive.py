@@ -17,6 +17,7 @@ from pyblasgpu.errors import ArchiveWarning
 from pyblasgpu.gpu import archive, compile, launch
 from pyblasgpu.gpu.archive import Archive, ArchiveError, Record, archive_name, archives, write
 from pyblasgpu.gpu.compile import Compiled, Resources
+from pyblasgpu.gpu.kernel_digest import digest_of_all
 from pyblasgpu.kernels.copy import copy_scaled
 
 ARCH, SOURCE = "sm_90a", "5" * 64
@@ -215,7 +216,7 @@ def built(home, monkeypatch):
     """An archive with KERNEL in it."""
     monkeypatch.setattr(compile, "in_memory", {})
     key, record = compile.archive_key(KERNEL, (9, 0)), compile.record_of(KERNEL, COMPILED)
-    return written(home, source=compile.source_digest(), records={key: record})
+    return written(home, source=digest_of_all(), records={key: record})
 
 
 def test_a_kernel_built_ahead_is_not_compiled(built):
@@ -230,7 +231,7 @@ def test_the_toolchain_of_this_machine_is_no_matter(built, monkeypatch):
 
 
 def test_another_text_of_the_kernels_is(built, monkeypatch):
-    monkeypatch.setattr(compile, "source_digest", lambda: "6" * 64)
+    monkeypatch.setattr(compile, "digest_of_all", lambda: "6" * 64)
     with pytest.warns(ArchiveWarning, match="another version"):
         assert compile.kept(KERNEL, (9, 0)) is None
 

@@ -20,6 +20,7 @@ from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import archive, backend, compile, kernel_store
 from pyblasgpu.gpu.archive import Archive
 from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.kernel_digest import digest_of_all
 
 CC, ARCH = (9, 0), "sm_90a"
 
@@ -49,7 +50,7 @@ def compiled(home) -> list[str]:
 
 def the_archive(count: int, path: str) -> None:
     """It holds so many kernels, and they are right."""
-    opened = Archive(Path(path), ARCH, compile.source_digest())
+    opened = Archive(Path(path), ARCH, digest_of_all())
     assert len(opened) == count
     for source in kernels(count):
         facts, cubin = opened.get(compile.archive_key(source, CC))
@@ -88,7 +89,7 @@ def test_another_toolchain_compiles_anew(home, monkeypatch):
     monkeypatch.setattr(build, "versions", lambda: {"numba": "another"})
     monkeypatch.setattr(compile, "versions", lambda: {"numba": "another"})
     done = built(1)
-    assert done.kernels == 1 and Archive(Path(done.path), ARCH, compile.source_digest()).toolchain == {
+    assert done.kernels == 1 and Archive(Path(done.path), ARCH, digest_of_all()).toolchain == {
         "numba": "another"
     }
 
@@ -127,7 +128,7 @@ def test_an_interrupted_run_keeps_what_is_ready(home):
     with pytest.raises(KeyboardInterrupt):
         built(6, watcher=Impatient())
     (path,) = archive.user_folder().glob("*.kernels")
-    assert len(Archive(path, ARCH, compile.source_digest())) == 3
+    assert len(Archive(path, ARCH, digest_of_all())) == 3
     assert built(6).kernels == 6
 
 

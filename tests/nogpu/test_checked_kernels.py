@@ -22,7 +22,7 @@ def due(recorded):
 
 
 def test_it_is_due_when_a_text_changes(due, monkeypatch):
-    monkeypatch.setattr(checked_kernels, "source_digest", lambda: "another")
+    monkeypatch.setattr(checked_kernels, "digest_of_all", lambda: "another")
     assert due()
 
 

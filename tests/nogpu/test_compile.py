@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import chosen_kernels
 import pytest
 
-import pyblasgpu
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.gpu import compile
-from pyblasgpu.gpu.compile import CompileError, Resources, compile_here, compile_source, to_ptx
+from pyblasgpu.dispatch import catalogue
+from pyblasgpu.gpu import compile, kernel_digest, kernel_text
+from pyblasgpu.gpu.code_digest import code_of
+from pyblasgpu.gpu.compile import CompileError, Resources, compile_here, compile_source
 from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.link import link_ptx
+from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.tuning.compile_pool import complaint, source_of
@@ -56,7 +57,8 @@ def test_garbage_is_collected_afterwards():
 
 PROCESS = """
 import sys
-from pyblasgpu.gpu import compile
+from pyblasgpu.dispatch import catalogue
+from pyblasgpu.gpu import compile, kernel_digest, kernel_text
 from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":
@@ -112,7 +114,7 @@ def test_device_text_and_versions_are_in_the_key(monkeypatch):
     keys = {key, compile.store_key(SOURCE, (8, 0))}
     monkeypatch.setattr(compile, "versions", lambda: {"numba": "another"})
     keys.add(compile.store_key(SOURCE, CC))
-    monkeypatch.setattr(compile, "source_digest", lambda: "another")
+    monkeypatch.setattr(compile, "digest_of", lambda *modules: "another")
     keys.add(compile.store_key(SOURCE, CC))
     assert len(keys) == 4
 
@@ -164,23 +166,55 @@ def test_a_kernel_that_numba_refuses(home, monkeypatch):
 
 def test_a_text_that_the_linker_refuses():
     with pytest.raises(CompileError, match="linker refuses"):
-        compile.link_ptx(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)
+        link_ptx(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)
 
 
-def test_machine_code_is_kept_by_all_the_text_that_it_comes_from():
-    """What kernels and intrinsics import of this package decides it, too, but for what no PTX is made of."""
-    texts = compile.source_files()
-    package = Path(pyblasgpu.__file__).parent
-    imported = set()
-    for file in texts:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                folder = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-                imported |= {folder / f"{alias.name}.py" for alias in node.names} | {
-                    folder.with_suffix(".py")
-                }
-    imported = {file for file in imported if file.is_file() and file.is_relative_to(package / "gpu")}
-    assert {file.stem for file in imported} >= {"backend", "compile", "mma"}
-    told_apart = {"archive", "device", "driver", "garbage", "kernel_store", "workspace"}
-    told_apart |= {"intrinsics"}  # the simulator's
-    assert {file for file in imported if file.stem not in told_apart} <= set(texts)
+def one_of_each_family():
+    """A kernel of each family that an H200 can need."""
+    found = {}
+    for source in catalogue.kernels(known("h200")):
+        found.setdefault(source.name, source)
+    return found.values()
+
+
+@pytest.mark.parametrize("source", one_of_each_family(), ids=lambda source: source.name)
+def test_the_digest_of_a_kernel_covers_the_functions_that_it_is_made_of(source):
+    text = kernel_text.python_text(source)
+    modules = {name.replace("/", ".") for name in re.findall(r"pyblasgpu/([\w/]+)\.py:\d+\n", text)}
+    modules |= {"gpu.backend", "gpu.translate", "gpu.link", "gpu.intrinsics.ptx"}
+    assert modules <= kernel_digest.covered(*source.modules)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ('"""A module."""\nx = 1\n\n\ndef f(a):\n    """Say."""\n    return a * 2  # why\n', True),
+        ("x = 1\n#: x\ndef f(a): return (a\n * 2)", True),
+        ("x = 1\ndef f(a): return a * 3", False),
+        ("x = '1'\ndef f(a): return a * 2", False),
+        ("x = 1\ndef f(b): return b * 2", False),
+    ],
+)
+def test_a_digest_is_blind_to_comments_docstrings_and_layout(text, same):
+    plain = b"x = 1\ndef f(a):\n    return a * 2"
+    assert (code_of(text.encode()) == code_of(plain)) == same
+
+
+def test_a_changed_kernel_changes_the_digests_of_those_that_import_it(monkeypatch):
+    every = ("trsm.small", "trsm.body", "gemm.simt", "factor.laswp")
+    names = [f"pyblasgpu.kernels.{name}" for name in every]
+    texts = kernel_digest.texts()
+
+    def digests(changed, addition):
+        kernel_digest.forget()
+        monkeypatch.setattr(kernel_digest, "texts", lambda: {**texts, changed: texts[changed] + addition})
+        return [kernel_digest.digest_of(name) for name in names]
+
+    before = digests("kernels.trsm.small", b"# a remark\n")
+    small = digests("kernels.trsm.small", b"another = 1\n")
+    shared = digests("gpu.intrinsics.memory", b"another = 1\n")
+    monkeypatch.undo()
+    kernel_digest.forget()
+    assert before == [kernel_digest.digest_of(name) for name in names]
+    assert [x == y for x, y in zip(before, small, strict=True)] == [False, True, True, True]
+    assert not set(before) & set(shared)

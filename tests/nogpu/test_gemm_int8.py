@@ -17,9 +17,10 @@ from pyblasgpu.dispatch.decisions import Algorithm
 from pyblasgpu.dispatch.int8 import Int8Product, int8_product
 from pyblasgpu.dispatch.tensor_problem import TensorProblem
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.compile import compile_here, to_ptx
+from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known, stand_in
 from pyblasgpu.gpu.transfers import MemoryBytes
+from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm.int8.combine_residues import CombineResidues
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded

@@ -13,8 +13,9 @@ from pyblasgpu.api.explain import launches_of
 from pyblasgpu.dispatch.tensor import tensor_product
 from pyblasgpu.dispatch.tensor_problem import TensorProblem
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.compile import compile_here, to_ptx
+from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma

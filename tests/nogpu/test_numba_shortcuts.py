@@ -8,12 +8,11 @@ from importlib import metadata
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu import backend
+from pyblasgpu.gpu import backend, translate
 
 if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
-from pyblasgpu.gpu import compile as gpu_compile
 from pyblasgpu.gpu.intrinsics import numba_shortcuts
 
 CC = (9, 0)
@@ -21,7 +20,7 @@ CC = (9, 0)
 
 def ptx_of(source) -> str:
     """Without comments, and without the numbers that tell compilations apart."""
-    text = gpu_compile.to_ptx(source, CC)
+    text = translate.to_ptx(source, CC)
     return re.sub(r"//.*|_Z\w+|(?<=_cudapy_smem_)\d+", "", text)
 
 

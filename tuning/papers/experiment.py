@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from pyblasgpu.bench.machine import peak
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.frontend.call import routine as routine_of
-from pyblasgpu.gpu.compile import source_digest
 from pyblasgpu.gpu.device import Device, known
+from pyblasgpu.gpu.kernel_digest import digest_of_all
 from pyblasgpu.processes import cores
 from pyblasgpu.tuning.compile_pool import Compilers, judge
 from pyblasgpu.tuning.measure import flops
@@ -329,7 +329,7 @@ def on_device(
     wait : bool
         Whether the time begins when the first kernels are ready, else when the device is.
     """
-    timings = Timings(folder and folder / FILE, device.name, source_digest()[:12])
+    timings = Timings(folder and folder / FILE, device.name, digest_of_all()[:12])
     workers = max(cores() - SPARE, 1)
     with Compilers(device.cc, workers) as compilers, Worker(Bench, (routine_of, device.ordinal)) as worker:
         run = Experiment(device, compilers, worker, timings=timings)
