@@ -5,6 +5,7 @@ The outputs' leading dimensions count matrices, the inputs' broadcast to them; `
 
 from __future__ import annotations
 
+from cmath import isfinite
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -28,10 +29,29 @@ def lapack(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
 @quietly
 def potrf(info: np.ndarray, a: np.ndarray, uplo: Uplo, clean: bool) -> None:
     """The factor in the `uplo` triangle of `a`; the other one becomes zero if `clean`."""
-    run = lapack("potrf", a.dtype)
+    run, lower = lapack("potrf", a.dtype), uplo is Uplo.LOWER
     for index in np.ndindex(a.shape[:-2]):
         start = np.array(a[index], order="F")
-        a[index], info[index] = run(start, uplo is Uplo.LOWER, clean, overwrite_a=1)
+        factor, number = run(start, lower, clean, overwrite_a=1)
+        if not isfinite(factor.trace()):
+            number = _first_bad_pivot(a[index], factor, number, lower)
+        a[index], info[index] = factor, number
+
+
+def _first_bad_pivot(a: np.ndarray, factor: np.ndarray, number: int, lower: bool) -> int:
+    """The number of the first pivot that is not positive, NaN among them; 0 where all are.
+
+    `number` is LAPACK's info. OpenBLAS goes on after a pivot of NaN. Below an infinite one it multiplies by
+    0, which may turn NaN and Inf to 0.
+    """
+    n = number - 1 if number else len(a)
+    start, triangle = (x[:n, :n] if lower else x.T[:n, :n] for x in (a, factor))
+    pivots = triangle.diagonal().real
+    bad = np.isnan(pivots)
+    for j in np.flatnonzero(np.isinf(pivots)):
+        below = start[j + 1 :, j] - triangle[j + 1 :, :j] @ triangle[j, :j].conj()
+        bad[j + 1 :] |= ~np.isfinite(below)
+    return int(bad.argmax()) + 1 if bad.any() else number
 
 
 @quietly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import special_pivots
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
@@ -84,6 +85,27 @@ def test_a_bad_pivot(at, low, algorithm):
     assert int(info) == at + 1 and info > 0
     np.testing.assert_array_equal(np.diagonal(c.get())[:at], 2)
     assert cupy.asarray(info).dtype == cupy.int32 and int(cupy.asarray(info)) == at + 1
+
+
+@pytest.mark.parametrize("place", special_pivots.PLACES)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_pivots_that_are_not_finite(letter, place, algorithm):
+    """A pivot of NaN is not positive; below an infinite one the factor is zero."""
+    for n in (8, 14, 40, 150, 300):
+        a = special_pivots.matrix(place, letter, n)
+        c, info = lapack.potrf(cupy.asarray(a), lower=1)
+        special_pivots.check(c.get(), int(info), a)
+        c, info = lapack.potrf(cupy.asarray(a.T), lower=0)
+        special_pivots.check(c.get().T, int(info), a)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_infos_of_a_stack_with_special_values(letter):
+    for n in (9, 140):
+        stack = np.stack([special_pivots.matrix(place, letter, n) for place in special_pivots.PLACES])
+        c, info = lapack.potrf(cupy.asarray(stack), lower=1)
+        for factor, number, a in zip(c.get(), info.numpy(), stack, strict=True):
+            special_pivots.check(factor, int(number), a)
 
 
 @pytest.mark.parametrize("n", [4, 16, 32, 64, 128, 150])

@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.linalg.lapack
+import special_pivots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,3 +197,22 @@ def test_get_lapack_funcs():
     assert lapack.get_lapack_funcs("potri", dtype="f4") is lapack.spotri
     with pytest.raises(ValueError, match="LAPACK function dpstrf could not be found"):
         lapack.get_lapack_funcs("pstrf")
+
+
+@pytest.mark.parametrize("place", special_pivots.PLACES)
+@pytest.mark.parametrize("letter", LETTERS)
+def test_pivots_that_are_not_finite(letter, place):
+    """A pivot of NaN is not positive; below an infinite one the factor is zero."""
+    for n in (8, 14, 40, 150):
+        a = special_pivots.matrix(place, letter, n)
+        special_pivots.check(*lapack.potrf(a, lower=1), a)
+        special_pivots.check(*lapack.posv(a, np.ones(n), lower=1)[::2], a)
+        c, info = lapack.potrf(a.T, lower=0)
+        special_pivots.check(c.T, info, a)
+
+
+def test_infos_of_a_stack_with_special_values():
+    stack = np.stack([special_pivots.matrix(place, "d", 9) for place in special_pivots.PLACES])
+    c, info = lapack.potrf(stack, lower=1)
+    for factor, number, a in zip(c, info, stack, strict=True):
+        special_pivots.check(factor, number, a)

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
+import special_pivots
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
@@ -101,6 +102,20 @@ def test_a_bad_pivot_in_any_leaf(at, low, algorithm):
         c, info = lapack.potrf(a, lower=low)
     assert info == at + 1
     np.testing.assert_array_equal(np.diagonal(c)[:at], 2)
+
+
+@pytest.mark.parametrize(
+    "letter, algorithm", [("d", "recursion"), ("z", "panels"), ("s", "lookahead"), ("c", "recursion")]
+)
+def test_special_values(letter, algorithm):
+    """NaN and Inf in one leaf or across several."""
+    ahead = override("lookahead", 16 if algorithm == "lookahead" else 0)
+    routine = override("potrf_algorithm", algorithm.replace("lookahead", "panels"))
+    with small_leaves(letter), ahead, routine:
+        for place in ("next four", "last", "far below", "over itself", "nan below"):
+            a = special_pivots.matrix(place, letter, 39)
+            factor, info = lapack.potrf(a, lower=1)
+            special_pivots.check(factor, info, a)
 
 
 @pytest.mark.parametrize("letter, order, low", CASES)

@@ -40,6 +40,7 @@ def panel(letter="d", test: Callable = test_potrf_panel.check, **options) -> Che
 
 
 BAD = potrf(test=test_potrf_leaf.bad_pivot)
+SPECIAL = Check("potrf_leaf", lambda module: test_potrf_leaf.special("first", kernels=module))
 EARLIER = Check("potrf_leaf", lambda module: test_potrf_leaf.earlier_pivot(module))
 SINGULAR = trtri(test_triangle_leaves.singular)
 KNOWN = trtri(test_triangle_leaves.singular, tells=False)
@@ -108,7 +109,9 @@ DEFECTS = [
     ("factor.cholesky_panel", "            bad[0] = earlier\n", "", potrf(test=test_potrf_leaf.extreme)),
     ("factor.cholesky_panel", "            bring(row, tile, pivots)\n            factor_carefully", "            factor_carefully", potrf(test=test_potrf_leaf.extreme)),
     ("factor.inverse_root", "real(0.375)", "real(0.5)", potrf(test=test_potrf_leaf.accurate)),
-    ("factor.inverse_root", "return d < real(LEAST)", "return d < real(0)", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.inverse_root", "return not r <= real(MOST)", "return r < real(0)", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.inverse_root", "if d == real(INFINITY)", "if d < real(0)", SPECIAL),
+    ("factor.cholesky_panel", "            keep_infinities(0, tile, i)\n", "", SPECIAL),
     ("factor.cholesky_panel", "-tile[OWN + c * REALS + 1]", "tile[OWN + c * REALS + 1]", potrf("z")),
     ("factor.cholesky_panel", "- tile[X + 1] * tile[Z + 1]", "+ tile[X + 1] * tile[Z + 1]", potrf("z")),
     ("factor.cholesky_panel", "+ tile[X] * tile[Z + 1]", "- tile[X] * tile[Z + 1]", potrf("z")),

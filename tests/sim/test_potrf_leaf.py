@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import special_pivots
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.factor import potrf_leaf
@@ -161,6 +162,29 @@ def extreme(letter="d", exponent=-1, kernels=potrf_leaf) -> None:
 @pytest.mark.parametrize("exponent", [-1, 1])
 def test_tiny_and_huge_pivots(letter, exponent):
     extreme(letter, exponent)
+
+
+def special(place: str, letter="d", n=14, kernels=potrf_leaf) -> None:
+    """NaN and Inf: info and factor of LAPACK's divisions by the roots of the pivots."""
+    a = special_pivots.matrix(place, letter, n)
+    result, info = np.array(a[None]), unknown(1, DTYPES[letter])
+    factor(result, info, kernels.PotrfLeaf(letter, 16, 32, 8), kernels=kernels)
+    special_pivots.check(result[0], numbers(info)[0], a)
+
+
+@pytest.mark.parametrize("place, letter", list(product(special_pivots.PLACES, DTYPES)))
+def test_special_values(place, letter):
+    for n in (8, 14, 16):
+        special(place, letter, n)
+
+
+@pytest.mark.parametrize("letter, value", list(product(DTYPES, (float("inf"), NAN, 0.0))))
+def test_order_one(letter, value):
+    a, info = np.full((1, 1, 1), value, DTYPES[letter].name), unknown(1, DTYPES[letter])
+    factor(a, info, PotrfLeaf(letter, 16, 32, 8))
+    assert numbers(info) == [int(not value > 0)]
+    if value > 0:
+        np.testing.assert_array_equal(a, value)
 
 
 def accurate(letter="d", kernels=potrf_leaf) -> None:

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import special_pivots
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.simulator import intrinsics as simulator
@@ -79,6 +80,19 @@ def bad_pivot(at=9, before=0, kernels=potrf_panel) -> None:
 @pytest.mark.parametrize("at, before", [(0, 0), (9, 0), (15, 128)])
 def test_a_bad_pivot(at, before):
     bad_pivot(at, before)
+
+
+@pytest.mark.parametrize("place, letter", list(product(special_pivots.PLACES, DTYPES)))
+def test_special_values(place, letter):
+    """Rows below are divided by the same roots: by inf they give zero."""
+    n, m = 14, 9
+    whole = special_pivots.matrix(place, letter, n + m)
+    a, info = whole[:, :n].copy(), unknown(1, DTYPES[letter])
+    launch(a, info, m, 0, potrf_panel)
+    expected, number = special_pivots.textbook(whole)
+    special_pivots.check(a[:n], numbers(info)[0], whole[:n, :n])
+    if not 0 < number <= n:
+        np.testing.assert_allclose(a[n:], expected[n:, :n], atol=1e3 * DTYPES[letter].unit_roundoff)
 
 
 def earlier_pivot(kernels=potrf_panel) -> None:

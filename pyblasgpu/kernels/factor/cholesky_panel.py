@@ -15,27 +15,27 @@ GROUP = 4  # columns between barriers, and rows and columns of a tile
 
 
 def _pivots(config, safe: bool):
-    """``factor(tile, bad, small, before)``: the tile's four rows of pivots and the thread's own row, by rows.
+    """``factor(tile, bad, unsafe, before)``: the tile's four rows of pivots and its own row, by rows.
 
     They are conjugated. ``bad[0]`` is the first bad pivot, counted from 1, of which `before` come earlier.
-    ``small[0]`` says afterwards whether the roots of the pivots need to be `safe`.
+    ``unsafe[0]`` says afterwards whether the roots of the pivots need to be `safe`.
     """
     facts, REALS = config.dtype_facts, config.dtype_facts.reals_per_element
-    COMPLEX, (root, root_of_large, is_small) = facts.is_complex, inverse_root(facts)
+    COMPLEX, (root, quick_root, is_unsafe) = facts.is_complex, inverse_root(facts)
     int32, select = ptx.types.int32, ptx.select
     real = ptx.REALS[facts.real]
-    root = root if safe else root_of_large
+    root = root if safe else quick_root
 
     def scaling(c):
         PIVOT = (c * GROUP + c) * REALS
 
         @device_function
-        def step(tile, bad, small, before):
+        def step(tile, bad, unsafe, before):
             d = tile[PIVOT]
             is_bad = (bad[0] == 0) & (not d > real(0))
             bad[0] = select(is_bad, int32(before + (c + 1)), bad[0])
-            small[0] = select(is_small(d), int32(1), small[0])
             r = root(d)
+            unsafe[0] = select(is_unsafe(r), int32(1), unsafe[0])
             for i in range(c + 1, GROUP + 1):
                 for part in range(REALS):
                     tile[(i * GROUP + c) * REALS + part] *= r
@@ -46,7 +46,7 @@ def _pivots(config, safe: bool):
         Y, X, Z = ((row * GROUP + col) * REALS for row, col in ((i, j), (i, c), (j, c)))
 
         @device_function
-        def step(tile, bad, small, before):
+        def step(tile, bad, unsafe, before):
             # tile[y] -= tile[x] conj(tile[z])
             if COMPLEX:
                 re = tile[Y] - tile[X] * tile[Z] - tile[X + 1] * tile[Z + 1]
@@ -88,6 +88,7 @@ def _group_steps(config, g: int):
     load_pivots = ptx.load_shared(VEC * REALS, SPAN * GROUP // (VEC * REALS), VEC * REALS)
     factor, factor_carefully, int32 = _pivots(config, False), _pivots(config, True), ptx.types.int32
     load_rows = ptx.load_shared(VEC * REALS, GROUP, LD * REALS)
+    real, INFINITY = ptx.REALS[config.dtype_facts.real], float("inf")
 
     @device_function
     def give(row, tile, other, panel, pivots, i, bad, before):
@@ -102,15 +103,24 @@ def _group_steps(config, g: int):
             tile[OWN + x] = row[FIRST * REALS + x]
 
     @device_function
+    def keep_infinity(c, tile, i):
+        # the root of inf is inf, which a multiplication by its inverse, 0, makes NaN
+        if (i == FIRST + c) & (tile[(c * GROUP + c) * REALS] == real(INFINITY)):
+            tile[OWN + c * REALS] = real(INFINITY)
+
+    keep_infinities = unrolled(GROUP, keep_infinity)
+
+    @device_function
     def eliminate(row, tile, other, panel, pivots, i, bad, before):
-        small, earlier = cuda.local.array(1, int32), bad[0]
-        small[0] = int32(0)
+        unsafe, earlier = cuda.local.array(1, int32), bad[0]
+        unsafe[0] = int32(0)
         bring(row, tile, pivots)
-        factor(tile, bad, small, before + FIRST)
-        if small[0] != 0:  # once more: a branch at each root would keep the compiler from other work
+        factor(tile, bad, unsafe, before + FIRST)
+        if unsafe[0] != 0:  # once more: a branch at each root would keep the compiler from other work
             bad[0] = earlier
             bring(row, tile, pivots)
-            factor_carefully(tile, bad, small, before + FIRST)
+            factor_carefully(tile, bad, unsafe, before + FIRST)
+            keep_infinities(0, tile, i)
         if i >= FIRST:
             for c in range(GROUP):
                 at = (i + (FIRST + c) * LD) * REALS

@@ -17,28 +17,31 @@ TINY, SHIFT = {4: 100, 8: 900}, {4: 32, 8: 64}
 
 
 def inverse_root(facts: Dtype):
-    """``root(d)``: 1 / sqrt(d); inf of 0, NaN of what is negative. ``root_of_large(d)``: the same for what is
-    not ``is_small(d)``, without a branch.
+    """``root(d)``: 1 / sqrt(d), 0 of inf, NaN of what is negative. ``quick_root(d)``: the same without a
+    branch, where d is neither tiny nor infinite; else ``is_unsafe(r)`` holds for the result.
     """
     real, fma, approximate = ptx.REALS[facts.real], ptx.fma, ptx.inverse_root_approximation
-    LEAST, UP = 2.0 ** -TINY[facts.real_size], 2.0 ** SHIFT[facts.real_size]
+    MOST, UP = 2.0 ** (TINY[facts.real_size] // 2), 2.0 ** SHIFT[facts.real_size]
+    INFINITY = float("inf")
 
     @device_function
-    def root_of_large(d):
+    def quick_root(d):
         # e = 1 - d r^2; r (1 - e)^(-1/2) = r (1 + e/2 + 3/8 e^2 + ...)
         r = approximate(d)
         e = fma(-(d * r), r, real(1))
         return fma(fma(e, real(0.375), real(0.5)), e * r, r)
 
     @device_function
-    def is_small(d):
-        return d < real(LEAST)
+    def is_unsafe(r):
+        return not r <= real(MOST)
 
     @device_function
     def root(d):
-        r = root_of_large(d)
-        if is_small(d):
-            r = root_of_large(d * real(UP) * real(UP)) * real(UP)
+        r = quick_root(d)
+        if is_unsafe(r):
+            r = quick_root(d * real(UP) * real(UP)) * real(UP)
+        if d == real(INFINITY):
+            r = real(0)
         return r
 
-    return root, root_of_large, is_small
+    return root, quick_root, is_unsafe
