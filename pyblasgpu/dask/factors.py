@@ -12,10 +12,10 @@ from dask.highlevelgraph import HighLevelGraph
 from .. import tasks
 from ..arguments import Flag
 from ..types import Uplo
-from .conversion import cut_like, matrices, result, square
+from .conversion import cut_like, matrices, rechunked, result, square
 from .graph import pivot_keys
 
-__all__ = ["cholesky", "factored", "lu"]
+__all__ = ["cholesky", "cholesky_factor", "lu", "lu_factors"]
 
 
 def cholesky(a: Any, lower: Flag = False) -> Any:
@@ -57,9 +57,14 @@ def cholesky(a: Any, lower: Flag = False) -> Any:
     """
     uplo = Uplo.parse(lower, "cholesky", "lower")
     (matrix,) = matrices("cholesky", a=a)
-    matrix = square("cholesky", "a", matrix)
-    n = matrix.chunks[0]
-    return result("cholesky", partial(tasks.potrf, n, uplo, True), "a", {"a": matrix}, (n, n), blank=True)
+    return cholesky_factor("cholesky", square("cholesky", "a", matrix), uplo)
+
+
+def cholesky_factor(routine: str, matrix: Any, uplo: Uplo) -> Any:
+    """The factor of a square `matrix` of a dtype of the BLAS; errors name `routine`."""
+    n, sources = matrix.chunks[0], {"a": matrix}
+    make_list = partial(tasks.potrf, n, uplo, True)
+    return result("cholesky", make_list, "a", sources, (n, n), blank=True, caller=routine)
 
 
 def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
@@ -96,7 +101,8 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
     -----
     A worker holds a few block columns of n rows. A zero pivot raises nothing, as in SciPy.
     """
-    factors, rows = factored("lu", a)
+    (matrix,) = matrices("lu", a=a)
+    factors, rows = lu_factors("lu", square("lu", "a", matrix))
     n = factors.chunks[1]
     offsets = da.from_array(np.cumsum((0, *n[:-1]))[None], chunks=1)
     lower = da.map_blocks(_lower, factors, offsets, dtype=factors.dtype, meta=factors._meta)
@@ -105,19 +111,22 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
         p = da.map_blocks(np.argsort, rows, dtype=rows.dtype)
     else:
         order, real = da.arange(sum(n), chunks=(n,)), np.empty(0, factors.dtype).real.dtype
-        indexed = order, "i", rows.rechunk((n,)), "j"
+        indexed = order, "i", rechunked(rows, (n,)), "j"
         p = da.blockwise(
             partial(_ones, real), "ij", *indexed, meta=np.empty((0, 0), real), align_arrays=False
         )
-    return p, cut_like(lower, n, n), cut_like(upper, n, n)
+    return p, rechunked(lower, (n, n)), rechunked(upper, (n, n))
 
 
-def factored(routine: str, a: Any) -> tuple[Any, Any]:
-    """L and U of `a` in one array, whose chunks are block columns, and which row of `a` comes to each row."""
-    (matrix,) = matrices(routine, a=a)
-    n = square(routine, "a", matrix).chunks[0]
-    columns = cut_like(matrix, (sum(n),), n)
-    factors = result("lu", partial(tasks.getrf, n, n), "a", {"a": columns}, columns.chunks, by_columns=True)
+def lu_factors(routine: str, matrix: Any) -> tuple[Any, Any]:
+    """L and U of a square `matrix` of a dtype of the BLAS in one array, and which of its rows each row holds.
+
+    The chunks of the array are block columns. Errors name `routine`.
+    """
+    n = matrix.chunks[0]
+    columns = cut_like(routine, "a", matrix, (sum(n),), n)
+    make_list, sources = partial(tasks.getrf, n, n), {"a": columns}
+    factors = result("lu", make_list, "a", sources, columns.chunks, by_columns=True, caller=routine)
     return factors, _permuted(factors, n)
 
 

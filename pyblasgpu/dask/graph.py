@@ -13,6 +13,7 @@ import numpy as np
 from dask.highlevelgraph import Layer
 
 from ..tasks import Task, TaskList, Tile
+from .declared import Declared
 from .leaves import Accumulate, LeafCall, Zeros
 
 __all__ = ["MAX_PRODUCTS", "TileLayer", "pivot_keys"]
@@ -44,6 +45,8 @@ class TileLayer(Layer):  # type: ignore[misc]
         Of the chunks: "numpy" or "cupy".
     dtype : numpy.dtype
         Of the chunks.
+    caller : str
+        The routine that errors name.
     by_columns : bool
         Chunks of `output` are block columns, each all of its tiles.
     blank : bool
@@ -59,12 +62,13 @@ class TileLayer(Layer):  # type: ignore[misc]
         sources: Mapping[str, str],
         library: str,
         dtype: np.dtype[Any],
+        caller: str,
         by_columns: bool = False,
         blank: bool = False,
     ):
         super().__init__()
         self.name, self.make_list, self.output, self.numblocks = name, make_list, output, numblocks
-        self.sources, self.library, self.dtype = dict(sources), library, dtype
+        self.sources, self.library, self.dtype, self.caller = dict(sources), library, dtype, caller
         self.by_columns, self.blank = by_columns, blank
 
     @cached_property
@@ -128,6 +132,7 @@ class _Builder:
         self.current: dict[Tile, Key | Zeros] = {}
         self.pending: dict[Tile, list[_Step]] = {}
         self.states: dict[Tile, int] = {}
+        self.declared: dict[Key | Zeros, Declared] = {}  # of the chunks that are arguments
         self.last = {self.chunk(task.writes[0]): task for task in self.list.tasks}
         # where a single chunk waits for none, as of a factor, the critical path is long and counts
         self.last_run = 1 if self.count_independent() == 1 else 2
@@ -177,13 +182,21 @@ class _Builder:
 
     def start(self, chunk: Tile) -> Key | Zeros:
         """The key of what a chunk holds at first."""
-        if chunk.matrix in self.layer.sources:
-            return (self.layer.sources[chunk.matrix], chunk.row, chunk.col)
-        return self.zeros(chunk)
+        if chunk.matrix not in self.layer.sources:
+            return self.zeros(chunk)
+        key = (self.layer.sources[chunk.matrix], chunk.row, chunk.col)
+        if key not in self.declared:
+            argument, position = (self.layer.caller, chunk.matrix), (chunk.row, chunk.col)
+            self.declared[key] = Declared(*argument, self.layer.dtype, position, self.shape(chunk))
+        return key
+
+    def shape(self, chunk: Tile) -> tuple[int, int]:
+        """The extents of a chunk."""
+        grid = self.list.grids[chunk.matrix]
+        return (grid.shape[0], grid.cols[chunk.col]) if self.holds_column(chunk) else grid.tile_shape(chunk)
 
     def zeros(self, chunk: Tile) -> Zeros:
-        shape = self.list.grids[chunk.matrix].tile_shape(chunk)
-        return Zeros(shape, self.layer.library, self.layer.dtype)
+        return Zeros(self.shape(chunk), self.layer.library, self.layer.dtype)
 
     def flush(self, chunk: Tile, final: bool) -> None:
         """Put the pending steps of a chunk into the graph."""
@@ -215,7 +228,9 @@ class _Builder:
             first = self.list.grids[output.matrix].row_offsets[output.row]
             calls.append(LeafCall(step.task.leaf, reads, self.rows(output), first))
         order = "F" if self.layer.by_columns else "C"
-        return Accumulate(tuple(calls), order), self.current.get(chunk) or self.start(chunk), operands
+        start = self.current.get(chunk) or self.start(chunk)
+        declared = tuple(map(self.declared.get, (start, *operands)))
+        return Accumulate(tuple(calls), order, declared), start, operands
 
     def add_unwritten(self) -> None:
         """Chunks of the result that no task writes."""
@@ -224,7 +239,8 @@ class _Builder:
             if self.layer.blank:
                 self.graph[self.layer.name, row, col] = (self.zeros(chunk).broadcast,)
             else:
-                self.graph[self.layer.name, row, col] = self.start(chunk)
+                start = self.start(chunk)
+                self.graph[self.layer.name, row, col] = (self.declared[start], start)
 
 
 def _segments(steps: list[_Step], made: Container[Key], last_run: int) -> Iterator[list[_Step]]:

@@ -14,6 +14,7 @@ import pyblasgpu
 
 from ..tasks import TileLeaf
 from .card_streams import on_current_card, own_stream
+from .declared import Declared
 
 __all__ = ["Accumulate", "LeafCall", "Zeros", "run_call"]
 
@@ -73,17 +74,29 @@ class Accumulate:
 
     Chunks of other cards are copied to the current one, where the result lies. The call ends when it is
     there, so that workers of one process may pass chunks on as they are.
+
+    Attributes
+    ----------
+    calls : tuple of LeafCall
+    order : {'C', 'F'}
+        The order of the chunk in memory.
+    declared : tuple of Declared or None
+        What the start and each operand must be, None where that is no chunk of an argument.
     """
 
     calls: tuple[LeafCall, ...]
     order: str = "C"
+    declared: tuple[Declared | None, ...] = ()
 
     def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
+        for declared, chunk in zip(self.declared, (start, *operands), strict=False):
+            if declared:
+                declared.check(chunk)
         if isinstance(start, np.ndarray) or (isinstance(start, Zeros) and start.library == "numpy"):
             return self._run(self._copy_of(start), operands)
         # the result is made on the stream that is current, where others use it and free it
         is_far = not isinstance(start, Zeros) and start.device != import_module("cupy").cuda.Device()
-        chunk = Zeros(start.shape, "cupy", start.dtype)(self.order) if is_far else self._copy_of(start)
+        chunk = Zeros(start.shape, "cupy", self._dtype(start))(self.order) if is_far else self._copy_of(start)
         with own_stream([*operands, *([start] if is_far else [])]):
             if is_far:
                 chunk[...] = on_current_card(start)
@@ -91,7 +104,21 @@ class Accumulate:
 
     def _copy_of(self, start: Any) -> Any:
         """What the chunk holds at first, in its order."""
-        return start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
+        if isinstance(start, Zeros):
+            return start(self.order)
+        dtype = self._dtype(start)
+        return start.copy(order=self.order) if start.dtype == dtype else start.astype(dtype, order=self.order)
+
+    def _dtype(self, start: Any) -> np.dtype[Any]:
+        """The dtype of the result, whose chunk begins as `start`."""
+        declared = self.declared[0] if self.declared else None
+        return declared.dtype if declared else start.dtype
+
+    def _here(self, number: int, operand: Any) -> Any:
+        """An operand on the current card, in the dtype of the computation."""
+        declared = self.declared[number + 1] if self.declared else None
+        moved = on_current_card(operand)
+        return declared.cast(moved) if declared else moved
 
     def _run(self, chunk: Any, operands: Sequence[Any]) -> Any:
         """Run the calls on a chunk of this card's."""
@@ -100,7 +127,7 @@ class Accumulate:
         for index, call in enumerate(self.calls):
             for number, _ in call.reads:
                 if number not in here:
-                    here[number] = on_current_card(operands[number])
+                    here[number] = self._here(number, operands[number])
             pivots = run_call(call, [here[number][rows] for number, rows in call.reads], chunk[call.rows])
             later = {number for other in self.calls[index + 1 :] for number, _ in other.reads}
             here = {number: operand for number, operand in here.items() if number in later}
@@ -110,7 +137,7 @@ class Accumulate:
 def run_call(call: LeafCall, reads: list[Any], out: Any) -> Any:
     """Run a leaf in place of `out`; the pivots of "getrf", else None."""
     routine, flags = call.leaf.routine, call.leaf.keywords
-    if 0 in out.shape:
+    if 0 in out.shape or (routine == "laswp" and not len(reads[0])):
         return np.zeros(0, np.int32) if routine == "getrf" else None
     if routine in ("trmm", "trsm"):
         getattr(pyblasgpu, routine)(*reads, out, out=out, **flags)

@@ -75,11 +75,11 @@ def gemm(
     (m, k), (inner, n) = op_chunks(a, op_a), op_chunks(b, op_b)
     if sum(k) != sum(inner):
         raise ValueError(f"gemm: op(a) is {sum(m)} by {sum(k)} and op(b) {sum(inner)} by {sum(n)}")
-    sources = {"a": a, "b": cut_like(b, k, n, op_b)}
+    sources = {"a": a, "b": cut_like("gemm", "b", b, k, n, op_b)}
     if c is not None:
         _check_shape("gemm", c, m, n)
     if beta != 0:
-        sources["c"] = cut_like(source, m, n)
+        sources["c"] = cut_like("gemm", "c", source, m, n)
     return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
 
 
@@ -166,7 +166,7 @@ def _rank_k(
     sources = {"a": a}
     if c is not None:
         _check_shape(routine, c, n, n)
-        sources["c"] = cut_like(c, n, n)
+        sources["c"] = cut_like(routine, "c", c, n, n)
     make_list = partial(tasks.syrk, n, k, uplo, op, alpha, beta, routine == "herk")
     return result(routine, make_list, "c", sources, (n, n), blank=c is None)
 

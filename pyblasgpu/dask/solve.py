@@ -10,9 +10,10 @@ import dask.array as da
 from .. import tasks
 from ..arguments import Flag
 from ..types import Diag, Side, Trans, Uplo
-from .conversion import cut_like, matrices, result, square
+from .conversion import cut_like, matrices, rechunked, result, square
+from .declared import as_declared
 from .docstrings import documented
-from .factors import cholesky, factored
+from .factors import cholesky_factor, lu_factors
 
 __all__ = ["solve"]
 
@@ -64,15 +65,15 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     if matrix.shape[0] != right.shape[0]:
         raise ValueError(f"solve: a has shape {matrix.shape} and b {right.shape}")
     if _STRUCTURES[assume_a] == "definite":
-        factor = cholesky(matrix, uplo)
+        factor = cholesky_factor("solve", matrix, uplo)
         first, second = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
         return _substituted(factor, _substituted(factor, right, uplo, first), uplo, second)
-    factors, rows = factored("solve", matrix)
-    in_one_block = cut_like(right, (right.shape[0],), right.chunks[1])
-    moved = da.blockwise(
-        _taken, "ij", in_one_block, "ij", rows, "i", dtype=in_one_block.dtype, meta=in_one_block._meta
-    )
-    tiles = cut_like(factors, *matrix.chunks)
+    factors, rows = lu_factors("solve", matrix)
+    checked = as_declared("solve", "b", right, right.dtype)
+    in_one_block = rechunked(checked, ((right.shape[0],), right.chunks[1]))
+    indexed, like = (in_one_block, "ij", rows, "i"), in_one_block._meta
+    moved = da.blockwise(_taken, "ij", *indexed, dtype=like.dtype, meta=like, align_arrays=False)
+    tiles = rechunked(factors, matrix.chunks)
     solved = _substituted(tiles, moved, Uplo.LOWER, Trans.NO, Diag.UNIT)
     return _substituted(tiles, solved, Uplo.UPPER, Trans.NO)
 
@@ -81,7 +82,7 @@ def _substituted(a: Any, b: Any, uplo: Uplo, trans: Trans, diag: Diag = Diag.NON
     """x of ``op(a) x = b``, a triangular."""
     m, n = a.chunks[0], b.chunks[1]
     make_list = partial(tasks.trsm, m, n, Side.LEFT, uplo, trans, diag)
-    return result("solve", make_list, "b", {"b": cut_like(b, m, n), "a": a}, (m, n))
+    return result("solve", make_list, "b", {"b": cut_like("solve", "b", b, m, n), "a": a}, (m, n))
 
 
 def _taken(array: Any, rows: Any) -> Any:

@@ -74,3 +74,18 @@ def test_not_definite():
     a[70, 70] = -1
     with pytest.raises(np.linalg.LinAlgError, match="71-th leading minor"):
         ours.cholesky(on_device(a, 40)).compute(scheduler="sync")
+
+
+@pytest.mark.parametrize("cut", [(60, 30), (0, 60, 0, 30)], ids=str)
+def test_chunks_of_another_dtype_than_declared_and_empty_ones(cut):
+    a, b = random("d", 90, 90), random("d", 90, 7)
+    spd = np.rint(a @ a.T + 90 * np.eye(90))
+    x, y = (
+        da.from_array(each, chunks=chunks).map_blocks(cupy.asarray, dtype="d", meta=cupy.empty((0, 0), "d"))
+        for each, chunks in ((spd.astype("i4"), (cut, cut)), (b.astype("f"), (cut, (4, 3))))
+    )
+    check(ours.cholesky(x, lower=True), np.linalg.cholesky(spd))
+    check(ours.gemm(x, y, beta=1, c=y), spd @ b.astype("f") + b.astype("f"))
+    for structure in ("pos", "gen"):
+        check(ours.solve(x, y, assume_a=structure), np.linalg.solve(spd, b.astype("f")))
+    check(ours.lu(x)[2], scipy.linalg.lu(spd)[2])

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("dask.array")
 
 from pyblasgpu.dask import leaves
+from pyblasgpu.dask.declared import Declared
 
 SHAPE, DTYPE = (2, 2), np.dtype("d")
 
@@ -41,7 +42,7 @@ class FakeCupy:
 
     def zeros(self, shape, dtype, order):
         self.log.append(("zeros", self.cards[-1], self.current().name))
-        return Array(self, self.cards[-1])
+        return Array(self, self.cards[-1], dtype=dtype)
 
 
 class Stream:
@@ -87,16 +88,22 @@ class Card:
 class Array:
     """On a card; copies come to the current one."""
 
-    shape, dtype = SHAPE, DTYPE
+    shape = SHAPE
 
-    def __init__(self, cupy, card, contiguous=True):
-        self.cupy, self.device = cupy, Card(cupy, card)
+    def __init__(self, cupy, card, contiguous=True, dtype=DTYPE):
+        self.cupy, self.device, self.dtype = cupy, Card(cupy, card), dtype
         self.flags = SimpleNamespace(c_contiguous=contiguous, f_contiguous=False)
 
     def copy(self, order="C"):
         here = self.cupy.cards[-1]
         self.cupy.log.append(("copy", self.device.id, here, self.cupy.current().name))
-        return Array(self.cupy, here)
+        return Array(self.cupy, here, dtype=self.dtype)
+
+    def astype(self, dtype, order="K"):
+        here = self.cupy.cards[-1]
+        assert here == self.device.id
+        self.cupy.log.append(("cast", here, self.cupy.current().name))
+        return Array(self.cupy, here, dtype=dtype)
 
     def __getitem__(self, rows):
         return self
@@ -113,15 +120,16 @@ def cupy(monkeypatch):
     return fake
 
 
-def run(cupy, start, operands):
+def run(cupy, start, operands, declared=()):
     """What one call on all operands does, in a thread that has no streams yet."""
     reads = tuple((number, slice(None)) for number in range(len(operands)))
-    task = leaves.Accumulate((leaves.LeafCall(None, reads, slice(None), 0),))
+    task = leaves.Accumulate((leaves.LeafCall(None, reads, slice(None), 0),), "C", declared)
     results, cupy.log = [], []
     thread = threading.Thread(target=lambda: results.append(task(start, operands)))
     thread.start()
     thread.join()
     assert results[0].device.id == 2 and cupy.cards == [2] and not cupy.streams
+    assert results[0].dtype == DTYPE
     return cupy.log
 
 
@@ -151,6 +159,15 @@ def test_a_result_that_begins_as_a_chunk_of_another_card(cupy):
         "leaf",
         ("done", 2, "own"),
     ]
+
+
+@pytest.mark.parametrize(("card", "beginning"), [(2, ("cast", 2, "default")), (1, ("zeros", 2, "default"))])
+def test_chunks_of_another_dtype_than_declared_are_cast_on_this_card(cupy, card, beginning):
+    declared = Declared("gemm", "a", DTYPE, (0, 0), SHAPE)
+    start, far = (Array(cupy, number, dtype=np.dtype("f")) for number in (card, 1))
+    log = run(cupy, start, [far], (declared, declared))
+    assert log[0] == beginning
+    assert log[-4:] == [("done", 2, "own"), ("cast", 2, "own"), "leaf", ("done", 2, "own")]
 
 
 def test_a_part_of_a_chunk_of_another_card_is_copied_there_first(cupy):
