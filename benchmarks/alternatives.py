@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import tuned_configs
-from pyblasgpu.dispatch.decisions import KernelChoice
+from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.processes import cores

@@ -144,8 +144,8 @@ class Calls:
 
     def kernels(self, cases: list[Case]) -> dict[str, Any]:
         """Compile what these need, on all cores: the count, the Configs of products, the architecture."""
-        from pyblasgpu.dispatch.compile_ahead import compile_missing
         from pyblasgpu.gpu.device import current
+        from pyblasgpu.kernels.compile_ahead import compile_missing
         from pyblasgpu.routines.launch_list import LaunchList
 
         sources: dict = {}

@@ -30,8 +30,7 @@ from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import RESULTS, extents, products, require_device, slug
 from pyblasgpu.bench.progress import within
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.dispatch.decisions import KernelChoice
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import KernelChoice, override
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device, current

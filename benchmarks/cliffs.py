@@ -26,7 +26,7 @@ from rich.table import Table
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import RESULTS, slug
 from pyblasgpu.bench.progress import within
-from pyblasgpu.dispatch.decisions import KernelChoice
+from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError, lacking
 from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.frontend.call import routine

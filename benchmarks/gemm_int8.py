@@ -19,8 +19,8 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu import lapack
-from pyblasgpu.dispatch.int8 import gains
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.tensor import gains
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cublas import load
 from pyblasgpu.types import DTYPES

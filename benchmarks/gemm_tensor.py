@@ -24,11 +24,11 @@ import numpy as np
 import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.dispatch import tensor as dispatch
-from pyblasgpu.dispatch.kernels_at_hand import ensure_compiled
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.compile_ahead import ensure_compiled
 from pyblasgpu.kernels.gemm.wgmma import product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.image import block_of

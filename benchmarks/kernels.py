@@ -7,7 +7,7 @@ from typing import Any
 
 from pyblasgpu.bench.progress import bar
 from pyblasgpu.dispatch.choose import select
-from pyblasgpu.dispatch.decisions import KernelChoice
+from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand

@@ -19,9 +19,9 @@ from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
 from pyblasgpu.bench.command import require_device
-from pyblasgpu.dispatch.compile_ahead import compile_missing
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri

@@ -26,9 +26,9 @@ import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import require_device
 from pyblasgpu.database import FIXED
-from pyblasgpu.dispatch.kernels_at_hand import ensure_compiled
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.compile_ahead import ensure_compiled
 from pyblasgpu.kernels.level1.map import Map
 from pyblasgpu.kernels.level1.reduce import Reduce
 from pyblasgpu.terminal import guarded

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import cupy
 
 from pyblasgpu.bench.machine import commit
-from pyblasgpu.dispatch.compile_ahead import compile_missing
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.workspace import OwnedWorkspace
+from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemv, ger, symv, syr, trmv

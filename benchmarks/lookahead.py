@@ -20,8 +20,7 @@ from typing import Any
 import cupy
 
 from pyblasgpu import lapack
-from pyblasgpu.dispatch.math_mode import MIN_ORDER, set_math_mode
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import MIN_ORDER, override, set_math_mode
 from pyblasgpu.gpu import lanes
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 

@@ -26,9 +26,8 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import algorithms, refinement
-from pyblasgpu.dispatch.math_mode import set_math_mode
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch import algorithms
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.testing import cublas, cusolver
 from pyblasgpu.types import Diag, Side, Trans, Uplo, dtype_of
 
@@ -156,7 +155,7 @@ class Solution:
 
     def ours(self, method: str | None = None) -> None:
         structure = "gen" if self.routine == "gesv" else "pos"
-        with mock.patch.dict(refinement.MIN_ORDER, getrf=1, potrf=1):
+        with mock.patch.dict(algorithms.MIN_REFINED, getrf=1, potrf=1):
             self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
 
     def vendor(self) -> Callable[[], None]:

@@ -75,8 +75,7 @@ if TYPE_CHECKING:
     from .api.symmetric import hemm, symm
     from .api.triangular import trmm, trsm
     from .api.trmv import trmv, trsv
-    from .dispatch.math_mode import set_math_mode
-    from .dispatch.overrides import override
+    from .dispatch.overrides import override, set_math_mode
     from .frontend.backend_status import backend_status
     from .frontend.engine_options import use_devices
     from .frontend.handle import Handle
@@ -118,7 +117,7 @@ _HOME = {
     "rot": "api.level1",
     "rotm": "api.level1",
     "scal": "api.level1",
-    "set_math_mode": "dispatch.math_mode",
+    "set_math_mode": "dispatch.overrides",
     "show_config": "info",
     "swap": "api.level1",
     "symm": "api.symmetric",

@@ -31,6 +31,7 @@ from .gpu.compile import (
     versions,
 )
 from .gpu.kernel_digest import digest_of_all
+from .kernels.registry import source_of
 from .processes import Pool
 
 __all__ = ["Built", "Compiler", "Progress", "Watcher", "build", "compile_job", "main"]
@@ -47,7 +48,7 @@ def compile_job(stem: str, config: Any, flags: tuple, cc: tuple[int, int]) -> Co
     `KernelSource`, which holds a function, does not go.
     """
     try:
-        return compile_here(catalogue.source_of(stem, config, flags), cc)
+        return compile_here(source_of(stem, config, flags), cc)
     except PyblasgpuError as problem:
         return str(problem)
     except Exception as problem:  # of whatever a Config does to its factory: the others go on

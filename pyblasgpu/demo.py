@@ -31,10 +31,10 @@ from . import terminal
 from .api.explain import sources_of
 from .cpu import device as processor
 from .dispatch import cpu_gemm
-from .dispatch.compile_ahead import compile_missing
 from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
+from .kernels.compile_ahead import compile_missing
 from .testing.cublas import Cublas
 from .testing.cublas import load as load_cublas
 from .testing.problems import ROUTINES, Arrays, Problem

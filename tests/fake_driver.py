@@ -17,11 +17,11 @@ import fake_device
 import numpy as np
 import pytest
 
-from pyblasgpu.dispatch import kernels_at_hand
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache, libraries
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import DriverState
+from pyblasgpu.kernels import compile_ahead
 
 DEVICES = 2
 ALIGNMENT = 256
@@ -100,7 +100,7 @@ class Driver:
         monkeypatch.setattr(context, "primary_contexts", {})
         monkeypatch.setattr(context, "get_current_context", None)
         monkeypatch.setattr(launch, "loaded_kernels", {})
-        monkeypatch.setattr(kernels_at_hand, "ensure_compiled", lambda sources, ordinal: None)
+        monkeypatch.setattr(compile_ahead, "ensure_compiled", lambda sources, ordinal: None)
         monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
         monkeypatch.setattr(workspace, "free_lists", {})
         monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})

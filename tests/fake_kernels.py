@@ -17,10 +17,10 @@ import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
 
-from pyblasgpu.dispatch import kernels_at_hand
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
     CONJUGATE,
     HERMITIAN,
@@ -318,7 +318,7 @@ def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
     without_contexts(monkeypatch)
-    monkeypatch.setattr(kernels_at_hand, "ensure_compiled", lambda sources, ordinal: None)
+    monkeypatch.setattr(compile_ahead, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(lanes, "beside", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)

@@ -22,8 +22,8 @@ def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 
 def compile_job(stem, config, flags, cc) -> Compiled | str:
     """As `build.compile_job`."""
-    from pyblasgpu.dispatch.catalogue import source_of
     from pyblasgpu.gpu.kernel_store import CubinStore
+    from pyblasgpu.kernels.registry import source_of
 
     source = source_of(stem, config, flags)
     kernel = kept_here(source, cc)

@@ -19,9 +19,9 @@ import numpy as np
 import pyblasgpu
 from pyblasgpu.api import plans
 from pyblasgpu.bench import command
-from pyblasgpu.dispatch import compile_ahead, kernels_at_hand
 from pyblasgpu.frontend import libraries
 from pyblasgpu.gpu import device
+from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.testing import cublas, cublas_level1, cusolver
 
 CARD = device.known("h200")
@@ -246,7 +246,7 @@ def replace_in(monkeypatch: Any, script: ModuleType) -> None:
     """Replace what needs a device among the names of a script; what it compiles ahead is listed."""
     stand_ins = {
         device.current: lambda ordinal=0: CARD,
-        kernels_at_hand.ensure_compiled: lambda sources, ordinal: list(sources),
+        compile_ahead.ensure_compiled: lambda sources, ordinal: list(sources),
         compile_ahead.compile_missing: lambda sources, cc: list(sources),
         command.require_device: lambda: None,
         cublas.load: cache(lambda: cublas.Cublas(_Functions("cublas"))),

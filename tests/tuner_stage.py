@@ -11,7 +11,7 @@ from fake_worker import Compilers, Sensor, Watcher
 
 from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, TRSM_SMALL, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
-from pyblasgpu.dispatch import measured_products, overrides, portfolio, tuned_files
+from pyblasgpu.dispatch import overrides, portfolio, throughput_model, tuned_files
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.device import known
@@ -78,7 +78,7 @@ class Stage:
         monkeypatch.setattr(tuned_files, "current_configs", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 32, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (routine_search, measured_products, portfolio, session):
+        for module in (routine_search, throughput_model, portfolio, session):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
             tasks,

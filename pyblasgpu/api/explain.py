@@ -8,8 +8,7 @@ from operator import index
 from typing import Any
 
 from ..arguments import shown
-from ..dispatch.decisions import Algorithm
-from ..dispatch.math_mode import in_mode
+from ..dispatch.overrides import Algorithm, in_mode
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, current, named, stand_in
 from ..operands import Operand

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dispatch.math_mode import set_math_mode
+from ..dispatch.overrides import set_math_mode
 from ..types import TENSOR, Trans
 from . import lapack
 from .level2 import symv

@@ -7,8 +7,8 @@ from typing import Any
 from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
-from ..dispatch.math_mode import in_mode
-from ..dispatch.refinement import refinement_pays
+from ..dispatch.algorithms import refinement_pays
+from ..dispatch.overrides import in_mode
 from ..types import Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
-from ..dispatch.math_mode import in_mode
+from ..dispatch.overrides import in_mode
 from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay

@@ -17,13 +17,14 @@ from ..gpu.device import Device
 from ..kernels.trsv.limits import MOST_COLS
 from ..types import Dtype
 from . import overrides, tuned_files
-from .decisions import COMPUTED, OVERRIDE, Algorithm
 from .leaf import fixed, runs
-from .math_mode import splits_singles
+from .overrides import COMPUTED, OVERRIDE, Algorithm, splits_singles
 
 __all__ = [
     "LEAF",
+    "MAX_COLUMNS_SHARE",
     "MAX_FUSED_TRMM",
+    "MIN_REFINED",
     "MIN_TRSV_ORDER",
     "SYMMETRIZE",
     "TRMM_FUSED",
@@ -32,8 +33,11 @@ __all__ = [
     "TWO_PRODUCTS",
     "completes_all",
     "leaves_requested",
+    "lookahead_width",
     "override_of",
+    "refinement_pays",
     "syr2k_algorithm",
+    "tiles_per_block",
     "trmm_algorithm",
     "trmm_recursion",
     "trsm_algorithm",
@@ -218,3 +222,49 @@ def syr2k_algorithm(fits: bool) -> Algorithm:
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     return Algorithm(SYMMETRIZE if fits else TWO_PRODUCTS, COMPUTED)
+
+
+# ------------------------------------------------------------------------------------------------ lookahead
+
+
+#: By routine: orders, and from each one on the columns of a block; measured at 512 to 16384 on an H200.
+WIDTHS = {"getrf": ((1024, 128), (6144, 256), (12288, 512)), "potrf": ((1024, 128), (2048, 256))}
+#: By bytes of a real: orders from which on Cholesky factors lose more by products of so few columns than they
+#: gain.
+MAX_POTRF = {4: 12288, 8: 4096}
+#: Tiles after which a block of an update gives its multiprocessor back, to the next panel.
+TILES_PER_BLOCK = 1
+
+
+def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> int:
+    """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
+    which fill the device, nor where products are made on tensor cores, which take more columns.
+    """
+    if batch > 1:
+        return 0
+    requested: int | None = overrides.get_override("lookahead")
+    if requested is not None:
+        return requested
+    if splits_singles(dtype) or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
+        return 0
+    return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
+
+
+def tiles_per_block() -> int:
+    """Tiles after which blocks of an update give a multiprocessor back."""
+    requested: int | None = overrides.get_override("tiles")
+    return TILES_PER_BLOCK if requested is None else requested
+
+
+# ----------------------------------------------------------------------------------------------- refinement
+
+
+#: Factors -> order from which on those in float32, with their corrections, take less time than in float64.
+MIN_REFINED = {"getrf": 8192, "potrf": 16384}
+#: Of the order, how many right-hand sides there may be: a correction computes a residual of each in float64.
+MAX_COLUMNS_SHARE = 1 / 16
+
+
+def refinement_pays(routine: str, order: int, columns: int) -> bool:
+    """Whether factors by `routine`, of matrices of an order, are worth to be refined for so many columns."""
+    return order >= MIN_REFINED[routine] and columns <= max(1, order * MAX_COLUMNS_SHARE)

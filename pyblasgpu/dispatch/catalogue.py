@@ -19,23 +19,17 @@ from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
 from ..kernels.trsv.limits import MOST_COLS
 from ..types import DTYPES
-from . import leaf, matrix_vector
+from . import leaf
 from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of
 from .trsm_fused import serving_trsm
 
-__all__ = ["kernels", "source_of"]
+__all__ = ["kernels"]
 
 
 def kernels(device: Device) -> Iterator[KernelSource]:
     """Each kernel once, of the device and of others of its architecture, of which it may be one."""
     cards = [device, *(card for card in map(known, names()) if card.cc == device.cc)]
     yield from dict.fromkeys(source for card in cards for source in _of_device(card))
-
-
-def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
-    """The kernel that `flags` specialise, those of a `KernelSource`."""
-    source: KernelSource = family_of(stem).module.source(config, **dict(flags))
-    return source
 
 
 def _of_device(device: Device) -> Iterator[KernelSource]:
@@ -102,7 +96,7 @@ def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
     for stem, family in FAMILIES.items():
         if family.is_matrix_vector and dtype in family.dtypes:
             for layout in family.layouts:
-                for config in matrix_vector.candidates(stem, dtype, layout, device):
+                for config in leaf.candidates(stem, dtype, layout, device):
                     yield from family.plain_sources(config)
 
 

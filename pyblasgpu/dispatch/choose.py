@@ -4,7 +4,7 @@ The levels, first the one that wins: an override, the user's file, the packaged 
 its architecture, a computed default. What a device cannot run is passed over with a warning.
 
 A product is chosen for at its own extents (`products`); a leaf takes the Config of its class, or of the
-nearest class that has one (`dispatch.leaf`), and so does a product with a vector (`dispatch.matrix_vector`).
+nearest class that has one, and so does a product with a vector (`dispatch.leaf`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from ..database import FAMILIES, FIXED, families_of, size_class
 from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
-from .decisions import OVERRIDE, KernelChoice
 from .gemm import fastest, from_override
-from .gemm_problem import GemmProblem
-from .leaf import fixed, of_class
-from .matrix_vector import of_shape
-from .measured_products import measured
+from .leaf import fixed, of_class, of_shape
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
+from .overrides import OVERRIDE, KernelChoice
+from .product_kinds import GemmProblem
 from .split_k import attainable
-from .tuned_products import forget
+from .throughput_model import measured
 
 __all__ = [
     "KernelChoice",
@@ -166,7 +164,6 @@ def generation() -> tuple[int, int]:
 def reload() -> None:
     """Forget the files of tuned values and every choice made from them."""
     global _reloads
-    tuned_files.documents.cache_clear()
-    forget()
+    tuned_files.forget()
     choice_cache.clear()
     _reloads += 1

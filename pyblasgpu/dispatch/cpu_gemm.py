@@ -13,7 +13,7 @@ from ..errors import ConfigError, DatabaseWarning
 from ..gpu.user_folders import NoFolder
 from ..kernels.cpu.config import CpuGemm
 from ..kernels.cpu.space import default
-from .decisions import COMPUTED
+from .overrides import COMPUTED
 from .tuned_files import user_file
 
 __all__ = ["choose", "forget", "read", "tuned_file"]

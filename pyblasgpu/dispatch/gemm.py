@@ -10,16 +10,24 @@ the variant of that kind is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import inf
+from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..gpu.device import Device
+from ..model.block_cost import dram_rate
+from ..model.columns import Columns
+from ..model.gemm import dram_cycles, gemm_block
+from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles
-from .decisions import OVERRIDE, KernelChoice
-from .gemm_problem import GemmProblem, without_3m
+from ..types import Dtype, Region, Triangle
+from . import portfolio, tuned_files
+from .leaf import of_class, runs
 from .operand_copies import (
     ALIGNED,
     MIN_SPEEDUP,
@@ -31,13 +39,32 @@ from .operand_copies import (
     packing,
     within,
 )
-from .product_kinds import LAYOUT_OF_PACKED, packed_variant, variant_of
-from .reading_c import reading_c
-from .split_k import split_times, whole_or_stream_k
-from .throughput_model import Measured
-from .tuned_products import Row, is_tuned, table
+from .overrides import COMPUTED, OVERRIDE, KernelChoice, get_override
+from .product_kinds import (
+    LAYOUT_OF_PACKED,
+    GemmProblem,
+    Kind,
+    applies,
+    match_alignment,
+    packed_variant,
+    variant_of,
+    without_3m,
+)
+from .split_k import CYCLE, HOST, LAUNCH, MIN_SLICE, MOST_WAVES, SUM, split_times, whole_or_stream_k
+from .throughput_model import Measured, ThroughputModel, Unmeasured, measured_model, of_fused_trmm
 
-__all__ = ["fastest", "from_override"]
+__all__ = [
+    "CandidateTable",
+    "LowerBounds",
+    "Row",
+    "fastest",
+    "from_override",
+    "is_tuned",
+    "prefetches_c",
+    "raster_of",
+    "reading_c",
+    "table",
+]
 
 
 def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelChoice:
@@ -169,3 +196,215 @@ def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candida
         time = next(split_times(row.config, cycle, extents, device, splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
         yield Candidate(seconds, time.splits, variant, row.known, problem.copied)
+
+
+# -------------------------------------------------------------------------------------------------- C in L2
+
+
+#: Products of so many k or fewer do. On an H200 it takes 8 % off SGEMM of 4096 with k = 64, 1 % off 8192 with
+#: k = 256, and nothing off 4096 with k = 4096.
+MOST_K = 512
+
+
+def prefetches_c(k: int, adds: bool) -> bool:
+    """Of a product that `adds` to C what an override says, else by the extent `k` of the sum."""
+    requested = get_override("prefetch_c")
+    return adds and (k <= MOST_K if requested is None else bool(requested))
+
+
+def raster_of(dtype: Dtype, device: Device) -> int:
+    """The value of products in `dtype`: an override's, else that of the files; 0: that of the kernels."""
+    requested = get_override("raster")
+    if requested is not None:
+        return int(requested)
+    filed = (document.rasters.get(dtype.letter) for _, document in tuned_files.documents(device))
+    return next((raster for raster in filed if raster is not None), 0)
+
+
+#: In which it was measured: in others a Config is judged as if C were not read.
+DTYPES = ("d",)
+RATE = 0.9  # of DRAM's
+
+
+def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
+    """Seconds in which C is read, where the `problem` adds to it.
+
+    A block reads a few elements of C at a time, and does not multiply meanwhile. Other blocks of its
+    multiprocessor do. With one block a multiprocessor reading takes twice the time that DRAM needs, with two
+    1.2 times, with three as long as DRAM (an H200; products of rank 64 and 128).
+    """
+    if not problem.adds or problem.dtype.letter not in DTYPES:
+        return 0.0
+    m, n, _, *batch = problem.extents
+    size = m * n * prod(batch) * problem.dtype.itemsize / (1 if problem.region is Region.ALL else 2)
+    waiting = 1 + 1 / max(blocks_per_sm(config, device), 1) ** 2
+    return size * waiting * CYCLE / (RATE * dram_rate(device))
+
+
+# --------------------------------------------------------------------------- the Configs that were measured
+
+
+class Row(NamedTuple):
+    """A Config as it may run: the number of the `known` one, its variant, and what this is judged by: not
+    packed, with loads as the alignment of the operands leaves them.
+    """
+
+    number: int
+    known: Measured
+    variant: Any
+    config: Any
+
+
+class CandidateTable:
+    """What a model knows, as it may run for problems of one kind, with lower bounds of their seconds."""
+
+    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, kind: Kind, device: Device):
+        self.rows = list(_rows(model.tuned, problem, kind, device))
+        self._model, self._numbers = model, np.array([row.number for row in self.rows], dtype=int)
+        self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
+
+    def likeliest(self, problem: GemmProblem) -> Iterator[tuple[float, int, float, float]]:
+        """A lower bound of each row's seconds, the least first; the row, the seconds of a cycle, and by what
+        factor they are uncertain.
+        """
+        if self._bounds is None:
+            return
+        seconds_per_cycle, factors = (values[self._numbers] for values in self._model.at(problem.extents))
+        if isinstance(problem.region, Triangle):
+            seconds_per_cycle = of_fused_trmm(seconds_per_cycle)
+        bounds = np.zeros(len(self.rows))
+        if problem.splits in (None, 1):
+            may_split = problem.splits is None
+            bounds = self._bounds.seconds(seconds_per_cycle, problem.extents, problem.region, may_split)
+            bounds = bounds * factors
+        order = np.argsort(bounds, kind="stable")
+        columns = (bounds[order], order, seconds_per_cycle[order], factors[order])
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def table(problem: GemmProblem, device: Device, packed: bool = False) -> CandidateTable:
+    """What was measured, or what stands in for it; of `packed` operands or of such as they lie."""
+    kind = problem.kind(packed)
+    if _model(problem, device) is None:
+        candidates = CandidateTable(_of_class(problem, device), problem, kind, device)
+        return (
+            candidates
+            if candidates.rows
+            else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
+        )
+    alike = problem._replace(
+        extents=(1,) * 3 + (2,) * (problem.is_batch),
+        splits=None,
+        copied=(False, False),
+        packed=None,
+        conjs=(False, False),
+        workspace_limit=None,
+        adds=False,
+    )
+    return _tuned_table(alike, kind, device)
+
+
+def is_tuned(problem: GemmProblem, device: Device) -> bool:
+    """Whether Configs were measured, with operands as the problem has them."""
+    return _model(problem, device) is not None
+
+
+@tuned_files.memo(1 << 10)
+def _tuned_table(problem: GemmProblem, kind: Kind, device: Device) -> CandidateTable:
+    model = _model(problem, device)
+    assert model
+    return CandidateTable(model, problem, kind, device)
+
+
+def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: Device) -> Iterator[Row]:
+    """Those that serve (`dispatch.product_kinds`)."""
+    unpacked = kind.unpacked
+    for number, known in enumerate(tuned):
+        if applies(known.config, kind, problem.stems, device):
+            variant = variant_of(kind, known.config, device)
+            judged = variant if kind == unpacked else variant_of(unpacked, known.config, device)
+            yield Row(number, known, variant, match_alignment(judged, problem.aligned))
+
+
+def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
+    """The Configs of all families that were measured, if any."""
+    batched = problem.is_batch
+    return measured_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
+
+
+def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
+    """What a file of each family names for the class without a rate, if any does."""
+    stems, dtype, layout, extents, *_ = problem
+    usable = [stem for stem in stems if runs(stem, device)]
+    choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
+    filed = [choice for choice in choices if choice.origin != COMPUTED]
+    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed])
+
+
+def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
+    """All Configs that stand in where nothing was measured."""
+    known = portfolio.products(problem.stems, problem.dtype.letter, problem.layout, device)
+    return Unmeasured([Measured(config, (((), known.origin),)) for config in known.rates])
+
+
+ROUNDING = 1 - 1e-9  # bounds and estimates are not summed in the same order
+
+
+class LowerBounds:
+    """Bounds for products by `configs` on `device`.
+
+    Parameters
+    ----------
+    configs : sequence of GemmConfig
+        Of one dtype, at least one.
+    device : Device
+    """
+
+    def __init__(self, configs: Sequence[Any], device: Device):
+        resident = [[each.min_blocks if each.persistent else blocks_per_sm(each, device)] for each in configs]
+        self._columns, self._device = Columns(configs, np.array(resident)), device
+        self._fit = np.array([[blocks_per_sm(each, device)] for each in configs])
+        self._persistent = np.array([[each.persistent] for each in configs])
+
+    def seconds(
+        self,
+        seconds_per_cycle: NDArray[Any],
+        extents: tuple[int, ...],
+        region: Region | Triangle,
+        may_split: bool,
+    ) -> NDArray[Any]:
+        """The least seconds of each Config, at their `seconds_per_cycle`; of products whose k is not split,
+        unless it `may_split`.
+        """
+        (m, n, k, *batch), columns, device = extents, self._columns, self._device
+        block, seconds_per_cycle = gemm_block(columns, k, device, (False, False)), seconds_per_cycle[:, None]
+        tiles: Any = prod(batch) * columns.grid(m, n)
+        if region is not Region.ALL:  # half of its tiles, or of each tile's k
+            tiles = prod(batch) * m * n / (2 * columns.BLK_M * columns.BLK_N)
+        work = tiles * block.work / device.sm_count
+        if isinstance(region, Triangle):
+            return self._one_each(ROUNDING * seconds_per_cycle * work)
+        # stream-K may spare what a last wave lacks; it is no less than one wave where tiles are few
+        waves = tiles / (device.sm_count * columns.resident)
+        waves = np.where(self._persistent | (tiles >= device.sm_count), waves, 1)
+        least = np.maximum(work, waves * (block.latency + block.end))
+        dram: Any = dram_cycles(columns, (m, n, k), columns.resident, device)
+        seconds = seconds_per_cycle * np.maximum(least, prod(batch) * dram) + LAUNCH
+        if may_split and k >= 2 * MIN_SLICE and prod(batch) == 1:
+            split = self._split(seconds_per_cycle * work, extents, region)
+            can_split = 2 * tiles <= MOST_WAVES * device.sm_count * self._fit
+            seconds = np.where(can_split, np.minimum(seconds, split), seconds)
+        return self._one_each(ROUNDING * seconds)
+
+    def _split(self, seconds: Any, extents: tuple[int, ...], region: Region) -> Any:
+        """The least seconds in slices, by the `seconds` of unsplit work: with the sum of two partials."""
+        m, n, k = extents[:3]
+        depth, size = self._columns.BLK_K, self._columns.dtype_facts.itemsize
+        covered = 1.0 if region is Region.ALL else 0.5
+        summing = CYCLE * covered * 4 * m * n * size / dram_rate(self._device)
+        return np.maximum(seconds * k / (-(-k // depth) * depth) + LAUNCH + SUM + summing, HOST)
+
+    @staticmethod
+    def _one_each(column: Any) -> NDArray[Any]:
+        bounds: NDArray[Any] = column[:, 0]
+        return bounds

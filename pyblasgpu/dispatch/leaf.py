@@ -11,9 +11,21 @@ from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..kernels.registry import family_of
 from . import overrides, portfolio, tuned_files
-from .decisions import COMPUTED, KernelChoice
+from .overrides import COMPUTED, KernelChoice
 
-__all__ = ["STOPS", "computed", "fixed", "of_class", "of_size", "runs", "stop_size"]
+__all__ = [
+    "REACH",
+    "STOPS",
+    "by_shape",
+    "candidates",
+    "computed",
+    "fixed",
+    "of_class",
+    "of_shape",
+    "of_size",
+    "runs",
+    "stop_size",
+]
 
 #: Routine -> dtype -> order at which its recursion ends in leaves. Tuned on Hopper it was the same for all
 #: numbers of right-hand sides: larger leaves of TRMM cost more than the levels above them, and those of TRSM
@@ -74,3 +86,43 @@ def fixed(stem: str, dtype: str, device: Device) -> Any:
     if not runs(stem, device):
         raise _unable(stem, device)
     return family_of(stem).fixed_config(dtype)
+
+
+# -------------------------------------------------------------------------------------------------- level 2
+
+
+#: Of the points of the database, the nearest so many: what was tuned farther away tells nothing.
+REACH = 3
+
+
+def of_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> KernelChoice:
+    """The Config for a matrix of (rows, columns[, batch]): that of the nearest point that has one, else the
+    cheapest of those that serve.
+    """
+    size = size_class(stem, extents)
+    for point in nearest(stem, size)[:REACH]:
+        filed = tuned_files.of_class(stem, dtype, layout, point, device)
+        if filed:
+            origin = filed.origin if point == size else f"{filed.origin}, class {point}"
+            return KernelChoice(filed.config, origin)
+    return KernelChoice(by_shape(stem, dtype, layout, extents, device), COMPUTED)
+
+
+def by_shape(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> Any:
+    """The cheapest of those that serve, by the family's cost."""
+    cost = FAMILIES[stem].cost
+    assert cost is not None
+    configs = candidates(stem, dtype, layout, device)
+    return min(configs, key=lambda config: cost(config, extents, device))
+
+
+def candidates(stem: str, dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
+    """The Configs that may serve a matrix: of the kernels that files name, else of
+    those that serve where nothing is tuned.
+    """
+    filed = dict.fromkeys(tuned_files.current_configs(stem, dtype, layout, device).values())
+    if not filed:
+        return FAMILIES[stem].untuned(dtype, layout)
+    return tuple(
+        dict.fromkeys(each for config in filed for each in getattr(config, "arrangements", (config,)))
+    )

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from itertools import count
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["active", "get_override", "override", "token"]
+from ..arguments import shown
+from ..types import TENSOR, Dtype
+
+__all__ = [
+    "Algorithm",
+    "COMPUTED",
+    "KernelChoice",
+    "MIN_ORDER",
+    "OVERRIDE",
+    "active",
+    "get_override",
+    "in_mode",
+    "method_of",
+    "mode_of_routine",
+    "override",
+    "set_math_mode",
+    "splits_singles",
+    "token",
+]
 
 #: What is chosen beside the Configs of kernel families.
 _CHOICES = (
@@ -120,3 +140,141 @@ def get_override(name: str) -> Any:
 def token() -> int:
     """A number that tells the overrides of the moment from all others."""
     return _token.get()
+
+
+# ------------------------------------------------------------------------------------------------ math mode
+
+
+MODE = "math_mode"
+#: Orders from which on a factorization gains by products on tensor cores: below, lookahead gains more.
+MIN_ORDER = {"getrf": 12288}
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@contextmanager
+def set_math_mode(mode: str | None) -> Iterator[None]:
+    """Within the block, and in this thread or task alone, how products are made.
+
+    Parameters
+    ----------
+    mode : {'tensor'} or None
+        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error:
+        of FP16 in float32 and complex64, of INT8 in float64 and complex128.
+        It holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines are
+        made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
+
+    Yields
+    ------
+    None
+        The mode ends with the block.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+
+    See Also
+    --------
+    gemm : A method for one product; other routines of products take it too.
+    explain : What a call would run, the mode included.
+
+    Notes
+    -----
+    Inner modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
+    devices, the mode changes nothing. Of float32 and complex64 each product takes a workspace as large as its
+    two factors, large ones half as much again, in routines with a limit too. Beside these a large SYMM copies
+    its matrix, and a large TRMM the one that it multiplies. Of float64 and complex128 a product takes up to
+    4 GiB, and at most half of the memory that is free. Where too little is, it runs with FMAs, and rounds
+    otherwise.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> with pyblasgpu.set_math_mode("tensor"):
+    ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
+    """
+    if mode not in (None, TENSOR):
+        raise ValueError(f"set_math_mode: mode={shown(mode)} is neither {TENSOR!r} nor None")
+    with override(MODE, mode):
+        yield
+
+
+def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """`function` run in the mode of a `method`; None is the mode around it."""
+    if method is None:
+        return function
+
+    @wraps(function)
+    def run(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        with override(MODE, method):
+            return function(*arguments, **options)
+
+    return run
+
+
+@contextmanager
+def mode_of_routine(routine: str, order: int) -> Iterator[None]:
+    """Within the block a routine's products are made by FMAs, where the mode brings it nothing."""
+    if order >= MIN_ORDER.get(routine, 0) or get_override(MODE) is None:
+        yield
+        return
+    with override(MODE, None):
+        yield
+
+
+def method_of(requested: str | None) -> str | None:
+    """The method of a product: what the call has `requested` for, else what the mode says."""
+    mode: str | None = get_override(MODE)
+    return mode if requested is None else requested
+
+
+def splits_singles(dtype: Dtype) -> bool:
+    """Whether the mode makes products in `dtype` of FP16. Routines of float32 and complex64 go other ways
+    then; of float64 and complex128 they are the same, and their large products alone gain.
+    """
+    return dtype.real_size == 4 and method_of(None) == TENSOR
+
+
+COMPUTED = "computed"  # the origin of what no file gave
+OVERRIDE = "override"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """The Config of a kernel.
+
+    Attributes
+    ----------
+    config : object
+        A frozen Config; it tells its family and whether operands are packed.
+    origin : str
+        An override, a file and the class or point within it, 'fixed' or 'computed'.
+    splits : int
+        Of a product, slices of its k, or `split_k.STREAM_K`.
+    copied : (bool, bool)
+        Which of A and B of a product are copied first, to lie as the Config has it.
+    """
+
+    config: Any
+    origin: str
+    splits: int = 1
+    copied: tuple[bool, bool] = (False, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """The algorithm that a routine runs.
+
+    Attributes
+    ----------
+    name : str
+        Of TRSM 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused triangles of that
+        order), 'trsm_small' or 'recursion'; of TRMM 'trmm_fused', 'trmm_fused_1024' or 'recursion'; of
+        SYR2K 'symmetrize' or 'two_products'.
+    origin : str
+        As that of a `KernelChoice`.
+    """
+
+    name: str
+    origin: str

@@ -12,6 +12,8 @@ from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..database import BY_TIMES_ALONE, FAMILIES, FUSED_STEMS, TRSM_POINTS, is_batch, sizes_of, tuned_at
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
@@ -20,14 +22,13 @@ from ..model.occupancy import check_device, has_register_slack
 from ..model.score import cycles, scores
 from ..types import DTYPES
 from . import tuned_files
-from .decisions import COMPUTED
-from .greedy import GreedyOrder
+from .overrides import COMPUTED
 
 __all__ = [
+    "GreedyOrder",
     "Portfolio",
     "best_by_model",
     "class_weight",
-    "forget",
     "fused_trsm",
     "is_square",
     "multiplications",
@@ -105,7 +106,7 @@ def class_weight(stem: str, size: str) -> float:
     return SQUARE if is_cube else 1.0
 
 
-@lru_cache(maxsize=1 << 8)
+@tuned_files.memo(1 << 8)
 def products(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> Portfolio:
     """The Configs of products by these families; at least one, if `device` can run any."""
     rates: dict[Any, dict[str, float]] = {}
@@ -194,7 +195,7 @@ def _quick_configs(stem: str, dtype: str, layout: str, device: Device) -> Iterat
         yield config
 
 
-@lru_cache(maxsize=1 << 8)
+@tuned_files.memo(1 << 8)
 def fused_trsm(stem: str, dtype: str, layout: str, device: Device) -> Portfolio:
     """The Configs of a family of products with which files solve by a T of this layout, one of `T_LAYOUTS`;
     none where nothing was tuned.
@@ -208,7 +209,60 @@ def fused_trsm(stem: str, dtype: str, layout: str, device: Device) -> Portfolio:
     return Portfolio(rates)
 
 
-def forget() -> None:
-    """Forget what was read of the files of tuned values."""
-    products.cache_clear()
-    fused_trsm.cache_clear()
+UNTIMED = 0.3  # of the best rate at a problem, what a candidate is taken to reach where it was not timed
+
+
+class GreedyOrder:
+    """Iterates over candidates in that order, those that gain nothing last.
+
+    Parameters
+    ----------
+    rates : mapping
+        Candidate -> problem -> rate.
+    weight : callable
+        ``weight(problem)``: what the logarithm of a rate counts for.
+
+    Attributes
+    ----------
+    gain : float
+        Of the next candidate: how much larger the mean logarithm of the rates becomes.
+    """
+
+    def __init__(self, rates: Mapping[Any, Mapping[Any, float]], weight: Callable[[Any], float]):
+        self._candidates = list(rates)
+        if not self._candidates:
+            self.gain, self._left = 0.0, np.zeros(0, bool)
+            return
+        problems = list(dict.fromkeys(problem for at in rates.values() for problem in at))
+        table = np.array([[at.get(problem, 0.0) for problem in problems] for at in rates.values()])
+        weights = np.array([weight(problem) for problem in problems])
+        self._weights = weights / max(weights.sum(), 1e-9)
+        best = np.maximum(table.max(axis=0), 1e-30)
+        self._logs = np.log(np.maximum(table / best, UNTIMED))
+        self._covered = np.full(len(problems), np.log(UNTIMED))
+        self._left = np.ones(len(self._candidates), bool)
+        self._find()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        """The next one."""
+        if not self._left.any():
+            raise StopIteration
+        candidate = self._candidates[self._next]
+        self.take(candidate)
+        return candidate
+
+    def take(self, candidate: Any) -> None:
+        """Count `candidate` as one of those before, whatever it gains."""
+        number = self._candidates.index(candidate)
+        self._left[number] = False
+        self._covered = np.maximum(self._covered, self._logs[number])
+        self._find()
+
+    def _find(self) -> None:
+        gains = (np.maximum(self._logs, self._covered) - self._covered) @ self._weights
+        gains = np.where(self._left, gains, -1.0)
+        self._next = int(gains.argmax())
+        self.gain = float(gains[self._next])

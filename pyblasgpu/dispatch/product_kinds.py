@@ -9,36 +9,53 @@ lists the same kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
+from math import prod
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError
+from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
-from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
+from ..kernels.gemm.fused import check, shared_bytes, tile_orders
+from ..model.occupancy import blocks_per_sm, check_device, has_register_slack, register_limit
 from ..model.score import cycles
-from ..types import DTYPES, Triangle
+from ..model.trsm_fused import resident
+from ..types import DTYPES, Dtype, Region, Triangle
 from . import portfolio
-from .measured_products import throughput_model
+from .operand_copies import OperandLayouts
 from .portfolio import Portfolio
-from .throughput_model import of_fused_trmm
-from .variants import fused_variant, three_m_variant, triangle_variant
+from .throughput_model import measured_model, of_fused_trmm
+from .tuned_files import memo
 
 __all__ = [
+    "FEWER_BLOCKS",
+    "GemmProblem",
+    "Kind",
     "LAYOUT_OF_PACKED",
+    "ONE_TILE_EACH",
     "PACKED",
     "PACKED_3M",
     "PLAIN",
     "THREE_M",
     "TRMM_LEFT",
     "TRMM_RIGHT",
-    "Kind",
-    "forget",
-    "kinds",
-    "packed_variant",
     "applies",
     "configs_of",
+    "fused_variant",
+    "higher_occupancy",
+    "kinds",
+    "match_alignment",
+    "packed_variant",
+    "persistent",
+    "stems",
+    "three_m_variant",
+    "tile",
+    "triangle_variant",
+    "trsm_variant",
     "variant_of",
+    "with_requested_occupancy",
+    "without_3m",
 ]
 
 PLAIN, THREE_M, PACKED, PACKED_3M = "plain", "three_m", "packed", "packed_three_m"
@@ -114,7 +131,7 @@ def _most(kind: Kind, layout: str) -> int | None:
     return most[layout not in SYRK]
 
 
-@lru_cache(maxsize=1 << 12)
+@memo(1 << 12)
 def configs_of(
     kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device
 ) -> tuple[Any, ...]:
@@ -191,7 +208,7 @@ def _seconds_per_cycle(
     measured.
     """
     first = next(iter(candidates.rates))
-    model = throughput_model(stems, first.dtype, first.layout, False, device)
+    model = measured_model(stems, first.dtype, first.layout, False, device)
     if model is None:
         return dict.fromkeys(candidates.rates, 1.0)
     values, uncertainties = model.at(extents)
@@ -222,11 +239,6 @@ def variant_of(kind: Kind, config: Any, device: Device) -> Any:
     return variant
 
 
-def forget() -> None:
-    """Forget what follows from the files of tuned values."""
-    configs_of.cache_clear()
-
-
 @lru_cache(maxsize=1 << 10)
 def packed_variant(config: Any, device: Device) -> Any:
     """`config` for packed operands; None where there is no such, or `device` cannot run it."""
@@ -236,3 +248,168 @@ def packed_variant(config: Any, device: Device) -> Any:
     except ConfigError:
         return None
     return variant
+
+
+# ------------------------------------------------------------------------------------------------- problems
+
+
+class GemmProblem(NamedTuple):
+    """A product, and what is fixed of how it is computed; whether it `adds` to C, which is read then."""
+
+    stems: tuple[str, ...]
+    dtype: Dtype
+    layout: str
+    extents: tuple[int, ...]
+    region: Region | Triangle
+    splits: int | None
+    copied: tuple[bool, bool]
+    packed: bool | None
+    aligned: tuple[int, int]
+    conjs: tuple[bool, bool]
+    three_m: bool
+    workspace_limit: int | None
+    adds: bool = False
+
+    @property
+    def layouts(self) -> OperandLayouts:
+        """How the operands lie."""
+        return OperandLayouts(self.layout, self.copied, self.aligned)
+
+    def kind(self, packed: bool = False) -> Kind:
+        """What of it decides which Configs serve it, of `packed` operands or of such as they lie."""
+        if isinstance(self.region, Triangle):
+            return Kind(TRMM_LEFT if self.region.on_left else TRMM_RIGHT, conj=any(self.conjs))
+        # a copy is not conjugated
+        conj_a, conj_b = (
+            conj and not (packed or copied) for conj, copied in zip(self.conjs, self.copied, strict=True)
+        )
+        use = (PACKED_3M if packed else THREE_M) if self.three_m else PACKED if packed else PLAIN
+        return Kind(use, self.region is not Region.ALL, conj_a != conj_b)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it is of more than one matrix."""
+        return prod(self.extents[3:]) > 1
+
+
+def without_3m(problem: GemmProblem) -> GemmProblem:
+    """What is asked for where no kernel has the three products; a product in place has no stand-in."""
+    if isinstance(problem.region, Triangle):
+        raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
+    return problem._replace(three_m=False)
+
+
+# ------------------------------------------------------------------------------------- variants of a Config
+
+
+@lru_cache(maxsize=1 << 12)
+def fused_variant(config: Any, triangle: Triangle) -> Any:
+    """The same tile and pipeline for blocks that take one tile each; None where there is no such kernel."""
+    variant = replace(config, persistent=False)
+    try:
+        check(variant, triangle)
+    except ConfigError:
+        return None
+    return variant
+
+
+SMALLEST = 4  # MMA_K: the fewest registers for fragments
+
+
+@lru_cache(maxsize=1 << 10)
+def three_m_variant(config: Any, device: Device) -> Any:
+    """`config` with three products, by smaller instructions if need be; None where there is no such."""
+    if not hasattr(config, "three_m"):
+        return None
+    for depth in dict.fromkeys((config.MMA_K, SMALLEST)):
+        try:
+            variant = replace(config, three_m=True, MMA_K=depth)
+            check_device(variant, device)
+        except ConfigError:
+            continue
+        if has_register_slack(variant, device):
+            return variant
+    return None
+
+
+#: Dtypes in which a triangle of C has no persistent blocks. The next tile of a triangle is found in the loop,
+#: and what FMAs of complex singles gain by the order of their registers is lost: up to 12 % of the time.
+ONE_TILE_EACH = ("c",)
+
+
+def triangle_variant(config: Any) -> Any:
+    """The kernel of the same tile and pipeline for a triangle of C."""
+    return replace(config, persistent=False) if config.dtype in ONE_TILE_EACH else config
+
+
+@lru_cache(maxsize=1 << 12)
+def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
+    """`config` as it runs on operands that begin at multiples of so many bytes: its kernel copies single
+    elements where these bound its vectors.
+    """
+    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
+    return config.for_alignment(a, b)
+
+
+FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more
+
+
+def persistent(config: Any, device: Device) -> list[Any]:
+    """`config` with persistent blocks: as many as a multiprocessor holds, and fewer, of which each has more
+    of a product that is soon over; none where there is no such.
+    """
+    most = blocks_per_sm(config, device) if config.stages > 1 else 0
+    counts = sorted({count for count in (*FEWER_BLOCKS, most) if 0 < count <= most}, reverse=True)
+    return [replace(config, persistent=True, min_blocks=count) for count in counts]
+
+
+SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+#: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
+#: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
+TIGHT, LEAST = {"s": 40, "c": 56}, 120
+
+
+def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
+    """The families that are fast in `dtype`."""
+    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_simt",)
+
+
+def with_requested_occupancy(config: Any, triangle: Triangle, device: Device) -> Any:
+    """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
+    enough; None where it cannot.
+    """
+    if config is None:
+        return None
+    return trsm_variant(config, triangle, device, config.min_blocks) or trsm_variant(config, triangle, device)
+
+
+def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[Any]:
+    """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
+    fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
+    variants = (trsm_variant(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
+    return list(islice(filter(None, variants), 2))
+
+
+def trsm_variant(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
+    """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
+    it cannot, or has too few, or is none.
+    """
+    fused = config and fused_variant(config, triangle)
+    if not fused or (blocks > 1 and config.dtype not in TIGHT):
+        return None
+    fused = replace(fused, min_blocks=blocks)
+    try:
+        check_device(fused, device)
+    except ConfigError:
+        return None
+    if blocks == 1:
+        needed = fused.registers + SPARE[fused.dtype_facts.reals_per_element]
+    else:
+        needed = max(fused.registers + TIGHT[fused.dtype], LEAST)
+    has_registers = needed <= register_limit(fused, device)
+    return fused if has_registers and resident(fused, triangle, device) >= blocks else None
+
+
+def tile(config: Any, triangle: Triangle) -> tuple[Any, ...]:
+    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
+    return (*tile_orders(config, triangle), config.BLK_K, config.threads)

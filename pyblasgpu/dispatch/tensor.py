@@ -5,17 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..gpu import backend
 from ..gpu.device import Device
+from ..gpu.transfers import memory_bytes
+from ..kernels.gemm.int8.image import parts_of
 from ..kernels.gemm.wgmma.image import block_of, least_element
 from ..types import DTYPES, Dtype, Region
 from . import overrides
 from .choose import select
-from .decisions import OVERRIDE, Algorithm, KernelChoice
-from .tensor_problem import TensorProblem, obstacle
+from .leaf import runs
+from .overrides import OVERRIDE, Algorithm, KernelChoice
 
-__all__ = ["MIN_EXTENT", "MIN_MULTIPLICATIONS", "TensorProduct", "tensor_product"]
+__all__ = [
+    "Int8Product",
+    "MIN_EXTENT",
+    "MIN_MULTIPLICATIONS",
+    "TensorProblem",
+    "TensorProduct",
+    "gains",
+    "int8_product",
+    "obstacle",
+    "tensor_product",
+]
 
-STEM = "gemm_wgmma"
+FP16 = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
 MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 29
 MIN_EQUILIBRATED = 1 << 35  # m n k from which on A and B are equilibrated: with less, the launch costs
@@ -65,12 +78,12 @@ def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
     dtype, device, reals = problem.dtype, problem.device, problem.dtype.reals_per_element
     m, n, k, batch = problem.extents
     extents = m, n, k, batch = reals * m, n, reals * k, batch
-    reason = _obstacle(problem, extents)
+    reason = _fp16_obstacle(problem, extents)
     if reason:
         return Algorithm("gemm_simt", reason)
-    choice = select(STEM, DTYPES["s"], "", extents, device)
+    choice = select(FP16, DTYPES["s"], "", extents, device)
     blk_k = block_of(k)
-    assert blk_k is not None, "told by _obstacle"
+    assert blk_k is not None, "told by _fp16_obstacle"
     config = replace(choice.config, BLK_K=blk_k)
     if choice.origin != OVERRIDE:
         config = _with_fitting_tiles(config, extents, device)
@@ -110,20 +123,176 @@ def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device:
     return min((each for each in config.variants if each.BLK_K == config.BLK_K), key=time)
 
 
-def _obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -> str:
+def _fp16_obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -> str:
     """What speaks against tensor cores; nothing does where the answer is empty. The extents are those of real
     matrices.
     """
     m, n, k, _ = extents
     if problem.dtype.is_complex and problem.region is not Region.ALL:
         return "triangles of complex matrices are not made on tensor cores"
-    reason = obstacle(problem, STEM)
+    reason = obstacle(problem, FP16)
     if reason:
         return reason
     if block_of(k) is None:
         return f"k={k} leaves pairs of FP16 no room in the error bound"
-    if overrides.get_override(STEM) is not None:
+    if overrides.get_override(FP16) is not None:
         return ""
     if min(m, n) < MIN_EXTENT or m * n * k < MIN_MULTIPLICATIONS:
         return "small products are faster by FMAs"
     return ""
+
+
+class TensorProblem(NamedTuple):
+    """A product that asks for tensor cores.
+
+    Attributes
+    ----------
+    dtype : Dtype
+    layout : str
+        How A and B lie, as the Configs of products tell it.
+    extents : (int, int, int, int)
+        m, n, k and batch.
+    device : Device
+    copied : bool
+        Whether an operand has neither contiguous columns nor rows.
+    region : Region
+        Of C.
+    """
+
+    dtype: Dtype
+    layout: str
+    extents: tuple[int, int, int, int]
+    device: Device
+    copied: bool = False
+    region: Region = Region.ALL
+
+
+def obstacle(problem: TensorProblem, stem: str) -> str:
+    """What speaks against products by the family `stem`; nothing does where the answer is empty."""
+    device = problem.device
+    if not runs(stem, device):
+        return f"tensor cores need compute capability 9.0, {device.name} has {device.cc[0]}.{device.cc[1]}"
+    return "an operand has neither contiguous columns nor rows" if problem.copied else ""
+
+
+# ----------------------------------------------------------------------------------------------------- INT8
+
+
+INT8 = "gemm_int8"
+#: What an H200 makes in a second, by ``python -m benchmarks.gemm_int8``: operations on bytes, bytes of
+#: memory, and operations of a DGEMM by FMAs. Launches take so many seconds beside.
+INT8_RATE, BANDWIDTH, FMA_RATE, LAUNCHES = 1.3e15, 3.2e12, 54e12, 40e-6
+#: Rows and columns of C that are computed, at multiples of which.
+UNIT = 256
+#: Bytes of images and residues that C is cut in blocks for, where they take more; at most this part of what
+#: is free.
+MOST_WORKSPACE, PART_OF_FREE = 4 << 30, 2
+MIN_BLOCK = 1024  # rows and columns of a block, unless C has fewer: with less, packing costs what is gained
+
+
+class Int8Product(NamedTuple):
+    """How a product is made of residues.
+
+    Attributes
+    ----------
+    choice : KernelChoice
+        The Config of the product.
+    scales, pack, combine, guarded : Config
+        Of what finds the scales of rows, packs residues, puts them together, and multiplies the tiles that
+        integers cannot serve.
+    rows, cols : int
+        Of the blocks of C that are computed one after the other.
+    """
+
+    choice: KernelChoice
+    scales: Any
+    pack: Any
+    combine: Any
+    guarded: Any
+    rows: int
+    cols: int
+
+
+def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
+    """How a product of float64 or complex128 is made; or the algorithm that serves instead, and why.
+
+    Memory that is free counts as it is when a layout comes for the first time.
+    """
+    dtype, device, layout = problem.dtype, problem.device, problem.layout
+    reason, (m, n, k, _) = _int8_obstacle(problem), problem.extents
+    if reason:
+        return Algorithm("gemm_mma", reason)
+    choice = select(INT8, dtype, "", problem.extents, device)
+    config = choice.config
+    workspace_limit = _workspace_limit(device)
+    blocks = _blocks(config, m, n, k, workspace_limit)
+    if blocks is None:
+        return Algorithm("gemm_mma", f"residues of a block of C have no room in {workspace_limit >> 20} MiB")
+    scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
+    pack = select("pack_residues", dtype, "", (m, k), device).config
+    rows = min(pack.rows, config.PANEL)
+    pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample)
+    combine = select("combine_residues", dtype, "", (m, n), device).config.specialize(config)
+    guarded = select("gemm_int8_guarded", dtype, layout, problem.extents, device).config
+    guarded = replace(guarded, FLAG_M=config.BLK_M, FLAG_N=config.BLK_N)
+    guarded = guarded.specialize(layout[0] == "t", layout[1] == "t")
+    return Int8Product(choice, scales, pack, combine, guarded, *blocks)
+
+
+def _int8_obstacle(problem: TensorProblem) -> str:
+    """What speaks against tensor cores; nothing does where the answer is empty."""
+    dtype, (m, n, k, _) = problem.dtype, problem.extents
+    if problem.region is not Region.ALL:
+        return f"triangles of {dtype.name} matrices are not made of residues"
+    reason = obstacle(problem, INT8)
+    if reason:
+        return reason
+    config = select(INT8, dtype, "", problem.extents, problem.device).config
+    if k > config.MOST_K:
+        return f"k={k} is too large for sums of products of bytes"
+    if overrides.get_override(INT8) is None and not gains(dtype, m, n, k, config.moduli):
+        return "small products are faster by FMAs"
+    return ""
+
+
+def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int) -> bool:
+    """Whether residues are estimated to take less time than FMAs."""
+    rows, cols = -(-m // UNIT) * UNIT, -(-n // UNIT) * UNIT
+    images, size, of_reals = moduli * parts_of(dtype), dtype.itemsize, dtype.reals_per_element**2
+    products = 2 * rows * cols * k * images / INT8_RATE
+    packed, combined = (rows + cols) * k * (2 * size + images), rows * cols * (2 * size + 2 * images)
+    by_fma = 2 * of_reals * m * n * k / FMA_RATE
+    return products + (packed + combined) / BANDWIDTH + LAUNCHES < by_fma
+
+
+def _workspace_limit(device: Device) -> int:
+    """Bytes of workspace that a product may take."""
+    if device.ordinal < 0 or backend.SIMULATED:  # no memory that a driver knows
+        return MOST_WORKSPACE
+    return min(MOST_WORKSPACE, memory_bytes(device.ordinal).free // PART_OF_FREE)
+
+
+def _blocks(config: Any, m: int, n: int, k: int, workspace_limit: int) -> tuple[int, int] | None:
+    """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
+    blocks of rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many
+    columns as fit. None where blocks would be smaller than that.
+    """
+    of_row = -(-k // 128) * 128 * (config.images + 1)
+    unit, cols = config.cluster * config.BLK_M, min(MIN_BLOCK, -(-n // config.BLK_N) * config.BLK_N)
+    rows = _equal_blocks(m, (workspace_limit - cols * of_row) // (of_row + cols * config.images), unit)
+    left = workspace_limit - rows * of_row
+    cols = _equal_blocks(n, left // (of_row + rows * config.images), config.BLK_N)
+    return None if rows < min(m, MIN_BLOCK) or cols < min(n, MIN_BLOCK) else (rows, cols)
+
+
+def _equal_blocks(extent: int, most: int, unit: int) -> int:
+    """`extent`, or the size of as few blocks of whole units as have at most `most`, but no less than
+    `MIN_BLOCK` where that many fit; 0: none is so small.
+    """
+    if extent <= most:
+        return extent
+    if most < unit:
+        return 0
+    fitting = most // unit * unit
+    parts = -(-extent // fitting)
+    return max(-(-extent // (parts * unit)) * unit, min(fitting, MIN_BLOCK))

@@ -7,18 +7,30 @@ goes by what it was nearby and by what is usual there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from math import log2
+from math import log2, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .split_k import CYCLE
+from ..database import is_batch, sizes_of, tuned_at
+from ..gpu.device import Device
+from ..types import DTYPES
+from . import portfolio, tuned_files
+from .split_k import CYCLE, measured_seconds_per_cycle
 
-__all__ = ["Measured", "ThroughputModel", "Sample", "Unmeasured", "of_fused_trmm"]
+__all__ = [
+    "Measured",
+    "Sample",
+    "ThroughputModel",
+    "Unmeasured",
+    "measured",
+    "of_fused_trmm",
+    "measured_model",
+]
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
 SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
@@ -135,3 +147,35 @@ def _padded(extents: Extents) -> list[int]:
 def _log2_distance(first: Extents, second: Extents) -> float:
     """How many factors of two lie between them."""
     return sum(abs(log2(one / other)) for one, other in zip_longest(first, second, fillvalue=1))
+
+
+@tuned_files.memo(1 << 10)
+def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
+    """The Configs with a time; of batches, which hide latency, there are times only for batches."""
+    origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
+    rates = portfolio.rates_of(stem, dtype, layout, device)
+    for size in sizes_of(stem):
+        filed = tuned_files.of_class(stem, dtype, layout, size, device)
+        if filed and filed.tflops:
+            won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
+            origins.setdefault(filed.config, []).append(won)
+    flops = DTYPES[dtype].flops_per_fma
+
+    def samples(config: Any) -> Iterator[Sample]:
+        for size, rate in rates[config].items():
+            if batched or not is_batch(size):
+                extents = tuned_at(stem, size)[-1]
+                seconds = flops * prod(extents) / rate / 1e12
+                yield Sample(extents, measured_seconds_per_cycle(config, extents, seconds, device))
+
+    configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
+    return tuple(known for known in configs if known.samples)
+
+
+@tuned_files.memo(1 << 10)
+def measured_model(
+    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
+) -> ThroughputModel | None:
+    """Those of several families."""
+    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
+    return ThroughputModel(tuned) if tuned else None

@@ -10,7 +10,6 @@ estimated at extents nearby. Where nothing was tuned, there are few by the model
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from itertools import islice, product
 from typing import Any
 
@@ -22,10 +21,9 @@ from ..kernels.gemm.fused import APART, tile_counts
 from ..model.trsm_fused import cycles
 from ..types import Dtype, Triangle
 from . import overrides, tuned_files
-from .choose import generation
-from .decisions import COMPUTED, OVERRIDE, KernelChoice
+from .overrides import COMPUTED, OVERRIDE, KernelChoice
 from .portfolio import Portfolio, fused_trsm
-from .trsm_fused_variants import higher_occupancy, stems, tile, with_requested_occupancy
+from .product_kinds import higher_occupancy, stems, tile, with_requested_occupancy
 
 __all__ = ["choose", "likeliest", "serving_trsm"]
 
@@ -58,10 +56,10 @@ def choose(
             if fitting is not None and _has_flags(fitting, extents, triangle):
                 return KernelChoice(fitting, OVERRIDE)
     problem = dtype, layout, extents, triangle, device
-    return _fastest(*problem, conj, generation()[0])
+    return _fastest(*problem, conj)
 
 
-@lru_cache(maxsize=1 << 12)
+@tuned_files.memo(1 << 12)
 def _fastest(
     dtype: Dtype,
     layout: str,
@@ -69,7 +67,6 @@ def _fastest(
     triangle: Triangle,
     device: Device,
     conj: bool,
-    reloads: int,
 ) -> KernelChoice:
     served = serving_trsm(dtype, t_layout(layout, triangle), device, conj)
     estimates = {
@@ -104,16 +101,12 @@ def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, c
     return list(dict.fromkeys(likely + variants))
 
 
+@tuned_files.memo(1 << 8)
 def serving_trsm(dtype: Dtype, layout: str, device: Device, conj: bool = False) -> tuple[Any, ...]:
     """The Configs that solve by a T of this layout, one of `T_LAYOUTS`; of a conjugated T the first alone.
 
     Those of the files, and where they tell of few points also some by the model.
     """
-    return _serving(dtype, layout, device, conj, generation()[0])
-
-
-@lru_cache(maxsize=1 << 8)
-def _serving(dtype: Dtype, layout: str, device: Device, conj: bool, reloads: int) -> tuple[Any, ...]:
     product_layout, triangle = T_LAYOUTS[layout]
     rates: dict[Any, dict[str, float]] = {}
     for stem in stems(dtype, device):

@@ -7,7 +7,6 @@ family, narrow tiles, and what files say of any point.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain, product
 from typing import Any
 
@@ -19,8 +18,8 @@ from ..kernels.gemm.space import deepened, laid_out
 from ..kernels.space import quick_points
 from ..types import Dtype, Triangle
 from . import tuned_files
-from .choose import generation, tuned_configs
-from .trsm_fused_variants import stems, tile, trsm_variant, with_requested_occupancy
+from .choose import tuned_configs
+from .product_kinds import stems, tile, trsm_variant, with_requested_occupancy
 
 __all__ = ["DEEP", "UNCERTAINTY", "candidates"]
 
@@ -36,15 +35,9 @@ NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
 DEEP = 64  # unknowns of a k-tile of `s`, with which no product is tuned; of others it was slower
 
 
+@tuned_files.memo(1 << 7)
 def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> dict[Any, float]:
     """The Configs that are asked, and how many times longer each is taken to be."""
-    return _candidates(dtype, layout, triangle, device, generation()[0])
-
-
-@lru_cache(maxsize=1 << 7)
-def _candidates(
-    dtype: Dtype, layout: str, triangle: Triangle, device: Device, reloads: int
-) -> dict[Any, float]:
     uncertainties: dict[Any, float] = {}
 
     def add(config: Any, uncertainty: float = UNCERTAINTY) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from .. import database
 from ..database import TUNED, Document, Entry, sizes_of
@@ -25,6 +25,8 @@ __all__ = [
     "Level",
     "all_of_class",
     "documents",
+    "forget",
+    "memo",
     "file_name",
     "levels",
     "of_class",
@@ -35,6 +37,27 @@ __all__ = [
 ]
 
 PACKAGED = Path(database.__file__).parent
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_memos: list[Callable[[], None]] = []
+
+
+def memo(maxsize: int) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return a decorator that keeps results, as `lru_cache` does, until `forget` is called."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        cached = lru_cache(maxsize)(function)
+        _memos.append(cached.cache_clear)
+        return cast(Callable[_P, _R], cached)
+
+    return decorate
+
+
+def forget() -> None:
+    """Read the files anew, and forget all that was made of them."""
+    for clear in _memos:
+        clear()
 
 
 @dataclass(frozen=True)
@@ -91,7 +114,7 @@ def levels(device: Device) -> tuple[Level, ...]:
     return (Level(own, device.name, f"tuned here, {own}"), *packaged)
 
 
-@lru_cache
+@memo(1 << 7)
 def documents(device: Device) -> tuple[tuple[str, Document], ...]:
     read = ((level.origin, _read(level)) for level in levels(device))
     return tuple((origin, document) for origin, document in read if document is not None)

@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..dispatch.math_mode import in_mode
+from ..dispatch.overrides import in_mode
 from .call import Call
 from .engine_options import EngineOptions, ambient_options
 from .layouts import Layout

@@ -19,7 +19,7 @@ _PACKAGE = __package__.partition(".")[0]
 ALWAYS = ("gpu.backend", "gpu.intrinsics", "gpu.link", "gpu.translate")
 
 #: Names of modules and packages in `kernels` that no kernel of a device is made of.
-_LEFT_OUT = {"axes", "cpu", "family", "registry", "space"}
+_LEFT_OUT = {"axes", "compile_ahead", "cpu", "family", "registry", "space"}
 
 
 @lru_cache

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..gpu.compile import KernelSource
     from ..gpu.device import Device
 
-__all__ = ["FAMILIES", "FIXED", "MATRIX_VECTOR", "Axes", "Family", "family_of", "register"]
+__all__ = ["FAMILIES", "FIXED", "MATRIX_VECTOR", "Axes", "Family", "family_of", "register", "source_of"]
 
 #: Routines of level 2 whose kernels are tuned.
 MATRIX_VECTOR = ("gemv", "ger")
@@ -219,6 +219,12 @@ def register(family: Family) -> Family:
 def family_of(stem: str) -> Family:
     """The family of this stem, tuned or not."""
     return FAMILIES.get(stem) or FIXED[stem]
+
+
+def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
+    """The kernel that `flags` specialise, those of a `KernelSource`."""
+    source: KernelSource = family_of(stem).source(config, **dict(flags))
+    return source
 
 
 def _register_all() -> None:

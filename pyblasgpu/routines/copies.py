@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
-from ..dispatch.decisions import OVERRIDE
 from ..dispatch.operand_copies import ALIGNED
+from ..dispatch.overrides import OVERRIDE
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy.packing import Packing

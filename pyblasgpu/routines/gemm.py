@@ -16,13 +16,11 @@ from typing import Any, NamedTuple
 from ..database import families_of
 from ..dispatch import overrides
 from ..dispatch.choose import select
-from ..dispatch.decisions import Algorithm
-from ..dispatch.math_mode import method_of
+from ..dispatch.gemm import prefetches_c, raster_of
 from ..dispatch.operand_copies import ALIGNED
-from ..dispatch.prefetch import prefetches_c
-from ..dispatch.raster import raster_of
+from ..dispatch.overrides import Algorithm, method_of
+from ..dispatch.product_kinds import match_alignment
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
-from ..dispatch.variants import match_alignment
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy.slices import slice_depth

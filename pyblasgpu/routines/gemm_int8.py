@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..dispatch.int8 import Int8Product
-from ..dispatch.raster import raster_of
+from ..dispatch.gemm import raster_of
+from ..dispatch.tensor import Int8Product
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.gemm.form import relative_conjugation

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dispatch.decisions import Algorithm
-from ..dispatch.int8 import Int8Product, int8_product
-from ..dispatch.tensor import tensor_product
-from ..dispatch.tensor_problem import TensorProblem
+from ..dispatch.overrides import Algorithm
+from ..dispatch.tensor import Int8Product, TensorProblem, int8_product, tensor_product
 from ..gpu.device import current
 from .gemm_int8 import emit_int8
 from .gemm_tensor import emit_tensor

@@ -11,8 +11,8 @@ from math import gcd
 from typing import Any
 
 from ..dispatch.choose import select
-from ..dispatch.decisions import COMPUTED, OVERRIDE, KernelChoice
-from ..dispatch.matrix_vector import candidates
+from ..dispatch.leaf import candidates
+from ..dispatch.overrides import COMPUTED, OVERRIDE, KernelChoice
 from ..gpu.device import Device, current
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD

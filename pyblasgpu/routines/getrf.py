@@ -16,10 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from ..dispatch.algorithms import lookahead_width, tiles_per_block
 from ..dispatch.choose import select
-from ..dispatch.lookahead import lookahead_width, tiles_per_block
-from ..dispatch.math_mode import mode_of_routine
-from ..dispatch.overrides import get_override
+from ..dispatch.overrides import get_override, mode_of_routine
 from ..gpu.device import current
 from ..kernels.factor import getrf_column, getrf_panel, getrf_small
 from ..kernels.factor.getrf_panel import GetrfPanel

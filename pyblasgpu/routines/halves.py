@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..dispatch.raster import raster_of
+from ..dispatch.gemm import raster_of
 from ..gpu.device import current
 from ..kernels.common.options import STRICT, options_of, options_of_factor
 from ..kernels.gemm.wgmma.image import Image

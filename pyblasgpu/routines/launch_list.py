@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..dispatch import choose, kernels_at_hand
+from ..dispatch import choose
 from ..gpu import context, events, lanes, launch, workspace
 from ..gpu.compile import KernelSource
+from ..kernels import compile_ahead
 from ..operands import SECTOR, Operand
 from ..types import Dtype
 
@@ -274,7 +275,7 @@ class LaunchList:
     def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
         """What replays the launches; bases are those of all slots in use, the workspace included."""
         if self._launches is None:
-            kernels_at_hand.ensure_compiled([entry.source for entry in self.entries], self.device)
+            compile_ahead.ensure_compiled([entry.source for entry in self.entries], self.device)
             self._launches = [launch.kernel(entry.source, self.device).launch for entry in self.entries]
         if len(self.entries) == 1 and not any(distance for _, distance in self.entries[0].addresses):
             (only,), (entry,), (numbers,) = self._launches, self.entries, reals

@@ -13,7 +13,7 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
-from ..dispatch.lookahead import lookahead_width, tiles_per_block
+from ..dispatch.algorithms import lookahead_width, tiles_per_block
 from ..dispatch.overrides import get_override
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand

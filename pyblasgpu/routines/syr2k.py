@@ -11,8 +11,8 @@ from functools import partial
 
 from ..dispatch.algorithms import SYMMETRIZE, syr2k_algorithm
 from ..dispatch.choose import select
-from ..dispatch.decisions import Algorithm
 from ..dispatch.leaf import runs
+from ..dispatch.overrides import Algorithm
 from ..dispatch.split_k import partial_bytes
 from ..gpu.device import current
 from ..kernels.common.options import options_of

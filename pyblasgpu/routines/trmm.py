@@ -11,7 +11,7 @@ from functools import partial
 
 from ..database import RECURSION, max_fused_order
 from ..dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
-from ..dispatch.decisions import Algorithm
+from ..dispatch.overrides import Algorithm
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..dispatch.choose import select
-from ..dispatch.decisions import KernelChoice
+from ..dispatch.overrides import KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of

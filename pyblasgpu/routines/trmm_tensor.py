@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..dispatch.decisions import Algorithm
-from ..dispatch.tensor import TensorProduct, tensor_product
-from ..dispatch.tensor_problem import TensorProblem
+from ..dispatch.overrides import Algorithm
+from ..dispatch.tensor import TensorProblem, TensorProduct, tensor_product
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Side, Uplo

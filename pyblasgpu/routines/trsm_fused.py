@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..database import max_fused_order
 from ..dispatch import trsm_fused as dispatch_trsm_fused
-from ..dispatch.decisions import Algorithm, KernelChoice
+from ..dispatch.overrides import Algorithm, KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of

@@ -1,7 +1,7 @@
 """Which Configs of all that were timed are kept: few, that serve all size classes well.
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
-gains most (`dispatch.greedy`), over all dtypes and layouts of an architecture at once, until there are as
+gains most (`dispatch.portfolio`), over all dtypes and layouts of an architecture at once, until there are as
 many as kernels can be built ahead for. What is best for updates of low rank is kept beside. So is
 what gains most for calls that were timed between the classes, with operands as callers have them (`Call`).
 """
@@ -15,8 +15,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..database import FAMILIES, FUSED_TRSM, TUNED
-from ..dispatch.greedy import GreedyOrder
-from ..dispatch.portfolio import class_weight
+from ..dispatch.portfolio import GreedyOrder, class_weight
 from .results import Record, candidate_of, sound
 
 __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "kernel_of", "reduced"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..database import FAMILIES, tuned_points
-from ..dispatch.variants import persistent
+from ..dispatch.product_kinds import persistent
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..gpu.garbage import uncollected

@@ -13,14 +13,13 @@ import pytest
 from filelock import FileLock
 
 from pyblasgpu.database import FAMILIES, FIXED, families_of
-from pyblasgpu.dispatch import catalogue
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.copy import copy_scaled
-from pyblasgpu.kernels.registry import family_of
+from pyblasgpu.kernels.registry import family_of, source_of
 from pyblasgpu.processes import cores
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.types import DTYPES
@@ -112,4 +111,4 @@ def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
 
 def _compile(job: tuple) -> None:
     name, config, flags, cc = job
-    compile_source(catalogue.source_of(name, config, flags), cc)  # a source does not go to another process
+    compile_source(source_of(name, config, flags), cc)  # a source does not go to another process

@@ -11,7 +11,7 @@ import pytest
 PROCESS = """
 import cupy
 import pyblasgpu
-from pyblasgpu.dispatch import compile_ahead
+from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.gpu.compile import kept
 
 missing = []

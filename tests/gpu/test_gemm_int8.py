@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import int8
+from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.error_bounds import gemm_error
@@ -137,8 +137,8 @@ def test_blocks_of_the_result(monkeypatch):
     """With little workspace C is computed in blocks, to the same bits."""
     a, b = (cupy.asarray(reals(D, 1300, 1300, seed=seed)) for seed in (1, 2))
     expected = multiply(a, b)
-    monkeypatch.setattr(int8, "MOST_WORKSPACE", 24 << 20)
-    monkeypatch.setattr(int8, "MIN_BLOCK", 256)
+    monkeypatch.setattr(tensor, "MOST_WORKSPACE", 24 << 20)
+    monkeypatch.setattr(tensor, "MIN_BLOCK", 256)
     with override("gemm_int8", GemmInt8(stages=3)):  # another list of launches
         assert cupy.array_equal(multiply(a, b), expected)
 

@@ -16,9 +16,8 @@ import pyblasgpu
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.product_kinds import LAYOUT_OF_PACKED, packed_variant
+from pyblasgpu.dispatch.product_kinds import LAYOUT_OF_PACKED, packed_variant, persistent
 from pyblasgpu.dispatch.split_k import STREAM_K
-from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase, TriangularCase
 from pyblasgpu.testing.error_bounds import gemm_error

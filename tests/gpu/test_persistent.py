@@ -12,7 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.database import FAMILIES, families_of
-from pyblasgpu.dispatch import variants
+from pyblasgpu.dispatch import product_kinds
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
@@ -43,7 +43,7 @@ def persistent(letter: str, splits: int):
         for stem in families_of("gemm", letter):
             for layout in FAMILIES[stem].layouts:
                 config = select(stem, DTYPES[letter], layout, (1000, 1000, 1000), current()).config
-                for variant in variants.persistent(config, current())[:1]:
+                for variant in product_kinds.persistent(config, current())[:1]:
                     held.enter_context(override(stem, variant))
         yield
 

@@ -10,7 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import algorithms, math_mode, refinement
+from pyblasgpu.dispatch import algorithms, overrides
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
@@ -131,7 +131,7 @@ def test_plans_and_the_same_bits(routine):
 
 def test_factors_in_the_mode(monkeypatch):
     """LU within (n + 2) u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
-    monkeypatch.setattr(math_mode, "MIN_ORDER", {})
+    monkeypatch.setattr(overrides, "MIN_ORDER", {})
     a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
     s = (a @ a.T / N + np.eye(N)).astype(np.float32)
     with pyblasgpu.set_math_mode("tensor"):
@@ -153,8 +153,8 @@ def test_factors_in_the_mode(monkeypatch):
 def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
     """To the residual that dsgesv allows, without factors in float64; A and b stay as they are."""
     caplog.set_level(logging.DEBUG, "pyblasgpu")
-    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
+    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
     n, batch = shape[0 if len(shape) < 3 else 1], shape[:-2]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((*batch, n, n)), rng.standard_normal(shape)
@@ -178,8 +178,8 @@ def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])
 def test_what_cannot_be_refined_is_solved_in_float64(structure, monkeypatch):
-    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
+    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
     q = np.linalg.qr(np.random.default_rng(5).standard_normal((600, 600)))[0]
     a = cupy.asarray(q * np.geomspace(1, 1e-11, 600) @ q.T)
     a, b = (a + a.T) / 2, cupy.ones(600)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import int8
+from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cases import GemmCase
@@ -124,7 +124,7 @@ def test_blocks_of_the_result_and_plans(monkeypatch):
     out = cupy.full_like(expected, NAN)  # as a row-major one it has other tiles for FMAs
     pyblasgpu.plan_gemm(a, b, out, method="tensor")(a, b, out)
     assert cupy.array_equal(out, expected)
-    monkeypatch.setattr(int8, "MOST_WORKSPACE", 24 << 20)
-    monkeypatch.setattr(int8, "MIN_BLOCK", 256)
+    monkeypatch.setattr(tensor, "MOST_WORKSPACE", 24 << 20)
+    monkeypatch.setattr(tensor, "MIN_BLOCK", 256)
     with override("gemm_int8", GemmInt8("z", stages=3)):  # another list of launches
         assert cupy.array_equal(multiply(a, b), expected)

@@ -10,7 +10,7 @@ import pytest
 from chosen_kernels import configs_of, length, smallest
 
 from pyblasgpu.database import FAMILIES, FIXED
-from pyblasgpu.dispatch.variants import fused_variant
+from pyblasgpu.dispatch.product_kinds import fused_variant
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt

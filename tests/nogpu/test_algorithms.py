@@ -27,8 +27,7 @@ from pyblasgpu.dispatch import algorithms, tuned_files
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algorithm
 from pyblasgpu.dispatch.choose import reload, select
-from pyblasgpu.dispatch.math_mode import set_math_mode
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import syr2k, trmm, trmm_fused, trsm

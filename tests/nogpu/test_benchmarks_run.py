@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import routines
-from pyblasgpu.dispatch import algorithms, math_mode, tensor
+from pyblasgpu.dispatch import algorithms, overrides, tensor
 from pyblasgpu.engine import cards as engine_cards
 from pyblasgpu.engine import tile_size
 from pyblasgpu.gpu.device import current, known
@@ -85,7 +85,7 @@ CONSTANTS = (
     (engine_cards, "KEPT"),
     (engine_cards, "KEPT_SHARE"),
 )
-TABLES: tuple[dict, ...] = (math_mode.MIN_ORDER, algorithms.TENSOR_RANGE)
+TABLES: tuple[dict, ...] = (overrides.MIN_ORDER, algorithms.TENSOR_RANGE)
 SCRIPTS = re.compile(r"(benchmarks|tuning\.papers)\.")
 
 

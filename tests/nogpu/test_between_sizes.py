@@ -10,7 +10,7 @@ from recorded import GEMM_WINNERS, seconds_of
 
 from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
-from pyblasgpu.dispatch import split_k, tuned_files, tuned_products
+from pyblasgpu.dispatch import split_k, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
@@ -59,7 +59,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
 
 def forget() -> None:
     selecting.choice_cache.clear()
-    tuned_products.forget()
+    tuned_files.forget()
 
 
 def without(entry: Entry, size: str) -> Entry:

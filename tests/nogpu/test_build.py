@@ -21,6 +21,7 @@ from pyblasgpu.gpu import archive, backend, compile, kernel_store
 from pyblasgpu.gpu.archive import Archive
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.kernel_digest import digest_of_all
+from pyblasgpu.kernels.registry import source_of
 
 CC, ARCH = (9, 0), "sm_90a"
 
@@ -253,4 +254,4 @@ def test_kernels_of_the_catalogue_can_be_made_again():
     sources = list(catalogue.kernels(known("sm_90")))
     assert len(sources) == len(set(sources)) > 100
     for source in sources:
-        assert catalogue.source_of(source.name, source.config, source.flags) == source
+        assert source_of(source.name, source.config, source.flags) == source

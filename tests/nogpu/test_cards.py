@@ -16,11 +16,11 @@ from fake_device import Array
 import pyblasgpu
 from pyblasgpu import backend_status, info
 from pyblasgpu.database import FIXED
-from pyblasgpu.dispatch import kernels_at_hand
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device, launch
 from pyblasgpu.gpu.device import OLDEST, known, names
+from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from pyblasgpu.routines.launch_list import cached_launch_list
@@ -45,7 +45,7 @@ def sources(monkeypatch):
         loaded.append(source)
         return SimpleNamespace(launch=None)
 
-    monkeypatch.setattr(kernels_at_hand, "ensure_compiled", lambda sources, ordinal: None)
+    monkeypatch.setattr(compile_ahead, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", load)
 
     def of(card, emit, operands, options):

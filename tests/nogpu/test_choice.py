@@ -16,7 +16,7 @@ from pyblasgpu.bench import command as bench_command
 from pyblasgpu.bench import machine, progress
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch.choose import select, tuned_configs
-from pyblasgpu.dispatch.decisions import KernelChoice
+from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.database import FAMILIES, tuned_points
-from pyblasgpu.dispatch.variants import persistent
+from pyblasgpu.dispatch.product_kinds import persistent
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.space import space

@@ -7,9 +7,9 @@ import logging
 import chosen_kernels
 import pytest
 
-from pyblasgpu.dispatch import compile_ahead
-from pyblasgpu.dispatch.compile_ahead import compile_missing
 from pyblasgpu.gpu import compile as gpu_compile
+from pyblasgpu.kernels import compile_ahead
+from pyblasgpu.kernels.compile_ahead import compile_missing
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 

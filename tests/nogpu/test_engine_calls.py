@@ -7,7 +7,7 @@ import pytest
 from fake_cards_install import holds_nothing
 
 import pyblasgpu
-from pyblasgpu.dispatch.math_mode import method_of
+from pyblasgpu.dispatch.overrides import method_of
 from pyblasgpu.engine import leaves, tile_size
 from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options

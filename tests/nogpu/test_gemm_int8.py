@@ -12,10 +12,9 @@ import chosen_kernels
 import fake_driver
 import pytest
 
-from pyblasgpu.dispatch import int8
-from pyblasgpu.dispatch.decisions import Algorithm
-from pyblasgpu.dispatch.int8 import Int8Product, int8_product
-from pyblasgpu.dispatch.tensor_problem import TensorProblem
+from pyblasgpu.dispatch import tensor
+from pyblasgpu.dispatch.overrides import Algorithm
+from pyblasgpu.dispatch.tensor import Int8Product, TensorProblem, int8_product
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known, stand_in
@@ -150,11 +149,11 @@ def workspace_of(made: Int8Product, k: int) -> int:
 @pytest.mark.parametrize(("m", "n", "k"), [(8192, 8192, 8192), (16384, 16384, 16384), (60000, 50000, 30000)])
 def test_workspace_is_bounded(how, m, n, k, dtype):
     made = how(m, n, k, dtype=dtype)
-    assert workspace_of(made, k) <= int8.MOST_WORKSPACE
+    assert workspace_of(made, k) <= tensor.MOST_WORKSPACE
     if m == 8192:
         assert made.rows == m and (made.cols == n or dtype == "z")
     assert made.rows % 256 == 0 and made.cols % 256 == 0
-    assert made.rows >= int8.MIN_BLOCK <= made.cols
+    assert made.rows >= tensor.MIN_BLOCK <= made.cols
 
 
 @pytest.mark.parametrize("dtype", "dz")
@@ -167,7 +166,7 @@ def test_products_of_complex_numbers_gain_earlier(how, dtype):
 def test_workspace_is_at_most_half_of_what_is_free(free, blocks, monkeypatch):
     """In GiB: less of it makes blocks; where they were too small, FMAs serve."""
     here = replace(known("h200"), ordinal=0)
-    monkeypatch.setattr(int8, "memory_bytes", lambda device: MemoryBytes(int(free * 2**30), 141 << 30))
+    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(int(free * 2**30), 141 << 30))
     made = int8_product(TensorProblem(DTYPES["d"], "nn", (8192, 8192, 4096, 1), here))
     if blocks:
         assert workspace_of(made, 4096) <= free * 2**30 / 2
@@ -195,6 +194,6 @@ def test_integers_are_not_approximated():
 @pytest.mark.parametrize("extents", [(9216, 1400, 16384), (9216, 1280, 16384), (1400, 9216, 16384)])
 def test_blocks_that_fit_are_not_evened_out_below_the_least(extents, monkeypatch):
     here = replace(known("h200"), ordinal=0)
-    monkeypatch.setattr(int8, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
+    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
     made = int8_product(TensorProblem(DTYPES["z"], "nn", (*extents, 1), here))
     assert isinstance(made, Int8Product)

@@ -10,8 +10,7 @@ import pytest
 
 from pyblasgpu import set_math_mode
 from pyblasgpu.api.explain import launches_of
-from pyblasgpu.dispatch.tensor import tensor_product
-from pyblasgpu.dispatch.tensor_problem import TensorProblem
+from pyblasgpu.dispatch.tensor import TensorProblem, tensor_product
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known, stand_in

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyblasgpu import linalg
 from pyblasgpu.api import lapack, linalg_refine
-from pyblasgpu.dispatch import refinement
+from pyblasgpu.dispatch import algorithms
 
 EPS = 2.0**-53
 
@@ -20,8 +20,8 @@ EPS = 2.0**-53
 @pytest.fixture(autouse=True)
 def every_order_is_refined(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
+    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
 
 
 @pytest.fixture
@@ -168,15 +168,15 @@ def test_other_structures_and_dtypes(monkeypatch):
         linalg.solve(np.eye(2) * 1j, np.ones(2), method="tensor")
     with pytest.raises(ValueError, match="solve: method='fast' is neither 'tensor' nor None"):
         linalg.solve(np.eye(2), np.ones(2), method="fast")
-    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 7, "potrf": 7})
+    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 7, "potrf": 7})
     monkeypatch.setattr(lapack, "getrf", None)  # host matrices are SciPy's
     linalg.solve(general(6), b, assume_a="gen", method="tensor")
 
 
 def test_large_systems_of_few_columns_are_refined():
-    assert refinement.refinement_pays("getrf", 1000, 1) and refinement.refinement_pays("getrf", 100, 400)
-    assert not refinement.refinement_pays("getrf", 1, 1)
-    assert not refinement.refinement_pays("potrf", 100, 401)
+    assert algorithms.refinement_pays("getrf", 1000, 1) and algorithms.refinement_pays("getrf", 100, 400)
+    assert not algorithms.refinement_pays("getrf", 1, 1)
+    assert not algorithms.refinement_pays("potrf", 100, 401)
 
 
 def test_corrections_end(monkeypatch, messages):

@@ -12,9 +12,8 @@ import scipy.linalg.lapack as scipys
 from fake_kernels import install, operand
 from launch_orders import at_random, extremes, in_order
 
-from pyblasgpu.dispatch.lookahead import lookahead_width
-from pyblasgpu.dispatch.math_mode import set_math_mode
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.algorithms import lookahead_width
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
 from pyblasgpu.routines import getrf, launch_list, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL

@@ -9,7 +9,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, linalg, set_math_mode
 from pyblasgpu.api.explain import explain, launches_of
-from pyblasgpu.dispatch.math_mode import in_mode, method_of
+from pyblasgpu.dispatch.overrides import in_mode, method_of
 from pyblasgpu.gpu.device import known, stand_in
 from pyblasgpu.types import DTYPES
 

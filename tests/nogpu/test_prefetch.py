@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import override
-from pyblasgpu.dispatch.prefetch import prefetches_c
+from pyblasgpu.dispatch.gemm import prefetches_c
 from pyblasgpu.kernels.common.options import PREFETCH_C, options_of
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyblasgpu import override
 from pyblasgpu.database import Document, difference, dumps, parse, read
 from pyblasgpu.dispatch import choose, tuned_files
-from pyblasgpu.dispatch.raster import raster_of
+from pyblasgpu.dispatch.gemm import raster_of
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.tuning.wisdom import forget

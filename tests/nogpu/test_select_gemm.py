@@ -22,7 +22,7 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.variants import three_m_variant
+from pyblasgpu.dispatch.product_kinds import three_m_variant
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.occupancy import check_device, has_register_slack
 from pyblasgpu.model.score import cycles

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyblasgpu.dispatch import choose, variants
+from pyblasgpu.dispatch import choose, product_kinds
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.dispatch.portfolio import Portfolio
 from pyblasgpu.dispatch.throughput_model import of_fused_trmm
@@ -23,13 +23,13 @@ def a_persistent(letter: str):
 
 def test_in_c_persistent_blocks_have_one_tile_each():
     config = a_persistent("c")
-    assert variants.triangle_variant(config) == replace(config, persistent=False)
+    assert product_kinds.triangle_variant(config) == replace(config, persistent=False)
 
 
 @pytest.mark.parametrize("letter", "sdz")
 def test_in_others_they_stay(letter):
     config = a_persistent(letter)
-    assert variants.triangle_variant(config) == config
+    assert product_kinds.triangle_variant(config) == config
 
 
 @pytest.mark.parametrize("region", [Region.LOWER, Region.HERMITIAN_UPPER])
@@ -41,10 +41,10 @@ def test_the_choice_takes_the_variant(region):
 def test_operands_that_begin_within_sectors_leave_a_config_as_it_is():
     """Its kernel sees that; single elements it copies where vectors do not fit."""
     config = next(c for c in tuned_configs("gemm", DTYPES["z"], "nn", H200) if not c.through_l1)
-    assert variants.match_alignment(config, (16, 16)) == config
+    assert product_kinds.match_alignment(config, (16, 16)) == config
     config = next(c for c in tuned_configs("gemm", DTYPES["d"], "nn", H200) if c.VEC_A == c.VEC_B == 2)
-    assert variants.match_alignment(config, (16, 16)) == config
-    assert variants.match_alignment(config, (8, 32)) == config.scalar_variant
+    assert product_kinds.match_alignment(config, (16, 16)) == config
+    assert product_kinds.match_alignment(config, (8, 32)) == config.scalar_variant
 
 
 def test_in_a_fused_trmm_paces_count_for_less():

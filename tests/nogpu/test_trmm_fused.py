@@ -9,7 +9,7 @@ import pytest
 from pyblasgpu.dispatch import choose, product_kinds
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.variants import fused_variant
+from pyblasgpu.dispatch.product_kinds import fused_variant
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders

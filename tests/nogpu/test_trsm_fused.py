@@ -12,8 +12,7 @@ import pytest
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch import trsm_fused_candidates
 from pyblasgpu.dispatch.algorithms import trsm_algorithm
-from pyblasgpu.dispatch.decisions import Algorithm, KernelChoice
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import Algorithm, KernelChoice, override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known

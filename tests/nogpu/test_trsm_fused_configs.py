@@ -21,8 +21,8 @@ from pyblasgpu.database import (
     parse,
     read,
 )
+from pyblasgpu.dispatch import product_kinds, trsm_fused_candidates, tuned_files
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
-from pyblasgpu.dispatch import trsm_fused_candidates, trsm_fused_variants, tuned_files
 from pyblasgpu.dispatch.choose import reload
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.tuned_files import user_file
@@ -105,7 +105,7 @@ def test_what_was_the_fastest_at_a_point_serves_there_and_nearby(letter):
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
     candidates = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
-    (stem,) = trsm_fused_variants.stems(DTYPES[letter], H200)
+    (stem,) = product_kinds.stems(DTYPES[letter], H200)
     narrow = {
         (m, n, trsm_fused_candidates.NARROW_DEPTH, x * y if stem == "gemm_simt" else 32 * (m // x) * (n // y))
         for m, n, x, y in trsm_fused_candidates.NARROW[stem, letter]
@@ -162,18 +162,18 @@ def test_the_likeliest_are_tried_for_more_blocks(letter, layout):
     """The first half of them, where that leaves registers: the same but for that, two each."""
     every = dispatch_trsm_fused.likeliest(DTYPES[letter], layout, *EXTENTS, H200, 5)
     few, variants = every[:2], every[5:]
-    assert bool(variants) == (letter in trsm_fused_variants.TIGHT) and all(
+    assert bool(variants) == (letter in product_kinds.TIGHT) and all(
         variant.min_blocks > 1 for variant in variants
     )
     for config in few:
         own = [variant for variant in variants if replace(variant, min_blocks=1) == config]
-        assert len(own) <= 2 and own == trsm_fused_variants.higher_occupancy(
+        assert len(own) <= 2 and own == product_kinds.higher_occupancy(
             config, T_LAYOUTS[layout].triangle, H200
         )
     for variant in variants:
         left = H200.registers_per_sm // (variant.threads * variant.min_blocks)
-        assert replace(variant, min_blocks=1) in few and left >= trsm_fused_variants.LEAST
-        assert variant.registers + trsm_fused_variants.TIGHT[letter] <= left
+        assert replace(variant, min_blocks=1) in few and left >= product_kinds.LEAST
+        assert variant.registers + product_kinds.TIGHT[letter] <= left
 
 
 @pytest.mark.parametrize("letter", "sc")

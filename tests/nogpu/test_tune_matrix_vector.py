@@ -11,8 +11,8 @@ from rich.console import Console
 from tuner_stage import H200, Stage, flip_one, on, planned, read_back, tune
 
 from pyblasgpu.database import FAMILIES, MATRIX_VECTOR_POINTS, size_class, sizes_of
-from pyblasgpu.dispatch import choose, matrix_vector
-from pyblasgpu.dispatch.matrix_vector import by_shape
+from pyblasgpu.dispatch import choose, leaf
+from pyblasgpu.dispatch.leaf import by_shape
 from pyblasgpu.kernels.level2.gemv import Gemv
 from pyblasgpu.tuning import measure, portfolio, report
 from pyblasgpu.types import DTYPES
@@ -106,8 +106,8 @@ def test_what_is_timed_lies_as_asked(stage, layout):
 def test_the_kernels_that_files_name_serve_every_shape(monkeypatch):
     """In any arrangement of their threads; those that serve without files are not needed then."""
     filed = Gemv("d", DIM_R=64, THR_O=4, THR_R=2)
-    monkeypatch.setattr(matrix_vector.tuned_files, "current_configs", lambda *key: {"256x256": filed})
-    configs = matrix_vector.candidates("gemv", "d", "n", H200)
+    monkeypatch.setattr(leaf.tuned_files, "current_configs", lambda *key: {"256x256": filed})
+    configs = leaf.candidates("gemv", "d", "n", H200)
     assert {config.kernel for config in configs} == {filed.kernel} and filed in configs
     assert by_shape("gemv", "d", "n", (9000, 40), H200) in configs
 

@@ -74,7 +74,7 @@ patch, require = pytest.MonkeyPatch(), backend.require
 driver = fake_driver.install(patch)
 patch.setattr(launch, "compile_source", compile.compile_source if from_archive else recording)
 if not from_archive:
-    patch.setattr("pyblasgpu.dispatch.kernels_at_hand.ensure_compiled", lambda sources, ordinal: None)
+    patch.setattr("pyblasgpu.kernels.compile_ahead.ensure_compiled", lambda sources, ordinal: None)
 if from_archive:  # the stand-in has replaced it
     patch.setattr("pyblasgpu.gpu.backend.require", require)
 if step not in ("record", "serve"):

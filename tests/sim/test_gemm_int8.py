@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import int8
+from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8 import combine_residues, guarded, pack_residues, product, row_scales
 from pyblasgpu.kernels.gemm.int8.image import DIGIT, INVERSE, SCALE, SIZE, UNIT
@@ -325,8 +325,8 @@ def test_calls():
 @pytest.mark.usefixtures("fresh")
 def test_blocks_of_a_result(monkeypatch):
     """With little workspace C is computed in blocks."""
-    monkeypatch.setattr(int8, "MOST_WORKSPACE", 28000)
-    monkeypatch.setattr(int8, "MIN_BLOCK", 32)
+    monkeypatch.setattr(tensor, "MOST_WORKSPACE", 28000)
+    monkeypatch.setattr(tensor, "MIN_BLOCK", 32)
     a, b, out = integers(130, 20), integers(20, 40, seed=2), np.empty((130, 40), order="F")
     with small_kernels(cluster=1, moduli=1):
         pyblasgpu.gemm(a, b, out=out, method="tensor")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import linalg
-from pyblasgpu.dispatch import refinement
+from pyblasgpu.dispatch import algorithms
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def test_solve_and_inv(shape):
 
 def test_solutions_are_refined(monkeypatch):
     """By factors in float32, residuals and all of it in the simulator."""
-    monkeypatch.setattr(refinement, "MIN_ORDER", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(refinement, "MAX_COLUMNS_SHARE", 4)
+    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
+    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
     rng = np.random.default_rng(1)
     a = rng.standard_normal((6, 6)) + 3 * np.eye(6)
     spd, b = a @ a.T, rng.standard_normal((6, 2))

@@ -1,22 +1,22 @@
-"""Compile at once all kernels that a call needs and nobody has built, on several cores."""
+"""Compile at once the kernels of a call that nobody has built, on several cores."""
 
 from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from ..gpu import backend
+from ..gpu import backend, device
 from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
 
 if TYPE_CHECKING:
+    import subprocess
     from multiprocessing.connection import Connection
 
-__all__ = ["WORKER", "compile_missing", "worker_main"]
+__all__ = ["WORKER", "compile_missing", "ensure_compiled", "worker_main"]
 
 _log = logging.getLogger("pyblasgpu")
 _told: set[str] = set()  # architectures
@@ -25,9 +25,18 @@ _told: set[str] = set()  # architectures
 WORKER = """
 import sys
 sys.path[:] = {path!r}
-from pyblasgpu.dispatch.compile_ahead import worker_main
+from pyblasgpu.kernels.compile_ahead import worker_main
 worker_main()
 """
+
+
+def ensure_compiled(sources: Sequence[KernelSource], ordinal: int) -> None:
+    """Compile what of `sources` is kept nowhere for the device `ordinal`."""
+    if backend.SIMULATED:
+        return
+    cc = device.current(ordinal).cc
+    if any(kept(source, cc) is None for source in sources):
+        compile_missing(sources, cc)
 
 
 def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> None:
@@ -87,6 +96,8 @@ def _workers(
 
 
 def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.Popen[bytes]:
+    import subprocess  # where nothing is compiled nothing is imported
+
     program = WORKER.format(path=sys.path)
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     jobs = [(source.name, source.config, source.flags) for source in share]
@@ -118,7 +129,7 @@ def worker_main() -> None:
     """Compile the kernels that standard input tells, and write them to standard output."""
     import signal
 
-    from .catalogue import source_of
+    from .registry import source_of
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
     stdout, sys.stdout = sys.stdout.buffer, sys.stderr
