@@ -1,4 +1,4 @@
-"""What takes the place of a choice, for tests and the tuner: in a block, and in its thread or task alone."""
+"""Decisions of dispatch, and what takes their place in a block: overrides and the math mode."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 
 import chosen_kernels
 import pytest
@@ -50,7 +51,7 @@ def test_each_in_a_process_of_its_own(sources, compiled_here, caplog):
 
 
 def test_one_kernel_needs_no_process(sources, compiled_here, monkeypatch):
-    monkeypatch.setattr(compile_ahead.subprocess, "Popen", None)
+    monkeypatch.setattr(subprocess, "Popen", None)
     compile_missing(sources[:1], CC)
     assert compiled_here == sources[:1]
 
