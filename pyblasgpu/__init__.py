@@ -62,6 +62,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import dask as dask
     from . import errors
     from .api import blas, lapack, linalg
     from .api.explain import explain
@@ -91,6 +92,7 @@ _HOME = {
     "backend_status": "frontend.backend_status",
     "blas": None,
     "copy": "api.level1",
+    "dask": None,  # not in __all__: `import *` must work without it
     "dot": "api.level1",
     "errors": None,
     "explain": "api.explain",
@@ -145,4 +147,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from importlib.util import find_spec
+
+    return sorted([*__all__, *(["dask"] if find_spec("dask") else [])])

@@ -50,7 +50,7 @@ def cholesky(a: Any, lower: Flag = False) -> Any:
 
     Examples
     --------
-    >>> import dask.array as da, pyblasgpu.dask
+    >>> import dask.array as da, pyblasgpu
     >>> factor = pyblasgpu.dask.cholesky(4 * da.eye(4, chunks=2), lower=True)
     >>> factor.trace().compute().item()
     8.0

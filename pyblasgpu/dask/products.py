@@ -63,7 +63,7 @@ def gemm(
 
     Examples
     --------
-    >>> import dask.array as da, pyblasgpu.dask
+    >>> import dask.array as da, pyblasgpu
     >>> a = da.ones((4, 4), chunks=2)
     >>> pyblasgpu.dask.gemm(a, a, trans_b="T").sum().compute().item()
     64.0
@@ -112,7 +112,7 @@ def syrk(
 
     Examples
     --------
-    >>> import dask.array as da, pyblasgpu.dask
+    >>> import dask.array as da, pyblasgpu
     >>> a = da.ones((4, 4), chunks=2)
     >>> pyblasgpu.dask.syrk(a, lower=True).sum().compute().item()
     40.0

@@ -135,7 +135,7 @@ def solve_triangular(
 
     Examples
     --------
-    >>> import dask.array as da, pyblasgpu.dask
+    >>> import dask.array as da, pyblasgpu
     >>> x = pyblasgpu.dask.solve_triangular(2 * da.eye(4, chunks=2), da.ones(4, chunks=2), lower=True)
     >>> x.compute()
     array([0.5, 0.5, 0.5, 0.5])

@@ -277,8 +277,15 @@ def test_refused(call, error, text):
         call()
 
 
-def test_without_dask_the_error_says_what_to_install():
-    program = "import sys; sys.modules['dask'] = None; import pyblasgpu.dask"
+def test_the_module_needs_no_import_of_its_own():
+    program = "import pyblasgpu as pb; print(pb.dask.cholesky.__name__, 'dask' in dir(pb))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["cholesky", "True"]
+
+
+@pytest.mark.parametrize("use", ["import pyblasgpu.dask", "from pyblasgpu import dask", "pyblasgpu.dask.lu"])
+def test_without_dask_the_error_says_what_to_install(use):
+    without = "import sys, pyblasgpu; sys.modules['dask'] = None; assert 'dask' not in dir(pyblasgpu)"
+    program = f"{without}; from pyblasgpu import *; {use}"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "ImportError: pyblasgpu.dask: " in run.stderr
     assert "pip install 'pyblasgpu[dask]'" in run.stderr

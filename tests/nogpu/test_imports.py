@@ -166,7 +166,7 @@ import sys, time
 start = time.process_time()
 import pyblasgpu
 seconds = time.process_time() - start
-heavy = {"numba", "numba_cuda", "llvmlite", "cuda", "cupy", "torch", "matplotlib", "rich"}
+heavy = {"numba", "numba_cuda", "llvmlite", "cuda", "cupy", "torch", "matplotlib", "rich", "dask"}
 print(seconds, *sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """
     runs = [subprocess.check_output([sys.executable, "-c", program], text=True).split() for _ in range(3)]
