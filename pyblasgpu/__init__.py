@@ -140,9 +140,11 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .graph_breaks import break_graphs  # with modules that numpy imports, not the package
+
     home = _HOME[name]
     module = import_module(f".{home or name}", __name__)
-    value = globals()[name] = getattr(module, name) if home else module
+    value = globals()[name] = break_graphs(getattr(module, name)) if home else module
     return value
 
 

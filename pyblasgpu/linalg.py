@@ -2,6 +2,10 @@
 
 from .api.linalg import *  # noqa: F403
 from .api.linalg import __all__, __doc__  # noqa: F401
+from .graph_breaks import break_graphs
+
+for _name in __all__:
+    break_graphs(globals()[_name])
 
 
 def __dir__() -> list[str]:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..graph_breaks import break_graphs
 from .layouts import Layout
 from .streams import contexts
 
 __all__ = ["DeviceIntegers"]
 
 
+@break_graphs
 class DeviceIntegers:
     """Numbers of int32 in device memory, one or an array of them.
 

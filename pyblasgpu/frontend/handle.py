@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ..errors import CallCancelled, TileReport
+from ..graph_breaks import break_graphs
 
 __all__ = ["Handle", "Report", "watched"]
 
@@ -20,6 +21,7 @@ Report = Callable[[int, int], None]
 LATE = 2.0
 
 
+@break_graphs
 class Handle:
     """A call that is under way.
 

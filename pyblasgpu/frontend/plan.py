@@ -10,6 +10,7 @@ from weakref import ref
 from ..arguments import Array, Stream
 from ..errors import OverlapError
 from ..gpu import launch, workspace
+from ..graph_breaks import break_graphs
 from .arrays import common_library
 from .call import Call, on_device
 from .layouts import are_clear, batches, reach, shares_memory
@@ -21,6 +22,7 @@ __all__ = ["Plan", "PlannedCall"]
 _NAMES = ("a", "b", "out")
 
 
+@break_graphs
 class Plan:
     """A call made ready: ``plan(a, b, out)`` computes it; made by `plan_gemm`, `plan_trmm` and `plan_trsm`.
 

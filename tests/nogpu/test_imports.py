@@ -36,7 +36,7 @@ LAYERS = [
     {"gpu", "cpu"},
     {"operands", "tasks"},
     {"terminal", "processes"},
-    {"types", "errors", "arguments"},
+    {"types", "errors", "arguments", "graph_breaks"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 

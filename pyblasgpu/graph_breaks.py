@@ -1,0 +1,98 @@
+"""Public functions run untraced under `torch.compile`: a graph ends before each, and another begins after it.
+
+An attribute of a function keeps Dynamo, the tracer, from inlining it. Dynamo would still trace the call that
+it leaves between two graphs, unless the function's code is registered. Dynamo is not imported for that: an
+import hook waits for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar
+
+__all__ = ["break_graphs"]
+
+_T = TypeVar("_T")
+_DYNAMO, _FRAMES = "torch._dynamo", "torch._C._dynamo.eval_frame"
+_REASON = "pyblasgpu launches its kernels itself"
+#: The code of functions that Dynamo, not imported yet, is to skip.
+_waiting: list[CodeType] = []
+
+
+def break_graphs(value: _T) -> _T:
+    """Mark `value`, a function, or the methods and properties of a class, as untraced; anything else stays.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+        `value` itself, whose calls cost what they did.
+    """
+    for function in _functions(value):
+        function._torchdynamo_disable = True
+        function._torchdynamo_disable_msg = _REASON
+        # the code of a decorator's wrapper may be the standard library's, which serves others too
+        if function.__globals__["__name__"].startswith(f"{__package__}."):
+            _waiting.append(function.__code__)
+    if _DYNAMO in sys.modules:
+        _skip_waiting()
+    elif not any(isinstance(finder, _DynamoFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _DynamoFinder())
+    return value
+
+
+def _functions(value: Any) -> Iterator[Any]:
+    """The functions of which `value` is made."""
+    if isinstance(value, FunctionType):
+        yield value
+    elif isinstance(value, property):
+        yield from _functions(value.fget)
+    elif isinstance(value, type):
+        for attribute in vars(value).values():
+            if not isinstance(attribute, type):
+                yield from _functions(attribute)
+
+
+def _skip_waiting() -> None:
+    """Have Dynamo skip the frames of the functions that wait, and the frames that these call."""
+    frames: Any = sys.modules.get(_FRAMES)
+    skip_code = getattr(frames, "skip_code", None)  # before PyTorch 2.7
+    if hasattr(frames, "set_code_exec_strategy"):
+        skip = frames._FrameAction.SKIP
+        strategy = frames._FrameExecStrategy(skip, skip)
+
+        def skip_code(code: CodeType) -> None:
+            frames.set_code_exec_strategy(code, strategy)
+
+    while skip_code is not None and _waiting:
+        skip_code(_waiting.pop())
+
+
+class _DynamoFinder:
+    """An import hook for Dynamo: it is imported as ever, and then skips the functions that wait."""
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec of Dynamo; None of other modules, which are for the finders that follow."""
+        if name != _DYNAMO:
+            return None
+        with suppress(ValueError):  # another thread has removed it
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = find_spec(name)
+        loader: Any = None if spec is None else spec.loader
+        if loader is not None:
+            execute = loader.exec_module
+
+            def execute_and_skip(module: ModuleType) -> None:
+                execute(module)
+                _skip_waiting()
+
+            loader.exec_module = execute_and_skip
+        return spec
