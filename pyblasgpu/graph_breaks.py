@@ -84,7 +84,7 @@ class _DynamoFinder:
         if name != _DYNAMO:
             return None
         with suppress(ValueError):  # another thread has removed it
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         spec = find_spec(name)
         loader: Any = None if spec is None else spec.loader
         if loader is not None:

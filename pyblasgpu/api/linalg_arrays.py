@@ -178,20 +178,42 @@ def gemm_of(name: str, a: Array, b: Array, dtype: Dtype, trans_a: str = "N", tra
     return multiply(call, 1, 0, None, trans_a, trans_b)
 
 
-def stored(name: str, result: Array, out: Array, casting: str, broadcast: bool = True) -> Array:
-    """`out`, holding `result`, of whose shape it is unless leading dimensions may `broadcast`."""
+def stored(name: str, result: Array, out: Array, casting: str, core: int | None = None) -> Array:
+    """`out`, holding `result`, of the same shape but for leading dimensions, which broadcast.
+
+    The last `core` dimensions must be the same; by default all must be, and no others may lead.
+
+    Raises
+    ------
+    TypeError
+        When `out` is of another library, of a dtype that `casting` forbids, or no array.
+    ValueError
+        When it is on another device, of another shape, or read-only.
+    """
     library = common_library(name, ("the product", "out"), (result, out))
     target = host_array(out, name, "out", written=True) if library.host else out
     check_cast(f"{name}: output", dtype_name(result), dtype_name(out), casting)
     source, shape = tuple(result.shape), tuple(out.shape)
-    if not (broadcasts_to(source, shape) if broadcast else source == shape):
+    if not _fits(source, shape, len(source) if core is None else core, leads=core is not None):
         raise ValueError(f"{name}: out has shape {shape}; {source} is needed")
     if library.is_read_only(target):
         raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
     if library.host:
         with np.errstate(all="ignore"):
             library.assign(target, library.to_numpy(result))
-    else:
-        with contexts().current_context(library.device(out)):
-            library.assign(target, result)
+        library.written(out)
+        return out
+    here, there = library.device(result), library.device(out)
+    if here != there:
+        raise ValueError(f"{name}: out is on device {there}, and the product on device {here}")
+    with contexts().current_context(there):
+        library.assign(out, result)
     return out
+
+
+def _fits(source: tuple[int, ...], shape: tuple[int, ...], core: int, leads: bool) -> bool:
+    """Whether a result of shape `source` goes into `shape`; see `stored`."""
+    ends = len(source) - core, len(shape) - core
+    if ends[1] < 0 or source[ends[0] :] != shape[ends[1] :]:
+        return False
+    return broadcasts_to(source[: ends[0]], shape[: ends[1]]) if leads else len(source) == len(shape)

@@ -90,7 +90,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         target = out if (first, last) == (0, len(factors) - 1) else None
         left, right = product(first, middle), product(middle + 1, last)
         result = matmul(left, right)
-        return result if target is None else stored("multi_dot", result, target, "equiv", broadcast=False)
+        return result if target is None else stored("multi_dot", result, target, "equiv")
 
     return product(0, len(factors) - 1)
 

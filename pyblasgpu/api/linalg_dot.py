@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array
-from ..frontend.arrays import can_be_output, may_share_memory
+from ..frontend.arrays import can_be_output, common_library, host_array, may_share_memory
 from ..frontend.call import Call
 from .level3 import multiply
 from .linalg_arrays import Arrays, gemm_of, stored, taken
@@ -49,6 +49,8 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     matmul : Leading dimensions count matrices.
     """
     arrays = taken("dot", {"a": a, "b": b})
+    if out is not None:
+        common_library("dot", ("a", "out"), (arrays.like, out))
     with arrays.current():
         x, y = arrays.each
         if not x.shape or not y.shape:
@@ -59,8 +61,9 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
         right = _matrix_of_axis(arrays.xp, y, axis)
         shape = (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :])
         if out is not None and len(shape) == 2 and _may_be_direct(arrays, out, shape):
-            call = Call("dot", {"a": left, "b": right}, out, None, None, arrays.dtype)
-            multiply(call, 1, 0, out, "N", "N")
+            target = host_array(out, "dot", "out", written=True) if arrays.library.host else out
+            call = Call("dot", {"a": left, "b": right}, target, None, None, arrays.dtype)
+            multiply(call, 1, 0, target, "N", "N")
             return out
         result = gemm_of("dot", left, right, arrays.dtype)
         return _delivered(arrays, arrays.xp.reshape(result, shape), out)
@@ -165,7 +168,7 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
     with arrays.current():
         left, right = (arrays.xp.reshape(each, (-1, 1)) for each in arrays.each)
         result = arrays.returned(gemm_of("outer", left, right, arrays.dtype, "N", "T"))
-        return result if out is None else stored("outer", result, out, "same_kind")
+        return result if out is None else stored("outer", result, out, "same_kind", core=0)
 
 
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
@@ -237,17 +240,8 @@ def _delivered(arrays: Arrays, result: Any, out: Any) -> Any:
             "dot: output array is not acceptable (must have the right datatype, number of dimensions, "
             "and be a C-Array)"
         )
-    returned = arrays.returned(result)
-    return (
-        stored("dot", returned, out, "equiv", broadcast=False)
-        if returned.shape
-        else _stored_scalar(arrays, returned, out)
-    )
-
-
-def _stored_scalar(arrays: Arrays, value: Any, out: Any) -> Any:
-    arrays.library.assign(out, value)
-    return out[()] if isinstance(out, np.ndarray) else out
+    stored("dot", arrays.returned(result), out, "equiv")
+    return out[()] if isinstance(out, np.ndarray) and not out.shape else out
 
 
 def _may_be_direct(arrays: Arrays, out: Any, shape: tuple[int, ...]) -> bool:

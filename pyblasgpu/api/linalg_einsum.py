@@ -57,14 +57,8 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     arrays = taken("einsum", {"a": a, "b": b})
     terms = _parsed(subscripts, [len(each.shape) for each in arrays.each])
     with arrays.current():
-        result = _contracted(arrays, terms)
-        if out is None:
-            return arrays.returned(result)
-        delivered = arrays.returned(result)
-        if not result.shape:
-            arrays.library.assign(out, delivered)
-            return out
-        return stored("einsum", delivered, out, "safe", broadcast=False)
+        result = arrays.returned(_contracted(arrays, terms))
+        return result if out is None else stored("einsum", result, out, "safe")
 
 
 class _Terms(NamedTuple):

@@ -266,7 +266,7 @@ def _product(
         return out
     result = _squeezed(result, dropped)
     if out is not None:
-        return stored(name, result, out, casting)
+        return stored(name, result, out, casting, core=2 - len(dropped))
     if order == "F" and call.library.host:
         result = _in_fortran_order(call.library, result, x1)
     return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result

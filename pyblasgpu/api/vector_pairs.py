@@ -89,7 +89,11 @@ def _is_repeated(
     if dtype is None:
         return False
     scalars = _scalars(which, name, numbers, dtype)[0]
-    return scalars is not None and replay((which,), (x, y), *scalars, stream, backend, checks_numbers=False)
+    if scalars is None or not replay((which,), (x, y), *scalars, stream, backend, checks_numbers=False):
+        return False
+    if library.counts_writes:
+        library.written(x)  # y is the output of the call
+    return True
 
 
 def _scalars(
@@ -156,6 +160,8 @@ def _run(
         kernel = "swap" if which == "swap" else "rot"
         return routine_module("level1").launch_list(kernel, 1, *operands)
 
+    for array in targets:
+        call.library.written(array)
     if call.library.host and call.device is not None:
         with contexts().current_context(call.device):
             arrays = call.inputs[0], call.out

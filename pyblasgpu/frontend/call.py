@@ -284,6 +284,11 @@ class Call:
             self.result = library.swap(self.result) if swapped else self.result
             self.out = library.layout(self.result, self.out_dtype, self.stream)
 
+    def note_write(self) -> None:
+        """Have the library of a caller's output count that it is written; before it is, as a run may fail."""
+        if not self.is_new:
+            self.library.written(self.result)
+
     def delivered(self) -> Any:
         """What the caller gets, once all is computed or queued."""
         library = self.library
@@ -337,6 +342,7 @@ class Call:
         out = self.out
         if 0 in out.shape:
             return self.delivered()
+        self.note_write()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             self.start_from(source)

@@ -220,4 +220,8 @@ def replay(
         stream = library.current_stream(call.device)
     else:
         stream = stream_of(call.device, stream, key[0])
-    return call.run(pointers, alpha, beta, stream, checks_numbers)
+    if not call.run(pointers, alpha, beta, stream, checks_numbers):
+        return False
+    if library.counts_writes:
+        library.written(arrays[-1])
+    return True

@@ -90,6 +90,7 @@ def run_call(
     if effective.blocking:
         with watched(call.name, effective.progress) as report:
             return work(lambda: False, report)
+    call.note_write()  # now, not when the thread comes to it
     return Handle(call.name, work, effective.progress if callable(effective.progress) else None)
 
 

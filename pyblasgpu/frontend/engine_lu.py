@@ -54,6 +54,7 @@ def factor_by_columns(call: FactorCall, options: EngineOptions, source: Any) -> 
     if not call.library.host:
         stream = engine.CallerStream(call.device, call.stream)
         prepare = partial(prepare_device_output, call, source)
+    call.note_write()
     with watched(call.name, options.progress) as report:
         controls = engine.Controls(progress=report)
         info = engine.run_tasks(plan, matrices, devices, limit, stream, (), controls, prepare=prepare)

@@ -80,6 +80,7 @@ class FactorCall(Call):
         if tiled is not None and options is not None:
             info = self._run_by_tiles(options, tiled(), arrays, source)
             return self.delivered(), *self.integers_of([info] * len(counts), counts)
+        self.note_write()
         if self.library.host:
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers)
             integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]

@@ -152,6 +152,8 @@ def replay_factor(
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
     library.hold([layout.owner for layout in layouts], stream)
+    if copy is None and library.counts_writes:
+        library.written(out)
     made = [
         DeviceIntegers(layout, single, stream) for layout, single in zip(integers, plan.single, strict=True)
     ]

@@ -24,6 +24,7 @@ __all__ = [
     "TORCH",
     "Library",
     "NoArrayError",
+    "count_write",
     "cupy_stream",
     "module",
     "numba_cuda",
@@ -53,10 +54,13 @@ class Library:
         For messages.
     host : bool
         Whether its arrays lie in host memory.
+    counts_writes : bool
+        Whether its arrays on devices count how often they were written; see `written`.
     """
 
     name = "NumPy"
     host = True
+    counts_writes = False
 
     def locate(self, array: Any) -> Library:
         """The library to use for `array`: some have arrays both in host and in device memory.
@@ -90,6 +94,19 @@ class Library:
         if not isinstance(array, np.ndarray):
             raise NoArrayError(f"must be an array, not a {type(array).__name__}: numpy.empty makes one")
         return np.asarray(array)
+
+    def written(self, array: Any) -> None:
+        """Have a tensor, or that of which the caller's `array` is NumPy's view, count a write.
+
+        PyTorch computes gradients by the values that an operation had, and refuses where they were written.
+        """
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return
+        while isinstance(array, np.ndarray):
+            array = array.base
+        if isinstance(array, getattr(torch, "Tensor", ())):
+            count_write()(array)
 
     def new_numpy(self, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
         """A new NumPy array that `deliver` can make one of this library without a copy."""
@@ -241,6 +258,7 @@ def _aligned(cupy: Any, array: Any) -> Any:
 class _Torch(Library):
     name = "PyTorch"
     host = False
+    counts_writes = True
 
     def locate(self, array: Any) -> Library:
         if array.requires_grad and _records_gradients():
@@ -330,6 +348,16 @@ class _Torch(Library):
 
     def current_stream(self, device: int) -> int:
         return torch_stream()(device)
+
+    def written(self, array: Any) -> None:
+        count_write()(array)
+
+
+@cache
+def count_write() -> Callable[[Any], None]:
+    """The function by which PyTorch's tensors count a write that PyTorch does not see."""
+    count: Callable[[Any], None] = module("torch").autograd.graph.increment_version
+    return count
 
 
 @cache

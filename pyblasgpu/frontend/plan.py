@@ -117,6 +117,8 @@ class Plan:
             with self._lock:
                 if graph is None or not graph.launch(stream):
                     self.enqueue(pointers, stream)
+        if self._library.counts_writes:
+            self._library.written(out)
         return out
 
     def _checked_pointers(self, arrays: tuple[Any, ...]) -> list[int]:

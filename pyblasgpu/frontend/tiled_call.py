@@ -77,6 +77,7 @@ def run_by_tiles(
             )
             cleared = [matrices[output].home_block(tile) for tile in untouched_tiles]
             prepare = partial(prepare_device_output, call, source, cleared)
+    call.note_write()
     controls = engine.Controls(is_cancelled, report)
     info: int = engine.run_tasks(plan, matrices, devices, limit, stream, unwritten, controls, prepare=prepare)
     return info

@@ -81,6 +81,7 @@ def pytorch(monkeypatch):
     def forget() -> None:
         libraries.module.cache_clear()
         libraries.torch_stream.cache_clear()
+        libraries.count_write.cache_clear()
 
     def install(module) -> None:
         monkeypatch.setitem(sys.modules, "torch", module)

@@ -6,10 +6,12 @@ import fake_device
 import fake_libraries
 import numpy as np
 import pytest
+from fake_level1 import LEVEL1
 from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
+from pyblasgpu.api import vector_calls, vector_pairs
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.arrays import can_be_output, may_share_memory, output_view
@@ -185,3 +187,44 @@ def test_may_overwrite_does_where_it_can(device, put):
     result = blas.dtrmm(1.0, put(A), b, overwrite_b=1)
     assert result is b
     np.testing.assert_array_equal(getattr(b, "host", b), A @ B)
+
+
+#: Calls by operands of a shape and an output, whose shape follows.
+INTO = {
+    "gemm": (lambda a, x, out: pyblasgpu.gemm(a, a, out=out), (2, 2)),
+    "gemv": (lambda a, x, out: pyblasgpu.gemv(a, x, out=out), (2,)),
+    "axpy": (lambda a, x, out: pyblasgpu.axpy(x, x, out=out), (2,)),
+    "dot": (lambda a, x, out: pyblasgpu.dot(x, x, out=out), ()),
+    "matmul": (lambda a, x, out: linalg.matmul(a, a, out=out), (2, 2)),
+    "matmul of vectors": (lambda a, x, out: linalg.matmul(x, x, out=out), ()),
+    "matvec": (lambda a, x, out: linalg.matvec(a, x, out=out), (2,)),
+    "vecmat": (lambda a, x, out: linalg.vecmat(x, a, out=out), (2,)),
+    "vecdot": (lambda a, x, out: linalg.vecdot(x, x, out=out), ()),
+    "linalg.dot": (lambda a, x, out: linalg.dot(a, a, out=out), (2, 2)),
+    "linalg.dot of vectors": (lambda a, x, out: linalg.dot(x, x, out=out), ()),
+    "outer": (lambda a, x, out: linalg.outer(x, x, out=out), (2, 2)),
+    "einsum": (lambda a, x, out: linalg.einsum("ij,jk->ik", a, a, out=out), (2, 2)),
+    "einsum of vectors": (lambda a, x, out: linalg.einsum("i,i->", x, x, out=out), ()),
+    "multi_dot": (lambda a, x, out: linalg.multi_dot([a, a, a], out=out), (2, 2)),
+}
+#: What makes operands, what makes an output that does not go with them, and the error.
+ELSEWHERE = {
+    "another library": (np.array, fake_device.Array, TypeError, "one library"),
+    "another library on the host": (np.array, Array, TypeError, "one library"),
+    "the host": (fake_device.Array, np.array, TypeError, "one library"),
+    "another device": (fake_device.Array, lambda host: fake_device.Array(host, 1), ValueError, "on device 1"),
+    "a list": (fake_device.Array, np.ndarray.tolist, TypeError, ""),
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("call", INTO)
+def test_outputs_elsewhere_are_refused(device, monkeypatch, call, where):
+    for module in (vector_calls, vector_pairs):
+        monkeypatch.setattr(module, "routine_module", lambda name: LEVEL1)
+    (run, shape), (put, put_out, error, message) = INTO[call], ELSEWHERE[where]
+    host = np.full(shape, 9.0)
+    out = put_out(host)
+    with pytest.raises(error, match=rf"^{call.split()[0].removeprefix('linalg.')}: .*{message}"):
+        run(put(np.ones((2, 2))), put(np.ones(2)), out)
+    assert (np.asarray(getattr(out, "host", out)) == 9).all()

@@ -212,7 +212,8 @@ Tensor.__module__ = "torch"
 @pytest.fixture
 def torch(fake, pytorch):
     """A module of which tensors are; it records gradients unless it is told otherwise."""
-    module = SimpleNamespace(grad=True)
+    module = SimpleNamespace(grad=True, written=[])
+    module.autograd = SimpleNamespace(graph=SimpleNamespace(increment_version=module.written.append))
     module.is_grad_enabled = lambda: module.grad
     module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 3)
     pytorch(module)
@@ -232,6 +233,7 @@ def test_gradients_are_lost_where_they_are_not_wanted_alone(torch, fake):
         out.host[...] = 0
         assert pyblasgpu.gemm(leaf, plain, out=out, stream=3) is out
         np.testing.assert_array_equal(out.host, np.eye(3))
+    assert torch.written == [out] * 3
     torch.grad = True
     with pytest.raises(TypeError, match="gemm: a requires a gradient"):
         pyblasgpu.gemm(leaf, plain, out=out, stream=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import product
 
 import fake_device
 import numpy as np
@@ -130,6 +131,55 @@ def test_out_is_numpys(name, shapes, out):
     assert (actual is expected) if isinstance(expected, type) else (actual is ours or not ours.shape)
     if not isinstance(expected, type):
         np.testing.assert_array_equal(ours, theirs)
+
+
+SHAPES_OF_OUT = [(), *(shape for n in (1, 2, 3) for shape in product((1, 2, 7), repeat=n)), (0,), (2, 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("matmul", ((1, 2), (2, 1))),
+        ("matmul", ((1, 5), (5,))),
+        ("matmul", ((5,), (5, 1))),
+        ("matmul", ((5,), (5,))),
+        ("matmul", ((7, 1, 2), (2, 1))),
+        ("matvec", ((1, 5), (5,))),
+        ("matvec", ((7, 1, 2), (2,))),
+        ("vecmat", ((5,), (5, 1))),
+        ("vecmat", ((7, 2), (2, 1))),
+        ("vecdot", ((5,), (5,))),
+        ("vecdot", ((1, 5), (5,))),
+        ("dot", ((1, 2), (2, 1))),
+        ("dot", ((1, 5), (5,))),
+        ("dot", ((5,), (5,))),
+        ("dot", ((), (1,))),
+        ("outer", ((1,), (2,))),
+        ("outer", ((1,), (1,))),
+        ("einsum ij,ij->", ((2, 2), (2, 2))),
+        ("einsum ij,i->j", ((2, 1), (2,))),
+        ("einsum i,j->ij", ((1,), (2,))),
+        ("multi_dot", ((1, 2), (2, 2), (2, 1))),
+    ],
+    ids=str,
+)
+def test_shapes_of_out_that_numpy_refuses(name, shapes):
+    name, *subscripts = name.split(" ")
+    if numpys(name) is None:
+        pytest.skip("this NumPy has none")
+    operands = arrays("d", *shapes)
+    arguments = [operands] if name == "multi_dot" else [*subscripts, *operands]
+    for shape in SHAPES_OF_OUT:
+        ours, theirs = np.full(shape, 9.0), np.full(shape, 9.0)
+        actual, expected = (
+            outcome(function, *arguments, out=out)
+            for function, out in ((getattr(linalg, name), ours), (numpys(name), theirs))
+        )
+        if actual is ValueError:  # NumPy takes more: an `out` that lacks dimensions of extent 1, and others
+            assert (ours == 9).all() and tuple(np.shape(theirs)) != np.shape(numpys(name)(*arguments))
+        else:
+            assert not isinstance(expected, type), shape
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_out_of_dot_may_be_an_input():

@@ -1,0 +1,47 @@
+"""Launch lists of Level 1 that compute with NumPy, at the addresses of a fake device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from fake_device import elements
+
+
+def computed(alpha, beta, operation, conj, operands) -> None:
+    """What the launches of an operation leave."""
+    *vectors, v = (elements(operand) for operand in operands)
+    x = vectors[0] if vectors else v
+    if operation in ("scal", "copy"):
+        v[...] = alpha * x
+    elif operation == "axpy":
+        v[...] = alpha * x + (vectors[1] if len(vectors) == 2 else v)
+    elif operation == "swap":
+        x[...], v[...] = v.copy(), x.copy()
+    elif operation == "rot":
+        x[...], v[...] = alpha.real * x + alpha.imag * v, beta.real * x + beta.imag * v
+    elif operation == "dot":
+        v[...] = ((x.conj() if conj else x) * vectors[1]).sum(1, keepdims=True)
+    elif operation == "iamax":
+        v[...] = abs(x).argmax(1)[:, None] if x.size else -1
+    else:
+        v[...] = abs(x).sum(1, keepdims=True)
+
+
+class Launches:
+    """A launch list that computes with NumPy at the addresses of a run."""
+
+    def __init__(self, operation, conj, operands):
+        self.operation, self.conj, self.operands = operation, conj, operands
+
+    def bound(self, alpha, beta=0):
+        return lambda bases, stream: self.run(bases, alpha, beta, stream=stream)
+
+    def run(self, bases, alpha, beta=0, *, stream):
+        placed = [operand._replace(pointer=base) for operand, base in zip(self.operands, bases, strict=True)]
+        computed(alpha, beta, self.operation, self.conj, placed)
+
+
+LEVEL1 = SimpleNamespace(
+    launch_list=lambda operation, alpha, *operands: Launches(operation, False, operands),
+    reduce_launch_list=lambda operation, conj, *operands: Launches(operation, conj, operands),
+)
