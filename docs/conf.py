@@ -17,8 +17,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "numpydoc",
 ]
-# the notebook is kept for maintainers, as it was written
-exclude_patterns = ["_build", "history", "**/README.md"]
+exclude_patterns = ["_build", "**/README.md"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 # `gemm` in a docstring is a link

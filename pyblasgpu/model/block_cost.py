@@ -3,7 +3,7 @@
 All numbers may be arrays: of many Configs, of many extents (`columns`).
 
 The constants of this model, here and in the modules of the families, are rounded from a fit to recorded
-sweeps of an H200; `docs/history/tuning.md` says how well it ranks what was measured there.
+sweeps of an H200. `tests/nogpu/test_strategies.py` bounds how well the model ranks them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pyblasgpu.gpu import device
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(page for page in DOCS.rglob("*.md") if "history" not in page.parts)
+PAGES = sorted(DOCS.rglob("*.md"))
 MODULES = [blas, lapack, linalg, *([pyblasgpu.dask] if find_spec("dask") else [])]
 NEEDS_DASK = "pyblasgpu.dask needs the extra dask"
 NAMES = [

@@ -69,11 +69,15 @@ def test_imports_run_downwards(file):
     assert not upward_imports(file)
 
 
-def test_the_layers_stand_as_the_architecture_says():
-    order = "types operands gpu kernels database model dispatch routines frontend api testing tuning cli"
-    depths = [DEPTH[name] for name in order.split()]
-    assert depths == sorted(set(depths), reverse=True)
-    assert DEPTH["testing"] > DEPTH["bench"] > DEPTH["cli"]
+def test_the_architecture_has_the_layers():
+    """The chain of its page, from the left to the right, is LAYERS from the bottom up."""
+    text = (TESTS.parent / "docs" / "architecture.md").read_text()
+    (chain,) = re.findall(r"^(.* < .*)\.$", text, re.MULTILINE)
+    named = [set(line.replace("`", "").split(", ")) for line in chain.split(" < ")]
+    assert named == LAYERS[::-1]
+    (listed,) = re.findall(r"```\npyblasgpu/\n(.*?)```", text, re.DOTALL)
+    entries = re.findall(r"^  (\S.*?)  +\S", listed, re.MULTILINE)
+    assert {name.strip("/") for entry in entries for name in entry.split()} == set(DEPTH)
 
 
 def test_what_serves_a_call_never_reaches_the_tuner():
