@@ -216,15 +216,20 @@ def newest_device(groups: Groups, routine: str, kind: str) -> str:
 def readme_rows(groups: Groups) -> Iterator[Row]:
     """README's rows of what `pyblasgpu bench` has timed."""
     rows = [
-        ("GEMM, orders 2048 to 8192, all layouts", "gemm", "square", 2048),
-        ("TRSM, orders 256 to 8192, as many right-hand sides", "trsm", "square", 0),
-        ("TRMM, orders 256 to 8192, as many columns", "trmm", "square", 0),
-        ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0),
+        ("GEMM, orders 2048 to 8192, all layouts", "gemm", "square", 2048, "cublas_tflops"),
+        ("TRSM, orders 256 to 8192, as many right-hand sides", "trsm", "square", 0, "cublas_tflops"),
+        ("TRMM in place, orders 256 to 8192, as many columns", "trmm", "square", 0, "cublas_tflops"),
+        ("the same beside cuBLAS's TRMM out of place", "trmm", "square", 0, "cublas_out_of_place_tflops"),
+        ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0, "cublas_tflops"),
     ]
-    for label, routine, kind, least in rows:
+    for label, routine, kind, least, rate in rows:
         device = newest_device(groups, routine, kind)
-        cases = [case for case in groups[device, routine, kind] if case.record["n"] >= least]
-        ratios = [(case.record["dtype"], case.ratio, case.run["commit"][:7]) for case in cases]
+        records = [(case.record, case.run["commit"][:7]) for case in groups[device, routine, kind]]
+        ratios = [
+            (record["dtype"], record["tflops"] / record[rate], commit)
+            for record, commit in records
+            if rate in record and record["n"] >= least
+        ]
         yield Row(label, device, ratios)
 
 

@@ -39,9 +39,10 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 def readme_table(rows: Iterable[Row], results: Path, device: str) -> str:
     """The table: `rows` of what `pyblasgpu bench` has timed, then what other benchmarks have on a device."""
-    text = ["| times the vendor's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
-    text += [_line(row) for row in (*rows, *_others(results, device)) if row.measured]
-    return "\n".join(text)
+    made = [row for row in (*rows, *_others(results, device)) if row.measured]
+    cards = list(dict.fromkeys(row.device.removeprefix("NVIDIA ").split()[0] for row in made))
+    text = [f"| times the vendor's rate, {', '.join(cards)} | s | d | c | z |", "|---|---|---|---|---|"]
+    return "\n".join([*text, *map(_line, made)])
 
 
 def _others(results: Path, device: str) -> Iterator[Row]:
@@ -59,10 +60,8 @@ def _others(results: Path, device: str) -> Iterator[Row]:
 
 
 def _line(row: Row) -> str:
-    commits = ", ".join(dict.fromkeys(commit for *_, commit in row.measured))
-    card = row.device.removeprefix("NVIDIA ").split()[0]
     cells = " | ".join(_cell(ratio for dtype, ratio, _ in row.measured if dtype == x) for x in "sdcz")
-    return f"| {row.label} | {cells} | {card}, {commits} |"
+    return f"| {row.label} | {cells} |"
 
 
 def _cell(values: Iterable[float]) -> str:
