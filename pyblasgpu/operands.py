@@ -92,8 +92,9 @@ class Operand(NamedTuple):
         return self._replace(pointer=self.pointer + step * self.dtype.itemsize, rows=rows, cols=cols)
 
     def flip(self, rows: bool = False, cols: bool = False) -> Operand:
-        """The view whose rows, columns run backwards."""
-        step = (self.rows - 1) * self.row_stride * rows + (self.cols - 1) * self.col_stride * cols
+        """The view whose rows, columns run backwards; it begins where the operand does if there are none."""
+        last_row, last_col = max(self.rows - 1, 0), max(self.cols - 1, 0)
+        step = last_row * self.row_stride * rows + last_col * self.col_stride * cols
         return self._replace(
             pointer=self.pointer + step * self.dtype.itemsize,
             row_stride=-self.row_stride if rows else self.row_stride,

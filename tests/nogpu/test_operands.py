@@ -36,6 +36,8 @@ def test_views_are_numpys(x):
     same(x.flip(rows=True), values[:, ::-1])
     same(x.flip(cols=True), values[:, :, ::-1])
     same(x.flip(True, True).flip(True, True), values)
+    if x.is_empty:
+        assert x.flip(rows=x.rows == 0, cols=x.cols == 0).pointer == x.pointer
     same(x.matrices(1, x.batch - 1), values[1:])
 
 
