@@ -7,85 +7,121 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import Any
-
-import numpy as np
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from ..frontend.arrays import library_of
-from ..frontend.cpu import scipys_blas
+from ..frontend.backend_status import preferred_backend
 from ..types import DTYPES, Dtype
+from .blas_banded import general_product, symmetric_product, triangle, update
 from .blas_functions import dressed
+from .blas_rotations import rotg, rotmg
 
 __all__ = ["FUNCTIONS"]
 
 _Y = "incx=1, offx=0, beta=0.0, y=None, incy=1, offy=0"
 _TRIANGLE = "incx=1, offx=0, lower=0, trans=0, diag=0, overwrite_x=0"
 
-#: What SciPy's functions take as it is; all else are arrays of other libraries.
-_NUMPYS = (np.ndarray, np.generic, list, tuple, int, float, complex, type(None))
 
-#: By stem: letters, what is computed, SciPy's result and parameters.
+class _Routine(NamedTuple):
+    """A routine: letters, what is computed, SciPy's result and parameters, and ``compute(name, dtype, stem,
+    arguments)``.
+    """
+
+    letters: str
+    summary: str
+    result: str
+    parameters: str
+    compute: Callable[[str, Dtype, str, Any], Any]
+
+
+#: By stem.
 _ROUTINES = {
-    "gbmv": (
+    "gbmv": _Routine(
         "sdcz",
         "Product of a banded matrix and a vector",
         "yout",
         f"m, n, kl, ku, alpha, a, x, {_Y}, trans=0, overwrite_y=0",
+        general_product,
     ),
-    "sbmv": (
+    "sbmv": _Routine(
         "sd",
         "Product of a symmetric banded matrix and a vector",
         "yout",
         f"k, alpha, a, x, {_Y}, lower=0, overwrite_y=0",
+        symmetric_product,
     ),
-    "hbmv": (
+    "hbmv": _Routine(
         "cz",
         "Product of a Hermitian banded matrix and a vector",
         "yout",
         f"k, alpha, a, x, {_Y}, lower=0, overwrite_y=0",
+        symmetric_product,
     ),
-    "tbmv": ("sdcz", "Product of a triangular banded matrix and a vector", "xout", f"k, a, x, {_TRIANGLE}"),
-    "tbsv": ("sdcz", "Solution of a triangular banded system", "xout", f"k, a, x, {_TRIANGLE}"),
-    "spmv": (
+    "tbmv": _Routine(
+        "sdcz",
+        "Product of a triangular banded matrix and a vector",
+        "xout",
+        f"k, a, x, {_TRIANGLE}",
+        triangle,
+    ),
+    "tbsv": _Routine(
+        "sdcz", "Solution of a triangular banded system", "xout", f"k, a, x, {_TRIANGLE}", triangle
+    ),
+    "spmv": _Routine(
         "sdcz",
         "Product of a symmetric packed matrix and a vector",
         "yout",
         f"n, alpha, ap, x, {_Y}, lower=0, overwrite_y=0",
+        symmetric_product,
     ),
-    "hpmv": (
+    "hpmv": _Routine(
         "cz",
         "Product of a Hermitian packed matrix and a vector",
         "yout",
         f"n, alpha, ap, x, {_Y}, lower=0, overwrite_y=0",
+        symmetric_product,
     ),
-    "spr": (
+    "spr": _Routine(
         "sdcz",
         "Update of a symmetric packed matrix by a vector",
         "apu",
         "n, alpha, x, ap, incx=1, offx=0, lower=0, overwrite_ap=0",
+        update,
     ),
-    "hpr": (
+    "hpr": _Routine(
         "cz",
         "Update of a Hermitian packed matrix by a vector",
         "apu",
         "n, alpha, x, ap, incx=1, offx=0, lower=0, overwrite_ap=0",
+        update,
     ),
-    "spr2": (
+    "spr2": _Routine(
         "sd",
         "Update of a symmetric packed matrix by two vectors",
         "apu",
         "n, alpha, x, y, ap, incx=1, offx=0, incy=1, offy=0, lower=0, overwrite_ap=0",
+        update,
     ),
-    "hpr2": (
+    "hpr2": _Routine(
         "cz",
         "Update of a Hermitian packed matrix by two vectors",
         "apu",
         "n, alpha, x, y, ap, incx=1, offx=0, incy=1, offy=0, lower=0, overwrite_ap=0",
+        update,
     ),
-    "tpmv": ("sdcz", "Product of a triangular packed matrix and a vector", "xout", f"n, ap, x, {_TRIANGLE}"),
-    "tpsv": ("sdcz", "Solution of a triangular packed system", "xout", f"n, ap, x, {_TRIANGLE}"),
-    "rotg": ("sdcz", "Cosine and sine of the plane rotation that makes b zero", "c, s", "a, b"),
-    "rotmg": ("sd", "The parameters of a modified plane rotation", "param", "d1, d2, x1, y1"),
+    "tpmv": _Routine(
+        "sdcz",
+        "Product of a triangular packed matrix and a vector",
+        "xout",
+        f"n, ap, x, {_TRIANGLE}",
+        triangle,
+    ),
+    "tpsv": _Routine(
+        "sdcz", "Solution of a triangular packed system", "xout", f"n, ap, x, {_TRIANGLE}", triangle
+    ),
+    "rotg": _Routine("sdcz", "Cosine and sine of the plane rotation that makes b zero", "c, s", "a, b", rotg),
+    "rotmg": _Routine("sd", "The parameters of a modified plane rotation", "param", "d1, d2, x1, y1", rotmg),
 }
 _NOTES = {
     "m": "int\n    Rows of the matrix.",
@@ -104,27 +140,30 @@ _NOTES = {
 
 
 def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
-    _, summary, result, parameters = _ROUTINES[stem]
-    name = dtype.letter + stem
-    signature = _signature(parameters)
+    routine = _ROUTINES[stem]
+    name, signature = dtype.letter + stem, _signature(routine.parameters)
+    arrays = [each for each in signature.parameters if each in ("a", "ap", "x", "y")]
+    arrays = arrays if "x" in arrays else []  # rotations have numbers alone
+    defaults = {each.name: each.default for each in signature.parameters.values()}
+    names, needed = tuple(defaults), {key for key, value in defaults.items() if value is Parameter.empty}
 
     def function(*arguments: Any, **options: Any) -> Any:
-        bound = signature.bind(*arguments, **options).arguments
-        for argument, value in bound.items():
-            if not isinstance(value, _NUMPYS):
-                library = library_of(value, name, argument)
-                if not library.host:
-                    raise NotImplementedError(
-                        f"{name}: {argument} is on a device, and this routine is computed by SciPy's BLAS on "
-                        "the CPU alone: pass arrays in host memory"
-                    )
-                bound[argument] = library.to_numpy(value)
-        return scipys_blas(name)(
-            **{argument: value for argument, value in bound.items() if value is not None}
-        )
+        given = dict(zip(names, arguments, strict=False)) | options
+        if len(given) < len(arguments) + len(options) or not needed <= given.keys() <= defaults.keys():
+            signature.bind(*arguments, **options)  # which raises
+        given = defaults | given
+        for argument in arrays:
+            value = given[argument]
+            if value is not None and not library_of(value, name, argument).host:
+                raise NotImplementedError(
+                    f"{name}: {argument} is on a device, and this routine is computed by SciPy's BLAS on the "
+                    "CPU alone: pass arrays in host memory"
+                )
+        with preferred_backend("cpu"):
+            return routine.compute(name, dtype, stem, SimpleNamespace(**given))
 
     function.__signature__ = signature  # type: ignore[attr-defined]
-    return dressed(function, name, dtype, _doc(stem, name, dtype, summary, result, signature))
+    return dressed(function, name, dtype, _doc(stem, name, dtype, routine, signature))
 
 
 def _signature(parameters: str) -> Signature:
@@ -137,15 +176,15 @@ def _signature(parameters: str) -> Signature:
     return Signature(made, return_annotation=Any)
 
 
-def _doc(stem: str, name: str, dtype: Dtype, summary: str, result: str, signature: Signature) -> str:
+def _doc(stem: str, name: str, dtype: Dtype, routine: _Routine, signature: Signature) -> str:
     listed = list(signature.parameters.values())
     needed = [p.name for p in listed if p.default is Parameter.empty]
     others = [p.name for p in listed if p.default is not Parameter.empty]
     call = ", ".join(needed) + (f", [{', '.join(others)}]" if others else "")
     notes = "\n".join(_entry(stem, p) for p in listed)
-    return f"""{summary}, in {dtype.name}, by SciPy's BLAS.
+    return f"""{routine.summary}, in {dtype.name}, by SciPy's BLAS.
 
-``{result} = {name}({call})``
+``{routine.result} = {name}({call})``
 
 Parameters
 ----------
@@ -153,11 +192,15 @@ Parameters
 
 Returns
 -------
-{result} : array or number
+{routine.result} : array or number
     As SciPy's function of this name returns it.
 
 Raises
 ------
+ValueError
+    When a flag is none, or an array has not the elements that are needed.
+TypeError
+    When an array or a number is complex and the routine is not, or arrays are of different libraries.
 NotImplementedError
     When an array is on a device.
 
@@ -193,6 +236,6 @@ def _note(stem: str, parameter: str) -> str:
 #: By name.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     letter + stem: _make(stem, DTYPES[letter])
-    for stem, (letters, *_) in _ROUTINES.items()
-    for letter in letters
+    for stem, routine in _ROUTINES.items()
+    for letter in routine.letters
 }

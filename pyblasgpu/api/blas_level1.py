@@ -275,7 +275,7 @@ def _reduce(
             raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
         parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it: a sum of 0, an index of -1
     arrays = {argument: each.array for argument, each in vectors.items()}
-    if _are_whole(parts, arrays):
+    if parts["x"].n and _are_whole(parts, arrays):  # of nothing, the BLAS finds a largest element too: none
         parts = {}
     result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)
     return result.item() if isinstance(result, np.generic) else result

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..arguments import Array, Flag, Number, enabled
-from ..frontend.arrays import may_share_memory
+from ..arguments import Array, Flag, Number
 from ..frontend.call import Call
-from ..frontend.layouts import Layout
-from ..frontend.vectors import Vector, column
 from ..types import DTYPES, Diag, Dtype, Trans, Uplo
 from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix
 from .blas_functions import dressed
-from .blas_vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
+from .blas_products import Product, in_vector
 from .level2 import check_square, run_gemv, run_symv
 from .trmv import run_triangular
 
@@ -47,7 +44,7 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
         op, matrix = Trans.parse(trans, name, "trans"), as_matrix(name, "a", a, dtype)
         m, n = matrix.shape if op is Trans.NO else matrix.shape[::-1]
         offsets = (offx, incx), (offy, incy)
-        product = _Product(name, dtype, matrix, x, y, (m, n), offsets, overwrite_y)
+        product = Product(name, dtype, {"a": matrix}, x, y, (m, n), offsets, overwrite_y)
         return product.run(
             alpha, beta, lambda call, factor, scale, a, x: run_gemv(call, factor, scale, a, x, op)
         )
@@ -73,7 +70,7 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         uplo, matrix = Uplo.parse(lower, name, "lower"), as_matrix(name, "a", a, dtype)
         n = check_square(name, matrix)
-        product = _Product(name, dtype, matrix, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
+        product = Product(name, dtype, {"a": matrix}, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
         hermitian = dtype.is_complex
         return product.run(
             alpha,
@@ -82,83 +79,6 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
         )
 
     return dressed(symv, name, dtype, docs.symv(name, dtype))
-
-
-class _Product:
-    """A product of a matrix and a vector, its result in y or in a new vector.
-
-    Parameters
-    ----------
-    name, dtype, matrix, x, y
-        Of the call; the matrix has two dimensions.
-    extents : (int, int)
-        Elements of the result, and of the vector.
-    places : tuple
-        Offset and increment of x, and of y.
-    overwrite : bool
-        Whether `y` may hold the result.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        dtype: Dtype,
-        matrix: Array,
-        x: Array,
-        y: Array,
-        extents: tuple[int, int],
-        offsets: tuple[tuple[Any, Any], tuple[Any, Any]],
-        overwrite: Flag,
-    ) -> None:
-        (self.m, n), (at_x, at_y) = extents, offsets
-        self.name, self.dtype, self.y, self.matrix = name, dtype, y, matrix
-        self.overwrite = enabled(overwrite, name, "overwrite_y")
-        self.x = as_vector(name, "x", x, dtype)
-        self.of_x = parts_of(name, {"x": VectorArgument(self.x, *at_x)}, n)["x"]
-        self.offset, self.increment = (whole(v, name, a) for v, a in zip(at_y, ("offy", "incy"), strict=True))
-
-    def run(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
-        """``multiply(call, alpha, beta, a, x)`` runs it."""
-        return self._new(alpha, beta, multiply) if self.y is None else self._added(alpha, beta, multiply)
-
-    def _call(self, x: Array, out: Array, of_out: Vector | None) -> Call:
-        vectors = {"x": self.of_x, "out": of_out}
-        arrays = {"a": self.matrix, "x": x}
-        return Call(self.name, arrays, out, None, None, self.dtype, vectors=vectors)
-
-    def _new(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
-        """The result in a new vector, zeros where it has no elements."""
-        if self.increment == 0 or self.offset < 0:
-            wrong = f"offy={self.offset} is negative" if self.increment else "incy is 0"
-            raise ValueError(f"{self.name}: {wrong}")
-        call = self._call(self.x, None, None)
-        factor, _ = call.scalar("alpha", alpha), call.scalar("beta", beta)
-        length = 1 + self.offset + (self.m - 1) * abs(self.increment) if self.m else self.offset
-        call.set_output(None, (), length, 1)
-        if length != self.m:
-            multiply(call, 0, 0, *call.inputs)
-        call.out = column(_flat(call.out), Vector(self.m, self.offset, self.increment))
-        return multiply(call, factor, 0, *call.inputs)
-
-    def _added(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
-        """The result in y, or in a copy of it."""
-        flat = as_vector(self.name, "y", self.y, self.dtype)
-        of_y = parts_of(self.name, {"y": VectorArgument(flat, self.offset, self.increment)}, self.m)["y"]
-        overwrite = self.overwrite and not may_share_memory(self.matrix, flat)
-        checked = self._call(self.x, None, None)
-        factor, scale = checked.scalar("alpha", alpha), checked.scalar("beta", beta)
-        target = target_of(self.name, self.y, flat, self.dtype, overwrite)
-        call = self._call(clear_of(self.name, self.x, target.vector, self.dtype), target.vector, of_y)
-        call.set_output(target.vector, (), self.m, 1)
-        multiply(call, factor, scale, *call.inputs)
-        return target.array
-
-
-def _flat(vector: Any) -> Any:
-    """A column as an array of one dimension."""
-    if isinstance(vector, Layout):
-        return vector._replace(shape=vector.shape[:-1], strides=vector.strides[:-1])
-    return vector[..., 0]
 
 
 def _make_trmv(dtype: Dtype) -> Callable[..., Any]:
@@ -206,23 +126,16 @@ def _triangular(
     flags: tuple[Flag, Flag, Flag],
     overwrite: Flag,
 ) -> Array:
-    """TRMV or TRSV; in place, or in a copy of x, but for a whole x, of which there is none."""
+    """TRMV or TRSV."""
     name = dtype.letter + which
     uplo, trans = Uplo.parse(flags[0], name, "lower"), Trans.parse(flags[1], name, "trans")
     diag, matrix = Diag.parse(flags[2], name, "diag"), as_matrix(name, "a", a, dtype)
-    flat, may_overwrite = as_vector(name, "x", x, dtype), enabled(overwrite, name, "overwrite_x")
-    n = check_square(name, matrix)
-    part = parts_of(name, {"x": VectorArgument(flat, *at_x)}, n)["x"]
-    if not may_overwrite and part == Vector(flat.shape[0]) and len(getattr(x, "shape", (1,))) == 1:
-        call = Call(name, {"a": matrix, "x": flat}, None, None, None, dtype, vectors={"x": part, "out": None})
-        call.set_output(None, (), n, 1)
-        return run_triangular(call, which, call.inputs[0], call.inputs[1], uplo, trans, diag, False)
-    target = target_of(name, x, flat, dtype, may_overwrite and not may_share_memory(matrix, flat))
-    arrays, vectors = {"a": matrix, "x": target.vector}, {"x": part, "out": part}
-    call = Call(name, arrays, target.vector, None, None, dtype, vectors=vectors)
-    call.set_output(target.vector, (), n, 1)
-    run_triangular(call, which, call.inputs[0], call.inputs[1], uplo, trans, diag, True)
-    return target.array
+    order = check_square(name, matrix)
+
+    def run(call: Call, a: Any, x: Any, in_place: bool) -> Any:
+        return run_triangular(call, which, a, x, uplo, trans, diag, in_place)
+
+    return in_vector(name, dtype, {"a": matrix}, order, x, at_x, overwrite, run)
 
 
 _REAL, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])

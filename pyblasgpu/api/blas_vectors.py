@@ -85,7 +85,7 @@ def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str,
         length = array.shape[0]
         if increment == 0:
             raise ValueError(f"{name}: inc{argument} is 0")
-        if not 0 <= offset < length:
+        if not 0 <= offset < max(length, 1):  # an array without elements holds the vector without any
             raise ValueError(f"{name}: off{argument}={offset} is outside of {argument}, of {length} elements")
         if n is None:
             n = (length - offset) // abs(increment)
@@ -131,4 +131,7 @@ def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
 
 def _copy(name: str, array: Array, dtype: Dtype) -> Array:
     """A new array by rows, of the routine's dtype."""
+    if type(array) is np.ndarray:  # whatever computes with it, the processor copies it
+        with np.errstate(all="ignore"):
+            return array.astype(dtype.name, "C")
     return map_vectors("copy", {"x": array}, 1, None, None, None, None, name, dtype)
