@@ -1,0 +1,42 @@
+"""All functions of `pyblasgpu.blas` on host arrays beside the reference BLAS."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+from blas_calls import EMPTY, FACTORS, NAMES, PLACES, check, draw, placed
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def of(name: str) -> np.random.Generator:
+    """The same numbers for the same name."""
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empty_extents(name):
+    """What the BLAS leaves alone, scales, and makes zero, for all factors."""
+    rng = of(name)
+    for extents in EMPTY:
+        for alpha in FACTORS:
+            for beta in FACTORS:
+                given = draw(rng, name, extents)
+                factors = {"alpha": alpha, "beta": beta, "a": alpha}
+                changed = {key: value for key, value in factors.items() if np.ndim(given.get(key, [])) == 0}
+                check(name, given | changed, np.copy)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_calls(name):
+    """Small extents, so that the edges are frequent; increments, offsets, flags, defaults of n."""
+    rng = of(name)
+    for _ in range(40):
+        how = PLACES[rng.integers(len(PLACES))]
+        extents = tuple(rng.integers(0, 7, 3).tolist())
+        check(name, draw(rng, name, extents), lambda array, how=how: placed(array, how))
