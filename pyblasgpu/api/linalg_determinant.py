@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,12 @@ from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
 
 __all__ = ["SlogdetResult", "det", "slogdet"]
+
+#: Sums of logarithms of moduli below it leave a product in the range of normal numbers of double precision.
+_RANGE = 700.0
+#: Moduli are divided by themselves, but by no more than this and no less than its reciprocal: either dtype of
+#: parts then holds the quotient as a normal number.
+_SCALE = 2.0**64
 
 
 class SlogdetResult(NamedTuple):
@@ -67,9 +74,8 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
         double = xp.complex128 if arrays.dtype.is_complex else xp.float64
         if 0 in matrix.shape:
             return arrays.returned(xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement))
-        diagonal, odd = _diagonal(arrays, matrix, overwrite)
-        product = xp.prod(xp.astype(diagonal, double), axis=-1)
-        return arrays.returned(xp.where(odd, -product, product))
+        diagonal, moved = _diagonal(arrays, matrix, overwrite)
+        return arrays.returned(_determinants(arrays, xp.astype(diagonal, double), moved))
 
 
 def slogdet(a: Array) -> SlogdetResult:
@@ -123,22 +129,58 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        diagonal, odd = _diagonal(arrays, matrix, False)
-        size = xp.abs(diagonal)
-        logarithm = xp.sum(xp.log(size), axis=-1)
-        zero = xp.any(size == 0, axis=-1)
-        signs = diagonal / xp.where(size == 0, xp.ones_like(size), size)
-        sign = xp.prod(signs, axis=-1)
-        sign = xp.where(odd, -sign, sign)
-        sign = xp.where(zero, xp.zeros_like(sign), sign)
+        sign, logarithm = _signs_and_logarithms(xp, *_diagonal(arrays, matrix, False))[:2]
         return SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
 
 
 def _diagonal(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
-    """The diagonal of U of each matrix, and whether its rows were interchanged an odd number of times."""
+    """The diagonal of U of each transposed matrix, and which of its rows were interchanged.
+
+    NumPy and SciPy factor the transpose, which is column-major, and so meet the same pivots.
+    """
     xp = arrays.xp
-    factors, pivots, _ = lapack.getrf(arrays.cast(matrix), overwrite)
+    transposed = xp.matrix_transpose(arrays.cast(matrix))
+    factors, pivots, _ = lapack.getrf(transposed, overwrite)
     pivots = arrays.integers(pivots)
     rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
-    swaps = xp.sum(xp.astype(pivots != rows, xp.int32), axis=-1)
-    return xp.linalg.diagonal(factors), swaps % 2 == 1
+    return xp.linalg.diagonal(factors), pivots != rows
+
+
+def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:
+    """The products of diagonals in double precision, negated where an odd number of rows were `moved`.
+
+    Where a part of a product may leave the range, it is the exponential of the sum of logarithms.
+    """
+    xp = arrays.xp
+    factors = xp.where(moved, -diagonal, diagonal)
+    if arrays.library.host:  # which sees whether a product has left the range
+        with suppress(FloatingPointError), np.errstate(all="raise"):
+            product = np.prod(factors, axis=-1)
+            if not np.isnan(product).any():
+                return product
+    with np.errstate(all="ignore"):
+        sign, logarithm, logarithms = _signs_and_logarithms(xp, diagonal, moved)
+        is_safe = xp.sum(xp.abs(logarithms), axis=-1) < _RANGE
+        return xp.where(is_safe, xp.prod(factors, axis=-1), sign * xp.exp(logarithm))
+
+
+def _signs_and_logarithms(xp: Any, diagonal: Any, moved: Any) -> tuple[Any, Any, Any]:
+    """The sign of each determinant, the logarithm of its modulus, and those of the moduli of the diagonal.
+
+    A zero on a diagonal makes the sign 0 and the logarithm -inf, whatever else is there, as NumPy has it.
+    """
+    if xp.isdtype(diagonal.dtype, "complex floating"):
+        # near the ends of the range a modulus overflows or loses bits
+        scale = xp.clip(xp.abs(diagonal), 1 / _SCALE, _SCALE)
+        scaled = diagonal / scale
+        size = xp.abs(scaled)
+        signs, logarithms = scaled / size, xp.log(scale) + xp.log(size)
+        signs = xp.where(moved, -signs, signs)
+    else:
+        ones, logarithms = xp.ones_like(diagonal), xp.log(xp.abs(diagonal))
+        signs = xp.where((diagonal < 0) != moved, -ones, ones)
+    singular = xp.any(diagonal == 0, axis=-1)
+    sign, logarithm = xp.prod(signs, axis=-1), xp.sum(logarithms, axis=-1)
+    sign = xp.where(singular, xp.zeros_like(sign), sign)
+    logarithm = xp.where(singular, xp.full_like(logarithm, -np.inf), logarithm)
+    return sign, logarithm, logarithms

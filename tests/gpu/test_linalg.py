@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
+from exact_determinants import check_slogdet, systems, values
 
 import pyblasgpu
 from pyblasgpu import linalg
@@ -138,6 +140,26 @@ def test_lu(library, shape, dtype):
     p, lower, upper = linalg.lu(x)
     rebuilt = library.host(p).astype(a.dtype) @ library.host(lower) @ library.host(upper)
     np.testing.assert_allclose(rebuilt, a, 0, 1e3 * n * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_determinants_at_the_ends_of_the_range(library, dtype):
+    ends = np.array([np.diag([x, 1]) for x in values(dtype)], dtype)
+    for a in (*(systems(dtype, 20, n) for n in (1, 2, 4)), ends):
+        sign, logarithm = linalg.slogdet(library.array(a))
+        check_slogdet((library.host(sign), library.host(logarithm)), a)
+    big = np.diag(np.array([1e200, 1e200, -1e-200, 1e-200]))
+    np.testing.assert_allclose(library.host(linalg.det(library.array(big))), -1, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_determinants_of_what_is_not_finite(library, dtype):
+    numbers = [np.nan, np.inf, -np.inf, 0, 1]
+    a = np.array([np.diag(pair) for pair in product(numbers, repeat=2)], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.linalg.slogdet(a)
+    for actual, each in zip(linalg.slogdet(library.array(a)), expected, strict=True):
+        np.testing.assert_array_equal(library.host(actual), each)
 
 
 def test_singular(library):
