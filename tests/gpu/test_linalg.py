@@ -154,8 +154,8 @@ def test_determinants_at_the_ends_of_the_range(library, dtype):
 
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_determinants_of_what_is_not_finite(library, dtype):
-    numbers = [np.nan, np.inf, -np.inf, 0, 1]
-    a = np.array([np.diag(pair) for pair in product(numbers, repeat=2)], dtype)
+    numbers = [np.inf, -np.inf, 0, 1]
+    a = np.array([np.diag(pair) for pair in product(numbers, [*numbers, np.nan])], dtype)
     with np.errstate(all="ignore"):
         expected = np.linalg.slogdet(a)
     for actual, each in zip(linalg.slogdet(library.array(a)), expected, strict=True):
