@@ -13,7 +13,7 @@ from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
 
-__all__ = ["SlogdetResult", "det", "slogdet"]
+__all__ = ["SlogdetResult", "det", "signs_and_logarithms", "slogdet"]
 
 #: Sums of logarithms of moduli below it leave a product in the range of normal numbers of double precision.
 _RANGE = 700.0
@@ -129,7 +129,7 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        sign, logarithm = _signs_and_logarithms(xp, *_diagonal(arrays, matrix, False))[:2]
+        sign, logarithm = signs_and_logarithms(xp, *_diagonal(arrays, matrix, False))[:2]
         return SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
 
 
@@ -159,12 +159,12 @@ def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:
             if not np.isnan(product).any():
                 return product
     with np.errstate(all="ignore"):
-        sign, logarithm, logarithms = _signs_and_logarithms(xp, diagonal, moved)
+        sign, logarithm, logarithms = signs_and_logarithms(xp, diagonal, moved)
         is_safe = xp.sum(xp.abs(logarithms), axis=-1) < _RANGE
         return xp.where(is_safe, xp.prod(factors, axis=-1), sign * xp.exp(logarithm))
 
 
-def _signs_and_logarithms(xp: Any, diagonal: Any, moved: Any) -> tuple[Any, Any, Any]:
+def signs_and_logarithms(xp: Any, diagonal: Any, moved: Any) -> tuple[Any, Any, Any]:
     """The sign of each determinant, the logarithm of its modulus, and those of the moduli of the diagonal.
 
     A zero on a diagonal makes the sign 0 and the logarithm -inf, whatever else is there, as NumPy has it.
