@@ -164,8 +164,9 @@ def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
     from .dispatch import tuned_files
 
-    origins = {level.path: level.origin for here in device.here() for level in tuned_files.levels(here)}
-    return [{"level": origin, "file": str(path)} for path, origin in origins.items() if os.path.isfile(path)]
+    levels = [level for here in device.here() for level in tuned_files.levels(here) if level.exists]
+    origins = {str(level.path): level.origin for level in levels}
+    return [{"level": origin, "file": path} for path, origin in origins.items()]
 
 
 def _contents(kind: str) -> dict[str, Any]:

@@ -7,14 +7,16 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import TUNED, with_current_names
 from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
 from .sizes import sizes_of
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "MAX_BYTES",
@@ -78,7 +80,7 @@ class Document:
         return len(self.entries) + len(self.trsm_rates) + len(self.rasters)
 
 
-def read(path: Path, device: str | None = None) -> Document | None:
+def read(path: Traversable, device: str | None = None) -> Document | None:
     """The document at `path`; None, with a `DatabaseWarning`, if it is unusable, or not one of `device`.
 
     That a file does not exist is no reason to warn.
@@ -95,7 +97,7 @@ def read(path: Path, device: str | None = None) -> Document | None:
     return document
 
 
-def read_packaged(path: Path, device: str | None = None) -> Document | None:
+def read_packaged(path: Traversable, device: str | None = None) -> Document | None:
     """As `read`, for a file of this package: in a quarter of the time, because tests have checked its values.
 
     Where it is not of the form that it should have, all of it is checked.

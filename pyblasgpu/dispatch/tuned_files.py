@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from .. import database
 from ..database import TUNED, Document, Entry, sizes_of
@@ -18,6 +18,10 @@ from ..errors import ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
+from ..package_files import package_file
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "PACKAGED",
@@ -36,7 +40,7 @@ __all__ = [
     "user_file",
 ]
 
-PACKAGED = Path(database.__file__).parent
+PACKAGED = package_file("database")
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -62,11 +66,31 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Level:
-    """One file of the database: where it stands, and how an origin names it."""
+    """One file of the database.
 
-    path: Path
+    Attributes
+    ----------
+    path : Path or file in a zip
+    device : str
+        The device or architecture whose values it holds.
+    origin : str
+        How an origin names it.
+    is_packaged : bool
+        Whether it is a file of this package.
+    """
+
+    path: Traversable
     device: str
     origin: str
+    is_packaged: bool = True
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there and can be seen."""
+        try:
+            return self.path.is_file()
+        except OSError:
+            return False
 
 
 class Filed(NamedTuple):
@@ -111,7 +135,7 @@ def levels(device: Device) -> tuple[Level, ...]:
     except NoFolder as problem:
         tell_once(str(problem))
         return packaged
-    return (Level(own, device.name, f"tuned here, {own}"), *packaged)
+    return (Level(own, device.name, f"tuned here, {own}", is_packaged=False), *packaged)
 
 
 @memo(1 << 7)
@@ -121,7 +145,7 @@ def documents(device: Device) -> tuple[tuple[str, Document], ...]:
 
 
 def _read(level: Level) -> Document | None:
-    read = database.read_packaged if level.path.parent == PACKAGED else database.read
+    read = database.read_packaged if level.is_packaged else database.read
     return read(level.path, level.device)
 
 

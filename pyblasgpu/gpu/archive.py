@@ -15,13 +15,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize
 
 from ..errors import ArchiveWarning
+from ..package_files import folder_of, package_file
 from .user_folders import NoFolder, data_folder, replace_file
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "Archive",
@@ -57,7 +60,7 @@ class Archive:
 
     Parameters
     ----------
-    path : Path
+    path : Path or file in a zip
     architecture : str
         The linker's name, 'sm_90a'.
     source : str
@@ -80,12 +83,11 @@ class Archive:
         Where it cannot be read.
     """
 
-    def __init__(self, path: Path, architecture: str, source: str):
+    def __init__(self, path: Traversable, architecture: str, source: str):
         self.path = path
         self.used: set[str] = set()
         self.refused = False
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        finalize(self, os.close, self._file)
+        self._content = _OnDisk(path) if isinstance(path, Path) else _InMemory(path.read_bytes())
         try:
             header = self._header()
             _require_ours(header, architecture, source)
@@ -127,13 +129,13 @@ class Archive:
         _warn(self.path, problem)
 
     def _header(self) -> dict[str, Any]:
-        line, newline, _ = os.pread(self._file, _LONGEST_HEADER, 0).partition(b"\n")
+        line, newline, _ = self._content.read(0, _LONGEST_HEADER).partition(b"\n")
         header = json.loads(line) if newline else None
         if not isinstance(header, dict) or "pyblasgpu kernels" not in header:
             raise ArchiveError("is no archive of kernels, or a damaged one")
         if header["pyblasgpu kernels"] > FORMAT:
             raise ArchiveError("is of a newer version of pyblasgpu")
-        if header["bytes"] != os.fstat(self._file).st_size - len(line) - 1:
+        if header["bytes"] != self._content.size - len(line) - 1:
             raise ArchiveError("is damaged: parts of it are missing")
         header["start"] = len(line) + 1
         return header
@@ -146,11 +148,35 @@ class Archive:
         return start + length, json.loads(text)
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Not by mmap: where a mapped file is cut short, reading it ends the process."""
-        content = os.pread(self._file, length, offset)
+        content = self._content.read(offset, length)
         if len(content) != length:
             raise ArchiveError("is damaged: parts of it are missing")
         return content
+
+
+class _OnDisk:
+    """A file that is read part by part; not by mmap, which ends the process where a file is cut short."""
+
+    def __init__(self, path: Path):
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        finalize(self, os.close, self._file)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._file, length, offset)
+
+
+class _InMemory:
+    """A file of a zip, which is unpacked as a whole."""
+
+    def __init__(self, content: bytes):
+        self._content, self.size = content, len(content)
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._content[offset : offset + length]
 
 
 def _require_ours(header: Mapping[str, Any], architecture: str, source: str) -> None:
@@ -215,15 +241,16 @@ def archives(architecture: str, source: str) -> tuple[Archive, ...]:
     package, and the one in this package. An `ArchiveWarning` says, once, what cannot be used, and what to do.
     None where the environment switches them off.
     """
-    fitting, foreign = list[Archive](), list[Path]()
+    fitting: list[Archive] = []
+    foreign: list[Traversable] = []
     if os.environ.get(SWITCH) == "0":
         return ()
     for folder in _folders(architecture):
-        path = folder / archive_name(architecture, source)
+        path = folder.joinpath(archive_name(architecture, source))
         try:
             fitting.append(Archive(path, architecture, source))
         except FileNotFoundError:
-            foreign += sorted(folder.glob(f"{architecture}-*{SUFFIX}"))[:1]
+            foreign += _of_architecture(folder, architecture)[:1]
         except (OSError, ArchiveError) as problem:
             _warn(path, str(problem) if isinstance(problem, ArchiveError) else f"cannot be read: {problem}")
     if foreign and not fitting:
@@ -236,16 +263,26 @@ def forget() -> None:
     archives.cache_clear()
 
 
-def _folders(architecture: str) -> Iterator[Path]:
+def _folders(architecture: str) -> Iterator[Traversable]:
     with suppress(NoFolder):
         yield user_folder()
-    package = find_spec(f"pyblasgpu_kernels_{architecture.replace('_', '').rstrip('a')}")
-    if package is not None:
-        yield from map(Path, package.submodule_search_locations or [])
-    yield Path(__file__).parents[1] / "data"
+    installed = folder_of(f"pyblasgpu_kernels_{architecture.replace('_', '').rstrip('a')}")
+    if installed is not None:
+        yield installed
+    yield package_file("data")
 
 
-def _warn(path: Path, problem: str) -> None:
+def _of_architecture(folder: Traversable, architecture: str) -> list[Traversable]:
+    """The archives of an architecture, of whichever version, in the order of their names."""
+    try:
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    except OSError:  # of a folder that may not be read
+        return []
+    found = (each for each in entries if each.name.startswith(f"{architecture}-"))
+    return sorted((each for each in found if each.name.endswith(SUFFIX)), key=lambda each: each.name)
+
+
+def _warn(path: Traversable, problem: str) -> None:
     architecture = path.name.partition("-")[0].rstrip("a")
     advice = (
         f"kernels are compiled when they are needed; `pyblasgpu build --arch {architecture}` makes it anew"

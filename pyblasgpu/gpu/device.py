@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import BackendUnavailable
+from ..package_files import package_file
 from ..types import Dtype
 from . import backend
 from .driver import after_fork, load
@@ -163,7 +163,7 @@ def _round_up(value: int, unit: int) -> int:
 
 @lru_cache(maxsize=1)
 def _data() -> dict[str, Any]:
-    return json.loads((Path(__file__).parent / "devices.json").read_text(encoding="utf-8"))
+    return json.loads(package_file("gpu", "devices.json").read_bytes())
 
 
 def _architecture(cc: tuple[int, int]) -> dict[str, Any]:

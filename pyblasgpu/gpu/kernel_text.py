@@ -151,7 +151,9 @@ def _origin(function: Callable) -> str:
     if _is_generated(function):
         return "made by the factory"
     code = function.__code__
-    return f"{Path(code.co_filename).relative_to(_PACKAGE.parent)}:{code.co_firstlineno}"
+    path, above = Path(code.co_filename), _PACKAGE.parent
+    shown = path.relative_to(above) if path.is_relative_to(above) else path  # a kernel of the user's own
+    return f"{shown}:{code.co_firstlineno}"
 
 
 def _text(function: Callable) -> str:

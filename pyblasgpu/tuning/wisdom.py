@@ -189,10 +189,7 @@ def _list(options: Any) -> int:
 def _where(options: Any) -> int:
     """The files of a device, first the one that wins."""
     levels = tuned_files.levels(devices.named(options.device))
-    rows = [
-        {"level": level.origin, "file": str(level.path), "exists": os.path.isfile(level.path)}
-        for level in levels
-    ]
+    rows = [{"level": level.origin, "file": str(level.path), "exists": level.exists} for level in levels]
     if options.json:
         print(json.dumps(rows, indent=2))
         return 0

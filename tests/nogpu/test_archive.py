@@ -6,8 +6,10 @@ import importlib
 import json
 import os
 import pickle
+import shutil
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import fake_driver
@@ -163,14 +165,21 @@ def test_one_of_another_version_alone_is_reported(home, recwarn):
     assert "another version" in message and "pyblasgpu build" in message
 
 
-def test_a_package_of_kernels_serves_after_the_users(home, tmp_path, monkeypatch):
+@pytest.mark.parametrize("zipped", [False, True], ids=["in a folder", "in a zip"])
+def test_a_package_of_kernels_serves_after_the_users(home, tmp_path, monkeypatch, zipped):
     package = tmp_path / "site" / "pyblasgpu_kernels_sm90"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
-    monkeypatch.syspath_prepend(package.parent)
-    importlib.invalidate_caches()
     packaged, own = written(package), written(home, records={KEYS[0]: RECORDS[KEYS[0]]})
-    assert [opened.path for opened in archives(ARCH, SOURCE)] == [own, packaged]
+    site = package.parent
+    if zipped:
+        site = Path(shutil.make_archive(tmp_path / "kernels", "zip", site))
+        shutil.rmtree(package)
+    monkeypatch.syspath_prepend(site)
+    importlib.invalidate_caches()
+    first, second = archives(ARCH, SOURCE)
+    assert first.path == own and str(second.path) == str(site / packaged.relative_to(package.parent))
+    assert second.get(KEYS[1]).cubin == RECORDS[KEYS[1]].cubin
     assert package.name not in sys.modules
 
 

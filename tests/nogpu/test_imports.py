@@ -36,7 +36,7 @@ LAYERS = [
     {"gpu", "cpu"},
     {"operands", "tasks"},
     {"terminal", "processes"},
-    {"types", "errors", "arguments", "graph_breaks"},
+    {"types", "errors", "arguments", "graph_breaks", "package_files"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 
