@@ -1,241 +1,183 @@
-"""Write the benchmarks page, README's table, and two plots from the committed results.
+"""Write the benchmarks pages, README's table and the plots from the committed results.
 
 ``python docs/make_benchmarks.py`` after new files in ``benchmarks/results``; the plots need Matplotlib.
 
-Of each case (device, routine, dtype, variant, shape) the newest measurement counts. Cases are shown by kind:
-'square', 'few' (TRSM and TRMM with few right-hand sides), 'batched' or 'shapes' (GEMM that is not square).
+The first page has README's table and the plots of one card, the newest. A page a device has all tables.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
+from bench_cases import OUT_OF_PLACE, VENDOR, Groups, measured, newest_device
+from bench_tables import bench_tables
 from error_tables import error_table
-from gemm_tensor_tables import draw_gemm_tensor, gemm_tensor_tables
-from readme_table import Row, geometric_mean, readme_table
+from gemm_tensor_tables import gemm_tensor_tables
+from machine_tables import machine_tables
+from readme_table import Row, readme_table
 from tensor_tables import tensor_tables
 from vendor_tables import vendor_tables
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE, README, PLOT = DOCS / "benchmarks.md", ROOT / "README.md", DOCS / "images" / "trsm.svg"
-PLOT_TENSOR, HOPPER = DOCS / "images" / "gemm_tensor.svg", "NVIDIA H200"
+PAGE, README = DOCS / "benchmarks.md", ROOT / "README.md"
+IMAGES, HEADLINE = DOCS / "images" / "benchmarks", DOCS / "images" / "trsm.svg"
 BEGIN, END = "<!-- made by docs/make_benchmarks.py -->", "<!-- end -->"
 
-ROUTINES = ("gemm", "trsm", "trmm", "syrk", "herk", "syr2k", "her2k", "symm", "hemm", "gemmtr")
-KINDS = {
-    "square": "square matrices",
-    "few": "few right-hand sides",
-    "batched": "batches",
-    "shapes": "skinny, long and odd shapes",
-}
-ORDERS = (256, 512, 1024, 2048, 3072, 4096, 8192)
-TICKS = (256, 1024, 4096)
+#: Sections of the page: heading, text, plots with what they show, and the heading of the tables.
+SECTIONS = (
+    (
+        "GEMM",
+        "TFLOP/s over the order. cuBLAS runs on the same arrays.",
+        {"gemm": "TFLOP/s of GEMM over n, pyblasgpu and cuBLAS, in four dtypes"},
+        "gemm-square-matrices",
+    ),
+    (
+        "TRSM and TRMM",
+        "Both libraries work in place. cuBLAS's TRMM is faster out of place, so that is a line of its own.",
+        {
+            "trsm": "TFLOP/s of TRSM over n, pyblasgpu and cuBLAS, in four dtypes",
+            "trmm": "TFLOP/s of TRMM over n, pyblasgpu and cuBLAS in place and out of place",
+        },
+        "trsm-square-matrices",
+    ),
+    (
+        "Symmetric products",
+        "Hermitian variants are in the tables.",
+        {"symmetric": "TFLOP/s of SYRK, SYR2K and SYMM over n, pyblasgpu and cuBLAS"},
+        "syrk-square-matrices",
+    ),
+    (
+        "Tensor cores",
+        '[`method="tensor"`](guide/numerics.md#tensor-cores-for-float32) keeps the bounds of the dtype. '
+        "Packing is part of the time.",
+        {
+            "gemm_tensor": "TFLOP/s of GEMM over n, on tensor cores, by default, and of cuBLAS",
+            "tensor_level3": "times the vendor's rate over n, a line a routine",
+        },
+        "products-on-tensor-cores",
+    ),
+    (
+        "Cholesky and LU",
+        "cuSOLVER's time over ours: above the dashed line pyblasgpu is faster.",
+        {"factors": "cuSOLVER's time over ours, over n, for GETRF and POTRF"},
+        "vectors-factorizations-and-solves",
+    ),
+    (
+        "Batches of small matrices",
+        "Time of `torch.linalg` over ours, for batches that fill the card. Solves have four columns.",
+        {"batches": "PyTorch's time over ours, over n, a line a routine"},
+        "vectors-factorizations-and-solves",
+    ),
+    (
+        "Levels 1 and 2",
+        "Memory bounds these routines, so a copy of as many bytes is the measure: "
+        "vectors of 10⁸ elements, matrices of order 16384.",
+        {"bandwidth": "bytes per second of each routine over those of a copy"},
+        "memory-bandwidth",
+    ),
+    (
+        "Matrices in host memory",
+        "TFLOP/s, transfers included, on one card and on several.",
+        {
+            "host_memory": "TFLOP/s over n from host memory: pyblasgpu, cuBLAS with copies, cublasXt",
+            "several_cards": "times the rate of one card over n, a line a routine",
+        },
+        "several-cards",
+    ),
+    (
+        "The closed list of kernels",
+        "Calls choose from a [closed list](design/dispatch.md#the-catalogue) that can be built ahead. "
+        "The plot has the time with all Configs that were ever tuned over the time with the list.",
+        {"closed_list": "share of the cases over the ratio of times, a line a list of calls"},
+        "the-closed-list-of-kernels",
+    ),
+)
 
 
-class Case(NamedTuple):
-    """One measurement, and the run that it is from."""
-
-    run: dict[str, Any]
-    record: dict[str, Any]
-
-    @property
-    def ratio(self) -> float:
-        """Our rate over cuBLAS's."""
-        return self.record["tflops"] / self.record["cublas_tflops"]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """m, n and k, of which a routine has two or three, then the extents of a batch."""
-        extents = [self.record[name] for name in "mnk" if name in self.record]
-        return (*extents, *self.record.get("batch", ()))
+# ------------------------------------------------------------------------------------------------- pages
 
 
-Groups = dict[tuple[str, str, str], list[Case]]
+def pages(groups: Groups, results: Path = RESULTS) -> dict[Path, str]:
+    """The page, and a page for each device."""
+    devices = list(dict.fromkeys(key[0] for key in groups))
+    made = {device_page(device): "\n".join(_tables(groups, results, device)) for device in devices}
+    return {PAGE: "\n".join(_page(groups, results, devices)), **made}
 
 
-def kind_of(record: dict[str, Any]) -> str | None:
-    """Under which heading a record stands; None: under none."""
-    if record.get("batch"):
-        return "batched"
-    extents = {record[name] for name in "mnk" if name in record}
-    if len(extents) == 1:
-        return "square" if record["n"] in ORDERS else None
-    if record["routine"] in ("trsm", "trmm"):
-        return "few"
-    return "shapes" if record["routine"] == "gemm" else None
+def device_page(device: str) -> Path:
+    """The page of a device."""
+    return DOCS / "benchmarks" / f"{_stem(device)}.md"
 
 
-def measured(results: Path = RESULTS) -> Groups:
-    """The cases that count, by device, routine and kind."""
-    newest: dict[tuple[str, str, str], dict[tuple, Case]] = {}
-    for run in _runs(results):
-        for record in run["results"]:
-            kind = kind_of(record)
-            if "cublas_tflops" in record and record["routine"] in ROUTINES and kind:
-                case = Case(run, record)
-                group = newest.setdefault((run["device"], record["routine"], kind), {})
-                group[record["dtype"], record["variant"], case.shape] = case
-    return {key: _shown(key, newest[key]) for key in sorted(newest, key=_order)}
+def _stem(device: str) -> str:
+    return device.lower().replace(" ", "_").removeprefix("nvidia_")
 
 
-def _runs(results: Path) -> list[dict[str, Any]]:
-    """What `pyblasgpu bench` has written, oldest first."""
-    runs = []
-    for path in results.glob("*/*.json"):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        records = run.get("results") if isinstance(run, dict) else None
-        if records and {"routine", "variant", "n"} <= records[0].keys():
-            runs.append(run)
-    return sorted(runs, key=lambda run: run["date"])
+def _page(groups: Groups, results: Path, devices: list[str]) -> Iterator[str]:
+    device = card(groups)
+    yield from ("# Benchmarks", "", BEGIN, "", "```{toctree}", ":hidden:", "")
+    yield from (*(f"{each} <benchmarks/{_stem(each)}>" for each in devices), "```", "")
+    yield from (readme_table(readme_rows(groups), results, device), "")
+    yield "Each number is a geometric mean of the vendor's time over ours, on the same data."
+    yield "Above 1 pyblasgpu is faster. [Measuring](measuring.md) says how it is measured."
+    yield "`pyblasgpu bench` measures your card."
+    links = ", ".join(f"[{each}](benchmarks/{_stem(each)}.md)" for each in devices)
+    yield from ("", f"All tables, with the commit of each: {links}.")
+    for heading, text, plots, anchor in SECTIONS:
+        yield from ("", f"## {heading}", "", text)
+        for name, shown in plots.items():
+            yield from ("", f"![{device}: {shown}](images/benchmarks/{name}.svg)")
+        yield from ("", f"[Tables](benchmarks/{_stem(device)}.md#{anchor})")
+    yield from ("", END, "")
 
 
-def _shown(key: tuple[str, str, str], cases: dict[tuple, Case]) -> list[Case]:
-    """All layouts of a square GEMM; of all else one variant, that of most cases."""
-    if key[1:] == ("gemm", "square"):
-        return list(cases.values())
-    variants = [variant for _, variant, _ in cases]
-    most = max(dict.fromkeys(variants), key=variants.count)
-    return [case for (_, variant, _), case in cases.items() if variant == most]
+def _tables(groups: Groups, results: Path, device: str) -> Iterator[str]:
+    yield from (f"# {device}", "", BEGIN, "")
+    yield "In tables of TFLOP/s each cell is pyblasgpu / cuBLAS, on the same data, with cold caches."
+    yield "A mean is the geometric mean of ours / cuBLAS. [Measuring](../measuring.md) says how."
+    yield "Of each case the newest measurement counts, and the commit is named."
+    yield from bench_tables(groups, device)
+    yield from (*gemm_tensor_tables(results, device), *tensor_tables(results, device))
+    yield from (*vendor_tables(results, device), *machine_tables(results, device))
+    yield from (*error_table(results, device), "", END, "")
 
 
-def _order(key: tuple[str, str, str]) -> tuple:
-    device, routine, kind = key
-    return device, ROUTINES.index(routine), list(KINDS).index(kind)
+def card(groups: Groups) -> str:
+    """The device of the plots: that of the newest GEMM."""
+    return newest_device(groups, "gemm", "square")
 
 
-def commits(cases: Iterable[Case]) -> str:
-    """The commits that cases were measured at, each once."""
-    return ", ".join(dict.fromkeys(case.run["commit"][:7] for case in cases))
-
-
-# -------------------------------------------------------------------------------------------------- page
-
-
-def page(groups: Groups) -> str:
-    """The benchmarks page."""
-    text = [
-        "# Benchmarks",
-        "",
-        f"{BEGIN}",
-        "",
-        "Each cell is TFLOP/s of pyblasgpu / of cuBLAS, in one process on the same data with cold caches.",
-        "The last column is the geometric mean of ours / cuBLAS over the line. [Measuring](measuring.md)",
-        "says how. `pyblasgpu bench` measures the card that you have.",
-        "",
-        "The script takes the newest measurement of each case in `benchmarks/results`, and names its commit.",
-    ]
-    for device in dict.fromkeys(key[0] for key in groups):
-        mine = {key: cases for key, cases in groups.items() if key[0] == device}
-        runs = [case.run for cases in mine.values() for case in cases]
-        newest = max(runs, key=lambda run: run["date"])
-        text += ["", f"## {device}", "", _conditions(newest)]
-        for (_, routine, kind), cases in mine.items():
-            text += ["", f"### {routine.upper()}, {KINDS[kind]}", "", *_table(routine, kind, cases)]
-            text += ["", f"Measured at {commits(cases)}."]
-        text += [*gemm_tensor_tables(RESULTS, device), *tensor_tables(RESULTS, device)]
-        text += [*vendor_tables(RESULTS, device), *error_table(RESULTS, device)]
-    return "\n".join([*text, "", END, ""])
-
-
-def _conditions(run: dict[str, Any]) -> str:
-    version = run["cublas"]
-    cublas = f"{version // 10000}.{version // 100 % 100}"
-    return (
-        f"{run['arch']}, {run['multiprocessors']} multiprocessors, driver {run['driver']}, cuBLAS {cublas}, "
-        f"{run['clocks'].get('power.limit', '')} power limit; the newest run is of {run['date'][:10]}."
-    )
-
-
-def _table(routine: str, kind: str, cases: list[Case]) -> Iterator[str]:
-    """Lines are dtypes and variants, columns are shapes; of many shapes the other way round."""
-    shapes = sorted(dict.fromkeys(case.shape for case in cases), key=_by_size)
-    lines = sorted({_call(case) for case in cases}, key=lambda call: ("sdcz".index(call[0]), call))
-    cells = {(_call(case), case.shape): case for case in cases}
-    if kind in ("batched", "shapes"):
-        yield "| | " + " | ".join(lines) + " |"
-        yield "|---" * (len(lines) + 1) + "|"
-        for shape in shapes:
-            row = " | ".join(_cell(cells.get((call, shape))) for call in lines)
-            yield f"| {_shape(shape, kind)} | {row} |"
-        means = (geometric_mean(case.ratio for case in cases if _call(case) == call) for call in lines)
-        yield "| **mean** | " + " | ".join(f"**{mean:.2f}**" for mean in means) + " |"
-        return
-    yield "| | " + " | ".join(_shape(shape, kind) for shape in shapes) + " | mean |"
-    yield "|---" * (len(shapes) + 2) + "|"
-    for call in lines:
-        mean = geometric_mean(case.ratio for case in cases if _call(case) == call)
-        row = " | ".join(_cell(cells.get((call, shape))) for shape in shapes)
-        yield f"| {call} | {row} | **{mean:.2f}** |"
-
-
-def _call(case: Case) -> str:
-    record = case.record
-    variant = f" {record['variant']}" if record["routine"] == "gemm" else ""
-    return f"{record['dtype']}{record['routine']}{variant}"
-
-
-def _cell(case: Case | None) -> str:
-    if case is None:
-        return ""
-    return " / ".join(f"{case.record[key]:.3g}" for key in ("tflops", "cublas_tflops"))
-
-
-def _by_size(shape: tuple[int, ...]) -> tuple:
-    return shape[1], shape[0], shape[2:]
-
-
-def _shape(shape: tuple[int, ...], kind: str) -> str:
-    if kind == "batched":
-        return f"{shape[-1]} of {_shape(shape[:-1], 'square')}"
-    if kind == "few":
-        return f"{shape[0]} × {shape[1]}"
-    return str(shape[0]) if len(set(shape)) == 1 else " × ".join(map(str, shape))
-
-
-# ------------------------------------------------------------------------------------------------- README
-
-
-def newest_device(groups: Groups, routine: str, kind: str) -> str:
-    """The device of the newest run that has these cases."""
-    dates = {
-        key[0]: max(case.run["date"] for case in cases)
-        for key, cases in groups.items()
-        if key[1:] == (routine, kind)
-    }
-    return max(dates, key=dates.__getitem__)
+# ------------------------------------------------------------------------------------------------ README
 
 
 def readme_rows(groups: Groups) -> Iterator[Row]:
     """README's rows of what `pyblasgpu bench` has timed."""
     rows = [
-        ("GEMM, orders 2048 to 8192, all layouts", "gemm", "square", 2048, "cublas_tflops"),
-        ("TRSM, orders 256 to 8192, as many right-hand sides", "trsm", "square", 0, "cublas_tflops"),
-        ("TRMM in place, orders 256 to 8192, as many columns", "trmm", "square", 0, "cublas_tflops"),
-        ("the same beside cuBLAS's TRMM out of place", "trmm", "square", 0, "cublas_out_of_place_tflops"),
-        ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0, "cublas_tflops"),
+        ("GEMM, orders 2048 to 8192, all layouts", "gemm", "square", 2048, VENDOR),
+        ("TRSM, orders 256 to 8192, as many right-hand sides", "trsm", "square", 0, VENDOR),
+        ("TRMM in place, orders 256 to 8192, as many columns", "trmm", "square", 0, VENDOR),
+        ("the same over cuBLAS's TRMM out of place", "trmm", "square", 0, OUT_OF_PLACE),
+        ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0, VENDOR),
     ]
     for label, routine, kind, least, rate in rows:
         device = newest_device(groups, routine, kind)
-        records = [(case.record, case.run["commit"][:7]) for case in groups[device, routine, kind]]
         ratios = [
-            (record["dtype"], record["tflops"] / record[rate], commit)
-            for record, commit in records
-            if rate in record and record["n"] >= least
+            (case.record["dtype"], case.ratio(rate), case.run["commit"][:7])
+            for case in groups[device, routine, kind]
+            if rate in case.record and case.record["n"] >= least
         ]
         yield Row(label, device, ratios)
 
 
 def with_table(readme: str, groups: Groups) -> str:
     """README with its table."""
-    return between_markers(readme, readme_table(readme_rows(groups), RESULTS, HOPPER))
+    return between_markers(readme, readme_table(readme_rows(groups), RESULTS, card(groups)))
 
 
 def between_markers(text: str, made: str) -> str:
@@ -244,57 +186,24 @@ def between_markers(text: str, made: str) -> str:
     return f"{before}{BEGIN}\n{made}\n{END}{rest.split(END, 1)[1]}"
 
 
-# -------------------------------------------------------------------------------------------------- plot
-
-
-def plotted(groups: Groups) -> list[Case]:
-    """The cases of README's plot: TRSM of square matrices, on the device of the newest run."""
-    return groups[newest_device(groups, "trsm", "square"), "trsm", "square"]
-
-
-def draw(cases: list[Case], out: Path) -> None:
-    """TFLOP/s over n, ours and cuBLAS's, a panel a dtype."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 2.7), layout="constrained", facecolor="white")
-    panels = figure.subplots(1, 4, sharey=True)
-    for letter, axis in zip("sdcz", panels, strict=True):
-        mine = sorted((c.record for c in cases if c.record["dtype"] == letter), key=lambda r: r["n"])
-        orders = [record["n"] for record in mine]
-        axis.plot(orders, [record["tflops"] for record in mine], "o-", markersize=4, label="pyblasgpu")
-        axis.plot(orders, [record["cublas_tflops"] for record in mine], "s--", markersize=4, label="cuBLAS")
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(TICKS, [str(order) for order in TICKS])
-        axis.set_title(f"{letter}trsm", fontsize=10)
-        axis.set_xlabel("n")
-        axis.grid(alpha=0.3)
-    panels[0].set_ylim(bottom=0)  # shared: after all have drawn
-    panels[0].set_ylabel("TFLOP/s")
-    panels[0].legend(fontsize=8)
-    run = cases[0].run
-    figure.suptitle(f"TRSM, n × n with n right-hand sides, {run['device']}", fontsize=11)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pyblasgpu"}):
-        figure.savefig(out, metadata={"Date": None, "Source": commits(cases)})
-
-
-def _peak(groups: Groups) -> float:
-    """The peak of FP32 of the card of the second plot."""
-    _, cases = next(each for each in groups.items() if each[0][0] == HOPPER)
-    return float(cases[0].run["peak_tflops"]["float32"])
-
-
 def main(arguments: list[str]) -> int:
-    """Write all four; returns the exit code."""
+    """Write all; returns the exit code."""
     if arguments:
         raise SystemExit(__doc__)
-    groups = measured()
-    PAGE.write_text(page(groups), encoding="utf-8")
-    README.write_text(with_table(README.read_text(encoding="utf-8"), groups), encoding="utf-8")
-    PLOT.parent.mkdir(exist_ok=True)
-    draw(plotted(groups), PLOT)
-    draw_gemm_tensor(RESULTS, HOPPER, _peak(groups), PLOT_TENSOR)
-    for path in (PAGE, README, PLOT, PLOT_TENSOR):
+    from benchmark_plots import PLOTS, headline
+
+    from pyblasgpu.bench import style
+
+    groups = measured(RESULTS)
+    made = {**pages(groups), README: with_table(README.read_text(encoding="utf-8"), groups)}
+    for path, text in made.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    IMAGES.mkdir(exist_ok=True)
+    drawings = {IMAGES / f"{name}.svg": draw(groups, RESULTS, card(groups)) for name, draw in PLOTS.items()}
+    for path, drawn in {HEADLINE: headline(groups, card(groups)), **drawings}.items():
+        style.save(drawn.figure, path, drawn.source)
+    for path in (*made, HEADLINE, *drawings):
         print(path.relative_to(ROOT))
     return 0
 

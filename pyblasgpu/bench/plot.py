@@ -12,17 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from pyblasgpu.bench import style
 from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 SERIES = (
-    ("tflops", "pyblasgpu", "C0", "o-"),
-    ("cublas_tflops", "cuBLAS", "C1", "s--"),
-    ("cublas_out_of_place_tflops", "cuBLAS, out of place", "C2", "^:"),
+    ("tflops", "pyblasgpu", style.OURS),
+    ("cublas_tflops", "cuBLAS", style.VENDOR),
+    ("cublas_out_of_place_tflops", "cuBLAS, out of place", style.OUT_OF_PLACE),
 )
 
 
@@ -33,22 +33,19 @@ def draw(document: dict[str, Any], out: Path) -> Path:
         row = f"{record['routine']} {record['variant']}"
         panels.setdefault((row, record["dtype"]), []).append(record)
     rows, letters = (list(dict.fromkeys(names)) for names in zip(*panels, strict=True))
-    size = (3.4 * len(letters), 2.8 * len(rows))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(rows), len(letters), squeeze=False)
+    figure, axes = style.canvas(len(rows), len(letters), (3.4, 2.8))
     for (row, letter), records in panels.items():
         axis = axes[rows.index(row)][letters.index(letter)]
         _panel(axis, records, document["peak_tflops"], DTYPES[letter].real)
         axis.set_title(f"{letter}{row}", fontsize=10)
-    axes[0][0].legend(fontsize=8)
     return _saved(figure, document, "TFLOP/s over n", out)
 
 
 def _panel(axis: Any, records: list[dict[str, Any]], peaks: dict[str, float], real: str) -> None:
-    for key, label, colour, style in SERIES:
+    for key, label, look in SERIES:
         points = sorted((record["n"], record[key]) for record in records if key in record)
         if points:
-            axis.plot(*zip(*points, strict=True), style, color=colour, label=label, markersize=4)
+            axis.plot(*zip(*points, strict=True), label=label, markersize=style.SIZE, **look)
     for name, peak in peaks.items():
         if name.startswith(real):
             axis.axhline(peak, color="grey", linewidth=0.8, linestyle=":" if "tensor" in name else "-")
@@ -57,15 +54,12 @@ def _panel(axis: Any, records: list[dict[str, Any]], peaks: dict[str, float], re
             )
     axis.set_xscale("log", base=2)
     axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.3)
 
 
 def draw_ratios(document: dict[str, Any], out: Path) -> Path:
     """Draw ours / cuBLAS over n as `benchmarks.cliffs` measured it, a row a dtype; returns `out`."""
     rows, columns = (list(dict.fromkeys(s[key] for s in document["series"])) for key in ("dtype", "storage"))
-    size = (4.2 * len(columns), 2.8 * len(rows))
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True)
+    figure, axes = style.canvas(len(rows), len(columns), (4.2, 2.8), sharex=True)
     for series in document["series"]:
         axis = axes[rows.index(series["dtype"])][columns.index(series["storage"])]
         # thousands of dots: as a picture within the drawing
@@ -75,9 +69,7 @@ def draw_ratios(document: dict[str, Any], out: Path) -> Path:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)
         axis.axhline(1, color="grey", linewidth=0.8)
-        axis.axhline(document["floor"], color="C3", linewidth=0.8, linestyle=":")
-        axis.grid(alpha=0.3)
-    axes[0][0].legend(fontsize=8, markerscale=3)
+        axis.axhline(document["floor"], color=style.COLOURS[1], linewidth=0.8, linestyle=":")
     return _saved(figure, document, "ours / cuBLAS over n", out, dpi=150)
 
 
@@ -89,28 +81,24 @@ def draw_traffic(document: dict[str, Any], out: Path) -> Path:
         if READ in counted and WRITTEN in counted:
             point = record["n"], (counted[READ] + counted[WRITTEN]) / 1e6
             panels.setdefault(record["dtype"], {}).setdefault(call, []).append(point)
-    figure = Figure(figsize=(5.4 * len(panels), 4.2), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (letter, calls) in zip(axes, panels.items(), strict=True):
+    figure, axes = style.canvas(1, len(panels), (5.4, 4.2))
+    for axis, (letter, calls) in zip(axes[0], panels.items(), strict=True):
         names = list(dict.fromkeys(name for name, _ in calls))
         for (name, of), points in calls.items():
             n, megabytes = zip(*sorted(points), strict=True)
-            style, colour = "o-" if of == "ours" else "s--", f"C{names.index(name)}"
-            axis.plot(n, megabytes, style, color=colour, label=f"{letter}{name}, {of}")
+            look = style.with_dash(names.index(name), "" if of == "ours" else "cuBLAS")
+            axis.plot(n, megabytes, label=f"{letter}{name}, {of}", **look)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set_xlabel("n")
         axis.set_ylabel("MB read from DRAM and written to it")
-        axis.legend(fontsize=8)
-        axis.grid(alpha=0.3)
     return _saved(figure, document, "traffic of DRAM over n", out)
 
 
 def _saved(figure: Figure, document: dict[str, Any], title: str, out: Path, **options: Any) -> Path:
     figure.suptitle(f"{document['device']}, driver {document['driver']}: {title}")
-    with rc_context({"svg.fonttype": "none"}):  # text stays text: a small file
-        figure.savefig(out, **options)
-    return out
+    style.legend(figure)
+    return style.save(figure, out, **options)
 
 
 def drawing_of(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]:

@@ -137,19 +137,19 @@ def draw(folder: Path, drawn: Figure) -> None:
     if not curves:
         return
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure as Canvas
+        from pyblasgpu.bench import style
     except ImportError as missing:
         print(f"no figure: {lacking(missing, 'plot')}", file=sys.stderr)
         return
-    canvas = Canvas(figsize=(7, 4.5), layout="constrained")
-    axes = canvas.subplots()
-    for label, points in curves.items():
-        axes.plot(*zip(*points, strict=True), marker=".", label=label)
-    axes.set(title=drawn.title, xlabel=drawn.labels[0], ylabel=drawn.labels[1], ylim=(0, None))
-    axes.legend(fontsize="small")
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pyblasgpu"}):
-        canvas.savefig(folder / f"{drawn.name}.svg", metadata={"Date": None})
+    canvas, axes = style.canvas(1, 1, (6.8, 4.5))
+    # what is compared has one colour
+    compared = [label.removesuffix("cuBLAS").rstrip(", ") for label in curves]
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(compared))}
+    for (label, points), of in zip(curves.items(), compared, strict=True):
+        axes[0][0].plot(*zip(*points, strict=True), label=label, **style.with_dash(numbers[of], label))
+    axes[0][0].set(title=drawn.title, xlabel=drawn.labels[0], ylabel=drawn.labels[1], ylim=(0, None))
+    style.legend(canvas, 3 if max(map(len, curves)) < 20 else 2)
+    style.save(canvas, folder / f"{drawn.name}.svg")
 
 
 def add_options(parser: argparse.ArgumentParser, seconds: str) -> None:

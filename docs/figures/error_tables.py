@@ -19,7 +19,7 @@ def error_table(results: Path, device: str) -> Iterator[str]:
     if not runs:
         return
     run = max(runs, key=lambda run: (run["date"], run["commit"]))
-    yield from ("", "### Errors over their bounds", "")
+    yield from ("", "## Errors over their bounds", "")
     yield f"The worst of {run['checked']} cases: normal, uniform and graded data, orders from 5 to 1000."
     yield f"[The bounds](numerics.md) hold up to 1. Measured at {run['commit'][:7]}"
     yield "(`python -m benchmarks.error_bounds`)."

@@ -12,7 +12,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["ratios", "runs_of", "vendor_tables"]
+__all__ = ["LARGE", "NAMES", "Ratio", "ratios", "runs_of", "vendor_tables"]
 
 #: The lists that a file may have, and the routine of records that name none.
 LISTS = {"results": "", "squares": "getrf", "solves": "", "batches": "getrf"}
@@ -42,9 +42,9 @@ def vendor_tables(results: Path, device: str) -> Iterator[str]:
         rows.setdefault(measured.routine, {}).setdefault(measured.dtype, []).append(measured)
     if not rows:
         return
-    yield from ("", "### Vectors, factorizations and solves", "")
+    yield from ("", "## Vectors, factorizations and solves", "")
     yield "The vendor's time over ours, on the device: the geometric mean over sizes, then the least."
-    yield "Batches are beside cuBLAS and cuSOLVER, and beside PyTorch where it is named."
+    yield "Batches are compared with cuBLAS and cuSOLVER, and with PyTorch where it is named."
     yield from ("", "| routine | sizes | s | d | c | z | measured at |", "|---|---|---|---|---|---|---|")
     for routine, by_dtype in rows.items():
         cases = [case for of_dtype in by_dtype.values() for case in of_dtype]
@@ -57,8 +57,8 @@ def vendor_tables(results: Path, device: str) -> Iterator[str]:
 
 def _beside_a_copy(rows: dict[str, dict[str, list[Ratio]]]) -> Iterator[str]:
     """The table of what memory bounds: bytes that have to move, over those that a copy moves in that time."""
-    yield from ("", "### Memory bandwidth", "")
-    yield "Bytes that a routine has to read and write, beside those that a copy moves in the same time:"
+    yield from ("", "## Memory bandwidth", "")
+    yield "Bytes that a routine has to read and write, over those that a copy moves in the same time:"
     yield "vectors of 10⁸ elements, matrices of order 16384."
     yield from ("", "| routine | s | d | c | z | measured at |", "|---|---|---|---|---|---|")
     for routine, by_dtype in rows.items():

@@ -8,11 +8,11 @@ from typing import Any
 
 from vendor_tables import runs_of
 
-__all__ = ["tensor_tables"]
+__all__ = ["newest_level3", "tensor_tables"]
 
 TITLES = {"gesv": "solve", "posv": "solve, definite"}
 TEXT = """
-### Float32 on tensor cores
+## Float32 on tensor cores
 
 TFLOP/s of cuBLAS or cuSOLVER, of our FMAs, and with `set_math_mode("tensor")`.
 The error is the largest of an entry, or of the residual's, in units of u |A||B|, u |T||X| or u |L||Lᵀ|.
@@ -28,15 +28,21 @@ HEADER = """\
 
 def tensor_tables(results: Path, device: str) -> Iterator[str]:
     """The lines of the page for a device: a table, or nothing."""
+    measured = newest_level3(results, device)
+    if measured:
+        solves = SOLVE.rstrip("\n") if TITLES.keys() & {case["routine"] for case, _ in measured} else ""
+        yield from (TEXT.rstrip("\n") + solves + "\n\n" + HEADER).split("\n")
+        yield from (_row(*each) for each in measured)
+
+
+def newest_level3(results: Path, device: str) -> list[tuple[dict[str, Any], str]]:
+    """The newest measurement of each routine, order and number of columns, with its commit."""
     newest: dict[tuple[str, int, int], tuple[dict[str, Any], str]] = {}
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for case in run.get("cases", []):
             if "mode" in case:
                 newest[case["routine"], case["n"], case["columns"]] = case, run["commit"][:7]
-    if newest:
-        solves = SOLVE.rstrip("\n") if TITLES.keys() & {routine for routine, _, _ in newest} else ""
-        yield from (TEXT.rstrip("\n") + solves + "\n\n" + HEADER).split("\n")
-        yield from (_row(*newest[key]) for key in sorted(newest))
+    return [newest[key] for key in sorted(newest)]
 
 
 def _row(case: dict[str, Any], commit: str) -> str:

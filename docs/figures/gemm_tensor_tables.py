@@ -1,4 +1,4 @@
-"""The benchmarks page's tables of products on tensor cores, and their plot, from `benchmarks.gemm_tensor`."""
+"""Tables of products on tensor cores, from `benchmarks.gemm_tensor` and `benchmarks.gemm_int8`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from vendor_tables import runs_of
 
-__all__ = ["draw_gemm_tensor", "gemm_tensor_tables"]
+__all__ = ["gemm_tensor_tables", "newest"]
 
 LISTS = {
     "sgemm": "sgemm",
@@ -19,7 +19,7 @@ LISTS = {
     "shapes": "dgemm",
 }
 PRODUCTS = """
-### Products on tensor cores
+## Products on tensor cores
 
 TFLOP/s of cuBLAS, of our FMAs (`mma.sync` of FP64), and with `method="tensor"`, packing included;
 random normal data.
@@ -28,7 +28,7 @@ random normal data.
 |---|---|---|---|---|---|---|---|"""
 ERRORS = """
 The largest error of {} on several kinds of data, in units of u |A||B|.
-FMAs' time over ours tells which data are served by {}.
+FMAs' time over ours shows which data are served by {}.
 
 | data | n | cuBLAS | tensor cores | FMAs' time over ours | measured at |
 |---|---|---|---|---|---|"""
@@ -72,33 +72,3 @@ def _error(case: dict[str, Any], commit: str, times: dict[int, float]) -> str:
     units = f"{case['cublas_units']:.3g}", f"{case['units']:.3g}"
     cells = [case["data"].replace("_", " "), str(case["n"]), *units, gain, commit]
     return f"| {' | '.join(cells)} |"
-
-
-def draw_gemm_tensor(results: Path, device: str, peak: float, out: Path) -> None:
-    """TFLOP/s of SGEMM over n: cuBLAS, ours by FMAs and on tensor cores, and the peak of FP32."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    cases = sorted((case for _, case, _ in newest(results, device, "sgemm")), key=lambda case: case["n"])
-    orders = [case["n"] for case in cases]
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained", facecolor="white")
-    axis = figure.subplots()
-    lines = {
-        "tflops": ('method="tensor"', "o-"),
-        "fma_tflops": ("FMAs", "^-"),
-        "cublas_tflops": ("cuBLAS", "s--"),
-    }
-    for name, (label, style) in lines.items():
-        axis.plot(orders, [case[name] for case in cases], style, markersize=4, label=label)
-    axis.axhline(peak, color="grey", linewidth=0.8, label=f"FP32 peak, {peak:.0f}")
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(orders, [str(order) for order in orders], fontsize=8)
-    axis.set_ylim(bottom=0)
-    axis.set_xlabel("n")
-    axis.set_ylabel("TFLOP/s")
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
-    axis.set_title(f"SGEMM, n × n × n, {device}", fontsize=11)
-    commits = ", ".join(dict.fromkeys(commit for _, _, commit in newest(results, device, "sgemm")))
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pyblasgpu"}):
-        figure.savefig(out, metadata={"Date": None, "Source": commits})
