@@ -21,7 +21,7 @@ def error_table(results: Path, device: str) -> Iterator[str]:
     run = max(runs, key=lambda run: (run["date"], run["commit"]))
     yield from ("", "## Errors over their bounds", "")
     yield f"The worst of {run['checked']} cases: normal, uniform and graded data, orders from 5 to 1000."
-    yield f"[The bounds](numerics.md) hold up to 1. Measured at {run['commit'][:7]}"
+    yield f"[The bounds](../numerics.md) hold up to 1. Measured at {run['commit'][:7]}"
     yield "(`python -m benchmarks.error_bounds`)."
     yield from ("", "| routine | error over bound | at |", "|---|---|---|")
     for row in run["worst"]:

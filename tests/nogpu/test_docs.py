@@ -167,6 +167,21 @@ def exists(path: str) -> bool:
     return any(base.exists() or base.with_suffix(".py").exists() for base in bases)
 
 
+#: Pages whose tables name the commits that they were measured at.
+RECORDED = {DOCS / "benchmarks", DOCS / "papers"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*(page for page in PAGES if page.parent not in RECORDED), ROOT / "README.md", ROOT / "CHANGELOG.md"],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_commits_are_named_by_results_alone(page):
+    """A page says what is; what was measured, and when, is in the tables that scripts make."""
+    words = re.findall(r"\b[0-9a-f]{7,8}\b", page.read_text())
+    assert not [word for word in words if re.search("[0-9]", word) and re.search("[a-f]", word)]
+
+
 def test_every_page_is_in_a_table_of_contents():
     listed = set()
     for page in PAGES:
