@@ -337,6 +337,14 @@ def _imported(array):
     return Array(array.host)
 
 
+def _viewed(array):
+    """Of what else exports its memory, by an attribute `host` or by the CUDA array interface alone."""
+    if hasattr(array, "host"):
+        return Array(array.host)
+    described = {**array.__cuda_array_interface__, "stream": None}
+    return Array(np.asarray(SimpleNamespace(__array_interface__=described, owner=array)))
+
+
 def _unowned(pointer, size, owner, device):
     return SimpleNamespace(pointer=pointer, size=size, owner=owner, device=device)
 
@@ -352,8 +360,7 @@ cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
     get_current_stream=lambda device: SimpleNamespace(ptr=cupy.current[-1]),
     runtime=SimpleNamespace(getDevice=lambda: 0),
 )
-# of what else exports its memory, by an attribute `host`
-cupy.asarray = lambda array: Array(array.host)  # type: ignore[attr-defined]
+cupy.asarray = _viewed  # type: ignore[attr-defined]
 cupy.from_dlpack = _imported  # type: ignore[attr-defined]
 cupy.ndarray = _NewArray  # type: ignore[attr-defined]
 cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]

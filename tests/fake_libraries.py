@@ -42,6 +42,7 @@ class Array:
 
     dtype = property(lambda self: Dtype(self.host.dtype))
     shape = property(lambda self: self.host.shape)
+    device = "fake"
 
     def __array_namespace__(self, api_version=None):
         return NAMESPACES[type(self)]
@@ -80,6 +81,21 @@ class DeviceArray(Array):
         return 2, 0
 
 
+class ImmutableArray(DeviceArray):
+    """One of a library that never writes into its arrays."""
+
+    def __init__(self, host, read_only=True):
+        super().__init__(host, read_only)
+
+
+class CompactArray(DeviceArray):
+    """One whose library imports no strides with gaps, as JAX."""
+
+
+class RowsArray(DeviceArray):
+    """One whose library imports row-major arrays alone."""
+
+
 class InterfaceArray:
     """Memory of device 0 behind the CUDA array interface alone."""
 
@@ -94,26 +110,45 @@ class InterfaceArray:
         }
 
 
+def check_strides(kind, host):
+    """Raise where a library does not import memory of such strides."""
+    by_step = host.transpose(np.argsort([-abs(step) for step in host.strides], kind="stable"))
+    if issubclass(kind, CompactArray) and not by_step.flags.c_contiguous:
+        raise RuntimeError("UNIMPLEMENTED: strides with gaps")
+    if issubclass(kind, RowsArray) and not host.flags.c_contiguous:
+        raise BufferError("strides are not row-major")
+
+
+def refuse_interface(array, **placement):
+    raise RuntimeError("UNIMPLEMENTED: strides of the CUDA array interface")
+
+
 def namespace_of(kind):
     def from_dlpack(exporter):
         device = exporter.__dlpack_device__()
         if device[0] == 1:
             return kind(np.from_dlpack(exporter))
         capsule = exporter.__dlpack__(stream=OWN_STREAM)
-        return kind(
-            np.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0)))
-        )
+        host = SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0))
+        imported = np.from_dlpack(host)
+        check_strides(kind, imported)
+        return kind(imported)
 
     names = {name: Dtype(name) for name in ("float32", "float64", "complex64", "complex128", "int64")}
     return SimpleNamespace(
+        __name__="fakelib",
         from_dlpack=from_dlpack,
         permute_dims=lambda array, axes: type(array)(array.host.transpose(axes)),
         reshape=lambda array, shape: type(array)(array.host.reshape(shape)),
+        asarray=refuse_interface,
         **names,
     )
 
 
-NAMESPACES = {kind: namespace_of(kind) for kind in (Array, OldArray, DeviceArray)}
+NAMESPACES = {
+    kind: namespace_of(kind)
+    for kind in (Array, OldArray, DeviceArray, ImmutableArray, CompactArray, RowsArray)
+}
 
 
 class StridedMemoryView:
@@ -155,6 +190,16 @@ class Events:
             synchronize=lambda: None,
             hold_back=lambda later: self.held_back.append((stream, later)),
         )
+
+
+def know_as_immutable(monkeypatch, *kinds) -> None:
+    """Let array-api-compat know of libraries that never write into their arrays, as it knows of JAX."""
+    from array_api_compat.common import _helpers
+
+    known = _helpers._is_writeable_cls
+    monkeypatch.setattr(
+        _helpers, "_is_writeable_cls", lambda kind: False if issubclass(kind, kinds) else known(kind)
+    )
 
 
 def install(monkeypatch) -> Events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ..arguments import Array, enabled
@@ -10,6 +11,7 @@ from ..frontend import cpu_banded as cpu
 from ..frontend.arrays import may_share_memory, reshaped
 from ..frontend.call import Call
 from ..types import Diag, Dtype, Trans, Uplo
+from .array_views import views_of
 from .blas_arrays import as_matrix
 from .blas_products import Product, in_vector
 from .blas_vectors import VectorArgument, as_vector, parts_of, target_of, whole
@@ -110,6 +112,7 @@ def _product(
 
 def _run(call: Call, compute: Callable[..., None], *arguments: Any) -> Any:
     """Compute, and return the caller's array."""
+    call.note_write()
     compute(*arguments)
     return call.delivered()
 
@@ -129,6 +132,10 @@ def triangle(name: str, dtype: Dtype, which: str, given: Any) -> Array:
 
 def update(name: str, dtype: Dtype, which: str, given: Any) -> Array:
     """SPR, HPR, SPR2 or HPR2; in ap, or in a copy of it."""
+    arrays = {each: getattr(given, each) for each in ("x", "y", "ap") if hasattr(given, each)}
+    if (views := views_of(name, arrays)) is not None:
+        viewed = {**vars(given), **dict(zip(arrays, views.arrays, strict=True))}
+        return views.delivered(update(name, dtype, which, SimpleNamespace(**viewed)))
     uplo = Uplo.parse(given.lower, name, "lower")
     overwrite = enabled(given.overwrite_ap, name, "overwrite_ap")
     order, ap = _packed(name, dtype, given)
@@ -142,5 +149,6 @@ def update(name: str, dtype: Dtype, which: str, given: Any) -> Array:
     call = Call(name, arrays, target.vector, None, None, dtype, vectors={**parts, "out": None})
     factor = (real_number if which == "hpr" else Call.scalar)(call, "alpha", given.alpha)
     call.set_output(target.vector, (), ap.shape[0], 1)
+    call.note_write()
     cpu.packed_update(which, factor, *call.inputs, call.out, n=order, uplo=uplo)
     return target.array

@@ -20,6 +20,7 @@ from ..frontend.call_cache import replay
 from ..frontend.vectors import Vector
 from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
+from .array_views import views_of
 from .blas_functions import dressed
 from .blas_scipy import NOT_SCIPYS, by_scipy
 from .blas_vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
@@ -105,6 +106,9 @@ def _write(
     at_y: tuple[Any, Any],
 ) -> Array:
     """AXPY or COPY into `y`."""
+    if (views := views_of(name, {"x": x, "y": y})) is not None:
+        x, y = views.arrays
+        return views.delivered(_write(name, which, dtype, x, y, n, a, at_x, at_y))
     a = number(a, dtype, name, "a")
     source, flat = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
     parts = parts_of(name, {"x": VectorArgument(source, *at_x), "y": VectorArgument(flat, *at_y)}, n)
@@ -148,6 +152,9 @@ def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
 def _scale(
     name: str, dtype: Dtype, a: Number, x: Array, n: Any, offx: Any, incx: Any, overwrite: bool
 ) -> Array:
+    if (views := views_of(name, {"x": x})) is not None:
+        (x,) = views.arrays
+        return views.delivered(_scale(name, dtype, a, x, n, offx, incx, overwrite))
     flat = as_vector(name, "x", x, dtype)
     part = parts_of(name, {"x": VectorArgument(flat, offx, incx)}, n)["x"]
     target = target_of(name, x, flat, dtype, overwrite)
@@ -224,6 +231,12 @@ def _write_both(
     overwrite: tuple[bool, bool],
 ) -> tuple[Array, Array]:
     """SWAP, ROT or ROTM."""
+    if (views := views_of(name, dict(zip("xy", arrays, strict=True)))) is not None:
+        pair = views.arrays[0], views.arrays[1]
+        both: tuple[Array, Array] = views.delivered(
+            _write_both(name, which, dtype, pair, n, at_x, at_y, numbers, overwrite)
+        )
+        return both
     x, y = (as_vector(name, argument, array, dtype) for argument, array in zip("xy", arrays, strict=True))
     if which == "rot" and n is None:
         offset, step = whole(at_x[0], name, "offx"), whole(at_x[1], name, "incx")

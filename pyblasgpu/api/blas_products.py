@@ -11,6 +11,7 @@ from ..frontend.call import Call
 from ..frontend.layouts import Layout
 from ..frontend.vectors import Vector, column
 from ..types import Dtype
+from .array_views import views_of
 from .blas_vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 
 __all__ = ["Product", "in_vector"]
@@ -45,6 +46,10 @@ class Product:
         overwrite: Flag,
     ) -> None:
         (self.m, self.n), (at_x, at_y) = extents, offsets
+        self._views = None if y is None else views_of(name, {**matrix, "x": x, "y": y})
+        if self._views is not None:
+            *each, x, y = self._views.arrays
+            matrix = dict(zip(matrix, each, strict=True))
         self.name, self.dtype, self.y, self.inputs = name, dtype, y, matrix
         self.overwrite = enabled(overwrite, name, "overwrite_y")
         self.x = as_vector(name, "x", x, dtype)
@@ -53,7 +58,8 @@ class Product:
 
     def run(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
         """``multiply(call, alpha, beta, a, x)`` runs it."""
-        return self._new(alpha, beta, multiply) if self.y is None else self._added(alpha, beta, multiply)
+        result = self._new(alpha, beta, multiply) if self.y is None else self._added(alpha, beta, multiply)
+        return result if self._views is None else self._views.delivered(result)
 
     def _call(self, x: Array, out: Array, of_out: Vector | None) -> Call:
         vectors = {"x": self.of_x, "out": of_out}
@@ -132,6 +138,10 @@ def in_vector(
         call = Call(name, {**matrix, "x": flat}, None, None, None, dtype, vectors=vectors)
         call.set_output(None, (), order, 1)
         return run(call, *call.inputs, False)
+    if (views := views_of(name, {**matrix, "x": x})) is not None:
+        *each, x = views.arrays
+        matrix = dict(zip(matrix, each, strict=True))
+        return views.delivered(in_vector(name, dtype, matrix, order, x, at_x, overwrite, run))
     (triangle,) = matrix.values()
     target = target_of(name, x, flat, dtype, may_overwrite and not may_share_memory(triangle, flat))
     arrays, parts = {**matrix, "x": target.vector}, {"x": part, "out": part}

@@ -16,7 +16,7 @@ from ..types import Dtype
 from .blas_arrays import NUMBERS, array_shape, checked_array
 from .vector_calls import map_vectors
 
-__all__ = ["VectorArgument", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
+__all__ = ["Target", "VectorArgument", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
 
 
 class VectorArgument(NamedTuple):

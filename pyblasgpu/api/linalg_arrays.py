@@ -22,7 +22,7 @@ from ..frontend.arrays import (
 from ..frontend.call import Call
 from ..frontend.device_integers import DeviceIntegers
 from ..frontend.layouts import broadcasts_to
-from ..frontend.libraries import CUPY
+from ..frontend.libraries import module
 from ..frontend.streams import contexts
 from ..types import Dtype, dtype_of
 from .level3 import multiply
@@ -69,7 +69,7 @@ class Arrays(NamedTuple):
     def returned(self, result: Any) -> Any:
         """`result` as an array of the caller's library; of no dimensions a scalar where that is NumPy."""
         if self.are_views:
-            return self.library.deliver(result, self.like, CUPY.current_stream(result.data.device_id))
+            return self.library.deliver(result, self.like, None)
         if not self.library.host:
             return result
         if isinstance(self.like, np.ndarray):
@@ -109,7 +109,11 @@ class Arrays(NamedTuple):
             return values
         try:
             return self.xp.asarray(values, **self.placement)  # by the CUDA array interface
-        except (TypeError, ValueError):
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            pass  # as JAX, of strides; or there is no such interface
+        try:
+            return self.library.deliver(module("cupy").asarray(values), self.like, None)
+        except ImportError:
             return self.from_host(values.numpy())
 
     def cast(self, array: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -45,14 +46,14 @@ class _Factored(NamedTuple):
         ``sqrt(n) eps ||A||inf``.
     solve : callable
         ``solve(r)`` is about ``A^-1 r`` for r in float32, which may be overwritten.
-    subtract : callable
-        ``subtract(x, r)`` makes r that minus ``A x``.
+    residual : callable
+        ``residual(x)`` is the right-hand side minus ``A x``.
     """
 
     arrays: Arrays
     bounds: Any
     solve: Callable[[Any], Any]
-    subtract: Callable[[Any, Any], None]
+    residual: Callable[[Any], Any]
 
 
 def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> Any:
@@ -67,10 +68,10 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
         def solve(r: Any) -> Any:
             return lapack.getrs(factors, pivots, r, trans, True)[0]
 
-        def subtract(x: Any, r: Any) -> None:
-            gemm(matrix, x, alpha=-1, beta=1, out=r, trans_a=trans)
+        def residual(x: Any) -> Any:
+            return _added(arrays, right, partial(gemm, matrix, x, alpha=-1, trans_a=trans))
 
-        return _refined(_Factored(arrays, bounds, solve, subtract), right)
+        return _refined(_Factored(arrays, bounds, solve, residual), right)
 
 
 def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
@@ -90,13 +91,20 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
         def solve(r: Any) -> Any:
             return lapack.potrs(factor, r, low, True)[0]
 
-        def subtract(x: Any, r: Any) -> None:
-            if x.shape[-1] == 1:
-                symv(matrix, x[..., 0], alpha=-1, beta=1, lower=low, out=r[..., 0])
-            else:
-                symm(matrix, x, alpha=-1, beta=1, lower=low, out=r)
+        def residual(x: Any) -> Any:
+            if x.shape[-1] > 1:
+                return _added(arrays, right, partial(symm, matrix, x, alpha=-1, lower=low))
+            product = partial(symv, matrix, x[..., 0], alpha=-1, lower=low)
+            return _added(arrays, right[..., 0], product)[..., None]
 
-        return _refined(_Factored(arrays, bounds, solve, subtract), right)
+        return _refined(_Factored(arrays, bounds, solve, residual), right)
+
+
+def _added(arrays: Arrays, right: Any, product: Callable[..., Any]) -> Any:
+    """`right` plus a product, in one step where the library's new arrays can be written."""
+    if not arrays.library.host and not arrays.library.has_writable_copies(right):
+        return right + product()
+    return product(beta=1, out=arrays.xp.asarray(right, copy=True))
 
 
 def _bounds(arrays: Arrays, sums: Any) -> Any:
@@ -116,8 +124,7 @@ def _refined(system: _Factored, right: Any) -> Any:
         sizes = xp.maximum(sizes, tiny)
         correction = system.solve(xp.astype(residual / sizes, xp.float32))
         solution = solution + xp.astype(correction, xp.float64) * sizes
-        residual = xp.asarray(right, copy=True)
-        system.subtract(solution, residual)
+        residual = system.residual(solution)
         sizes = _sizes(xp, residual)
         allowed = xp.maximum(_sizes(xp, solution) * system.bounds, tiny)
         excess = float(host_values(system.arrays, xp.max(sizes / allowed)))  # waits for the device

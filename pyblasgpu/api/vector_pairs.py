@@ -25,6 +25,7 @@ from ..frontend.lazy_routines import enqueue, routine_module
 from ..frontend.staging import run_staged_in_place
 from ..frontend.streams import contexts
 from ..types import DTYPES, Dtype, Trans
+from .array_views import views_of
 from .vector_calls import Parts, map_vectors
 
 __all__ = ["pair_vectors"]
@@ -57,6 +58,12 @@ def pair_vectors(
         out = None, None
     elif not isinstance(out, (tuple, list)) or len(out) != 2:
         raise TypeError(f"{name}: out={shown(out)} is no pair of arrays")
+    if out[0] is out[1] is None and (views := views_of(name, {"x": x, "y": y}, stream)) is not None:
+        x, y = views.arrays
+        rotated: tuple[Array, Array] = views.delivered(
+            pair_vectors(which, x, y, numbers, None, stream, backend, name, dtype, parts)
+        )
+        return rotated
     targets = [
         array
         if target is array

@@ -80,6 +80,10 @@ class Library:
         """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""
         return self.host and not array.flags.writeable
 
+    def has_writable_copies(self, array: Any) -> bool:
+        """Whether a new array, made beside `array`, may be the output of a call on both."""
+        return True
+
     def view(self, array: Any) -> Any:
         """An array like `array`, which has a shape and is indexed; without a copy."""
         return self.to_numpy(array)
@@ -168,7 +172,10 @@ class Library:
 
     # both
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
-        """The new `result`, computed on `stream`, as an array of the library of `like`."""
+        """The new `result`, computed on `stream`, as an array of the library of `like`.
+
+        A stream of None is CuPy's current one, of results that are CuPy's.
+        """
         return result
 
 

@@ -88,8 +88,8 @@ class _Numba(Library):
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         if not _is_cupys(result):
             return result
-        cuda = numba_cuda()
-        with CUPY.on(result.data.device_id, stream or 0), cuda.gpus[result.data.device_id]:
+        cuda, device = numba_cuda(), result.data.device_id
+        with CUPY.on(device, _stream_of_cupy(device, stream)), cuda.gpus[device]:
             return cuda.as_cuda_array(result, sync=False)
 
     def is_read_only(self, array: Any) -> bool:
@@ -97,8 +97,8 @@ class _Numba(Library):
 
     def view(self, array: Any) -> Any:
         device = self.device(array)
-        stream = self.current_stream(device)
         try:
+            stream = CUPY.current_stream(device)
             view = self._cupy_view(array, stream)
         except ImportError:
             raise NoArrayError(f"is a {self.name}, which has no shape; to look at it takes CuPy") from None
@@ -158,15 +158,19 @@ class Protocol(_Numba):
         assign = Library.assign if hasattr(target, "__setitem__") else _Numba.assign
         assign(self, target, values)
 
+    def has_writable_copies(self, array: Any) -> bool:
+        return _has_writable_copies(array)
+
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
         if namespace is None:
             return result
-        assert stream is not None  # of a result on a device
-        if _is_cupys(result):  # which orders streams by the one that is current
-            with CUPY.on(result.data.device_id, stream):
-                return namespace.from_dlpack(result)
-        return namespace.from_dlpack(_Exported(result, stream))
+        if not _is_cupys(result):
+            assert stream is not None
+            return namespace.from_dlpack(_Exported(result, stream))
+        device = result.data.device_id
+        with CUPY.on(device, _stream_of_cupy(device, stream)):  # by which CuPy's export orders streams
+            return _imported(namespace, result)
 
     def hold(self, owners: list[Any], stream: int) -> None:
         hold(owners, stream)
@@ -197,9 +201,29 @@ class DLPackHost(Library):
         start = -memory.ctypes.data % _ALIGNMENT
         return memory[start : start + count].view(dtype.name).reshape(shape)
 
+    def has_writable_copies(self, array: Any) -> bool:
+        return _has_writable_copies(array)
+
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
-        return result if namespace is None else namespace.from_dlpack(result)
+        return result if namespace is None else _imported(namespace, result)
+
+
+def _imported(namespace: Any, result: Any) -> Any:
+    """A new array of NumPy's or CuPy's as one of another library, which may know no other than row-major."""
+    try:
+        return namespace.from_dlpack(result)
+    except Exception:  # of a class of the library's own, as JAX's for strides with gaps
+        return namespace.from_dlpack(result.copy())
+
+
+def _stream_of_cupy(device: int, stream: int | None) -> int:
+    return CUPY.current_stream(device) if stream is None else stream
+
+
+def _has_writable_copies(array: Any) -> bool:
+    """Whether new arrays of the library of `array` are its own, and not immutable."""
+    return _namespace(array) is not None and not _is_immutable(array)
 
 
 def _is_cupys(array: Any) -> bool:

@@ -9,9 +9,12 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
+from pyblasgpu.dispatch import algorithms
 from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
+from .library_cases import CASES, NumPy, evaluated, fetched, values
 from .running import cupy
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else CuPy has a quarter of the memory
@@ -59,6 +62,36 @@ def test_the_kind_that_came_in_comes_out(letter):
     same(getattr(blas, f"{letter}gemm")(1, left, right), product)
     same(getattr(blas, f"{letter}trsm")(1, triangle, left[:, 0] * 0, lower=1, overwrite_b=1), 0 * a[:, 0])
     same(linalg.solve_triangular(triangle, left * 0, lower=True, overwrite_b=True), 0 * a)
+
+
+class Jax:
+    put, get = staticmethod(jnp.array), staticmethod(np.asarray)
+
+
+@pytest.mark.parametrize("case", [each for each in CASES.strip().split("\n") if "out=" not in each])
+def test_results_are_those_of_numpys_arrays(case):
+    """Of `linalg`, `lapack`, `blas` and keyword functions; what SciPy would overwrite stays."""
+    for letter in "dz":
+        before = values(DTYPES[letter])
+        results, operands = evaluated(Jax, letter, "C", case)
+        expected, _ = evaluated(NumPy, letter, "C", case)
+        for one, other in zip(results, expected, strict=True):
+            assert isinstance(one, (jax.Array, DeviceIntegers, int, bool))
+            np.testing.assert_allclose(fetched(Jax, one), other, 1e-10, 1e-10)
+        for name, operand in operands.items():
+            np.testing.assert_array_equal(np.asarray(operand), before[name])
+
+
+@pytest.mark.parametrize("assume_a", ["general", "pos"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_solutions_are_refined(monkeypatch, assume_a, columns):
+    """On arrays that nothing writes."""
+    for routine in algorithms.MIN_REFINED:
+        monkeypatch.setitem(algorithms.MIN_REFINED, routine, 512)
+    a, b = integers((512, 512), "d"), integers((512, columns), "d", 1)
+    a = a + a.T + 1e4 * np.eye(512)
+    x = linalg.solve(jnp.asarray(a), jnp.asarray(b), assume_a=assume_a, method="tensor")
+    np.testing.assert_allclose(a @ np.asarray(x), b, rtol=1e-10, atol=1e-10)
 
 
 def test_other_dtypes_are_cast():

@@ -8,10 +8,11 @@ import fake_device
 import fake_libraries
 import numpy as np
 import pytest
-from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
+import scipy.linalg
+from fake_libraries import Array, CompactArray, DeviceArray, InterfaceArray, OldArray, RowsArray
 
 import pyblasgpu
-from pyblasgpu import blas, linalg
+from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.frontend import keep_alive, libraries, protocols
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
@@ -165,6 +166,23 @@ def test_outputs_of_the_library_are_themselves(events):
     np.testing.assert_array_equal(out.host, A @ B)
     assert pyblasgpu.trmm(a, b, out=b) is b
     np.testing.assert_array_equal(b.host, np.triu(A) @ B)
+
+
+@pytest.mark.parametrize("kind", [CompactArray, RowsArray])
+@pytest.mark.parametrize("letter", "dD")
+def test_results_have_strides_that_the_library_imports(events, kind, letter):
+    """Pivots are the first bytes of elements, and SciPy's results column-major."""
+    a = (A + np.eye(3, k=1)).astype(letter)
+    factors, pivots = linalg.lu_factor(kind(a))
+    expected, expected_pivots = scipy.linalg.lu_factor(a)
+    assert type(factors) is type(pivots) is kind and pivots.host.dtype == np.int32
+    np.testing.assert_allclose(factors.host, expected)
+    np.testing.assert_array_equal(pivots.host, expected_pivots)
+    for result in (blas.zgemm(1, kind(a), kind(a)), lapack.zpotrf(kind(a @ a.conj().T))[0]):
+        assert type(result) is kind
+    stack = linalg.matmul(kind(np.stack([a, 2 * a])), kind(a), order="F")
+    assert type(stack) is kind
+    np.testing.assert_array_equal(stack.host, np.stack([a @ a, 2 * a @ a]))
 
 
 def test_what_cannot_import_gets_cupys_arrays(events):

@@ -51,13 +51,7 @@ fake_libraries.NAMESPACES[Immutable] = fake_libraries.namespace_of(Immutable)
 
 @pytest.fixture(autouse=True)
 def known_as_immutable(monkeypatch):
-    """As JAX is to array-api-compat."""
-    from array_api_compat.common import _helpers
-
-    known = _helpers._is_writeable_cls
-    monkeypatch.setattr(
-        _helpers, "_is_writeable_cls", lambda kind: False if issubclass(kind, Immutable) else known(kind)
-    )
+    fake_libraries.know_as_immutable(monkeypatch, Immutable)
 
 
 def refused() -> dict:

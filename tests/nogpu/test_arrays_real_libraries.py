@@ -100,6 +100,48 @@ def test_dtype_objects_of_the_library(library, letter):
     assert blas.find_best_blas_type([library.put(A.astype(name))])[0] == letter
 
 
+X, Y = np.arange(3.0), 1 + np.arange(3.0) ** 2
+#: Calls of `blas` that write into what SciPy would, and the results.
+UPDATES = {
+    "daxpy": (lambda a, x, y: blas.daxpy(x, y, a=2), lambda: (2 * X + Y,)),
+    "daxpy of parts": (lambda a, x, y: blas.daxpy(x, y, n=1, offy=1), lambda: (Y + [0, X[0], 0],)),
+    "dcopy": (lambda a, x, y: blas.dcopy(x, y), lambda: (X,)),
+    "dscal": (lambda a, x, y: blas.dscal(2, x), lambda: (2 * X,)),
+    "dscal of a matrix": (
+        lambda a, x, y: blas.dscal(2, a, n=2),
+        lambda: (A * [[2, 1, 1], [2, 1, 1], [1, 1, 1]],),
+    ),
+    "dswap": (lambda a, x, y: blas.dswap(x, y), lambda: (Y, X)),
+    "drot": (lambda a, x, y: blas.drot(x, y, 3, 4), lambda: (3 * X + 4 * Y, 3 * Y - 4 * X)),
+    "drotm": (lambda a, x, y: blas.drotm(x, y, [-1, 3, 0, 0, 4]), lambda: (3 * X, 4 * Y)),
+    "rot": (lambda a, x, y: pyblasgpu.rot(x, y, 3, 4), lambda: (3 * X + 4 * Y, 3 * Y - 4 * X)),
+    "dgemv": (lambda a, x, y: blas.dgemv(2, a, x, 3, y, overwrite_y=1), lambda: (2 * A @ X + 3 * Y,)),
+    "dsymv": (lambda a, x, y: blas.dsymv(2, a, x, 3, y), lambda: (2 * SYMMETRIC @ X + 3 * Y,)),
+    "dtrmv": (lambda a, x, y: blas.dtrmv(a, x, overwrite_x=1), lambda: (A @ X,)),
+    "dtrsv of parts": (lambda a, x, y: blas.dtrsv(a, y, offx=0, incx=1), lambda: (np.linalg.solve(A, Y),)),
+    "dger": (lambda a, x, y: blas.dger(1, x, y, a=a, overwrite_a=1), lambda: (A + np.outer(X, Y),)),
+    "dsbmv": (
+        lambda a, x, y: blas.dsbmv(0, 2, a[:1, :], x, beta=1, y=y, overwrite_y=1),
+        lambda: (2 * A[0] * X + Y,),
+    ),
+    "dtbmv": (lambda a, x, y: blas.dtbmv(0, a[:1, :], x, overwrite_x=1), lambda: (A[0] * X,)),
+}
+SYMMETRIC = np.triu(A) + np.triu(A, 1).T
+
+
+@pytest.mark.parametrize("call", UPDATES)
+def test_what_scipy_updates_is_new_where_arrays_are_immutable(library, call):
+    run, expected = UPDATES[call]
+    operands = [library.put(values.copy()) for values in (A, X, Y)]
+    results = run(*operands)
+    for result, values in zip(results if isinstance(results, tuple) else (results,), expected(), strict=True):
+        assert isinstance(result, type(operands[0]))
+        np.testing.assert_allclose(library.get(result), values, rtol=1e-14)
+    if not library.mutable:
+        for operand, values in zip(operands, (A, X, Y), strict=True):
+            np.testing.assert_array_equal(library.get(operand), values)
+
+
 def test_outputs(library):
     a, b, out = library.put(A), library.put(B), library.put(np.zeros_like(B))
     if not library.mutable:

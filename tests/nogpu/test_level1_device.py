@@ -7,7 +7,7 @@ import fake_libraries
 import numpy as np
 import pytest
 from fake_level1 import LEVEL1
-from fake_libraries import DeviceArray
+from fake_libraries import DeviceArray, ImmutableArray, InterfaceArray
 
 import pyblasgpu
 from pyblasgpu import blas
@@ -30,6 +30,11 @@ def device(fake, monkeypatch):
     yield fake_libraries.install(monkeypatch)
     keep_alive.release()
     imported.cache_clear()
+
+
+@pytest.fixture
+def immutable(monkeypatch):
+    fake_libraries.know_as_immutable(monkeypatch, ImmutableArray)
 
 
 def test_results_are_of_the_library_and_its_numbers_have_no_dimensions():
@@ -75,6 +80,41 @@ def test_scipys_names_write_where_scipy_does():
     assert blas.dcopy(x, read_only) is not read_only and (read_only.host == Y).all()
     single = DeviceArray(X.astype(np.float32))
     assert (blas.dscal(2, single).host == 2 * X).all() and (single.host == X).all()
+
+
+@pytest.mark.parametrize("made", [InterfaceArray, ImmutableArray])
+def test_libraries_whose_new_arrays_are_no_outputs_get_copies(made, immutable):
+    """Of those that import nothing new arrays are CuPy's."""
+    x, y = made(X), made(Y.repeat(2)[::2])
+    kind = ImmutableArray if made is ImmutableArray else fake_device.Array
+    for results, expected in (
+        (blas.daxpy(x, y, a=2), (2 * X + Y,)),
+        (blas.dcopy(x, y, n=2), ([*X[:2], *Y[2:]],)),
+        (blas.dscal(2, y), (2 * Y,)),
+        (blas.dswap(y, y2 := made(X.repeat(2)[::2])), (X, Y)),
+        (blas.drot(y2, y, 3, 4), (3 * X + 4 * Y, 3 * Y - 4 * X)),
+        (blas.drotm(y2, y, [-1, 3, 0, 0, 4]), (3 * X, 4 * Y)),
+        (pyblasgpu.rot(x, y, 3, 4), (3 * X + 4 * Y, 3 * Y - 4 * X)),
+        (pyblasgpu.axpy(x, y), (X + Y,)),
+    ):
+        for result, values in zip(
+            results if isinstance(results, tuple) else (results,), expected, strict=True
+        ):
+            assert type(result) is kind
+            np.testing.assert_array_equal(result.host, values)
+    assert (x.host == X).all() and (y.host == Y).all() and (y2.host == X).all()
+    pyblasgpu.rot(x, y, 3, 4, stream=5)
+    if made is ImmutableArray:
+        assert x.exported_to[-1] == 5 and fake_device.cupy.exports[-1][0] == 5
+        with pytest.raises(TypeError, match="swap: x has dtype"):
+            pyblasgpu.swap(x, y)
+
+
+def test_memory_behind_an_interface_is_written_in_place_where_it_can_be():
+    x, y = InterfaceArray(X.copy()), InterfaceArray(Y.copy())
+    assert blas.daxpy(x, y, a=2) is y and (y.host == 2 * X + Y).all()
+    y.host[...] = Y
+    assert blas.dswap(x, y) == (x, y) and (x.host == Y).all() and (y.host == X).all()
 
 
 def test_arrays_of_several_dimensions_are_vectors_by_columns():

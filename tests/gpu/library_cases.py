@@ -1,0 +1,185 @@
+"""Calls on arrays of any library, by operands of one letter each, and what they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES, Dtype
+
+N = 7
+
+#: Operands by one letter each: `x y z` vectors, `u` a column, `v` a row, `a b c` matrices, `t` triangular,
+#: `p` positive definite, `g` well-conditioned, `k m` stacks, `q` one of positive definite matrices.
+CASES = """
+blas.axpy(x, y)
+blas.axpy(a, b)
+blas.axpy(u, y)
+blas.axpy(k, m, n=5, offx=1, incy=2)
+blas.copy(x, y)
+blas.copy(k, m)
+blas.swap(x, y)
+blas.swap(a, b)
+blas.rot(x, y, 0.6, 0.8)
+blas.rot(v, x, 0.6, 0.8, overwrite_x=1)
+blas.dot(x, y)
+blas.dot(a, b)
+blas.nrm2(x)
+blas.asum(k)
+blas.amax(u)
+blas.scal(2, x)
+blas.scal(2, a)
+blas.scal(2, k, n=3)
+blas.gemv(1, a, x)
+blas.gemv(1, a, u)
+blas.gemv(2, a, x, beta=3, y=y, trans=1)
+blas.ger(1, x, y)
+blas.ger(1, x, y, a=a, overwrite_a=1)
+blas.trmv(t, x, lower=1)
+blas.trsv(t, x, lower=1)
+blas.gemm(1, a, c)
+blas.gemm(1, a, x)
+blas.gemm(1, a, b, beta=2, c=p, trans_b=1)
+blas.gemm(1, a, b, beta=2, c=p, overwrite_c=1)
+blas.trmm(1, t, c, lower=1)
+blas.trmm(1, t, x, lower=1, overwrite_b=1)
+blas.trmm(1, t, v, lower=1, side=1)
+blas.trsm(1, t, c, lower=1, overwrite_b=1)
+blas.trsm(1, t, x, lower=1)
+blas.trsm(1, t, u, lower=1)
+blas.syrk(1, a)
+blas.syr2k(1, a, b)
+blas.symm(1, p, c)
+blas.symm(1, p, x)
+lapack.potrf(p)
+lapack.potri(p)
+lapack.trtri(p)
+lapack.lauum(p)
+lapack.getrf(g)
+lapack.posv(p, c)
+lapack.posv(p, x)
+lapack.gesv(g, c)
+lapack.gesv(q, c)
+lapack.potrs(t, c, lower=1)
+lapack.trtrs(t, c, lower=1)
+lapack.getrs(*lapack.getrf(g)[:2], c)
+lapack.getri(*lapack.getrf(g)[:2])
+pyblasgpu.gemm(a, c)
+pyblasgpu.gemm(k, m, trans_b="T")
+pyblasgpu.gemm(a, b, out=p, beta=2)
+pyblasgpu.trsm(t, c, lower=True)
+pyblasgpu.trmm(t, c, lower=True, out=c)
+pyblasgpu.syrk(k)
+pyblasgpu.symm(p, c)
+pyblasgpu.gemv(a, x, out=y)
+pyblasgpu.trsv(t, x, lower=True)
+pyblasgpu.dot(k, m)
+pyblasgpu.copy(k)
+pyblasgpu.iamax(x)
+pyblasgpu.nrm2(k)
+linalg.matmul(a, c)
+linalg.matmul(a, x)
+linalg.matmul(x, a)
+linalg.matmul(x, y)
+linalg.matmul(q, x)
+linalg.matmul(a, b, out=p)
+linalg.matvec(k, z)
+linalg.matvec(a, x, out=y)
+linalg.vecmat(x, a)
+linalg.vecdot(k, m)
+linalg.dot(a, x)
+linalg.dot(x, y)
+linalg.vdot(a, b)
+linalg.inner(a, b)
+linalg.outer(x, y)
+linalg.tensordot(k, m, axes=([0], [0]))
+linalg.tensordot(x, y, axes=1)
+linalg.einsum("ij,jk->ki", a, c)
+linalg.einsum("bij,bkj->bik", k, m)
+linalg.einsum("ij,jk->ki", a, b, out=p)
+linalg.multi_dot([a, b, c])
+linalg.matrix_power(a, 3)
+linalg.solve(g, c)
+linalg.solve(q, x)
+linalg.solve_triangular(t, c, lower=True)
+linalg.inv(q)
+linalg.det(q)
+linalg.slogdet(g)
+linalg.cholesky(q)
+linalg.cho_solve(linalg.cho_factor(p), x)
+linalg.lu(g, p_indices=True)
+linalg.lu_factor(g)
+linalg.lu_solve(linalg.lu_factor(g), c)
+linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
+"""
+
+#: SciPy's names of routines that are not their letter before the stem.
+NAMES = {"damax": "idamax", "zamax": "izamax", "zdot": "zdotu", "zger": "zgeru", "znrm2": "dznrm2"}
+NAMES |= {"zasum": "dzasum", "zrot": "zdrot"}
+
+
+class NumPy:
+    put = staticmethod(lambda array: array)
+    get = staticmethod(np.asarray)
+
+
+def values(dtype: Dtype) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    shapes: dict[str, tuple[int, ...]] = {"x": (N,), "y": (N,), "a": (N, N), "b": (N, N)}
+    shapes |= {"k": (2, 3, 4), "m": (2, 3, 4), "z": (4,), "u": (N, 1), "v": (1, N), "c": (N, 3)}
+    found = {name: integers(rng, shape, dtype, limit=4) for name, shape in shapes.items()}
+    one = np.eye(N, dtype=dtype.name)
+    definite = found["a"] @ found["a"].conj().T + 10 * one
+    found |= {"t": np.tril(found["b"], -1) + one, "p": definite, "g": found["a"] + 20 * one}
+    return {**found, "q": np.stack([definite, 2 * definite])}
+
+
+class Operands(dict):
+    """Arrays of a library by their letters, made when they are asked for."""
+
+    def __init__(self, library: Any, letter: str, layout: Any):
+        super().__init__()
+        self._library, self._layout, self._values = library, layout, values(DTYPES[letter])
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self._placed(self._values[name])
+        return self[name]
+
+    def _placed(self, values: np.ndarray) -> Any:
+        if self._layout != "strided":
+            return self._library.put(np.array(values, order=self._layout))
+        around = np.zeros([2 * extent for extent in values.shape], values.dtype)
+        every_other = (slice(None, None, 2),) * values.ndim
+        around[every_other] = values
+        return self._library.put(around)[every_other]
+
+
+class Routines:
+    """The routines of SciPy's names in one dtype, by their stems."""
+
+    def __init__(self, module: Any, letter: str):
+        self._module, self._letter = module, letter
+
+    def __getattr__(self, stem: str) -> Any:
+        return getattr(self._module, NAMES.get(self._letter + stem, self._letter + stem))
+
+
+def evaluated(library: Any, letter: str, layout: str, case: str) -> tuple[tuple[Any, ...], Operands]:
+    """What a call gives, and its operands."""
+    operands = Operands(library, letter, layout)
+    names: dict[str, Any] = {"pyblasgpu": pyblasgpu, "linalg": linalg}
+    names |= {"blas": Routines(blas, letter), "lapack": Routines(lapack, letter)}
+    result = eval(case, names, operands)  # noqa: S307  # of the list above
+    return result if isinstance(result, tuple) else (result,), operands
+
+
+def fetched(library: Any, result: Any) -> np.ndarray:
+    """An array of the library, or a number or pivots, in host memory."""
+    if isinstance(result, DeviceIntegers):
+        return result.numpy()
+    return library.get(result) if hasattr(result, "shape") else np.asarray(result)
