@@ -88,7 +88,17 @@ linalg.solve(t, c, overwrite_b=True, assume_a="lower triangular")
 linalg.solve_triangular(t, c, lower=True, overwrite_b=True)
 linalg.inv(a, overwrite_a=True)
 linalg.inv(p, overwrite_a=True, assume_a="pos")
-linalg.det(a, overwrite_a=True)
+linalg.det(a.T, overwrite_a=True)
+""".strip().split("\n")
+
+#: Calls that arrays on a device do not serve.
+HOST_CASES = """
+blas.dtbmv(1, h, x, overwrite_x=1)
+blas.dsbmv(1, 2, h, x, beta=1, y=y, overwrite_y=1)
+blas.dgbmv(4, 4, 1, 0, 2, h, x, beta=1, y=y, overwrite_y=1)
+blas.dtpsv(4, w, x, overwrite_x=1)
+blas.dspr(4, 1, x, w, overwrite_ap=1)
+blas.dspr2(4, 1, x, y, w, overwrite_ap=1)
 """.strip().split("\n")
 
 NAMES: dict[str, Any] = {"pyblasgpu": pyblasgpu, "blas": blas, "lapack": lapack, "linalg": linalg}
@@ -101,7 +111,8 @@ def arrays() -> dict[str, np.ndarray]:
     vectors = dict(zip("xy", rng.uniform(1, 2, (2, n)), strict=True))
     square = {"a": a, "b": b, "p": np.asfortranarray(a @ a.T), "t": np.asfortranarray(np.tril(a) + np.eye(n))}
     zeros = {"o": np.zeros((n, n)), "f": np.zeros((n, n), "f4"), "z": np.zeros(n), "n": np.zeros(())}
-    return {**square, **vectors, **zeros, "c": np.array(a[:, :3], order="F"), "i": np.array(-1)}
+    banded = {"h": np.asfortranarray(a[:2]), "w": np.arange(1.0, 11)}
+    return {**square, **vectors, **zeros, **banded, "c": np.array(a[:, :3], order="F"), "i": np.array(-1)}
 
 
 def check_counts(case: str, tensors: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ def test_a_gradient_of_overwritten_values_is_refused():
         y.backward()
 
 
-@pytest.mark.parametrize("case", writing_calls.CASES)
+@pytest.mark.parametrize("case", writing_calls.CASES + writing_calls.HOST_CASES)
 def test_what_a_call_changes_has_counted_it(case):
     tensors = {name: torch.from_numpy(array) for name, array in writing_calls.arrays().items()}
     writing_calls.check_counts(case, tensors)
