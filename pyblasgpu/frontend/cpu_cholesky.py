@@ -100,5 +100,10 @@ def trtrs(info: np.ndarray, a: np.ndarray, b: np.ndarray, uplo: Uplo, trans: Tra
     run = lapack("trtrs", b.dtype)
     triangles = np.broadcast_to(a, b.shape[:-2] + a.shape[-2:])
     flags = {"lower": uplo is Uplo.LOWER, "trans": "NTC".index(trans.value), "unitdiag": diag is Diag.UNIT}
+    if 0 in b.shape:  # SciPy's looks at no diagonal then
+        zeros = np.diagonal(triangles, axis1=-2, axis2=-1) == 0
+        first = np.where(zeros.any(axis=-1), zeros.argmax(axis=-1) + 1, 0)
+        info[..., 0, 0] = 0 if diag is Diag.UNIT else first
+        return
     for index in np.ndindex(b.shape[:-2]):
         b[index], info[index] = run(np.asfortranarray(triangles[index]), b[index], **flags)

@@ -43,6 +43,7 @@ class FactorCall(Call):
         input_integers: tuple[Any, ...] = (),
         tiled: Callable[[], TiledRoutine | None] | None = None,
         key: tuple[Any, ...] | None = None,
+        without_columns: bool = False,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -69,6 +70,8 @@ class FactorCall(Call):
             several cards; None where nothing is to be computed.
         key : tuple, optional
             Under which `replay_factor` may find the call.
+        without_columns : bool, default False
+            Whether the routine finds integers of an output without columns too.
 
         Returns
         -------
@@ -81,6 +84,10 @@ class FactorCall(Call):
             info = self._run_by_tiles(options, tiled(), arrays, source)
             return self.delivered(), *self.integers_of([info] * len(counts), counts)
         self.note_write()
+        if 0 in (self.out.shape[:-1] if without_columns else self.out.shape):
+            batch_shape = self.out.shape[:-2]
+            zeros = [_plain(np.zeros((*batch_shape, abs(count), 1), np.int32), count) for count in counts]
+            return self.delivered(), *self.integers_of(zeros, counts)
         if self.library.host:
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers)
             integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]
@@ -109,8 +116,9 @@ class FactorCall(Call):
         with contexts().current_context(device):
             for layout, numbers in zip(layouts, values, strict=True):
                 elements = np.zeros(prod(layout.shape), self.dtype.name)
-                elements.view(np.int32)[:: self.dtype.itemsize // 4] = numbers
-                memory.to_device(layout.pointer, elements, stream)
+                elements.view(np.int32)[:: self.dtype.itemsize // 4] = np.ravel(numbers)
+                if elements.size:
+                    memory.to_device(layout.pointer, elements, stream)
         self.library.hold([layout.owner for layout in layouts if layout.owner is not None], stream)
         return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
 
@@ -127,20 +135,15 @@ class FactorCall(Call):
         out, stream = self.out, self.stream
         plan = plan_integers(out.shape[:-2], counts, self.dtype)
         layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
-        if 0 in out.shape:
-            self._clear(layouts)
+        self.start_from(source)
+        operands = (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out)
+        kept = None
+        if key is not None and 0 not in out.shape:
+            kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
+        if kept is None:
+            self._enqueue(prepare, (1,), operands, None)
         else:
-            self.start_from(source)
-            operands, kept = (
-                (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out),
-                None,
-            )
-            if key is not None:
-                kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
-            if kept is None:
-                self._enqueue(prepare, (1,), operands, None)
-            else:
-                kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
+            kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
         owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
         self.library.hold(owners, stream)
         return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
@@ -156,14 +159,6 @@ class FactorCall(Call):
             import_module("..gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
         return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape), dtype=INT32)
 
-    def _clear(self, layouts: tuple[Layout, ...]) -> None:
-        """Zeros for matrices without elements, for which nothing is launched."""
-        memory = import_module("..gpu.memory", __package__)
-        for layout in layouts:
-            nbytes = prod(layout.shape) * self.dtype.itemsize
-            if nbytes:
-                memory.clear(layout.pointer, nbytes, self.stream)
-
     def _run_host(
         self,
         cpu: Callable[..., Any],
@@ -176,8 +171,6 @@ class FactorCall(Call):
         """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
         out = self.out
         integers = [np.zeros((*out.shape[:-2], abs(count), 1), np.int32) for count in counts]
-        if 0 in out.shape:
-            return integers
         if self.device is None:
             self.start_from(source)
             cpu(*integers, *input_integers, *[array for array, _ in inputs], out)

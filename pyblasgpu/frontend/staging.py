@@ -124,7 +124,8 @@ class _Staging:
         return target
 
     def download(self, dense: np.ndarray, layout: Layout) -> None:
-        self.memory.to_host(_flat(dense), layout.pointer, self.stream)
+        if dense.size:
+            self.memory.to_host(_flat(dense), layout.pointer, self.stream)
 
 
 def _is_dense(array: np.ndarray) -> bool:

@@ -24,16 +24,18 @@ def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag
         n by n, op() applied as a view; only its `uplo` part is read, without its diagonal where `diag` is
         unit.
     b : Operand
-        n by r, of the same dtype, batch and device, apart from T.
+        n by r, of the same dtype, batch and device, apart from T; without columns there is info alone.
     uplo, diag : Uplo, Diag
         `uplo` is meant after op().
     """
-    return None if b.is_empty else cached_launch_list(emit, (info, t, b), (uplo, diag))
+    return None if t.is_empty else cached_launch_list(emit, (info, t, b), (uplo, diag))
 
 
 def emit(launches: LaunchList, info: Operand, t: Operand, b: Operand, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
     emit_zero_diagonal(launches, info, t, diag)
+    if b.is_empty:
+        return
 
     def solve() -> None:
         with_alpha(launches, 1.0, lambda: trsm.emit(launches, t, b, Side.LEFT, uplo, diag))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lapack_calls
 import numpy as np
 import pytest
 import special_pivots
@@ -193,6 +194,13 @@ def test_zeros_on_the_diagonal():
         t[at, at] = 0
         assert lapack.trtri(cupy.asarray(t))[1] == at + 1
         assert lapack.trtrs(cupy.asarray(t), cupy.ones(n))[1] == at + 1
+
+
+@pytest.mark.parametrize("name", lapack_calls.NAMES)
+def test_systems_without_right_hand_sides(name, monkeypatch):
+    lapack_calls.check_without_columns(name, cupy.asarray)
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    lapack_calls.check_without_columns(name, np.copy)
 
 
 def test_host_arrays(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import lapack_calls
 import numpy as np
 import pytest
 import scipy.linalg.lapack
@@ -127,6 +128,12 @@ def test_info_counts_from_one():
     singular = np.diag([1.0, 0.0, 3.0])
     assert lapack.dtrtri(singular)[1] == 2 and lapack.dtrtrs(singular, np.ones(3))[1] == 2
     assert lapack.dtrtri(singular, unitdiag=1)[1] == 0
+
+
+@pytest.mark.parametrize("name", lapack_calls.NAMES)
+def test_systems_without_right_hand_sides(name):
+    """What LAPACK finds before it looks for right-hand sides: factors, and zeros on the diagonal."""
+    lapack_calls.check_without_columns(name, np.copy)
 
 
 @pytest.mark.parametrize("overwrite", [0, 1])

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
-import fake_device
 import numpy as np
 import pytest
 from blas_calls import ON_DEVICE, calls_of, check, placed
 
-from pyblasgpu.gpu.simulator import intrinsics as simulator
-
 SMALL = [(1, 2, 3), (5, 3, 2), (4, 6, 5)]
-
-
-def _reached(array: fake_device.Array) -> SimpleNamespace:
-    return SimpleNamespace(ptr=simulator.adopt(array.host), device_id=0)
-
-
-@pytest.fixture
-def on_device(monkeypatch):
-    """A library whose arrays the simulator takes for those of a device."""
-    monkeypatch.setitem(sys.modules, "cupy", fake_device.cupy)
-    monkeypatch.setattr(fake_device.Array, "data", property(_reached))
-    fake_device.without_contexts(monkeypatch)
-    return fake_device.Array
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # new indices are NaN

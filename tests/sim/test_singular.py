@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lapack_calls import NAMES, check_without_columns
 from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
@@ -67,3 +68,9 @@ def test_a_stack_with_one_singular_matrix():
     np.testing.assert_array_equal(inverse[1], stack[1])
     for z in (0, 2):
         np.testing.assert_allclose(np.tril(inverse[z]), np.tril(scipys.dpotri(stack[z], 1)[0]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_systems_without_right_hand_sides(name, on_device):
+    check_without_columns(name, np.copy)
+    check_without_columns(name, on_device)
