@@ -31,7 +31,7 @@ ON_DEVICE = [name for name in NAMES if name not in FUNCTIONS]
 #: Extents m, n and k, of which one at least is 0.
 EMPTY = [extents for extents in product((0, 3), repeat=3) if 0 in extents]
 #: How arrays may lie; see `placed`.
-PLACES = ("F", "C", "strided", "reversed", "misaligned", "swapped", "read-only")
+PLACES = ("F", "C", "strided", "reversed", "misaligned", "misaligned rows", "uneven", "swapped", "read-only")
 #: Factors, among them those for which something is not read.
 FACTORS = (0, 1, 2)
 
@@ -269,9 +269,16 @@ def placed(array: np.ndarray, how: Any) -> np.ndarray:
         view = wide[tuple(slice(None, None, 2) for _ in array.shape)]
     elif how == "reversed":
         view = np.empty_like(array)[tuple(slice(None, None, -1) for _ in array.shape)]
-    elif how == "misaligned":
-        raw = np.zeros(array.nbytes + 1, np.uint8)
-        view = np.ndarray(array.shape, array.dtype, raw, 1, np.asfortranarray(array).strides)
+    elif how.startswith("misaligned"):
+        order = "C" if how.endswith("rows") else "F"
+        strides = np.empty_like(array, order=order).strides
+        view = np.ndarray(array.shape, array.dtype, np.zeros(array.nbytes + 1, np.uint8), 1, strides)
+    elif how == "uneven":  # by columns, with half an element behind each element and each column
+        half, strides = array.itemsize // 2, [3 * array.itemsize // 2]
+        for extent in array.shape[:-1]:
+            strides.append(strides[-1] * extent + half)
+        raw = np.zeros(strides[-1] * array.shape[-1] + half, np.uint8)
+        view = np.ndarray(array.shape, array.dtype, raw, 0, strides)
     elif how == "swapped":
         view = np.empty(array.shape, array.dtype.newbyteorder(), order="F")
     else:

@@ -192,8 +192,8 @@ def _run(
 
 
 def _own_matrices(a: np.ndarray) -> np.ndarray:
-    """`a`, its matrices apart: its copy on the device is factored in place, each of them by itself."""
-    return a.copy() if 0 in a.strides and a.ndim > 2 else a
+    """`a`, each element by itself: its copy on the device is factored in place."""
+    return a.copy() if 0 in a.strides else a
 
 
 def _copied(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

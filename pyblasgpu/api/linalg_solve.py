@@ -9,6 +9,7 @@ from numpy.linalg import LinAlgError
 from ..arguments import Array, Flag, enabled
 from ..dispatch.algorithms import refinement_pays
 from ..dispatch.overrides import in_mode
+from ..frontend.layouts import at_elements
 from ..types import Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
@@ -396,4 +397,5 @@ def _by_scipy(
     from scipy.linalg import solve as scipys
 
     checked = is_checked(arrays, check_finite, "solve")
+    matrix, right = at_elements(matrix), at_elements(right)  # SciPy refuses others, or reads wrong elements
     return scipys(matrix, right, assume_a=assume_a, check_finite=checked, transposed=swapped)

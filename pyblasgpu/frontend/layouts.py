@@ -17,6 +17,7 @@ __all__ = [
     "MisalignedError",
     "UnevenStridesError",
     "are_clear",
+    "at_elements",
     "batches",
     "broadcasts_to",
     "check_alignment",
@@ -116,6 +117,12 @@ def check_alignment(pointer: int, shape: Sequence[int], dtype: Dtype) -> None:
     """Raise MisalignedError unless the array begins at a multiple of its real numbers, or has no elements."""
     if pointer % dtype.real_size and 0 not in shape:
         raise MisalignedError(f"is not aligned to its {dtype.real}")
+
+
+def at_elements(array: np.ndarray) -> np.ndarray:
+    """`array`, or a copy by rows where its elements do not lie at multiples of their size."""
+    is_uneven = any(step % array.itemsize for step in array.strides)
+    return array.copy() if is_uneven or not array.flags.aligned else array
 
 
 def is_column_major(array: Layout | np.ndarray) -> bool:

@@ -25,6 +25,7 @@ from ..kernels.cpu.config import CpuGemm
 from ..types import Diag, Side, Trans, Uplo, dtype_of
 from . import cpu
 from .cpu import gemmtr, symm, syr2k, syrk
+from .layouts import at_elements
 
 __all__ = ["Operand", "gemm", "gemmtr", "multiply", "symm", "syr2k", "syrk", "threads", "trmm", "trsm"]
 
@@ -98,7 +99,7 @@ def gemm(
         cpu.gemm(alpha, a, b, beta, c, trans_a, trans_b)
         return
     (a, conj_a), (b, conj_b) = cpu.operation(a, trans_a), cpu.operation(b, trans_b)
-    for left, right, target in cpu.matrices(_usable(a), _usable(b), c):
+    for left, right, target in cpu.matrices(at_elements(a), at_elements(b), c):
         with _written(target) as result:
             _gemm(alpha, Operand(left, conj_a), Operand(right, conj_b), beta, result)
 
@@ -173,17 +174,10 @@ def _buffers(sizes: Sequence[int]) -> _Buffers:
     return _Buffers(memory, [first + before for before in accumulate(rounded[:-1], initial=0)])
 
 
-def _usable(a: np.ndarray) -> np.ndarray:
-    """`a`, or a copy where its elements do not lie at multiples of their size."""
-    size = a.itemsize
-    uneven = any(stride % size for stride in a.strides[-2:])
-    return np.ascontiguousarray(a) if uneven or not a.flags.aligned else a
-
-
 @contextmanager
 def _written(target: np.ndarray) -> Iterator[np.ndarray]:
     """The matrix itself where kernels can write it, else a copy that is written back."""
-    usable = _usable(target)
+    usable = at_elements(target)
     yield usable
     if usable is not target:
         target[...] = usable
@@ -211,7 +205,7 @@ def _triangular(
     letter = dtype_of(b.dtype).letter
     config = cpu_gemm.choose(letter, current())[0]
     recursion = _Recursion(solves, config, triangle.kernel(config, solves), conj, diag is Diag.UNIT)
-    for factor, target in cpu.matrices(_usable(a), b):
+    for factor, target in cpu.matrices(at_elements(a), b):
         with _written(target) as result:
             low = lower
             if side is Side.RIGHT:

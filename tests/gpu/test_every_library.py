@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from library_cases import CASES, NumPy, evaluated, fetched
 
-from .library_cases import CASES, NumPy, evaluated, fetched
 from .running import CuPy, Numba, Torch
 
 

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from library_cases import CASES, NumPy, evaluated, fetched, values
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
@@ -14,7 +15,6 @@ from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
-from .library_cases import CASES, NumPy, evaluated, fetched, values
 from .running import cupy
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else CuPy has a quarter of the memory

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import fake_device
 import fake_libraries
 import numpy as np
 import pytest
+from blas_calls import PLACES as LAYOUTS
+from blas_calls import placed
+from library_cases import CASES as CALLS
+from library_cases import HOST_CASES, evaluated
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.arrays import by_columns, reshaped
-from pyblasgpu.frontend.layouts import UnevenStridesError, element_strides
+from pyblasgpu.frontend.layouts import UnevenStridesError, at_elements, element_strides
 from pyblasgpu.frontend.protocols import NUMBA
 from pyblasgpu.gpu.backend import SIMULATED, why_unavailable
 from pyblasgpu.types import DTYPES
@@ -235,6 +240,55 @@ def test_the_message_tells_the_strides():
     ):
         element_strides(4096, (2, 2), (24, 16), DTYPES["z"])
     assert element_strides(4096, (2, 2), (-32, 16), DTYPES["z"]) == (-2, 1)
+
+
+CASES = CALLS.strip().split("\n")
+
+
+def results_of(case: str, letter: str, put) -> list[np.ndarray]:
+    """What a call gives of NumPy's arrays as `put` makes them."""
+    library = SimpleNamespace(put=put, get=np.asarray)
+    return [np.asarray(result) for result in evaluated(library, letter, "C", case)[0]]
+
+
+@pytest.mark.parametrize("case", CASES + HOST_CASES)
+def test_results_do_not_depend_on_where_numpys_elements_lie(case, monkeypatch):
+    """Misaligned, uneven, backwards, read-only, in the other byte order: of those NumPy has them all."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    for letter in "dz":
+        expected = results_of(case, letter, np.copy)
+        for how in LAYOUTS if "out=" not in case else set(LAYOUTS) - {"swapped", "read-only"}:
+            results = results_of(case, letter, partial(placed, how=how))
+            for one, other in zip(results, expected, strict=True):
+                assert (one.shape, one.dtype) == (other.shape, other.dtype)
+                np.testing.assert_allclose(one, other, 1e-12, 1e-12, err_msg=f"{letter} {how}")
+
+
+@pytest.mark.parametrize("how", LAYOUTS)
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (2, 3, 4), (0, 2)])
+def test_elements_at_multiples_of_their_size(shape, how):
+    for letter in DTYPES:
+        values = numbers(shape, letter)
+        array = placed(values, how)
+        usable = at_elements(array)
+        np.testing.assert_array_equal(usable, values)
+        assert usable.flags.aligned and not any(step % array.itemsize for step in usable.strides)
+        if how in ("F", "C", "strided", "reversed", "swapped", "read-only"):
+            assert usable is array
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "(k" in case or "(q" in case])
+def test_stacks_whose_matrices_are_one(case):
+    """Of strides 0, which NumPy's broadcasts have."""
+
+    def repeated(values: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(values[:1], values.shape) if values.ndim > 2 else values
+
+    def dense(values: np.ndarray) -> np.ndarray:
+        return repeated(values).copy()
+
+    for one, other in zip(*(results_of(case, "d", put) for put in (repeated, dense)), strict=True):
+        np.testing.assert_allclose(one, other, 1e-12, 1e-12)
 
 
 class WithoutOrder(np.ndarray):

@@ -45,5 +45,9 @@ def test_solutions_are_refined(monkeypatch):
 def test_what_is_found_is_told():
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         linalg.solve(np.ones((3, 3)), np.ones(3), assume_a="gen")
+    rows = np.broadcast_to(np.array([4.0, 2.0, 3.0]), (3, 3))  # elements that lie at one address
+    for structure in ("gen", "pos"):
+        with pytest.raises(np.linalg.LinAlgError, match="singular"):
+            linalg.solve(rows, np.ones(3), assume_a=structure, lower=True)
     with pytest.raises(np.linalg.LinAlgError, match="2-th leading minor"):
         linalg.cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))

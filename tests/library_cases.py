@@ -15,7 +15,7 @@ from pyblasgpu.types import DTYPES, Dtype
 N = 7
 
 #: Operands by one letter each: `x y z` vectors, `u` a column, `v` a row, `a b c` matrices, `t` triangular,
-#: `p` positive definite, `g` well-conditioned, `k m` stacks, `q` one of positive definite matrices.
+#: `p` positive definite, `g` well-conditioned, `r` tridiagonal, `k m` stacks, `q` a positive definite one.
 CASES = """
 blas.axpy(x, y)
 blas.axpy(a, b)
@@ -118,6 +118,9 @@ linalg.lu_solve(linalg.lu_factor(g), c)
 linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
 """
 
+#: Those of arrays in host memory alone.
+HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
+
 #: SciPy's names of routines that are not their letter before the stem.
 NAMES = {"damax": "idamax", "zamax": "izamax", "zdot": "zdotu", "zger": "zgeru", "znrm2": "dznrm2"}
 NAMES |= {"zasum": "dzasum", "zrot": "zdrot"}
@@ -136,6 +139,7 @@ def values(dtype: Dtype) -> dict[str, np.ndarray]:
     one = np.eye(N, dtype=dtype.name)
     definite = found["a"] @ found["a"].conj().T + 10 * one
     found |= {"t": np.tril(found["b"], -1) + one, "p": definite, "g": found["a"] + 20 * one}
+    found["r"] = np.triu(np.tril(found["g"], 1), -1)
     return {**found, "q": np.stack([definite, 2 * definite])}
 
 
