@@ -99,9 +99,10 @@ class RowsArray(DeviceArray):
 class InterfaceArray:
     """Memory of device 0 behind the CUDA array interface alone."""
 
-    def __init__(self, host, read_only=False):
+    def __init__(self, host, read_only=False, **facts):
         self.host = np.asarray(host)
         self.__cuda_array_interface__ = {
+            **facts,
             "shape": self.host.shape,
             "strides": self.host.strides,
             "typestr": self.host.dtype.str,
@@ -156,6 +157,7 @@ class StridedMemoryView:
 
     def __init__(self, array, stream_ptr):
         host, self.exporting_obj = array.host, array
+        assert getattr(array, "__cuda_array_interface__", {}).get("stream") != 0, "as cuda.core has it"
         if hasattr(array, "__dlpack__"):
             array.__dlpack__(stream=stream_ptr, max_version=(1, 0))
         self.ptr, self.shape, self.dtype = host.ctypes.data, host.shape, host.dtype

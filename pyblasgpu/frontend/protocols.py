@@ -137,10 +137,13 @@ class Protocol(_Numba):
         self._on_host = DLPackHost(self.name)
 
     def locate(self, array: Any) -> Library:
-        if not hasattr(array, "__dlpack_device__") and hasattr(array, "__cuda_array_interface__"):
-            return self
-        on_host = int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST
-        return self._on_host if on_host else self
+        is_dlpack = hasattr(array, "__dlpack_device__")
+        if is_dlpack and int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST:
+            return self._on_host
+        interface = reachable(array, lambda: _cuda_interface(array))
+        if interface is not None:
+            _check_interface(interface)
+        return self
 
     def dtype(self, array: Any) -> Any:
         return _dtype(array)
@@ -239,6 +242,21 @@ def _memory_view(array: Any, stream: int) -> Any:
 def _cuda_interface(array: Any) -> dict[str, Any] | None:
     """The CUDA array interface of `array`; immutable ones, which have no strides, have none."""
     return None if _is_immutable(array) else getattr(array, "__cuda_array_interface__", None)
+
+
+def _check_interface(interface: dict[str, Any]) -> None:
+    """Raise NoArrayError for what version 3 of the CUDA array interface forbids, and for masks."""
+    for key in ("shape", "typestr", "data", "version"):
+        if key not in interface:
+            raise NoArrayError(f"has a CUDA array interface without {key!r}")
+    if interface.get("mask") is not None:
+        raise NoArrayError("has a mask in its CUDA array interface, and the BLAS takes none")
+    stream = interface.get("stream")
+    if stream is not None and (not isinstance(stream, int) or stream <= 0):
+        raise NoArrayError(
+            f"names stream {stream!r} in its CUDA array interface, which is none: 1 is the legacy default "
+            "stream, 2 the thread's, and others are handles"
+        )
 
 
 def _is_read_only(array: Any) -> bool:

@@ -55,10 +55,10 @@ class Placed:
 class Interface:
     """The CUDA array interface of a CuPy array, and nothing else of it."""
 
-    def __init__(self, array, read_only: bool = False):
+    def __init__(self, array, read_only: bool = False, **facts):
         self.array = array
         described = array.__cuda_array_interface__
-        self.__cuda_array_interface__ = {**described, "data": (described["data"][0], read_only)}
+        self.__cuda_array_interface__ = {**described, "data": (described["data"][0], read_only), **facts}
 
 
 class Exporter:
@@ -166,6 +166,40 @@ def test_read_only_memory_is_not_written(call):
     np.testing.assert_array_equal(blas.dtrmm(1, left, kept, overwrite_b=1).get(), a @ b)
     np.testing.assert_array_equal(blas.dgemm(1, left, left, 2, kept, overwrite_c=1).get(), a @ a + 2 * b)
     np.testing.assert_array_equal(memory.get(), b)
+
+
+@pytest.mark.parametrize("facts", [{"mask": Interface(cupy.ones((3, 3), bool))}, {"stream": 0}], ids=list)
+def test_masks_and_stream_0_are_refused(facts):
+    good, wrong = Interface(cupy.eye(3)), Interface(cupy.eye(3), **facts)
+    for call in (
+        lambda: pyblasgpu.gemm(good, wrong),
+        lambda: pyblasgpu.gemm(good, good, out=wrong),
+        lambda: linalg.dot(good, wrong),
+        lambda: blas.daxpy(good, wrong),
+    ):
+        with pytest.raises(TypeError, match="CUDA array interface"):
+            call()
+
+
+@pytest.mark.parametrize("stream", [None, 1, 2, "own"])
+def test_streams_of_interfaces_are_served(stream):
+    """1 is the legacy default stream, 2 the thread's."""
+    own = cupy.cuda.Stream(non_blocking=True)
+    named = own.ptr if stream == "own" else stream
+    a = cupy.eye(1000) * 2
+    late, out = cupy.full((1000, 1000), np.nan), cupy.zeros((1000, 1000))
+    cupy.cuda.Device().synchronize()
+    queue = {2: cupy.cuda.Stream.ptds, "own": own}.get(stream, cupy.cuda.Stream.null)
+    with queue:
+        big = cupy.zeros((8192, 8192), np.float32)
+        for _ in range(4):
+            big = big @ big
+        late[...] = a
+    given = Interface(late, stream=named)
+    pyblasgpu.gemm(given, Interface(a, stream=named), out=Interface(out, stream=named))
+    cupy.cuda.Device().synchronize()
+    np.testing.assert_array_equal(out.get(), np.eye(1000) * 4)
+    np.testing.assert_array_equal(linalg.dot(given, given).get(), np.eye(1000) * 4)
 
 
 def test_exporters_of_dlpack_are_waited_for():

@@ -7,12 +7,15 @@ import re
 from types import SimpleNamespace
 
 import fake_device
+import fake_libraries
 import numpy as np
 import pytest
 import scipy.sparse
+from fake_libraries import InterfaceArray
 
 import pyblasgpu
-from pyblasgpu import blas, linalg
+from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.frontend import libraries
 
 ONE = np.eye(3)
 
@@ -262,6 +265,65 @@ def test_tensors_whose_memory_is_feigned(torch):
     for operands in ((feigned, arrays[1], arrays[2]), (arrays[0], arrays[1], feigned)):
         with pytest.raises(TypeError, match=r"gemm: (a|out) is a tensor that has no memory"):
             pyblasgpu.gemm(*operands[:2], out=operands[2])
+
+
+@pytest.fixture
+def interfaces(fake, monkeypatch):
+    """The fake device, which sees memory behind the CUDA array interface."""
+    imported = libraries.module
+    yield fake_libraries.install(monkeypatch)
+    imported.cache_clear()
+
+
+#: What an array tells by the CUDA array interface, and what is wrong with it.
+FACTS = {
+    "a mask": ({"mask": InterfaceArray(ONE > 0)}, "has a mask"),
+    "stream 0": ({"stream": 0}, "names stream 0"),
+    "a negative stream": ({"stream": -1}, "names stream -1"),
+    "a stream that is no number": ({"stream": "default"}, "names stream 'default'"),
+}
+
+
+@pytest.mark.parametrize("facts", FACTS)
+@pytest.mark.parametrize(
+    ("subject", "call"),
+    [
+        ("gemm: a", lambda good, x: pyblasgpu.gemm(x, good)),
+        ("gemm: b", lambda good, x: pyblasgpu.gemm(good, x)),
+        ("gemm: out", lambda good, x: pyblasgpu.gemm(good, good, out=x)),
+        ("axpy: x", lambda good, x: pyblasgpu.axpy(x, good)),
+        ("swap: y", lambda good, x: pyblasgpu.swap(good, x)),
+        ("dgemm: b", lambda good, x: blas.dgemm(1, good, x)),
+        ("daxpy: y", lambda good, x: blas.daxpy(good, x)),
+        ("potrf: a", lambda good, x: lapack.potrf(x, overwrite_a=1)),
+        ("matmul: x2", lambda good, x: linalg.matmul(good, x)),
+        ("matmul: out", lambda good, x: linalg.matmul(good, good, out=x)),
+        ("dot: a", lambda good, x: linalg.dot(x, good)),
+        ("solve: b", lambda good, x: linalg.solve(good, x)),
+        ("cholesky: a", lambda good, x: linalg.cholesky(x)),
+    ],
+)
+def test_interfaces_with_a_mask_or_without_a_stream(interfaces, facts, subject, call):
+    said, message = FACTS[facts]
+    wrong = InterfaceArray(ONE.copy(), **said)
+    with pytest.raises(TypeError, match=rf"^{subject} .*{message}"):
+        call(InterfaceArray(ONE), wrong)
+    np.testing.assert_array_equal(wrong.host, ONE)
+
+
+@pytest.mark.parametrize("stream", [None, 1, 2, 4096])
+def test_interfaces_with_a_stream(interfaces, stream):
+    a, out = InterfaceArray(ONE * 2, stream=stream), InterfaceArray(ONE.copy(), stream=stream, mask=None)
+    assert pyblasgpu.gemm(a, a, out=out) is out
+    np.testing.assert_array_equal(out.host, ONE * 4)
+
+
+@pytest.mark.parametrize("key", ["shape", "typestr", "data", "version"])
+def test_interfaces_that_lack_something(interfaces, key):
+    wrong = InterfaceArray(ONE)
+    del wrong.__cuda_array_interface__[key]
+    with pytest.raises(TypeError, match=f"^gemm: b has a CUDA array interface without '{key}'"):
+        pyblasgpu.gemm(InterfaceArray(ONE), wrong)
 
 
 def test_device_arrays_of_other_dtypes_are_named(fake):
