@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import Array, Flag
+from ..arguments import Array, Flag, enabled
 from ..types import Uplo
 from . import lapack
 from .docstrings import documenting
@@ -39,12 +39,23 @@ TypeError
 
 
 @documenting(_PARTS)
-def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None) -> Array:
-    """Cholesky factor of a positive definite matrix, as `scipy.linalg.cholesky`.
+def cholesky(
+    a: Array,
+    lower: Flag = False,
+    overwrite_a: Flag = False,
+    check_finite: Flag = None,
+    *,
+    upper: Flag = None,
+) -> Array:
+    """Cholesky factor U of a positive definite matrix, as `scipy.linalg.cholesky`.
+
+    NumPy's, CuPy's, PyTorch's and the array API's `cholesky` return L by default: ``upper=False`` does here.
 
     Parameters
     ----------
     %(factored)s
+    upper : bool, optional
+        The array API's flag, by which `lower` is ``not upper``.
 
     Returns
     -------
@@ -73,6 +84,11 @@ def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_fin
     array([[2., 0.],
            [1., 2.]])
     """
+    if upper is not None:
+        is_upper = enabled(upper, "cholesky", "upper")
+        if is_upper and Uplo.parse(lower, "cholesky", "lower") is Uplo.LOWER:
+            raise ValueError(f"cholesky: lower={lower} and upper={upper} contradict each other")
+        lower = not is_upper
     arrays, factor, _ = _factored("cholesky", a, lower, overwrite_a, check_finite, clean=True)
     return arrays.returned(factor)
 

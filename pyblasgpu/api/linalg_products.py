@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arguments import Array, shown
-from ..frontend.arrays import Library, can_be_output, may_share_memory, reshaped
+from ..frontend.arrays import Library, can_be_output, may_share_memory, permuted, reshaped
 from ..frontend.call import Call
 from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.streams import contexts
@@ -162,12 +163,13 @@ def vecdot(
     /,
     out: Any = None,
     *,
+    axis: int = -1,
     casting: str = "same_kind",
     order: str | None = "K",
     dtype: Any = None,
     subok: bool = True,
 ) -> Array:
-    """Scalar products of vectors, the first conjugated, as `numpy.vecdot`.
+    """Scalar products of vectors, the first conjugated, as `numpy.vecdot` and the array API's.
 
     Parameters
     ----------
@@ -175,6 +177,8 @@ def vecdot(
         The vectors that are conjugated.
     x2 : array, shape (..., n)
         Leading dimensions broadcast with those of `x1`.
+    axis : int, default -1
+        The dimension of both arrays along which the vectors lie.
     %(vector_product_options)s
 
     Returns
@@ -183,12 +187,34 @@ def vecdot(
         `out`, or a new array of the inputs' library; of two vectors a scalar.
 
     %(vector_product_errors)s
+    numpy.exceptions.AxisError
+        When an array has no such axis.
 
     See Also
     --------
     vdot : Of two arrays as one vector each.
     """
+    x1, x2 = as_array(x1, "vecdot", "x1"), as_array(x2, "vecdot", "x2")
+    if x1.shape and x2.shape:  # else they are refused
+        x1, x2 = _axis_last("x1", x1, axis), _axis_last("x2", x2, axis)
     return _product(_Core("vecdot", "C"), x1, x2, out, casting, order, dtype, subok)
+
+
+def _axis_last(argument: str, array: Array, axis: Any) -> Array:
+    """A view of an argument of `vecdot` whose last dimension is that with number `axis`."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"vecdot: axis must be an integer, not {shown(axis)}") from None
+    count = len(array.shape)
+    if number in (-1, count - 1):
+        return array
+    if not -count <= number < count:
+        raise np.exceptions.AxisError(
+            f"vecdot: axis {number} is out of bounds for {argument} of {count} dimensions"
+        )
+    number %= count
+    return permuted(array, (*(each for each in range(count) if each != number), number))
 
 
 _SIGNATURES = {

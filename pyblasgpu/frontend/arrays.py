@@ -33,6 +33,7 @@ __all__ = [
     "may_share_memory",
     "numpy_dtype",
     "output_view",
+    "permuted",
     "quick_library",
     "reshaped",
     "stored_dtype",
@@ -112,6 +113,8 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple[Any, ...]
     ------
     TypeError
         When they belong to different libraries, and see `library_of`.
+    ValueError
+        When host arrays are on different devices of their library.
     """
     library = library_of(arrays[0], routine, names[0])
     for name, array in zip(names[1:], arrays[1:], strict=True):
@@ -123,6 +126,8 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple[Any, ...]
                 f"{routine}: {names[0]} is a {library.name} array and {name} a {other.name} array; "
                 "all arrays of a call must come from one library"
             )
+        if library.host and (here := library.place(arrays[0])) != (there := library.place(array)):
+            raise ValueError(f"{routine}: {names[0]} is on device {here} and {name} on device {there}")
     return library
 
 
@@ -169,7 +174,11 @@ def reshaped(array: Any, shape: tuple[int, ...]) -> Any:
 
 def transposed(array: Any) -> Any:
     """The view of `array` with its dimensions in reverse order."""
-    axes = tuple(reversed(range(len(array.shape))))
+    return permuted(array, tuple(reversed(range(len(array.shape)))))
+
+
+def permuted(array: Any, axes: tuple[int, ...]) -> Any:
+    """The view of `array` with its dimensions in this order."""
     if is_of_numba(array):
         from .protocols import NUMBA
 

@@ -80,6 +80,10 @@ class Library:
         """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""
         return self.host and not array.flags.writeable
 
+    def place(self, array: Any) -> Any:
+        """The library's name of a host array's device, where arrays of one call must agree; else None."""
+        return None
+
     def has_writable_copies(self, array: Any) -> bool:
         """Whether a new array, made beside `array`, may be the output of a call on both."""
         return True

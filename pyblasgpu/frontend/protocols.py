@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -137,9 +138,10 @@ class Protocol(_Numba):
         self._on_host = DLPackHost(self.name)
 
     def locate(self, array: Any) -> Library:
-        is_dlpack = hasattr(array, "__dlpack_device__")
-        if is_dlpack and int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST:
-            return self._on_host
+        if hasattr(array, "__dlpack_device__") or not hasattr(array, "__cuda_array_interface__"):
+            on_host = int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST
+            if on_host:
+                return self._on_host
         interface = reachable(array, lambda: _cuda_interface(array))
         if interface is not None:
             _check_interface(interface)
@@ -173,7 +175,7 @@ class Protocol(_Numba):
             return namespace.from_dlpack(_Exported(result, stream))
         device = result.data.device_id
         with CUPY.on(device, _stream_of_cupy(device, stream)):  # by which CuPy's export orders streams
-            return _imported(namespace, result)
+            return _imported(namespace, result, like)
 
     def hold(self, owners: list[Any], stream: int) -> None:
         hold(owners, stream)
@@ -209,15 +211,25 @@ class DLPackHost(Library):
 
     def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
-        return result if namespace is None else _imported(namespace, result)
+        return result if namespace is None else _imported(namespace, result, like)
+
+    def place(self, array: Any) -> Any:
+        # JAX moves arrays that are on a device by default alone
+        return None if _is_immutable(array) else getattr(array, "device", None)
 
 
-def _imported(namespace: Any, result: Any) -> Any:
-    """A new array of NumPy's or CuPy's as one of another library, which may know no other than row-major."""
+def _imported(namespace: Any, result: Any, like: Any) -> Any:
+    """A new array of NumPy's or CuPy's as one of another library, on the device of `like` where it can be."""
     try:
-        return namespace.from_dlpack(result)
+        imported = namespace.from_dlpack(result)
     except Exception:  # of a class of the library's own, as JAX's for strides with gaps
-        return namespace.from_dlpack(result.copy())
+        result = result.copy()
+        imported = namespace.from_dlpack(result)
+    device = getattr(like, "device", None)
+    if getattr(imported, "device", None) != device:
+        with suppress(Exception):  # the library moves nothing there
+            return namespace.from_dlpack(result, device=device)
+    return imported
 
 
 def _stream_of_cupy(device: int, stream: int | None) -> int:

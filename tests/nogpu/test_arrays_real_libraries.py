@@ -166,6 +166,38 @@ def test_outputs(library):
     np.testing.assert_array_equal(library.get(single), A @ B)
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_results_are_on_the_device_of_the_arrays(call):
+    """Of a library with several devices in host memory."""
+    xp = pytest.importorskip("array_api_strict")
+    device = xp.Device("device1")
+    run, expected = CALLS[call]
+    a, b = (xp.asarray(values.copy(), device=device) for values in (A, B))
+    result = run(a, b)
+    assert type(result) is type(a) and result.device == device
+    np.testing.assert_allclose(np.from_dlpack(result), expected(), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda here, there: pyblasgpu.gemm(here, there),
+        lambda here, there: pyblasgpu.gemm(here, here, out=there),
+        lambda here, there: linalg.matmul(here, here, out=there),
+        lambda here, there: linalg.matmul(here, here[0, :], out=there[0, :]),
+        lambda here, there: linalg.dot(here, here, out=there),
+        lambda here, there: linalg.solve(here, there),
+        lambda here, there: blas.daxpy(here[0, :], there[0, :]),
+    ],
+)
+def test_two_devices_in_host_memory_are_refused(call):
+    xp = pytest.importorskip("array_api_strict")
+    here, there = xp.asarray(A.copy()), xp.asarray(A.copy(), device=xp.Device("device1"))
+    with pytest.raises(ValueError, match=r"is on device .*CPU_DEVICE.* on device .*device1"):
+        call(here, there)
+    np.testing.assert_array_equal(np.from_dlpack(there), A)
+
+
 def test_results_share_memory_with_nothing(library):
     a, b = library.put(A), library.put(B)
     for _ in range(20):  # what is computed later does not appear in what was delivered

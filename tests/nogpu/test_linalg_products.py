@@ -210,6 +210,19 @@ def test_errors_of_products_of_vectors():
             compare(name, *map(np.ones, shapes))
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1, -2, 2, -3, 1.0, None, "0"])
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 3), (3, 3)), ((3, 2), (3,)), ((3,), (3, 3)), ((2, 3, 3), (3, 3)), ((), (3,)), ((3, 2), (2, 3))],
+)
+def test_vecdot_along_an_axis(shapes, axis):
+    if not hasattr(np, "vecdot"):
+        pytest.skip("NumPy 2.0 brings it")
+    compare("vecdot", *arrays("z", *shapes), axis=axis)
+    out = np.zeros((2, 3), complex)
+    compare("vecdot", *arrays("z", *shapes), axis=axis, out=out)
+
+
 def test_out_of_matvec():
     a, x, out = np.arange(6.0).reshape(2, 3), np.ones(3), np.zeros(2, "f4")
     assert linalg.matvec(a, x, out=out) is out
@@ -348,6 +361,7 @@ def test_device_arrays_stay_there(fake):
         (linalg.einsum("ij,jk->k", put(a), put(b)), (a @ b).sum(0)),
         (linalg.matvec(put(a), put(v)), a @ v),
         (linalg.vecmat(put(v), put(b)), v @ b),
+        (linalg.vecdot(put(a), put(a), axis=0), (a * a).sum(0)),
         (linalg.multi_dot([put(v), put(b), put(b.T.copy())]), v @ b @ b.T),
         (linalg.matrix_power(put(a[:, :2]), 3), np.linalg.matrix_power(a[:, :2], 3)),
     ]:

@@ -94,6 +94,22 @@ def test_what_cholesky_takes(a):
     np.testing.assert_array_equal(linalg.cholesky(a), scipy.linalg.cholesky(a), strict=True)
 
 
+@pytest.mark.parametrize("upper", [True, False, 1, np.False_])
+def test_the_triangle_of_cholesky_by_the_array_api(upper):
+    a = definite((2, 3, 3), "D")
+    np.testing.assert_allclose(linalg.cholesky(a, upper=upper), np.linalg.cholesky(a, upper=bool(upper)))
+    np.testing.assert_array_equal(linalg.cholesky(a, upper=False), linalg.cholesky(a, lower=True))
+
+
+def test_flags_of_cholesky_that_contradict_each_other():
+    a = definite((3, 3), "d")
+    for lower in (True, "L", 1):
+        with pytest.raises(ValueError, match=r"cholesky: lower=.* and upper=True contradict"):
+            linalg.cholesky(a, lower, upper=True)
+    with pytest.raises(ValueError, match="cholesky: upper="):
+        linalg.cholesky(a, upper="no")
+
+
 def test_overwrite_a_of_cholesky():
     a = np.asfortranarray(definite((5, 5), "d"))
     expected = scipy.linalg.cholesky(a)
