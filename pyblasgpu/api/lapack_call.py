@@ -53,12 +53,18 @@ def check_rows(name: str, argument: str, order: int, b: Array) -> None:
         raise ValueError(f"{name}: {argument} is of order {order} and b has shape {tuple(b.shape)}")
 
 
-def check_system(name: str, a: Array, b: Array, overwrite_b: Flag) -> None:
-    """Raise what the solution by the factors of `a` would raise, before these are written over `a`."""
+def check_system(name: str, a: Array, b: Array, overwrite_a: Flag, overwrite_b: Flag) -> bool:
+    """Whether the factors of `a` may be written over it, where the caller allows that.
+
+    `b` is read after them, and must not share their memory. Raises first what the solution would raise then.
+    """
     check_rows(name, "a", order_of(name, "a", a), b)
-    common_library(name, ("a", "b"), (a, b))
+    library = common_library(name, ("a", "b"), (a, b))
+    if not library.host and (here := library.device(a)) != (there := library.device(b)):
+        raise ValueError(f"{name}: a is on device {here} and b on device {there}")
     common_batch_shape(name, a, b)
     enabled(overwrite_b, name, "overwrite_b")
+    return enabled(overwrite_a, name, "overwrite_a") and not may_share_memory(a, b)
 
 
 def factor_call(

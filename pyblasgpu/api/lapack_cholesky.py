@@ -99,7 +99,7 @@ def _solve(
     integers: tuple[Any, ...] = ()
     launches = launches_by("potrs", uplo=uplo)
     if info is not None:
-        integers = (info_integers(call, info),)
+        integers = (info_integers(info),)
         cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)
     inputs = ((call.inputs[0], Trans.NO),)
     extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}
@@ -121,11 +121,11 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
     ) -> tuple[Array, Array, Any]:
         name = name_of("posv", dtype)
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        check_system(name, matrix, right, overwrite_b)
-        uplo, overwrites = Uplo.parse(lower, name, "lower"), enabled(overwrite_a, name, "overwrite_a")
+        uplo = Uplo.parse(lower, name, "lower")
+        overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         if dtype is None:
             common = common_dtype_of(name, (matrix, right))
-            solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrite_a, overwrite_b)
+            solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrites, overwrite_b)
             return solved
         c, info = factor(matrix, uplo, 0, overwrites)
         x = _solve(name, dtype, c, right, uplo, overwrite_b, info)

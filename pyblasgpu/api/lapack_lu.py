@@ -96,7 +96,7 @@ def _solve(
     cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
     launches = launches_by("getrs", trans=trans)
     if info is not None:
-        integers = info_integers(call, info), *integers
+        integers = info_integers(info), *integers
         cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
     inputs = ((call.inputs[0], Trans.NO),)
     (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), input_integers=integers, key=key)
@@ -141,9 +141,9 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         a: Array, b: Array, overwrite_a: Flag = 0, overwrite_b: Flag = 0
     ) -> tuple[Array, Any, Array, Any]:
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        check_system(name, matrix, right, overwrite_b)
+        overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         common = dtype or common_dtype_of(name, (matrix, right))
-        factors, piv, info = _factor(name, common, matrix, overwrite_a)
+        factors, piv, info = _factor(name, common, matrix, overwrites)
         x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
         return factors, piv, shaped_like(x, b), info
 

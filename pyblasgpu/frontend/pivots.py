@@ -34,22 +34,22 @@ def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
         piv = piv.numpy()
     pivots: Layout | np.ndarray
     if isinstance(piv, DeviceIntegers):
-        pivots = _on_this_device(call, "piv", piv.layout)
+        pivots = _on_this_device(call, piv.layout)
     elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, "piv").host:
         array = _checked(call.name, _host_pivots(call.name, piv), rows)
         pivots = array if call.library.host else call.integers_on_device(array)
     else:
-        pivots = _on_this_device(call, "piv", _layout(call, piv))
+        pivots = _on_this_device(call, _layout(call, piv))
     if not broadcasts_to(tuple(pivots.shape[:-2]), tuple(call.out.shape[:-2])):
         shape, others = tuple(pivots.shape[:-1]), tuple(call.out.shape)
         raise ValueError(f"{call.name}: piv has shape {shape}, and a stack of shape {others} is computed")
     return pivots
 
 
-def info_integers(call: FactorCall, info: Any) -> Any:
-    """What a routine has told of each matrix, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
+def info_integers(info: Any) -> Any:
+    """The info that a factorisation returned, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
     if isinstance(info, DeviceIntegers):
-        return _on_this_device(call, "info", info.layout)
+        return info.layout
     return np.asarray(info, np.int32)[..., None, None]
 
 
@@ -80,8 +80,8 @@ def _layout(call: FactorCall, piv: Any) -> Layout:
     return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
 
 
-def _on_this_device(call: FactorCall, argument: str, layout: Layout) -> Layout:
+def _on_this_device(call: FactorCall, layout: Layout) -> Layout:
     if layout.device != call.out.device:
         here, there = call.out.device, layout.device
-        raise ValueError(f"{call.name}: {argument} is on device {there}, and the arrays on device {here}")
+        raise ValueError(f"{call.name}: piv is on device {there}, and the arrays on device {here}")
     return layout

@@ -207,6 +207,17 @@ def test_right_hand_sides_of_singular_systems_stay(letter, n, columns):
     assert abs(definite[0] @ x.get()[0] - b[0]).max() < 1e-2
 
 
+@pytest.mark.parametrize("routine", ["posv", "dposv", "gesv", "dgesv"])
+def test_factors_are_not_written_over_the_right_hand_sides(routine):
+    start = np.eye(40) * 40 + 1
+    a = cupy.array(start, order="F")
+    for _ in range(2):  # checked, then repeated
+        *_, x, info = getattr(lapack, routine)(a, a[:, 10:30], overwrite_a=1)
+        assert int(info) == 0
+        np.testing.assert_allclose(x.get(), np.eye(40)[:, 10:30], atol=1e-14)
+        np.testing.assert_array_equal(a.get(), start)
+
+
 def test_interchanges():
     a, piv = random("d", 500, 300), np.random.default_rng(0).integers(0, 500, 200)
     for order in "CF":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import fake_device
 import lapack_calls
 import numpy as np
 import pytest
@@ -190,6 +191,25 @@ def test_what_is_refused_leaves_the_matrix(routine, b, options, message):
     start = a.copy()
     with pytest.raises(ValueError, match=f"{routine}: {message}"):
         getattr(lapack, routine)(a, b, overwrite_a=1, **options)
+    np.testing.assert_array_equal(a, start)
+
+
+@pytest.mark.parametrize("routine", ["posv", "gesv"])
+def test_right_hand_sides_on_another_device_leave_the_matrix(fake, routine):
+    start = np.eye(4, order="F") * 4
+    a, b = fake_device.Array(start.copy("F")), fake_device.Array(np.ones((4, 2), order="F"), device=1)
+    with pytest.raises(ValueError, match=f"^{routine}: a is on device 0 and b on device 1$"):
+        getattr(lapack, routine)(a, b, overwrite_a=1, overwrite_b=1)
+    np.testing.assert_array_equal(a.host, start)
+    np.testing.assert_array_equal(b.host, 1)
+
+
+@pytest.mark.parametrize("routine", ["posv", "dposv", "gesv", "dgesv"])
+def test_factors_are_not_written_over_the_right_hand_sides(routine):
+    start = np.asfortranarray(np.eye(4) * 4 + 1)
+    a = start.copy("F")
+    *_, x, _ = getattr(lapack, routine)(a, a[:, 1:3], overwrite_a=1)
+    np.testing.assert_allclose(x, np.eye(4)[:, 1:3], atol=1e-15)
     np.testing.assert_array_equal(a, start)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import fake_device
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyblasgpu import lapack
+from pyblasgpu.frontend.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
 LETTERS = st.sampled_from(sorted(DTYPES))
@@ -155,6 +157,49 @@ def test_refusals():
         lapack.dgetrs(a, [0.0, 1.0, 2.0], b)
     with pytest.raises(TypeError, match="complex"):
         lapack.dgetrf(a * 1j)
+
+
+@pytest.mark.parametrize(
+    ("routine", "piv", "error", "message"),
+    [
+        (routine, *row)
+        for routine in ("dgetrs", "dgetri", "dlaswp")
+        for row in (
+            (fake_device.Array(np.arange(3.0)), TypeError, "piv is of dtype float64; int32 or int64"),
+            (fake_device.Array(np.arange(3, dtype="i2")), TypeError, "piv is of dtype int16; int32 or int64"),
+            (fake_device.Array(np.arange(3), 1), ValueError, "piv is on device 1, and the arrays on"),
+            (fake_device.Array(np.zeros((2, 3), "i4")), ValueError, r"piv has shape \(2, 3\), and a stack"),
+        )
+    ],
+)
+def test_pivots_on_a_device_are_refused(fake, routine, piv, error, message):
+    a, b = fake_device.Array(np.eye(3, order="F")), fake_device.Array(np.ones((3, 2), order="F"))
+    calls = {
+        "dgetrs": lambda: lapack.dgetrs(a, piv, b, overwrite_b=1),
+        "dgetri": lambda: lapack.dgetri(a, piv, overwrite_lu=1),
+        "dlaswp": lambda: lapack.dlaswp(a, piv, overwrite_a=1),
+    }
+    with pytest.raises(error, match=f"^{routine}: {message}"):
+        calls[routine]()
+    np.testing.assert_array_equal(a.host, np.eye(3))
+    np.testing.assert_array_equal(b.host, 1)
+
+
+def test_pivots_that_a_routine_left_on_another_device(fake):
+    _, here, _ = lapack.dgetrf(fake_device.Array(np.eye(3, order="F")))
+    piv = DeviceIntegers(here.layout._replace(device=1), single=False, stream=7)
+    b = fake_device.Array(np.ones((3, 2), order="F"))
+    with pytest.raises(ValueError, match=r"^dgetrs: piv is on device 1, and the arrays on device 0$"):
+        lapack.dgetrs(fake_device.Array(np.eye(3, order="F")), piv, b, overwrite_b=1)
+    np.testing.assert_array_equal(b.host, 1)
+
+
+def test_pivots_on_a_device_for_host_arrays(fake):
+    b = np.ones((3, 2), order="F")
+    piv = fake_device.Array(np.arange(3))
+    with pytest.raises(TypeError, match=r"^dgetrs: piv is on a device; int32 or int64"):
+        lapack.dgetrs(np.eye(3), piv, b, overwrite_b=1)
+    np.testing.assert_array_equal(b, 1)
 
 
 @pytest.mark.parametrize("overwrite", [0, 1])
