@@ -15,7 +15,6 @@ from .dtypes import common_dtype, numpy_dtype, stored_dtype
 from .layouts import Layout, is_injective, shares_memory
 from .libraries import CUPY as _CUPY
 from .libraries import NUMPY as _NUMPY
-from .libraries import TORCH as _TORCH
 from .libraries import Library, NoArrayError
 
 __all__ = [
@@ -40,7 +39,7 @@ __all__ = [
     "transposed",
 ]
 
-_BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH}
+_BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY}
 _SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of
 _BY_TYPE: dict[type, Library] = {}
 #: What makes an array of something that is none, where its type has it.
@@ -84,6 +83,10 @@ def _first_met(array: Any) -> Library:
         package = base.__module__.partition(".")[0]
         if package in _BY_PACKAGE:
             return _BY_PACKAGE[package]
+        if package == "torch":
+            from .pytorch import TORCH
+
+            return TORCH
         if package == "numba":
             from .protocols import NUMBA
 

@@ -36,6 +36,7 @@ from .layouts import (
     broadcasts_to,
     is_column_major,
     is_injective,
+    is_same,
     shares_memory,
 )
 from .lazy_routines import copy_launches, enqueue, launch_list_of, routine
@@ -304,7 +305,7 @@ class Call:
         """
         out, same = self.out, False
         for index, (argument, array) in enumerate(zip(self.names, self.inputs, strict=True)):
-            if index == in_place and _is_same(array, out):
+            if index == in_place and is_same(array, out):
                 same = True
             elif shares_memory(array, out):
                 raise OverlapError(f"{self.name}: out shares memory with {argument}")
@@ -397,10 +398,3 @@ class Call:
         passed = set(map(id, (*self.arrays, self.result)))
         description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
         return None if description is None else (key, *description[0])
-
-
-def _is_same(x: Any, y: Any) -> bool:
-    """Whether two layouts, or two NumPy arrays, are one array: same address, shape and strides."""
-    if isinstance(x, Layout):
-        return x[:5] == y[:5]
-    return x is y or (x.shape, x.strides, x.ctypes.data) == (y.shape, y.strides, y.ctypes.data)

@@ -15,6 +15,7 @@ from pyblasgpu import routines
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache, libraries
+from pyblasgpu.frontend.pytorch import count_write, torch_stream
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
 
@@ -80,8 +81,8 @@ def pytorch(monkeypatch):
 
     def forget() -> None:
         libraries.module.cache_clear()
-        libraries.torch_stream.cache_clear()
-        libraries.count_write.cache_clear()
+        torch_stream.cache_clear()
+        count_write.cache_clear()
 
     def install(module) -> None:
         monkeypatch.setitem(sys.modules, "torch", module)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyblasgpu.frontend import libraries, protocols
 from pyblasgpu.frontend.arrays import common_dtype, common_library, library_of, stored_dtype
 from pyblasgpu.frontend.layouts import Layout, batches, is_column_major, is_injective, shares_memory
+from pyblasgpu.frontend.pytorch import TORCH
 from pyblasgpu.types import DTYPES, Trans
 
 D = DTYPES["d"]
@@ -146,7 +147,7 @@ def test_layout_of_a_cupy_array():
 
 
 def test_layout_of_a_lazily_conjugated_tensor():
-    layout = libraries.TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
+    layout = TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
     assert layout[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
 
 
@@ -155,7 +156,7 @@ def test_the_current_stream_of_pytorch(pytorch, quick):
     streams = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=10 + device))
     raw = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 20 + device) if quick else object()
     pytorch(SimpleNamespace(cuda=streams, _C=raw))
-    assert libraries.TORCH.current_stream(3) == (23 if quick else 13)
+    assert TORCH.current_stream(3) == (23 if quick else 13)
 
 
 @pytest.mark.parametrize("stream", [0, 7])
@@ -179,9 +180,9 @@ def test_the_stream_that_pytorch_casts_on(pytorch, monkeypatch, stream):
     )
     monkeypatch.setattr(FakeTensor, "element_size", lambda tensor: 8, raising=False)
     monkeypatch.setattr(FakeTensor, "to", lambda tensor, dtype: tensor, raising=False)
-    libraries.TORCH.copied(FakeTensor(), DTYPES["c"], None)
-    libraries.TORCH.copied(FakeTensor(), DTYPES["c"], stream)
-    libraries.TORCH.empty((2, 3), DTYPES["c"], 1, stream)
+    TORCH.copied(FakeTensor(), DTYPES["c"], None)
+    TORCH.copied(FakeTensor(), DTYPES["c"], stream)
+    TORCH.empty((2, 3), DTYPES["c"], 1, stream)
     assert used == [stream] * 3
 
 
@@ -196,29 +197,29 @@ def test_a_stream_as_cupys(is_older):
 
 def test_what_is_read_of_tensors():
     plain, conjugated = FakeTensor(), FakeTensor(conj=True)
-    facts, pointers = libraries.TORCH.read((plain, conjugated))
+    facts, pointers = TORCH.read((plain, conjugated))
     assert facts == [((2, 3), (1, 2), "torch.complex64", 1, conj) for conj in (False, True)]
     assert pointers == [4096, 4096]
     for change in ({"is_cuda": False}, {"requires_grad": True}, {"neg": True}):
         other = FakeTensor()
         other.__dict__.update(change)
-        assert libraries.TORCH.read((plain, other)) is None
-    assert libraries.TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
+        assert TORCH.read((plain, other)) is None
+    assert TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
 
 
 @pytest.mark.parametrize("position", range(3))
 def test_a_tensor_that_is_changed_in_place_is_seen(position):
     tensors = [FakeTensor() for _ in range(3)]
-    before = libraries.TORCH.state(*tensors)
-    assert libraries.TORCH.state(*tensors) == before
+    before = TORCH.state(*tensors)
+    assert TORCH.state(*tensors) == before
     for name, value in (("shape", (3, 2)), ("stride", lambda: (3, 1)), ("data_ptr", lambda: 8192)):
         tensors[position].__dict__[name] = value
-        assert libraries.TORCH.state(*tensors) != before
+        assert TORCH.state(*tensors) != before
         del tensors[position].__dict__[name]
 
 
 def test_a_lazily_negated_tensor_is_resolved_and_no_output():
-    layout = libraries.TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
+    layout = TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
     assert not layout.owner.neg and not layout.writable
 
 

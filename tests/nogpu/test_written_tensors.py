@@ -16,7 +16,7 @@ from pyblasgpu import linalg
 from pyblasgpu.api import vector_calls, vector_pairs
 from pyblasgpu.engine import tile_size
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import call_cache, engine_lu, handle, libraries
+from pyblasgpu.frontend import call_cache, engine_lu, handle, pytorch
 from pyblasgpu.gpu import launch
 
 torch = pytest.importorskip("torch")
@@ -50,9 +50,9 @@ def new_on_card(library, shape, dtype, *_):
 @pytest.fixture
 def card(fake, monkeypatch):
     """The fake device, where new tensors are made too."""
-    monkeypatch.setattr(libraries, "torch_stream", lambda: lambda device: 0)
+    monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
     for name in ("empty", "empty_here"):
-        monkeypatch.setattr(type(libraries.TORCH), name, new_on_card)
+        monkeypatch.setattr(type(pytorch.TORCH), name, new_on_card)
     for module in (vector_calls, vector_pairs):
         monkeypatch.setattr(module, "routine_module", lambda name: fake_level1.LEVEL1)
     return fake
@@ -85,7 +85,7 @@ def test_repeated_calls_on_a_card_count_too(card, case):
 
 def test_a_plan_counts(monkeypatch):
     fake_kernels.install(monkeypatch)
-    monkeypatch.setattr(libraries, "torch_stream", lambda: lambda device: 0)
+    monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
     monkeypatch.setattr(
         launch,
         "Graph",
