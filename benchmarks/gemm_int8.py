@@ -21,6 +21,7 @@ import pyblasgpu
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.tensor import gains
+from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cublas import load
 from pyblasgpu.types import DTYPES
@@ -84,7 +85,7 @@ def compared(m: int, n: int, k: int, letter: str = "d") -> dict[str, Any]:
     fma = operands.seconds(by_fma)
     with configured(dtype=letter):
         ours = operands.seconds(tensor)
-    chosen = gains(DTYPES[letter], m, n, k, GemmInt8().moduli)
+    chosen = gains(DTYPES[letter], m, n, k, GemmInt8().moduli, current())
     return {
         "m": m,
         "n": n,

@@ -34,6 +34,7 @@ from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.image import block_of
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.cublas import load
+from pyblasgpu.testing.policies import deciding_by
 
 ORDERS = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
 COMPLEX_ORDERS = (1024, 2048, 4096, 8192)
@@ -305,8 +306,8 @@ KINDS = {"sgemm": sgemm, "cgemm": cgemm, "errors": errors, "ranks": ranks, "part
 
 
 def main() -> None:
-    dispatch.MIN_EXTENT = dispatch.MIN_MULTIPLICATIONS = 0  # below the crossover too
-    write_kinds("gemm_tensor", KINDS, __doc__)
+    with deciding_by(fp16_min_extent=0, fp16_min_work=0):  # below the crossover too
+        write_kinds("gemm_tensor", KINDS, __doc__)
 
 
 def write_kinds(

@@ -19,9 +19,9 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu.bench import machine
-from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing import cublas
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = [
@@ -158,11 +158,8 @@ class HostProblem:
 
     def streamed(self, **options: Any) -> Any:
         """Our call by tiles, though it may fit."""
-        before, engine_call.STREAMED_FROM = engine_call.STREAMED_FROM, 0
-        try:
+        with deciding_by(streamed_min_bytes=0):
             return self.ours(**options)
-        finally:
-            engine_call.STREAMED_FROM = before
 
     def vendor(self) -> Callable[[], None]:
         """Upload, cuBLAS, download; c holds the result."""

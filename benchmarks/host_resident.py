@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -34,10 +35,11 @@ from benchmarks.host_problems import (
     write,
 )
 from pyblasgpu.engine import executor, host_traffic, tile_size
-from pyblasgpu.frontend import engine_call, tiled_plan
+from pyblasgpu.frontend import tiled_plan
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 SIZES = (4096, 8192, 16384, 32768)
@@ -71,7 +73,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         apart = problem.pageable()
         row["streamed_pageable"] = seconds(apart.streamed)
         if nbytes < 60 * GIB:
-            with patch.object(engine_call, "STREAMED_FROM", None):
+            with deciding_by(streamed_min_bytes=inf):
                 row["whole_pageable"] = seconds(apart.ours, 2)
     row["tflops"] = flops(routine, n) / row["streamed"] / 1e12
     return row
@@ -144,7 +146,7 @@ def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
         for ending, array in (("", locked), ("_pageable", np.empty_like(matrix))):
             for name, value in (("streamed", {routine: 0}), ("whole", {})):
-                with patch.object(engine_call, "FACTORS_STREAMED_FROM", value):
+                with deciding_by(streamed_factor_min_bytes=value):
                     copied = partial(copy_matrix, array, matrix)
                     row[name + ending] = seconds(partial(call, array), 3, copied)
         yield row

@@ -20,9 +20,10 @@ from typing import Any
 import cupy
 
 from pyblasgpu import lapack
-from pyblasgpu.dispatch.overrides import MIN_ORDER, override, set_math_mode
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import lanes
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
+from pyblasgpu.testing.policies import deciding_by
 
 from .lu import FLUSH, random, seconds
 
@@ -113,9 +114,9 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin, results = cupy.empty(FLUSH, cupy.uint8), time.monotonic(), []
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    MIN_ORDER.clear()  # the mode is asked for at all sizes
     panel = None if options.shared is None else PotrfPanel("s", SHARED=options.shared)
-    with set_math_mode(options.mode), override("potrf_panel", panel) if panel else nullcontext():
+    everywhere = deciding_by(tensor_getrf_min_order=0)
+    with everywhere, set_math_mode(options.mode), override("potrf_panel", panel) if panel else nullcontext():
         for result in measurements(options, flush):
             results.append(result)
             print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)

@@ -14,7 +14,6 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import cupy
 import numpy as np
@@ -22,8 +21,8 @@ import numpy as np
 import pyblasgpu
 from benchmarks.host_problems import ROUTINES, HostProblem, Pinned, copy_matrix, flops, seconds, write
 from pyblasgpu.engine import cards as cards_of_engine
-from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.transfers import can_access
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 GIB = 1 << 30
@@ -139,7 +138,7 @@ def factors_on_a_card(
 
 def factor(routine: str, array: Any, count: int) -> None:
     """Factor a matrix in place by so many cards, by tiles if it is in host memory."""
-    streamed = patch.object(engine_call, "FACTORS_STREAMED_FROM", {routine: 0})
+    streamed = deciding_by(streamed_factor_min_bytes={routine: 0})
     with streamed, pyblasgpu.use_devices(range(count)):
         if routine == "potrf":
             info = pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1)[1]

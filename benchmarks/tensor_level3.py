@@ -15,20 +15,19 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import cupy
 import numpy as np
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import algorithms
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.testing import cublas, cusolver
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import Diag, Side, Trans, Uplo, dtype_of
 
 from .lu import Vendor, seconds
@@ -155,7 +154,7 @@ class Solution:
 
     def ours(self, method: str | None = None) -> None:
         structure = "gen" if self.routine == "gesv" else "pos"
-        with mock.patch.dict(algorithms.MIN_REFINED, getrf=1, potrf=1):
+        with deciding_by(getrf_refined_min_order=1, potrf_refined_min_order=1):
             self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
 
     def vendor(self) -> Callable[[], None]:
@@ -248,6 +247,10 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
                 yield routine, n, columns
 
 
+#: What bounds the ranges of `database.policy` from below.
+SIZES_OF_RANGE = ("order", "rhs", "elements")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -257,9 +260,14 @@ def main() -> None:
     help_columns = "right-hand sides of trmm and trsm, which take their recursion in the mode then"
     parser.add_argument("--columns", nargs="+", type=int, default=[], help=help_columns)
     options = parser.parse_args()
-    if options.columns:
-        for key in algorithms.TENSOR_RANGE:
-            algorithms.TENSOR_RANGE[key] = algorithms.TensorRange(1, 1, 1)
+    everywhere = {"s": 1, "c": 1}
+    names = [f"tensor_{routine}_min_{size}" for routine in ("trmm", "trsm") for size in SIZES_OF_RANGE]
+    with deciding_by(**dict.fromkeys(names, everywhere)) if options.columns else nullcontext():
+        write_cases(options)
+
+
+def write_cases(options: argparse.Namespace) -> None:
+    """Measure all cases, and write the file after each."""
     options.out.mkdir(parents=True, exist_ok=True)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

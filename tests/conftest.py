@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import blas_threads  # noqa: F401 - first of all
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.frontend import small_host
 from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.gpu import backend
+from pyblasgpu.testing.policies import deciding_by
 
 TESTS = Path(__file__).parent
 
@@ -38,13 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(autouse=True)
-def cards_take_small_matrices():
-    """Host matrices go where the backend says, however small they are."""
-    # without `monkeypatch`, which would then undo what it has done later than other fixtures expect
-    before, small_host.CARD_FROM = small_host.CARD_FROM, dict.fromkeys("sdcz", 0)
-    yield
-    small_host.CARD_FROM = before
+# host matrices go where the backend says, however small they are
+tuned_files.policy_changes.append({"host_min_order": dict.fromkeys("sdcz", 0)})
+
+
+@pytest.fixture
+def decide_by():
+    """``decide_by(trsv_min_order=1)``: dispatch decides by these values of the policy in the test."""
+    with ExitStack() as stack:
+        yield lambda **values: stack.enter_context(deciding_by(**values))
 
 
 @lru_cache(maxsize=1)

@@ -48,7 +48,7 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
         tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
         launches = launches_by("potrf", uplo=uplo, clean=cleans)
-        c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key)
+        c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key, routine="potrf")
         return c, info
 
     return dressed(potrf, "potrf", dtype, lapack_docs.cholesky)
@@ -108,7 +108,15 @@ def _solve(
         return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
 
     (x,) = call.run_factor(
-        cpu, launches, inputs, source, counts=(), input_integers=integers, tiled=tiled, key=key
+        cpu,
+        launches,
+        inputs,
+        source,
+        counts=(),
+        input_integers=integers,
+        tiled=tiled,
+        key=key,
+        routine="potrs",
     )
     return x
 

@@ -55,7 +55,7 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         return factors, piv, info
     call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
     counts = min(a.shape[-2:]), ONE
-    options = options_by_tiles(call, ())
+    options = options_by_tiles(call, (), "getrf")
     if options is not None:
         factors, *values = factor_by_columns(call, options, source)
         piv, info = call.integers_of(values, counts)

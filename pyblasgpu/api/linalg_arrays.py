@@ -84,6 +84,11 @@ class Arrays(NamedTuple):
         return context
 
     @property
+    def device(self) -> int | None:
+        """The device of device arrays; None of host arrays."""
+        return None if self.library.host else self.library.device(self.each[0])
+
+    @property
     def placement(self) -> dict[str, Any]:
         """Keywords by which functions of `xp` make arrays where those of the call lie."""
         if self.library.host:

@@ -10,6 +10,7 @@ from ..arguments import Array, Flag, enabled
 from ..dispatch.algorithms import refinement_pays
 from ..dispatch.overrides import in_mode
 from ..frontend.layouts import at_elements
+from ..frontend.lazy_routines import policy_at
 from ..types import Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
 from .blas_arrays import may_overwrite
@@ -265,7 +266,7 @@ def _solution(
         return solution
     if structure in ("upper", "lower"):
         return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
-    if refines and arrays.dtype.letter == "d" and _refinement_pays(matrix, right, structure):
+    if refines and arrays.dtype.letter == "d" and _refinement_pays(arrays, matrix, right, structure):
         solution = _refined(arrays, matrix, right, structure, low, swapped)
         if solution is not None:
             return solution
@@ -289,9 +290,9 @@ def _checked_method(method: Any, arrays: Arrays) -> str | None:
     return tensor_method(method, "solve")
 
 
-def _refinement_pays(matrix: Any, right: Any, structure: str) -> bool:
+def _refinement_pays(arrays: Arrays, matrix: Any, right: Any, structure: str) -> bool:
     routine = "potrf" if structure in _DEFINITE else "getrf"
-    return refinement_pays(routine, matrix.shape[-1], right.shape[-1])
+    return refinement_pays(routine, matrix.shape[-1], right.shape[-1], policy_at(arrays.device))
 
 
 def _refined(arrays: Arrays, matrix: Any, right: Any, structure: str, low: bool, swapped: bool) -> Any | None:

@@ -13,6 +13,7 @@ from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import TUNED, with_current_names
 from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
+from .policy import checked
 from .sizes import sizes_of
 
 if TYPE_CHECKING:
@@ -68,16 +69,19 @@ class Document:
         (dtype, point) -> TFLOP/s of each algorithm of TRSM that was timed there, by `algorithms_of` it.
     rasters : dict
         dtype -> rows of tiles of a column in which C of products is rasterized.
+    policy : dict
+        Values of `policy.Policy`, by name.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     trsm_rates: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     rasters: dict[str, int] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
-        return len(self.entries) + len(self.trsm_rates) + len(self.rasters)
+        return len(self.entries) + len(self.trsm_rates) + len(self.rasters) + len(self.policy)
 
 
 def read(path: Traversable, device: str | None = None) -> Document | None:
@@ -119,6 +123,7 @@ def _trusted_document(raw: dict[str, Any]) -> Document:
         document.entries[key] = _trusted_entry(entry)
     document.trsm_rates.update(_leaves(raw.get("trsm_rates", {}), 2))
     document.rasters.update(raw.get("rasters", {}))
+    document.policy.update(raw.get("policy", {}))
     return document
 
 
@@ -153,7 +158,7 @@ def parse(content: bytes) -> Document:
     if schema == SCHEMA_1 and type(schema) is int:
         raw, schema = _converted(raw), SCHEMA
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters"), "it")
+    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters", "policy"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -170,6 +175,7 @@ def parse(content: bytes) -> Document:
     for (dtype,), raster in _paths(raw.get("rasters", {}), (tuple(DTYPES),), "rasters"):
         _check(type(raster) is int and 0 < raster <= MAX_RASTER, f"rasters.{dtype}: {raster!r}")
         document.rasters[dtype] = raster
+    document.policy = checked(_object(raw.get("policy", {}), "policy"), _check)
     return document
 
 
@@ -237,7 +243,8 @@ def difference(document: Document, base: Document) -> Document:
     entries = {key: entry for key, entry in document.entries.items() if not is_same(key)}
     rates = {key: each for key, each in document.trsm_rates.items() if base.trsm_rates.get(key) != each}
     rasters = {key: each for key, each in document.rasters.items() if base.rasters.get(key) != each}
-    return Document(document.device, entries, rates, rasters)
+    policy = {key: each for key, each in document.policy.items() if base.policy.get(key) != each}
+    return Document(document.device, entries, rates, rasters, policy)
 
 
 def _check(condition: bool, problem: str) -> None:
@@ -276,6 +283,11 @@ def dumps(document: Document) -> str:
         )
     if document.rasters:
         file["rasters"] = _Line(sorted(document.rasters.items()))
+    if document.policy:
+        file["policy"] = {
+            name: _Line(value) if isinstance(value, dict) else value
+            for name, value in sorted(document.policy.items())
+        }
     return _indented(file, "") + "\n"
 
 

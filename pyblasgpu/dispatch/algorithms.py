@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..database import (
     RECURSION,
@@ -13,19 +12,17 @@ from ..database import (
     nearest_points,
     nearest_small_points,
 )
+from ..database.policy import Policy
 from ..gpu.device import Device
 from ..kernels.trsv.limits import MOST_COLS
 from ..types import Dtype
 from . import overrides, tuned_files
 from .leaf import fixed, runs
 from .overrides import COMPUTED, OVERRIDE, Algorithm, splits_singles
+from .tuned_files import policy_of, policy_origin
 
 __all__ = [
     "LEAF",
-    "MAX_COLUMNS_SHARE",
-    "MAX_FUSED_TRMM",
-    "MIN_REFINED",
-    "MIN_TRSV_ORDER",
     "SYMMETRIZE",
     "TRMM_FUSED",
     "TRMM_TENSOR",
@@ -48,61 +45,6 @@ TRSV, TRMM_FUSED, TRMM_TENSOR = "trsv", "trmm_fused", "trmm_tensor"
 SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
 
 LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
-MIN_TRSV_ORDER = 256  # rows beyond which `trsv` is faster than the recursion
-
-#: Beyond so many rows complex64 goes by the recursion: the tiles with which its FMAs are fastest are too
-#: large for a fused TRMM, and have no registers left.
-MAX_FUSED_TRMM = {"c": 2048}
-#: Columns from which on more rows are fused, too, where B has no more elements than a square of that order.
-WIDE = 512
-#: With fewer right-hand sides and more rows the longest tile of a fused TRMM is what all others wait for.
-FEW_RHS, MANY_ROWS = 16, 1024
-
-
-#: Order, and columns, from which on SYMM completes all of A for one product on tensor cores.
-TENSOR_SYMM = 2048
-
-
-#: Order of the triangles that are one launch where products above them are made on tensor cores; half of it
-#: where B has fewer elements.
-TENSOR_STOP, LARGE_B = 1024, 1 << 26
-
-
-class TensorRange(NamedTuple):
-    """From where on a recursion whose products are made on tensor cores is ahead of one launch by FMAs."""
-
-    min_order: int
-    min_rhs: int
-    min_elements: int  # of B
-
-
-#: Routine, dtype -> range; measured at orders of 1024 to 16384 with 256 to 16384 columns on an H200.
-TENSOR_RANGE = {
-    ("trmm", "s"): TensorRange(1024, 256, 3 << 17),
-    ("trmm", "c"): TensorRange(8192, 8192, 64 << 20),
-    ("trsm", "s"): TensorRange(4096, 1024, 8 << 20),
-}
-
-
-class FusedRange(NamedTuple):
-    """Where a fused TRSM is ahead of the recursion, if nothing was measured nearby."""
-
-    min_order: int
-    max_rhs: int
-    max_elements: int  # of B
-
-
-#: Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides on an H200.
-FUSED_TRSM_RANGE = {
-    "s": FusedRange(512, 8192, 16 << 20),
-    "d": FusedRange(768, 8192, 36 << 20),
-    "c": FusedRange(256, 8192, 9 << 20),
-    "z": FusedRange(512, 8192, 9 << 20),
-}
-
-#: Rows up to which small triangles are ahead of the leaves where nothing was measured nearby: of one
-#: triangle, and of a batch that fills half of the device.
-SMALL_ALONE, SMALL_OF_BATCH = 32, 512
 
 
 def override_of(routine: str) -> str | None:
@@ -130,10 +72,12 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     requested = override_of("trsm")
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
-    if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
-        return Algorithm(TRSV, COMPUTED)
+    policy = policy_of(device)
+    if batch == 1 and rhs <= MOST_COLS and order > policy.trsv_min_order and runs(TRSV, device):
+        return Algorithm(TRSV, _by_policy("trsv_min_order", device))
     if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
-        stop = TENSOR_STOP if order * rhs >= LARGE_B else TENSOR_STOP // 2
+        is_large = order * rhs >= policy.tensor_stop_min_elements
+        stop = int(policy.tensor_stop) if is_large else int(policy.tensor_stop) // 2
         return Algorithm(f"{TRSM_FUSED}_{stop}", IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
@@ -154,16 +98,21 @@ def _fastest(dtype: Dtype, points: Iterable[str], device: Device) -> Algorithm |
 
 def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
     """The algorithm of TRSM where nothing was measured nearby."""
+    policy, letter = policy_of(device), dtype.letter
     if batch == 1 and order > LEAF:
-        fused = FUSED_TRSM_RANGE[dtype.letter]
-        in_range = order >= fused.min_order and MOST_COLS < rhs <= fused.max_rhs
-        in_range = in_range and order * rhs <= fused.max_elements
-        return Algorithm(TRSM_FUSED if in_range else RECURSION, COMPUTED)
+        in_range = order >= policy.fused_trsm_min_order[letter]
+        in_range = in_range and MOST_COLS < rhs <= policy.fused_trsm_max_rhs[letter]
+        in_range = in_range and order * rhs <= policy.fused_trsm_max_elements[letter]
+        origin = _by_policy("fused_trsm_max_elements", device)
+        return Algorithm(TRSM_FUSED if in_range else RECURSION, origin)
     if not runs(TRSM_SMALL, device):
         return Algorithm(RECURSION, COMPUTED)
-    is_batch = batch > 1 and order <= SMALL_OF_BATCH
-    is_small = order <= SMALL_ALONE or (is_batch and _fills_half(dtype, order, rhs, batch, device))
-    return Algorithm(TRSM_SMALL if is_small else RECURSION, COMPUTED)
+    is_batch = batch > 1 and order <= policy.small_trsm_max_order_of_batch
+    is_small = order <= policy.small_trsm_max_order or (
+        is_batch and _fills_half(dtype, order, rhs, batch, device)
+    )
+    name = "small_trsm_max_order" if batch == 1 else "small_trsm_max_order_of_batch"
+    return Algorithm(TRSM_SMALL if is_small else RECURSION, _by_policy(name, device))
 
 
 def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
@@ -177,20 +126,21 @@ def _has_tensor_products(
     routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
 ) -> bool:
     """Whether one triangle gains by a recursion whose products are made on tensor cores."""
-    tensor_range = TENSOR_RANGE.get((routine, dtype.letter))
-    if (
-        tensor_range is None
-        or order < tensor_range.min_order
-        or rhs < tensor_range.min_rhs
-        or order * rhs < tensor_range.min_elements
-    ):
+    policy, letter = policy_of(device), dtype.letter
+    if routine == "trmm":
+        ranges = policy.tensor_trmm_min_order, policy.tensor_trmm_min_rhs, policy.tensor_trmm_min_elements
+    else:
+        ranges = policy.tensor_trsm_min_order, policy.tensor_trsm_min_rhs, policy.tensor_trsm_min_elements
+    sizes = order, rhs, order * rhs
+    if any(letter not in least or size < least[letter] for size, least in zip(sizes, ranges, strict=True)):
         return False
     return _is_on_tensor_cores(dtype, batch, device)
 
 
 def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: Device) -> bool:
     """Whether SYMM copies all of A, completed, for one product on tensor cores."""
-    return min(order, columns) >= TENSOR_SYMM and _is_on_tensor_cores(dtype, batch, device)
+    least = policy_of(device).tensor_symm_min_order
+    return min(order, columns) >= least and _is_on_tensor_cores(dtype, batch, device)
 
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
@@ -204,16 +154,25 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
-        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(), IN_MODE)
-    most = MAX_FUSED_TRMM.get(dtype.letter, order)
-    is_fused = order > LEAF and (order <= most or (rhs >= WIDE and order * rhs <= most * most))
-    is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
-    return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)
+        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(device), IN_MODE)
+    policy = policy_of(device)
+    # the tiles with which FMAs of complex64 are fastest leave a large fused TRMM no registers
+    most = policy.fused_trmm_max_order.get(dtype.letter, order)
+    is_wide = rhs >= policy.fused_trmm_wide and order * rhs <= most * most
+    is_fused = order > LEAF and (order <= most or is_wide)
+    # with few columns, all tiles wait for the longest
+    is_fused = is_fused and (rhs >= policy.fused_trmm_min_rhs or order <= policy.fused_trmm_max_order_of_few)
+    return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_max_order", device))
 
 
-def trmm_recursion() -> str:
+def _by_policy(name: str, device: Device) -> str:
+    """Return the origin of what a value of the policy has decided."""
+    return f"{policy_origin(name, device)}, {name}"
+
+
+def trmm_recursion(device: Device) -> str:
     """The algorithm of TRMM whose products are made on tensor cores, and its diagonal blocks by FMAs."""
-    return f"{TRMM_FUSED}_{TENSOR_STOP}"
+    return f"{TRMM_FUSED}_{int(policy_of(device).tensor_stop)}"
 
 
 def syr2k_algorithm(fits: bool) -> Algorithm:
@@ -227,16 +186,7 @@ def syr2k_algorithm(fits: bool) -> Algorithm:
 # ------------------------------------------------------------------------------------------------ lookahead
 
 
-#: By routine: orders, and from each one on the columns of a block; measured at 512 to 16384 on an H200.
-WIDTHS = {"getrf": ((1024, 128), (6144, 256), (12288, 512)), "potrf": ((1024, 128), (2048, 256))}
-#: By bytes of a real: orders from which on Cholesky factors lose more by products of so few columns than they
-#: gain.
-MAX_POTRF = {4: 12288, 8: 4096}
-#: Tiles after which a block of an update gives its multiprocessor back, to the next panel.
-TILES_PER_BLOCK = 1
-
-
-def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> int:
+def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batch: int = 1) -> int:
     """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
     which fill the device, nor where products are made on tensor cores, which take more columns.
     """
@@ -245,26 +195,24 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, batch: int = 1) -> i
     requested: int | None = overrides.get_override("lookahead")
     if requested is not None:
         return requested
-    if splits_singles(dtype) or (routine == "potrf" and order >= MAX_POTRF[dtype.real_size]):
+    if splits_singles(dtype):
         return 0
-    return next((width for least, width in reversed(WIDTHS[routine]) if order >= least), 0)
+    if routine == "potrf" and order >= policy.potrf_lookahead_max_order[dtype.letter]:
+        return 0
+    widths = policy.potrf_lookahead if routine == "potrf" else policy.getrf_lookahead
+    return max((int(width) for width, least in widths.items() if order >= least), default=0)
 
 
-def tiles_per_block() -> int:
+def tiles_per_block(policy: Policy) -> int:
     """Tiles after which blocks of an update give a multiprocessor back."""
     requested: int | None = overrides.get_override("tiles")
-    return TILES_PER_BLOCK if requested is None else requested
+    return int(policy.lookahead_tiles) if requested is None else requested
 
 
 # ----------------------------------------------------------------------------------------------- refinement
 
 
-#: Factors -> order from which on those in float32, with their corrections, take less time than in float64.
-MIN_REFINED = {"getrf": 8192, "potrf": 16384}
-#: Of the order, how many right-hand sides there may be: a correction computes a residual of each in float64.
-MAX_COLUMNS_SHARE = 1 / 16
-
-
-def refinement_pays(routine: str, order: int, columns: int) -> bool:
-    """Whether factors by `routine`, of matrices of an order, are worth to be refined for so many columns."""
-    return order >= MIN_REFINED[routine] and columns <= max(1, order * MAX_COLUMNS_SHARE)
+def refinement_pays(routine: str, order: int, columns: int, policy: Policy) -> bool:
+    """Return whether a system is solved sooner by factors in float32 and refinement, by `routine`."""
+    least = policy.potrf_refined_min_order if routine == "potrf" else policy.getrf_refined_min_order
+    return order >= least and columns <= max(1, order * policy.refined_max_rhs_share)

@@ -50,8 +50,9 @@ from .product_kinds import (
     variant_of,
     without_3m,
 )
-from .split_k import CYCLE, HOST, LAUNCH, MIN_SLICE, MOST_WAVES, SUM, split_times, whole_or_stream_k
+from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
 from .throughput_model import Measured, ThroughputModel, Unmeasured, measured_model, of_fused_trmm
+from .tuned_files import policy_of
 
 __all__ = [
     "CandidateTable",
@@ -201,15 +202,10 @@ def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candida
 # -------------------------------------------------------------------------------------------------- C in L2
 
 
-#: Products of so many k or fewer do. On an H200 it takes 8 % off SGEMM of 4096 with k = 64, 1 % off 8192 with
-#: k = 256, and nothing off 4096 with k = 4096.
-MOST_K = 512
-
-
-def prefetches_c(k: int, adds: bool) -> bool:
-    """Of a product that `adds` to C what an override says, else by the extent `k` of the sum."""
+def prefetches_c(k: int, adds: bool, device: Device) -> bool:
+    """Return whether a product that `adds` to C asks L2 for it ahead: by an override, else by its `k`."""
     requested = get_override("prefetch_c")
-    return adds and (k <= MOST_K if requested is None else bool(requested))
+    return adds and (k <= policy_of(device).prefetch_c_max_k if requested is None else bool(requested))
 
 
 def raster_of(dtype: Dtype, device: Device) -> int:
@@ -221,24 +217,22 @@ def raster_of(dtype: Dtype, device: Device) -> int:
     return next((raster for raster in filed if raster is not None), 0)
 
 
-#: In which it was measured: in others a Config is judged as if C were not read.
-DTYPES = ("d",)
-RATE = 0.9  # of DRAM's
-
-
 def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
     """Seconds in which C is read, where the `problem` adds to it.
 
     A block reads a few elements of C at a time, and does not multiply meanwhile. Other blocks of its
     multiprocessor do. With one block a multiprocessor reading takes twice the time that DRAM needs, with two
-    1.2 times, with three as long as DRAM (an H200; products of rank 64 and 128).
+    1.2 times, with three as long as DRAM. Where the policy has no rate for a dtype, C counts
+    as if it were not read.
     """
-    if not problem.adds or problem.dtype.letter not in DTYPES:
+    policy = policy_of(device)
+    share = policy.read_c_share.get(problem.dtype.letter)
+    if not problem.adds or share is None:
         return 0.0
     m, n, _, *batch = problem.extents
     size = m * n * prod(batch) * problem.dtype.itemsize / (1 if problem.region is Region.ALL else 2)
     waiting = 1 + 1 / max(blocks_per_sm(config, device), 1) ** 2
-    return size * waiting * CYCLE / (RATE * dram_rate(device))
+    return size * waiting * policy.cycle_seconds / (share * dram_rate(device))
 
 
 # --------------------------------------------------------------------------- the Configs that were measured
@@ -338,13 +332,15 @@ def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
     usable = [stem for stem in stems if runs(stem, device)]
     choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in choices if choice.origin != COMPUTED]
-    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed])
+    tuned = [Measured(choice.config, (((), choice.origin),)) for choice in filed]
+    return Unmeasured(tuned, policy_of(device).cycle_seconds)
 
 
 def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
     """All Configs that stand in where nothing was measured."""
     known = portfolio.products(problem.stems, problem.dtype.letter, problem.layout, device)
-    return Unmeasured([Measured(config, (((), known.origin),)) for config in known.rates])
+    tuned = [Measured(config, (((), known.origin),)) for config in known.rates]
+    return Unmeasured(tuned, policy_of(device).cycle_seconds)
 
 
 ROUNDING = 1 - 1e-9  # bounds and estimates are not summed in the same order
@@ -363,6 +359,7 @@ class LowerBounds:
     def __init__(self, configs: Sequence[Any], device: Device):
         resident = [[each.min_blocks if each.persistent else blocks_per_sm(each, device)] for each in configs]
         self._columns, self._device = Columns(configs, np.array(resident)), device
+        self._policy = policy_of(device)
         self._fit = np.array([[blocks_per_sm(each, device)] for each in configs])
         self._persistent = np.array([[each.persistent] for each in configs])
 
@@ -389,7 +386,7 @@ class LowerBounds:
         waves = np.where(self._persistent | (tiles >= device.sm_count), waves, 1)
         least = np.maximum(work, waves * (block.latency + block.end))
         dram: Any = dram_cycles(columns, (m, n, k), columns.resident, device)
-        seconds = seconds_per_cycle * np.maximum(least, prod(batch) * dram) + LAUNCH
+        seconds = seconds_per_cycle * np.maximum(least, prod(batch) * dram) + self._policy.launch_seconds
         if may_split and k >= 2 * MIN_SLICE and prod(batch) == 1:
             split = self._split(seconds_per_cycle * work, extents, region)
             can_split = 2 * tiles <= MOST_WAVES * device.sm_count * self._fit
@@ -401,8 +398,10 @@ class LowerBounds:
         m, n, k = extents[:3]
         depth, size = self._columns.BLK_K, self._columns.dtype_facts.itemsize
         covered = 1.0 if region is Region.ALL else 0.5
-        summing = CYCLE * covered * 4 * m * n * size / dram_rate(self._device)
-        return np.maximum(seconds * k / (-(-k // depth) * depth) + LAUNCH + SUM + summing, HOST)
+        policy = self._policy
+        summing = policy.cycle_seconds * covered * 4 * m * n * size / dram_rate(self._device)
+        added = policy.launch_seconds + policy.sum_seconds + summing
+        return np.maximum(seconds * k / (-(-k // depth) * depth) + added, policy.host_seconds)
 
     @staticmethod
     def _one_each(column: Any) -> NDArray[Any]:

@@ -15,7 +15,6 @@ from .overrides import COMPUTED, KernelChoice
 
 __all__ = [
     "REACH",
-    "STOPS",
     "by_shape",
     "candidates",
     "computed",
@@ -26,14 +25,6 @@ __all__ = [
     "runs",
     "stop_size",
 ]
-
-#: Routine -> dtype -> order at which its recursion ends in leaves. Tuned on Hopper it was the same for all
-#: numbers of right-hand sides: larger leaves of TRMM cost more than the levels above them, and those of TRSM
-#: with complex elements do not fit in shared memory.
-STOPS = {
-    "trmm": {"s": 64, "d": 64, "c": 64, "z": 64},
-    "trsm": {"s": 256, "d": 256, "c": 128, "z": 128},
-}
 
 
 def runs(stem: str, device: Device) -> bool:
@@ -74,10 +65,13 @@ def _unable(stem: str, device: Device) -> BackendUnavailable:
     return BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
 
 
-def stop_size(routine: str, dtype: str) -> int:
+def stop_size(routine: str, dtype: str, device: Device) -> int:
     """The order at which the recursion of 'trmm' or 'trsm' ends in leaves, unless these are smaller."""
     requested = overrides.get_override(routine)
-    return STOPS[routine][dtype] if requested is None else requested
+    if requested is not None:
+        return int(requested)
+    policy = tuned_files.policy_of(device)
+    return int((policy.trmm_stop if routine == "trmm" else policy.trsm_stop)[dtype])
 
 
 @lru_cache

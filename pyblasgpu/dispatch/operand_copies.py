@@ -17,7 +17,7 @@ from ..gpu.device import Device
 from ..model.block_cost import dram_rate
 from ..operands import SECTOR
 from ..types import Dtype
-from .split_k import CYCLE
+from .tuned_files import policy_of
 
 __all__ = [
     "ALIGNED",
@@ -37,10 +37,6 @@ ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 
 MOST_COPIED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
 MIN_SPEEDUP = 1 / 0.95  # that copies must promise, unless one is made anyway
-#: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
-COPIED_RATE = {4: 0.75, 8: 0.85, 16: 0.85}
-PACKED_RATE = 0.8
-COPY = 3.7e-6  # seconds that a copy takes beside moving its bytes
 TILE = 32  # what a block copies at a time: as long for less
 
 
@@ -101,15 +97,17 @@ def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, d
     """Seconds of the copies of A, B that are `copied`, by whole tiles."""
     rows_cols_k, batch = extents[:3], extents[3:]
     tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
-    rate = COPIED_RATE[dtype.itemsize]
-    return sum(copied) * COPY + _moving(copied_bytes(tiled, copied, dtype), rate, device)
+    policy = policy_of(device)
+    share = policy.copied_share[dtype.letter]
+    return sum(copied) * policy.copy_seconds + _moving(copied_bytes(tiled, copied, dtype), share, device)
 
 
 def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
     """Seconds in which A and B are packed for a `config` that is packed."""
-    return 2 * COPY + _moving(packed_bytes(config, extents), PACKED_RATE, device)
+    policy = policy_of(device)
+    return 2 * policy.copy_seconds + _moving(packed_bytes(config, extents), policy.packed_share, device)
 
 
-def _moving(size: int, rate: float, device: Device) -> float:
-    """Seconds in which so many bytes are read, and written elsewhere, at a `rate` of DRAM's."""
-    return 2 * size * CYCLE / (rate * dram_rate(device))
+def _moving(size: int, share: float, device: Device) -> float:
+    """Return the seconds in which `size` bytes are read and written elsewhere, at a share of DRAM's rate."""
+    return 2 * size * policy_of(device).cycle_seconds / (share * dram_rate(device))

@@ -18,13 +18,12 @@ __all__ = [
     "Algorithm",
     "COMPUTED",
     "KernelChoice",
-    "MIN_ORDER",
     "OVERRIDE",
     "active",
     "get_override",
     "in_mode",
     "method_of",
-    "mode_of_routine",
+    "mode_from",
     "override",
     "set_math_mode",
     "splits_singles",
@@ -146,8 +145,6 @@ def token() -> int:
 
 
 MODE = "math_mode"
-#: Orders from which on a factorization gains by products on tensor cores: below, lookahead gains more.
-MIN_ORDER = {"getrf": 12288}
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -214,9 +211,9 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @contextmanager
-def mode_of_routine(routine: str, order: int) -> Iterator[None]:
-    """Within the block a routine's products are made by FMAs, where the mode brings it nothing."""
-    if order >= MIN_ORDER.get(routine, 0) or get_override(MODE) is None:
+def mode_from(least: float, order: int) -> Iterator[None]:
+    """Within the block make a factorization's products by FMAs where its `order` is below the `least`."""
+    if order >= least or get_override(MODE) is None:
         yield
         return
     with override(MODE, None):

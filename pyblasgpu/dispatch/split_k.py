@@ -20,9 +20,9 @@ from ..model.block_cost import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
+from .tuned_files import policy_of
 
 __all__ = [
-    "CYCLE",
     "MOST_PARTIALS",
     "STREAM_K",
     "SplitTime",
@@ -43,11 +43,6 @@ MOST_PARTIALS = 32 << 20  # bytes of workspace
 HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so more slices will not do
 UNCERTAINTY = 1.05  # slices must promise to be so much faster
 
-LAUNCH = 2.5e-6  # seconds that a launch takes beside the work of its blocks
-SUM = 7e-6  # the same of a sum of partials, which waits for the last of them and then for memory
-HOST = 15e-6  # seconds that the host takes to enqueue two launches
-CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
-
 
 class SplitTime(NamedTuple):
     """Seconds that a product should take in so many slices, or `STREAM_K`."""
@@ -67,7 +62,7 @@ def measured_seconds_per_cycle(
     if _can_stream_k(config, extents, device, Region.ALL, None):
         cycles_taken = min(cycles_taken, launch.stream_k())
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - LAUNCH, seconds / 2) / cycles_taken
+    return max(seconds - policy_of(device).launch_seconds, seconds / 2) / cycles_taken
 
 
 def split_times(
@@ -107,7 +102,8 @@ def split_times(
         shared = launch.stream_k()
         if shared < unsplit:
             best, splits = shared, STREAM_K
-    best += LAUNCH
+    policy = policy_of(device)
+    best += policy.launch_seconds
     yield SplitTime(best, splits)
     if only is not None or prod(batch) != 1:
         return
@@ -118,7 +114,7 @@ def split_times(
         full = (splits + 1) * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < MIN_SLICE:
             return
-        seconds = UNCERTAINTY * max(launch.sliced(unsplit, splits), HOST)
+        seconds = UNCERTAINTY * max(launch.sliced(unsplit, splits), policy.host_seconds)
         yield SplitTime(seconds, splits)
         if seconds > HOPELESS * best:
             return
@@ -157,10 +153,12 @@ class _Launch(NamedTuple):
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an unsplit product
         products = hypot(batch, self.seconds_per_cycle * operands / dram_rate(device))
-        left_over = unsplit * rest / k + LAUNCH if rest else 0.0
+        policy = policy_of(device)
+        left_over = unsplit * rest / k + policy.launch_seconds if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
-        summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
-        seconds: float = products + LAUNCH + left_over + summing + SUM
+        moved = covered * (partials + 2 * m * n * facts.itemsize)
+        summing = policy.sum_seconds + policy.cycle_seconds * moved / dram_rate(device)
+        seconds: float = products + policy.launch_seconds + left_over + summing
         return seconds
 
 
@@ -207,7 +205,7 @@ def whole_or_stream_k(
     """
     if not _can_stream_k(config, extents, device, region, workspace_limit):
         return 1
-    launch = _Launch(config, CYCLE, extents, region, device)
+    launch = _Launch(config, policy_of(device).cycle_seconds, extents, region, device)
     return STREAM_K if launch.stream_k() < launch.seconds() else 1
 
 

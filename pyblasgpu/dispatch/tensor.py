@@ -15,11 +15,10 @@ from . import overrides
 from .choose import select
 from .leaf import runs
 from .overrides import OVERRIDE, Algorithm, KernelChoice
+from .tuned_files import policy_of
 
 __all__ = [
     "Int8Product",
-    "MIN_EXTENT",
-    "MIN_MULTIPLICATIONS",
     "TensorProblem",
     "TensorProduct",
     "gains",
@@ -30,8 +29,6 @@ __all__ = [
 
 FP16 = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
-MIN_EXTENT, MIN_MULTIPLICATIONS = 128, 1 << 29
-MIN_EQUILIBRATED = 1 << 35  # m n k from which on A and B are equilibrated: with less, the launch costs
 MIN_TRIPLES_K = 1024  # the sums of blocks of 256 k take 604 of the bound's k + 2
 TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
@@ -96,7 +93,7 @@ def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
     layout = problem.layout
     guarded_config = guarded.specialize(layout[0] == "t", layout[1] == "t", config.PANEL)
     configs = replace(choice, config=config), pack, guarded_config, least
-    if m * n * k < MIN_EQUILIBRATED:
+    if m * n * k < policy_of(device).fp16_min_equilibrated_work:
         return TensorProduct(*configs, None)
     equilibrate = select("equilibrate", dtype, "", (m, k), device).config
     return TensorProduct(*configs, equilibrate, _triples(dtype, extents, device))
@@ -137,7 +134,8 @@ def _fp16_obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -
         return f"k={k} leaves pairs of FP16 no room in the error bound"
     if overrides.get_override(FP16) is not None:
         return ""
-    if min(m, n) < MIN_EXTENT or m * n * k < MIN_MULTIPLICATIONS:
+    policy = policy_of(problem.device)
+    if min(m, n) < policy.fp16_min_extent or m * n * k < policy.fp16_min_work:
         return "small products are faster by FMAs"
     return ""
 
@@ -179,9 +177,6 @@ def obstacle(problem: TensorProblem, stem: str) -> str:
 
 
 INT8 = "gemm_int8"
-#: What an H200 makes in a second, by ``python -m benchmarks.gemm_int8``: operations on bytes, bytes of
-#: memory, and operations of a DGEMM by FMAs. Launches take so many seconds beside.
-INT8_RATE, BANDWIDTH, FMA_RATE, LAUNCHES = 1.3e15, 3.2e12, 54e12, 40e-6
 #: Rows and columns of C that are computed, at multiples of which.
 UNIT = 256
 #: Bytes of images and residues that C is cut in blocks for, where they take more; at most this part of what
@@ -250,19 +245,20 @@ def _int8_obstacle(problem: TensorProblem) -> str:
     config = select(INT8, dtype, "", problem.extents, problem.device).config
     if k > config.MOST_K:
         return f"k={k} is too large for sums of products of bytes"
-    if overrides.get_override(INT8) is None and not gains(dtype, m, n, k, config.moduli):
+    if overrides.get_override(INT8) is None and not gains(dtype, m, n, k, config.moduli, problem.device):
         return "small products are faster by FMAs"
     return ""
 
 
-def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int) -> bool:
+def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int, device: Device) -> bool:
     """Whether residues are estimated to take less time than FMAs."""
+    policy = policy_of(device)
     rows, cols = -(-m // UNIT) * UNIT, -(-n // UNIT) * UNIT
     images, size, of_reals = moduli * parts_of(dtype), dtype.itemsize, dtype.reals_per_element**2
-    products = 2 * rows * cols * k * images / INT8_RATE
+    products = 2 * rows * cols * k * images / policy.int8_rate
     packed, combined = (rows + cols) * k * (2 * size + images), rows * cols * (2 * size + 2 * images)
-    by_fma = 2 * of_reals * m * n * k / FMA_RATE
-    return products + (packed + combined) / BANDWIDTH + LAUNCHES < by_fma
+    by_fma = 2 * of_reals * m * n * k / policy.int8_fma_rate
+    return products + (packed + combined) / policy.int8_bytes_per_second + policy.int8_launch_seconds < by_fma
 
 
 def _workspace_limit(device: Device) -> int:

@@ -20,7 +20,7 @@ from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import portfolio, tuned_files
-from .split_k import CYCLE, measured_seconds_per_cycle
+from .split_k import measured_seconds_per_cycle
 
 __all__ = [
     "Measured",
@@ -123,13 +123,14 @@ class ThroughputModel:
 
 
 class Unmeasured(NamedTuple):
-    """The same where nothing was measured."""
+    """The same where nothing was measured, with the usual seconds of a cycle."""
 
     tuned: Sequence[Measured]
+    seconds_per_cycle: float
 
     def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A cycle's usual time, for each Config."""
-        return np.full(len(self.tuned), CYCLE), np.ones(len(self.tuned))
+        """Return the usual seconds of a cycle for each Config."""
+        return np.full(len(self.tuned), self.seconds_per_cycle), np.ones(len(self.tuned))
 
 
 def of_fused_trmm(seconds_per_cycle: NDArray[Any]) -> NDArray[Any]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from .. import database
 from ..database import TUNED, Document, Entry, sizes_of
+from ..database.policy import REFERENCE, Policy, computed, merged, reference
 from ..errors import ConfigError, DatabaseWarning
-from ..gpu.device import Device
+from ..gpu.device import Device, known
 from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
 from ..package_files import package_file
@@ -31,6 +32,10 @@ __all__ = [
     "documents",
     "forget",
     "memo",
+    "policy_changes",
+    "policy_of",
+    "policy_origin",
+    "reference_policy",
     "file_name",
     "levels",
     "of_class",
@@ -142,6 +147,41 @@ def levels(device: Device) -> tuple[Level, ...]:
 def documents(device: Device) -> tuple[tuple[str, Document], ...]:
     read = ((level.origin, _read(level)) for level in levels(device))
     return tuple((origin, document) for origin, document in read if document is not None)
+
+
+@memo(1 << 7)
+def policy_of(device: Device) -> Policy:
+    """The values by which dispatch decides on a device: of the files, else computed."""
+    policy = computed(device)
+    for _, document in reversed(documents(device)):
+        policy = merged(policy, document.policy)
+    return _changed(policy)
+
+
+def reference_policy() -> Policy:
+    """The values where a call runs on no device: those of the reference."""
+    return _changed(reference())
+
+
+#: Values that tests and benchmarks put in place (`testing.policies`).
+policy_changes: list[dict[str, Any]] = []
+
+
+def _changed(policy: Policy) -> Policy:
+    for values in policy_changes:
+        policy = replace(policy, **values)
+    return policy
+
+
+def policy_origin(name: str, device: Device) -> str:
+    """Where the value of a name comes from: a file, or the device that it is computed from."""
+    for origin, document in documents(device):
+        if name in document.policy:
+            return origin
+    measured = known(REFERENCE)
+    if device.name == measured.name:
+        return f"packaged for {measured.name}"
+    return f"computed from {measured.name}'s"
 
 
 def _read(level: Level) -> Document | None:

@@ -15,6 +15,7 @@ from ..dispatch.overrides import in_mode
 from .call import Call
 from .engine_options import EngineOptions, ambient_options
 from .layouts import Layout
+from .lazy_routines import policy_at
 from .small_host import prefers_processor
 from .streams import contexts
 
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
     from .handle import Report
     from .tiled_routines import TiledRoutine
 
-__all__ = ["FACTORS_STREAMED_FROM", "STREAMED_FROM", "options_by_tiles", "run_call"]
+__all__ = ["options_by_tiles", "run_call"]
 
-#: Bytes of a call's host matrices from which on they are streamed although they fit, of Level 3 and by
-#: routine of factors; None, and those that are not here: never. `benchmarks/host_resident.py` decides.
-STREAMED_FROM: int | None = 32 << 20
-FACTORS_STREAMED_FROM = {"potrf": 128 << 20}
 #: Below this many bytes no card is asked how much memory is free.
 LARGE = 1 << 30
 
@@ -81,7 +78,8 @@ def run_call(
         effective = effective._replace(devices=())
     if call.device is not None and effective.devices and call.library.host:
         call.device = effective.devices[0]
-    if scalars[0] != 0 and _is_tiled(call, effective, arrays, STREAMED_FROM if streams_small else None):
+    streamed_from = policy_at(call.device).streamed_min_bytes if streams_small else None
+    if scalars[0] != 0 and _is_tiled(call, effective, arrays, streamed_from):
         work = partial(_run_tiled, call, effective, tiled(), inputs, scalars, source)
     else:
         work = partial(_run_whole, call, run_whole, effective.blocking)
@@ -132,8 +130,11 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
     return ""
 
 
-def _is_tiled(call: Call, options: EngineOptions, arrays: list[Any], streamed_from: int | None) -> bool:
-    """Whether a call on these arrays, the output among them, is made of tiles."""
+def _is_tiled(call: Call, options: EngineOptions, arrays: list[Any], streamed_from: float | None) -> bool:
+    """Whether a call on these arrays, the output among them, is made of tiles.
+
+    Host matrices that fit are streamed from `streamed_from` bytes on; None: never.
+    """
     if call.device is None or call.backend == "sim":
         return False
     if any(len(array.shape) > 2 or 0 in array.shape for array in arrays):
@@ -159,15 +160,17 @@ def _must(nbytes: int, device: int) -> bool:
     return nbytes > memory_limit([device], None)
 
 
-def options_by_tiles(call: Call, inputs: Sequence[Any]) -> EngineOptions | None:
-    """The options with which a routine of LAPACK is made of tiles; None: it is whole."""
+def options_by_tiles(call: Call, inputs: Sequence[Any], routine: str = "") -> EngineOptions | None:
+    """The options with which a routine of LAPACK is made of tiles; None: it is whole. A factorization of host
+    matrices that fit is streamed by the policy's bytes of that `routine`.
+    """
     options, arrays = ambient_options() or EngineOptions(), [*inputs, call.out]
     if not call.library.host:
         is_on_several_devices = len(options.devices) > 1 and not _problem(call, list(options.devices), arrays)
         return options if is_on_several_devices and _is_tiled(call, options, arrays, None) else None
     if call.device is not None and options.devices:
         call.device = options.devices[0]
-    streamed_from = FACTORS_STREAMED_FROM.get(call.name[-5:])  # without the letter of the dtype
+    streamed_from = policy_at(call.device).streamed_factor_min_bytes.get(routine)
     return options if _is_tiled(call, options, arrays, streamed_from) else None
 
 

@@ -44,6 +44,7 @@ class FactorCall(Call):
         tiled: Callable[[], TiledRoutine | None] | None = None,
         key: tuple[Any, ...] | None = None,
         without_columns: bool = False,
+        routine: str = "",
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -72,6 +73,8 @@ class FactorCall(Call):
             Under which `replay_factor` may find the call.
         without_columns : bool, default False
             Whether the routine finds integers of an output without columns too.
+        routine : str, optional
+            A factorization, whose host matrices are streamed where the policy says so.
 
         Returns
         -------
@@ -79,7 +82,7 @@ class FactorCall(Call):
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
         arrays = [array for array, _ in inputs]
-        options = None if tiled is None else options_by_tiles(self, arrays)
+        options = None if tiled is None else options_by_tiles(self, arrays, routine)
         if tiled is not None and options is not None:
             info = self._run_by_tiles(options, tiled(), arrays, source)
             return self.delivered(), *self.integers_of([info] * len(counts), counts)

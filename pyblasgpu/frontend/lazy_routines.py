@@ -9,7 +9,7 @@ from typing import Any
 
 from ..operands import Operand
 
-__all__ = ["copy_launches", "enqueue", "launch_list_of", "routine", "routine_module"]
+__all__ = ["copy_launches", "enqueue", "launch_list_of", "policy_at", "routine", "routine_module"]
 
 
 @cache
@@ -40,6 +40,14 @@ def routine(name: str) -> Callable[..., None]:
 
     run.__name__ = name
     return run
+
+
+def policy_at(device: int | None) -> Any:
+    """Return the numbers by which dispatch decides on a device, by default on the reference (`Policy`)."""
+    tuned_files = import_module("..dispatch.tuned_files", __package__)
+    if device is None:
+        return tuned_files.reference_policy()
+    return tuned_files.policy_of(import_module("..gpu.device", __package__).current(device))
 
 
 def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:

@@ -6,12 +6,9 @@ from math import prod
 from typing import Any
 
 from .call import Call
+from .lazy_routines import policy_at
 
-__all__ = ["CARD_FROM", "prefers_processor"]
-
-#: By dtype the order of square matrices from which on a card pays for those in host memory: between the
-#: orders where GEMM and TRSM of `benchmarks.host_small` do. 0 where nobody has timed both.
-CARD_FROM = {"s": 176, "d": 160, "c": 0, "z": 0}
+__all__ = ["prefers_processor"]
 
 
 def prefers_processor(call: Call, arrays: list[Any]) -> bool:
@@ -29,4 +26,4 @@ def prefers_processor(call: Call, arrays: list[Any]) -> bool:
     # m n k of a product, the same of others: a triangular or a symmetric matrix has an order twice
     *inputs, out = arrays
     work = prod(array.size for array in (inputs * 2)[:2]) * out.size
-    return work < CARD_FROM[call.dtype.letter] ** 6
+    return work < policy_at(call.device).host_min_order[call.dtype.letter] ** 6

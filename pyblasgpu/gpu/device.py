@@ -75,6 +75,8 @@ class Device:
         L2 cache.
     dram_bytes : float
         Bytes that DRAM gives to the whole device in a cycle of its multiprocessors; 0 if unknown.
+    clock_mhz : float
+        Cycles of a multiprocessor in a microsecond; 0 if unknown.
     ordinal : int
         The driver's number of the device.
     """
@@ -99,6 +101,7 @@ class Device:
     lanes_float64: int = 64
     l2_bytes: int = 0
     dram_bytes: float = 0.0
+    clock_mhz: float = 0.0
     ordinal: int = 0
 
     @property
@@ -295,6 +298,7 @@ def _described(
         shared_reserved=KiB if cc >= [8, 0] else 0,
         l2_bytes=l2_bytes,
         dram_bytes=dram_gb_per_s * 1000 / clock_mhz if clock_mhz else 0.0,
+        clock_mhz=clock_mhz,
         **_units((cc[0], cc[1])),
     )
 
@@ -383,6 +387,7 @@ def current(ordinal: int = 0) -> Device:
         warp_size=ask("WARP_SIZE"),
         l2_bytes=ask("L2_CACHE_SIZE"),
         # two transfers a cycle of the memory's clock, which the driver gives in kHz like the other
+        clock_mhz=ask("CLOCK_RATE") / 1000,
         dram_bytes=ask("GLOBAL_MEMORY_BUS_WIDTH") / 4 * ask("MEMORY_CLOCK_RATE") / max(ask("CLOCK_RATE"), 1),
         ordinal=ordinal,
         **_units(cc),

@@ -279,7 +279,7 @@ def _emit_kernel(
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
     device = current(launches.device)
     raster = raster_of(launches.dtype, device)
-    options = options_of(region, conj_sums, prefetch_c=prefetches_c(k, beta != 0), raster=raster)
+    options = options_of(region, conj_sums, prefetch_c=prefetches_c(k, beta != 0, device), raster=raster)
 
     batch = c.batch
 

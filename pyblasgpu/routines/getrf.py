@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..dispatch.algorithms import lookahead_width, tiles_per_block
 from ..dispatch.choose import select
-from ..dispatch.overrides import get_override, mode_of_routine
+from ..dispatch.overrides import get_override, mode_from
 from ..gpu.device import current
 from ..kernels.factor import getrf_column, getrf_panel, getrf_small
 from ..kernels.factor.getrf_panel import GetrfPanel
@@ -109,7 +109,7 @@ _EmitPanel = Callable[[int, int], object]
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
-    with mode_of_routine("getrf", min(a.rows, a.cols)):
+    with mode_from(launches.policy.tensor_getrf_min_order, min(a.rows, a.cols)):
         _emit_factors(launches, config, piv, info, a)
 
 
@@ -123,7 +123,7 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
         return
     moves = laswp.moves_scratch(launches, 2 * width * -(-count // width), a.batch)
     factors = _Factors(config, width, moves, piv, info, a)
-    block = lookahead_width("getrf", a.dtype, count, a.batch)
+    block = lookahead_width("getrf", a.dtype, count, launches.policy, a.batch)
     if width <= block < count:
         _emit_blocks(launches, factors, block // width * width)
         return
@@ -154,7 +154,7 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
     def finish(j: int) -> None:
         interchange(j, 0, bounds[j])
 
-    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, tiles_per_block())
+    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, tiles_per_block(launches.policy))
 
 
 def _emit_columns(

@@ -34,7 +34,7 @@ def launch_list(piv: Operand, lu: Operand, b: Operand, *, trans: Trans) -> Launc
 def emit(launches: LaunchList, piv: Operand, lu: Operand, b: Operand, trans: Trans) -> None:
     """Emit the whole call."""
     transposed = lu.T.conjugate() if trans is Trans.CONJ else lu.T
-    if small_solve.applies(b):
+    if small_solve.applies(launches, b):
         op = lu if trans is Trans.NO else transposed
         small_solve.emit(launches, piv, op, b, options_of(conj=op.conj, unit=trans is Trans.NO))
         return

@@ -16,9 +16,12 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ..database.policy import Policy
 from ..dispatch import choose
+from ..dispatch.tuned_files import policy_of
 from ..gpu import context, events, lanes, launch, workspace
 from ..gpu.compile import KernelSource
+from ..gpu.device import current
 from ..kernels import compile_ahead
 from ..operands import SECTOR, Operand
 from ..types import Dtype
@@ -116,6 +119,11 @@ class LaunchList:
         self._used[lane] += -(-ld * cols * batch * size // _ALIGN) * _ALIGN
         self._most[lane] = max(self._most[lane], self._used[lane])
         return Operand(pointer, rows, cols, 1, ld, self.dtype, False, batch, ld * cols, self.device)
+
+    @property
+    def policy(self) -> Policy:
+        """The numbers by which dispatch decides on its device."""
+        return policy_of(current(self.device))
 
     @property
     def workspace_bytes(self) -> int:

@@ -23,8 +23,6 @@ from .triangular import split
 
 __all__ = ["emit", "emit_lower", "launch_list"]
 
-WHOLE = 512  # rows up to which one product is faster than the recursion's chain
-
 
 def launch_list(a: Operand, *, uplo: Uplo) -> LaunchList | None:
     """What the routine runs, for an operand that lies like this; it is run with alpha 1. None for no work.
@@ -51,7 +49,7 @@ def emit_lower(launches: LaunchList, a: Operand) -> None:
     if n <= config.ORDER:
         launches.emit(lauum_leaf.source(config.specialize(n)), 1, (a, a), _integers, ())
         return
-    if n <= WHOLE and a.batch == 1 and (contiguous(a) or contiguous(a.T)):
+    if n <= launches.policy.lauum_product_max_order and a.batch == 1 and (contiguous(a) or contiguous(a.T)):
         _emit_product(launches, a)
         return
     half = max(split(n), config.ORDER)

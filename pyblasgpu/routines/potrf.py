@@ -72,7 +72,8 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
         emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
-    block = lookahead_width("potrf", a.dtype, n, a.batch) if by_panels and launches.lane == CALL else 0
+    looks_ahead = by_panels and launches.lane == CALL
+    block = lookahead_width("potrf", a.dtype, n, launches.policy, a.batch) if looks_ahead else 0
     if 0 < block < n:
         with launches.chain():
             _emit_blocks(launches, info, a, before, block)
@@ -117,4 +118,5 @@ def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, b
     def update(j: int, first: int, end: int) -> None:
         potrf_panels.emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
 
-    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, tiles_per_block())
+    tiles = tiles_per_block(launches.policy)
+    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, tiles)

@@ -30,7 +30,7 @@ def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo) -> None:
     """Emit the whole call."""
     other = c.T.conjugate()
     lower, upper = (c, other) if uplo is Uplo.LOWER else (other, c)
-    if small_solve.applies(b):
+    if small_solve.applies(launches, b):
         small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True))
         return
     _emit_solution(launches, lower, b, Uplo.LOWER)

@@ -9,16 +9,14 @@ from ..operands import Operand
 from . import laswp
 from .launch_list import LaunchList
 
-__all__ = ["MOST_COLUMNS", "applies", "emit"]
+__all__ = ["applies", "emit"]
 
-#: Right-hand sides that one launch solves; more of them have threads of their own by TRSM.
-MOST_COLUMNS = 16
 WARPS = 16  # of a multiprocessor, beyond which right-hand sides of a matrix stay together
 
 
-def applies(b: Operand) -> bool:
-    """Whether the systems are small enough."""
-    return b.rows <= small_matrices.ORDER and b.cols <= MOST_COLUMNS
+def applies(launches: LaunchList, b: Operand) -> bool:
+    """Whether the systems are small enough; with more columns, these have threads of their own by TRSM."""
+    return b.rows <= small_matrices.ORDER and b.cols <= launches.policy.getrs_small_max_rhs
 
 
 def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, options: int) -> None:

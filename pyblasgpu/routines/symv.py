@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..database.policy import Policy
 from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..gpu.device import Device, current
@@ -20,10 +21,7 @@ from .copies import launch_list_of_product
 from .gemv import alignment
 from .launch_list import ALPHA, BETA, LaunchList
 
-__all__ = ["MAX_SMALL_BYTES", "launch_list"]
-
-#: Bytes of the matrices that `symv_small` multiplies, at most: on an H200 it is the faster one up to them.
-MAX_SMALL_BYTES = {"s": 64 << 20, "d": 32 << 20, "c": 32 << 20, "z": 32 << 20}
+__all__ = ["launch_list"]
 
 
 def launch_list(
@@ -41,7 +39,8 @@ def _emit(
     device, n = current(launches.device), a.rows
     bits = kernel.CONJ_A * a.conj + kernel.HERMITIAN * hermitian + kernel.UPPER * (uplo is Uplo.UPPER)
     factors = ALPHA, 0.0 if overwrite else BETA
-    choice = select("symv_small" if _is_small(a) else "symv", launches.dtype, "", (n, n, a.batch), device)
+    stem = "symv_small" if _is_small(a, launches.policy) else "symv"
+    choice = select(stem, launches.dtype, "", (n, n, a.batch), device)
     launches.choices.append(choice)
     if isinstance(choice.config, symv_small.SymvSmall):
         _emit_small(launches, choice.config, a, x, y, bits, factors)
@@ -49,12 +48,12 @@ def _emit(
         _emit_two(launches, choice.config.with_alignment(alignment(a)), a, x, y, bits, factors, device)
 
 
-def _is_small(a: Operand) -> bool:
+def _is_small(a: Operand, policy: Policy) -> bool:
     """Whether one launch that reads most of A twice is faster than two that read it once."""
     stems = [stem for stem, _ in overrides.active() if stem in ("symv", "symv_small")]
     if stems:
         return stems[0] == "symv_small"
-    return a.rows * a.cols * a.dtype.itemsize <= MAX_SMALL_BYTES[a.dtype.letter]
+    return a.rows * a.cols * a.dtype.itemsize <= policy.symv_small_max_bytes[a.dtype.letter]
 
 
 def _emit_small(

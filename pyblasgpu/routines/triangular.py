@@ -247,9 +247,10 @@ def emit_steps(
 
 def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
     """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
-    stop = stop_size(recurrence.routine, launches.dtype.letter)
+    device = current(launches.device)
+    stop = stop_size(recurrence.routine, launches.dtype.letter, device)
     extents = min(stop, b.rows), b.cols, b.batch
-    leaf = select(recurrence.routine, launches.dtype, "", extents, current(launches.device))
+    leaf = select(recurrence.routine, launches.dtype, "", extents, device)
     launches.choices.append(leaf)
     return leaf.config, min(stop, leaf.config.ORDER)
 

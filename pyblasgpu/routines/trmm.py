@@ -58,7 +58,7 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
             launches.choices.append(algorithm)
             trmm_tensor.emit(launches, product, diag)
             return
-        algorithm = replace(algorithm, name=trmm_recursion())
+        algorithm = replace(algorithm, name=trmm_recursion(current(launches.device)))
     fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
     if fused:
         launches.choices.append(algorithm)

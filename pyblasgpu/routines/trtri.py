@@ -26,7 +26,6 @@ from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 __all__ = ["emit", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
 
 LEAVES = 64  # rows of an inverse by which TRMM multiplies a batch in one launch
-FUSED = 512  # rows of an inverse from which on TRMM is faster, one launch for each matrix
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
@@ -93,7 +92,7 @@ def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, in
     )
     if count == 1 or height <= LEAVES:
         _emit_by_trmm(launches, x11, x21, x22, diag)
-    elif height < FUSED and (contiguous(a) or contiguous(a.T)):
+    elif height < launches.policy.trtri_fused_min_order and (contiguous(a) or contiguous(a.T)):
         _emit_by_gemm(launches, a, x21, diag)
     else:  # of one matrix a TRMM is one launch
         step = x21.batch_stride * a.dtype.itemsize

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.testing.cases import GemmCase
@@ -149,18 +148,18 @@ def test_hard_data_are_within_the_bound(kind, k):
     assert gemm_error(1, a, b, 0, None, actual) <= 1
 
 
-def test_graded_data_are_equilibrated(monkeypatch):
+def test_graded_data_are_equilibrated(decide_by):
     """A D and D^-1 B, of more than the range of pairs, are served by pairs, within the bound."""
-    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    decide_by(fp16_min_equilibrated_work=0)
     a, b = HARD["graded_k_40"](reals(S, 500, 1024, seed=1), reals(S, 1024, 260, seed=2))
     actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
     assert gemm_error(1, a, b, 0, None, actual) <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["wide", "exponentials", "few_tiny", "subnormal", "graded_k_40"])
-def test_three_numbers_an_element(kind, monkeypatch):
+def test_three_numbers_an_element(kind, decide_by):
     """As in large products: data that pairs do not hold, some of which triples do not hold either."""
-    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    decide_by(fp16_min_equilibrated_work=0)
     (a, b), (x, y) = (
         HARD[kind](reals(S, 300, 1100, seed=i), reals(S, 1100, 260, seed=i + 1)) for i in (1, 3)
     )

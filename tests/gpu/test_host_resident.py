@@ -12,7 +12,6 @@ import pyblasgpu
 from pyblasgpu import lapack
 from pyblasgpu.engine import tile_size, triangles
 from pyblasgpu.errors import CallCancelled
-from pyblasgpu.frontend import engine_call
 from pyblasgpu.types import DTYPES
 
 from .running import cupy
@@ -66,8 +65,8 @@ def test_the_other_triangle_of_page_locked_memory(monkeypatch, letter, order, lo
 
 @pytest.mark.parametrize("letter", "sdcz")
 @pytest.mark.parametrize("lower", [0, 1])
-def test_a_factor(monkeypatch, letter, lower):
-    monkeypatch.setattr(engine_call, "FACTORS_STREAMED_FROM", dict.fromkeys(("potrf", "potrs", "getrf"), 1))
+def test_a_factor(decide_by, letter, lower):
+    decide_by(streamed_factor_min_bytes=dict.fromkeys(("potrf", "potrs", "getrf"), 1))
     dtype, n = DTYPES[letter], 1111
     g = matrices(letter, n, n, "F").a
     a = np.asfortranarray(g @ g.conj().T + n * np.eye(n, dtype=dtype.name))

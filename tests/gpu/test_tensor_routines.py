@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pyblasgpu
 from pyblasgpu import lapack, linalg
-from pyblasgpu.dispatch import algorithms, overrides
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import Diag, Side, Uplo
 
 from .precompile import sources_of
@@ -30,18 +31,19 @@ DATA = {
 }
 
 
-def small_triangles(patch) -> None:
-    """Recursions for orders from N on, which end at 256 rows."""
-    least = algorithms.TensorRange(N, RHS, 0)
-    patch.setattr(algorithms, "TENSOR_RANGE", {(name, "s"): least for name in ("trmm", "trsm")})
-    patch.setattr(algorithms, "TENSOR_STOP", 256)
+#: Recursions for orders from N on, which end at 256 rows.
+SMALL_TRIANGLES: dict[str, Any] = {"tensor_stop": 256} | {
+    f"tensor_{routine}_min_{size}": {"s": least}
+    for routine in ("trmm", "trsm")
+    for size, least in {"order": N, "rhs": RHS, "elements": 0}.items()
+}
 
 
 @pytest.fixture(autouse=True)
-def on_hopper(monkeypatch):
+def on_hopper(decide_by):
     if current().cc != (9, 0):
         pytest.skip("wgmma needs compute capability 9.0")
-    small_triangles(monkeypatch)
+    decide_by(**SMALL_TRIANGLES)
     with override("gemm_wgmma", GemmWgmma()):  # small products too
         yield
 
@@ -56,10 +58,8 @@ def compiled(compile_once) -> None:
                 getattr(pyblasgpu, routine)(t, b, side=side, lower=lower, out=b, method="tensor")
 
     if current().cc == (9, 0):
-        with pytest.MonkeyPatch.context() as patch:
-            small_triangles(patch)
-            with override("gemm_wgmma", GemmWgmma()):
-                compile_once("tensor_routines", lambda: sources_of([warm]))
+        with deciding_by(**SMALL_TRIANGLES), override("gemm_wgmma", GemmWgmma()):
+            compile_once("tensor_routines", lambda: sources_of([warm]))
 
 
 def graded(n: int, power: int) -> np.ndarray:
@@ -129,9 +129,9 @@ def test_plans_and_the_same_bits(routine):
     assert cupy.array_equal(name(1, t, b, lower=1, method="tensor"), expected)
 
 
-def test_factors_in_the_mode(monkeypatch):
+def test_factors_in_the_mode(decide_by):
     """LU within (n + 2) u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
-    monkeypatch.setattr(overrides, "MIN_ORDER", {})
+    decide_by(tensor_getrf_min_order=0)
     a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
     s = (a @ a.T / N + np.eye(N)).astype(np.float32)
     with pyblasgpu.set_math_mode("tensor"):
@@ -150,11 +150,10 @@ def test_factors_in_the_mode(monkeypatch):
 
 @pytest.mark.parametrize("shape", [(2500,), (2500, 3), (2, 700, 40)], ids=str)
 @pytest.mark.parametrize("structure", ["gen", "pos"])
-def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
+def test_solutions_are_refined(structure, shape, decide_by, caplog):
     """To the residual that dsgesv allows, without factors in float64; A and b stay as they are."""
     caplog.set_level(logging.DEBUG, "pyblasgpu")
-    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
+    decide_by(getrf_refined_min_order=2, potrf_refined_min_order=2, refined_max_rhs_share=4)
     n, batch = shape[0 if len(shape) < 3 else 1], shape[:-2]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((*batch, n, n)), rng.standard_normal(shape)
@@ -177,9 +176,8 @@ def test_solutions_are_refined(structure, shape, monkeypatch, caplog):
 
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])
-def test_what_cannot_be_refined_is_solved_in_float64(structure, monkeypatch):
-    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
+def test_what_cannot_be_refined_is_solved_in_float64(structure, decide_by):
+    decide_by(getrf_refined_min_order=2, potrf_refined_min_order=2, refined_max_rhs_share=4)
     q = np.linalg.qr(np.random.default_rng(5).standard_normal((600, 600)))[0]
     a = cupy.asarray(q * np.geomspace(1, 1e-11, 600) @ q.T)
     a, b = (a + a.T) / 2, cupy.ones(600)

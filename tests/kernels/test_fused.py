@@ -5,9 +5,9 @@ from __future__ import annotations
 import chosen_kernels
 import pytest
 
+from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
-from pyblasgpu.dispatch.algorithms import MAX_FUSED_TRMM
 from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.registry import family_of
@@ -22,7 +22,7 @@ TRMM = {
     for letter in DTYPES
     for triangle in Triangle
     for n in (512, 2048, 8192)
-    if n <= MAX_FUSED_TRMM.get(letter, n)
+    if n <= reference().fused_trmm_max_order.get(letter, n)
     for config in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, region=triangle).config]
 }
 

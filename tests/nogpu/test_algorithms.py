@@ -23,8 +23,9 @@ from pyblasgpu.database import (
     nearest_points,
     nearest_small_points,
 )
-from pyblasgpu.dispatch import algorithms, tuned_files
+from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
+from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algorithm
 from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.overrides import override, set_math_mode
@@ -162,17 +163,18 @@ def test_products_on_tensor_cores(filed, routine):
     """TRMM is one, and TRSM's recursion ends early, where rows and right-hand sides are many enough; an
     override comes first.
     """
-    least = algorithms.TENSOR_RANGE[routine, "s"]
-    stop, fused = algorithms.TENSOR_STOP, f"{routine}_fused"
+    policy, fused = reference(), f"{routine}_fused"
+    sizes = [getattr(policy, f"tensor_{routine}_min_{size}")["s"] for size in ("order", "rhs", "elements")]
+    min_order, min_rhs, min_elements, stop = *sizes, policy.tensor_stop
     small, large = (
         (f"trsm_fused_{stop // 2}", f"trsm_fused_{stop}") if routine == "trsm" else ("trmm_tensor",) * 2
     )
-    n = max(least.min_order, int(least.min_elements**0.5) + 1)
+    n = max(min_order, int(min_elements**0.5) + 1)
     filed({("s", point): TRSM_FUSED for point in TRSM_POINTS})
     with set_math_mode("tensor"):
         assert run_of(routine, n, n) == small and run_of(routine, 8192, 8192) == large
-        assert run_of(routine, least.min_order - 1, 2 * n) == fused
-        assert run_of(routine, 4 * n, least.min_rhs - 1) == fused
+        assert run_of(routine, min_order - 1, 2 * n) == fused
+        assert run_of(routine, 4 * n, min_rhs - 1) == fused
         with override(f"{routine}_algorithm", fused):
             assert run_of(routine, n, n) == fused
     assert run_of(routine, n, n) == fused

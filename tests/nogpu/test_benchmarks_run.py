@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 from pyblasgpu import routines
-from pyblasgpu.dispatch import algorithms, overrides, tensor
 from pyblasgpu.engine import cards as engine_cards
 from pyblasgpu.engine import tile_size
 from pyblasgpu.gpu.device import current, known
@@ -79,13 +78,10 @@ RUNS = (
 
 #: What scripts change in the package, as a process of their own may.
 CONSTANTS = (
-    (tensor, "MIN_EXTENT"),
-    (tensor, "MIN_MULTIPLICATIONS"),
     (tile_size, "LINE"),
     (engine_cards, "KEPT"),
     (engine_cards, "KEPT_SHARE"),
 )
-TABLES: tuple[dict, ...] = (overrides.MIN_ORDER, algorithms.TENSOR_RANGE)
 SCRIPTS = re.compile(r"(benchmarks|tuning\.papers)\.")
 
 
@@ -100,7 +96,6 @@ def scripts(monkeypatch):
     host_cupy.install(monkeypatch)
     for module, name in CONSTANTS:
         monkeypatch.setattr(module, name, getattr(module, name))
-    tables = [(table, dict(table)) for table in TABLES]
 
     def load(name: str, **constants):
         module = import_module(name if "." in name else f"benchmarks.{name}")
@@ -111,9 +106,6 @@ def scripts(monkeypatch):
         return module
 
     yield load
-    for table, values in tables:
-        table.clear()
-        table.update(values)
     for name in [name for name in sys.modules if SCRIPTS.match(name)]:
         parent, _, own = name.rpartition(".")
         del sys.modules[name]

@@ -9,7 +9,7 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import method_of
 from pyblasgpu.engine import leaves, tile_size
-from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
+from pyblasgpu.frontend import engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.gpu.context import current_context
@@ -318,10 +318,10 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_streamed_host_matrices_follow_the_stream(fake_cards, monkeypatch, blocking):
+def test_streamed_host_matrices_follow_the_stream(fake_cards, decide_by, monkeypatch, blocking):
     """Threads read them when what the caller's stream writes there is over."""
     driver = fake_cards(eagerness=0)
-    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    decide_by(streamed_min_bytes=0)
     monkeypatch.setattr("pyblasgpu.gpu.context.stream_device", lambda handle: 0)
     a, b = drawn((20, 20)), drawn((20, 20), seed=1)
     late, stream = np.full_like(a, np.nan), driver.add_stream(0)
@@ -331,10 +331,10 @@ def test_streamed_host_matrices_follow_the_stream(fake_cards, monkeypatch, block
     np.testing.assert_array_equal(actual if blocking else actual.wait(60), a @ b)
 
 
-def test_large_host_matrices_are_streamed(fake_cards, monkeypatch):
+def test_large_host_matrices_are_streamed(fake_cards, decide_by, monkeypatch):
     """But for a product that tiles cannot serve."""
     driver, whole = fake_cards(), []
-    monkeypatch.setattr(engine_call, "STREAMED_FROM", 3 * 20 * 20 * 16)
+    decide_by(streamed_min_bytes=3 * 20 * 20 * 16)
     monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
     a, b = drawn((20, 20), "z"), drawn((20, 20), "z", seed=1)
     np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
@@ -358,10 +358,10 @@ def test_a_repeated_call_makes_no_new_plan(fake_cards):
     assert tiled_plan.made.cache_info().misses == 8
 
 
-def test_factors_are_streamed_from_a_size_on(fake_cards, monkeypatch):
+def test_factors_are_streamed_from_a_size_on(fake_cards, decide_by):
     driver = fake_cards()
     a = np.eye(20)
-    monkeypatch.setattr(engine_call, "FACTORS_STREAMED_FROM", {"potrf": a.nbytes})
+    decide_by(streamed_factor_min_bytes={"potrf": a.nbytes})
     for function in (pyblasgpu.lapack.potrf, pyblasgpu.lapack.dpotrf):
         driver.copied.clear()
         np.testing.assert_array_equal(function(4 * a, 1)[0], 2 * a)

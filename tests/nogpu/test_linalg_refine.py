@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from pyblasgpu import linalg
 from pyblasgpu.api import lapack, linalg_refine
-from pyblasgpu.dispatch import algorithms
+from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.dispatch.algorithms import refinement_pays
 
 EPS = 2.0**-53
 
 
 @pytest.fixture(autouse=True)
-def every_order_is_refined(monkeypatch):
+def every_order_is_refined(monkeypatch, decide_by):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
+    decide_by(getrf_refined_min_order=2, potrf_refined_min_order=2, refined_max_rhs_share=4)
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_one_of_a_stack_that_does_not_converge():
     )
 
 
-def test_other_structures_and_dtypes(monkeypatch):
+def test_other_structures_and_dtypes(decide_by, monkeypatch):
     """float32 has nothing to refine, substitution and division need no factors, small orders do not pay."""
     triangle, b = np.tril(general(6)) + np.eye(6), np.ones((6, 2))
     for structure in ("lower triangular", "diagonal", None):
@@ -168,15 +168,16 @@ def test_other_structures_and_dtypes(monkeypatch):
         linalg.solve(np.eye(2) * 1j, np.ones(2), method="tensor")
     with pytest.raises(ValueError, match="solve: method='fast' is neither 'tensor' nor None"):
         linalg.solve(np.eye(2), np.ones(2), method="fast")
-    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 7, "potrf": 7})
+    decide_by(getrf_refined_min_order=7, potrf_refined_min_order=7)
     monkeypatch.setattr(lapack, "getrf", None)  # host matrices are SciPy's
     linalg.solve(general(6), b, assume_a="gen", method="tensor")
 
 
 def test_large_systems_of_few_columns_are_refined():
-    assert algorithms.refinement_pays("getrf", 1000, 1) and algorithms.refinement_pays("getrf", 100, 400)
-    assert not algorithms.refinement_pays("getrf", 1, 1)
-    assert not algorithms.refinement_pays("potrf", 100, 401)
+    policy = tuned_files.reference_policy()
+    assert refinement_pays("getrf", 1000, 1, policy) and refinement_pays("getrf", 100, 400, policy)
+    assert not refinement_pays("getrf", 1, 1, policy)
+    assert not refinement_pays("potrf", 100, 401, policy)
 
 
 def test_corrections_end(monkeypatch, messages):

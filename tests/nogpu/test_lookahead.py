@@ -12,6 +12,7 @@ import scipy.linalg.lapack as scipys
 from fake_kernels import install, operand
 from launch_orders import at_random, extremes, in_order
 
+from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.algorithms import lookahead_width
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
@@ -235,15 +236,18 @@ def test_launches_after_those_of_the_other_lane_have_no_pdl(kernels):
 
 
 def test_where_it_begins():
+    policy = reference()
     for routine in ("getrf", "potrf"):
-        assert lookahead_width(routine, D, 512) == 0 and lookahead_width(routine, D, 2048) > 0
-        assert lookahead_width(routine, D, 2048, batch=2) == 0
+        assert lookahead_width(routine, D, 512, policy) == 0 and lookahead_width(routine, D, 2048, policy) > 0
+        assert lookahead_width(routine, D, 2048, policy, batch=2) == 0
         with override("lookahead", 0):
-            assert lookahead_width(routine, D, 2048) == 0
+            assert lookahead_width(routine, D, 2048, policy) == 0
         with set_math_mode("tensor"):
-            assert lookahead_width(routine, D, 2048) > 0 and not lookahead_width(routine, S, 2048)
-    assert lookahead_width("getrf", D, 16384) > lookahead_width("getrf", D, 4096)
-    assert lookahead_width("potrf", S, 4096) > lookahead_width("potrf", D, 4096) == 0
+            assert lookahead_width(routine, D, 2048, policy) > 0 and not lookahead_width(
+                routine, S, 2048, policy
+            )
+    assert lookahead_width("getrf", D, 16384, policy) > lookahead_width("getrf", D, 4096, policy)
+    assert lookahead_width("potrf", S, 4096, policy) > lookahead_width("potrf", D, 4096, policy) == 0
 
 
 def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):

@@ -8,9 +8,10 @@ import scipy.linalg.lapack as scipys
 from fake_kernels import install, operand
 
 from pyblasgpu.database import FIXED
+from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines import getrf, getrs, laswp, potrs, small_solve, unless
+from pyblasgpu.routines import getrf, getrs, laswp, potrs, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 
@@ -116,7 +117,7 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
     run(getrs, integers, np.stack([lu for lu, _, _ in factors]), x, trans=trans)
     op = {Trans.NO: a, Trans.TRANS: a.swapaxes(1, 2), Trans.CONJ: a.conj().swapaxes(1, 2)}[trans]
     np.testing.assert_allclose(op @ x, b, atol=1e-10)
-    assert (len(kernels.launches) == 1) == (r <= small_solve.MOST_COLUMNS)
+    assert (len(kernels.launches) == 1) == (r <= reference().getrs_small_max_rhs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -136,14 +136,13 @@ def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
 
 
 @pytest.fixture
-def files(monkeypatch, tmp_path):
+def files(monkeypatch, decide_by, tmp_path):
     """``files(tflops)`` makes the only files say what layouts reach with tiles of 64 by 64, in s.
 
     Operands are packed as fast as they are copied, near DRAM's rate.
     """
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(operand_copies, "PACKED_RATE", 0.8)
-    monkeypatch.setattr(operand_copies, "COPIED_RATE", dict.fromkeys((4, 8, 16), 0.8))
+    decide_by(packed_share=0.8, copied_share=dict.fromkeys("sdcz", 0.8))
 
     def say(**tflops) -> None:
         entries = {}

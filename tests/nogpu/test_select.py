@@ -143,9 +143,9 @@ def test_an_override_serves_its_own_dtype_and_layout_only():
 
 
 def test_an_override_decides_where_a_recursion_ends():
-    assert {stop_size("trmm", letter) for letter in DTYPES} == {64}
+    assert {stop_size("trmm", letter, H200) for letter in DTYPES} == {64}
     with override("trsm", 128), override("trsm", 32):
-        assert stop_size("trsm", "s") == 32 and stop_size("trmm", "s") == 64
+        assert stop_size("trsm", "s", H200) == 32 and stop_size("trmm", "s", H200) == 64
 
 
 def leaves(device: str, **rates: float) -> Document:

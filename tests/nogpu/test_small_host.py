@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.frontend import small_host
 
 
 @pytest.fixture(autouse=True)
-def from_ten(monkeypatch, fake):
+def from_ten(decide_by, fake):
     """Matrices of order 10 and more are a card's."""
-    monkeypatch.setattr(small_host, "CARD_FROM", dict.fromkeys("sdcz", 10))
+    decide_by(host_min_order=dict.fromkeys("sdcz", 10))
 
 
 CALLS = {

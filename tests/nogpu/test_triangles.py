@@ -10,7 +10,6 @@ import scipy.linalg
 
 import pyblasgpu
 from pyblasgpu.engine import tile_size, triangles
-from pyblasgpu.frontend import engine_call
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
@@ -82,11 +81,11 @@ def test_of_page_locked_tiles_on_the_diagonal_a_triangle_moves(
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("name", ["trmm", "trsm", "symm", "syrk"])
 def test_of_page_locked_triangles_nothing_else_moves_far(
-    fake_cards, small_tiles, monkeypatch, order, lower, name
+    fake_cards, small_tiles, decide_by, monkeypatch, order, lower, name
 ):
     """Few elements of the other triangle are copied, and none is read or changed."""
     monkeypatch.setattr(triangles, "STRIP", 3)
-    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    decide_by(streamed_min_bytes=0)
     driver = fake_cards()
     needed = np.tri(20, dtype=bool) if lower else np.tri(20, dtype=bool).T
     a, b = drawn((20, 20)) + 100 * np.eye(20), drawn((20, 20), order=order, seed=1)
@@ -108,11 +107,13 @@ def test_of_page_locked_triangles_nothing_else_moves_far(
     assert driver.copied[-1, 0] == 8 * (below + on_diagonal + 400)
 
 
-def test_copies_of_a_triangle_are_no_larger_than_they_need_be(fake_cards, small_tiles, monkeypatch):
+def test_copies_of_a_triangle_are_no_larger_than_they_need_be(
+    fake_cards, small_tiles, decide_by, monkeypatch
+):
     """Two of three tiles of 8 by 8 are on the diagonal: of each come 8 elements, and 36 go home."""
     monkeypatch.setattr(triangles, "STRIP", 1)
     monkeypatch.setattr(triangles, "PARTS", 1000)
-    monkeypatch.setattr(engine_call, "STREAMED_FROM", 0)
+    decide_by(streamed_min_bytes=0)
     driver = fake_cards()
     a, c = (driver.lock_pages(drawn((16, n), order="F")) for n in (8, 16))
     pyblasgpu.syrk(a, lower=True, out=c, device=0)
@@ -122,7 +123,9 @@ def test_copies_of_a_triangle_are_no_larger_than_they_need_be(fake_cards, small_
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("name", ["trmm", "trsm"])
-def test_every_flag_of_a_page_locked_triangle(fake_cards, small_tiles, monkeypatch, order, lower, name):
+def test_every_flag_of_a_page_locked_triangle(
+    fake_cards, small_tiles, decide_by, monkeypatch, order, lower, name
+):
     """NaN beyond it, and on a unit diagonal, is not read; it is a part of a larger matrix."""
     monkeypatch.setattr(triangles, "STRIP", 3)
     driver = fake_cards()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.api.explain import explain
-from pyblasgpu.dispatch.algorithms import MIN_TRSV_ORDER
+from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
@@ -20,6 +20,9 @@ from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 D = DTYPES["d"]
 trsm = routine("trsm")
+
+
+MIN_TRSV_ORDER = int(reference().trsv_min_order)
 
 
 @pytest.fixture

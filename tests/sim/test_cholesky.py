@@ -15,7 +15,7 @@ from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
 from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
-from pyblasgpu.routines import lauum, trtri
+from pyblasgpu.routines import trtri
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -157,10 +157,10 @@ def test_merges_by_products(letter, order, low, unit, monkeypatch):
 
 
 @pytest.mark.parametrize("letter, order, low", CASES[1:5])
-def test_lauum_and_potri(letter, order, low, monkeypatch):
+def test_lauum_and_potri(letter, order, low, decide_by):
     """By products with a copy, and by the recursion."""
     dtype = DTYPES[letter]
-    monkeypatch.setattr(lauum, "WHOLE", 512 if low else 0)
+    decide_by(lauum_product_max_order=512 if low else 0)
     for n in (21, 37) if letter == "d" else (21,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
         wide = oriented(factor, low).astype(np.result_type(factor, np.float64))

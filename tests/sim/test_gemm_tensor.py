@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import overrides, tensor
+from pyblasgpu.dispatch import overrides
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.guarded import GemmGuarded
@@ -160,9 +160,9 @@ def test_hard_data_are_multiplied_as_by_fmas(kind):
 
 
 @pytest.mark.parametrize(("make", "trans_b"), [(normal, "N"), (complexes, "C")])
-def test_graded_data_are_equilibrated(make, trans_b, monkeypatch):
+def test_graded_data_are_equilibrated(make, trans_b, decide_by):
     """A D and D^-1 B are served by pairs; the power of a k that no sampled row tells is 1."""
-    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    decide_by(fp16_min_equilibrated_work=0)
     k = K if make is normal else K // 2
     scales = np.float32(2) ** np.random.default_rng(7).integers(-30, 31, k).astype(np.float32)
     a, b = make(20, k) * scales, make(k, 9, seed=2) / scales[:, None]

@@ -97,9 +97,9 @@ def test_what_triples_serve_is_left():
 
 
 @pytest.mark.parametrize(("make", "m", "k"), [(wide, M, K), (complexes, 35, 100)])
-def test_products(make, m, k, monkeypatch):
+def test_products(make, m, k, decide_by, monkeypatch):
     """End to end, one row that pairs do not hold, and one that triples do not hold."""
-    monkeypatch.setattr(tensor, "MIN_EQUILIBRATED", 0)
+    decide_by(fp16_min_equilibrated_work=0)
     monkeypatch.setattr(tensor, "MIN_TRIPLES_K", 0)
     a, b, last = make(m, k), make(k, N, seed=2), m - 1
     a[3, 5] *= np.float32(2.0**-45)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pyblasgpu import linalg
-from pyblasgpu.dispatch import algorithms
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +28,9 @@ def test_solve_and_inv(shape):
         np.testing.assert_allclose(actual, expected, 1e-4, 1e-4)
 
 
-def test_solutions_are_refined(monkeypatch):
+def test_solutions_are_refined(decide_by):
     """By factors in float32, residuals and all of it in the simulator."""
-    monkeypatch.setattr(algorithms, "MIN_REFINED", {"getrf": 2, "potrf": 2})
-    monkeypatch.setattr(algorithms, "MAX_COLUMNS_SHARE", 4)
+    decide_by(getrf_refined_min_order=2, potrf_refined_min_order=2, refined_max_rhs_share=4)
     rng = np.random.default_rng(1)
     a = rng.standard_normal((6, 6)) + 3 * np.eye(6)
     spd, b = a @ a.T, rng.standard_normal((6, 2))

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import algorithms
 from pyblasgpu.dispatch.overrides import override
 
 from .test_gemm_simt import config as simt
 from .test_gemm_tensor import backend, families, fresh, normal, small_kernels  # noqa: F401
 
 N, RHS = 150, 9
+LEAST = {"order": N, "rhs": RHS, "elements": 0}
 
 
 @pytest.fixture(autouse=True)
-def small_triangles(monkeypatch):
+def small_triangles(decide_by):
     """Take the recursion, which ends at 128 rows."""
-    least = algorithms.TensorRange(N, RHS, 0)
-    monkeypatch.setattr(algorithms, "TENSOR_RANGE", {(name, "s"): least for name in ("trmm", "trsm")})
-    monkeypatch.setattr(algorithms, "TENSOR_STOP", 128)
+    for routine, (size, least) in product(("trmm", "trsm"), LEAST.items()):
+        decide_by(**{f"tensor_{routine}_min_{size}": {"s": least}})
+    decide_by(tensor_stop=128)
 
 
 @pytest.mark.parametrize(("side", "lower", "order"), [("L", True, "F"), ("L", False, "C"), ("R", False, "F")])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch import algorithms
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
@@ -23,9 +22,9 @@ CASES = [("L", True, "F", False), ("L", False, "F", True), ("R", True, "F", Fals
 
 
 @pytest.fixture(autouse=True)
-def small_triangles(monkeypatch):
-    least = algorithms.TensorRange(N, RHS, 0)
-    monkeypatch.setattr(algorithms, "TENSOR_RANGE", {("trmm", "s"): least})
+def small_triangles(decide_by):
+    order, rhs, elements = {"s": N}, {"s": RHS}, {"s": 0}
+    decide_by(tensor_trmm_min_order=order, tensor_trmm_min_rhs=rhs, tensor_trmm_min_elements=elements)
 
 
 def triangle_of(lower: bool, unit: bool = False) -> tuple[np.ndarray, np.ndarray]:

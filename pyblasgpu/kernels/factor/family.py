@@ -12,7 +12,7 @@ _POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
 _POTRF_PANEL = _POTRF | {"s": {"SHARED": 208 << 10}}
 _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
-# what was fastest on an H200
+# blocks of few rows, as many as a cluster holds
 _CLUSTER = {"ROWS": 128, "DIRECT": 16, "CLUSTER": 16}
 _PANEL = {letter: {"COLS": 32, **_CLUSTER} for letter in "sdc"} | {"z": _CLUSTER}
 

@@ -1,0 +1,211 @@
+"""Numbers of a device by which dispatch decides: rates, seconds, ranges of orders, widths, crossovers.
+
+``policy.json`` holds those that were measured on one device, the reference. Those of another device are
+computed from them by the two devices' descriptions, until a file of tuned values says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.resources import files
+from math import isfinite, sqrt
+from typing import Any
+
+from ..gpu.device import Device, known, simulated
+from ..types import DTYPES
+
+__all__ = ["REFERENCE", "Policy", "checked", "computed", "described", "merged", "reference"]
+
+MAX_VALUE = 1 << 60
+
+Scale = Callable[[Device], float]
+ByDtype = Mapping[str, float]
+Steps = Mapping[str, float]
+ByRoutine = Mapping[str, float]
+
+# -------------------------------------------------------------------------- what a value is proportional to
+
+
+def _sms(device: Device) -> float:
+    """Return multiprocessors, and so blocks and elements that are worked on at a time."""
+    return device.sm_count
+
+
+def _order(device: Device) -> float:
+    """Return the order of a C whose tiles occupy all multiprocessors."""
+    return sqrt(device.sm_count)
+
+
+def _cycles(device: Device) -> float:
+    return device.clock_mhz
+
+
+def _seconds_of_cycle(device: Device) -> float:
+    return 1 / device.clock_mhz if device.clock_mhz else 0.0
+
+
+def _operations(device: Device) -> float:
+    """Return operations in a second that grow with multiprocessors and clock."""
+    return device.sm_count * device.clock_mhz
+
+
+def _double_operations(device: Device) -> float:
+    return _operations(device) * device.lanes_float64
+
+
+def _dram(device: Device) -> float:
+    return device.dram_bytes * device.clock_mhz
+
+
+def _l2(device: Device) -> float:
+    return device.l2_bytes
+
+
+def _refinement(device: Device) -> float:
+    """Return the order from which on what float32 saves of float64 pays for the steps of refinement."""
+    saved = 1 / device.lanes_float64 - 1 / device.lanes_float32
+    return _operations(device) / saved if saved > 0 else 0.0
+
+
+def _value(meaning: str, scale: Scale | None = None, unit: int = 0) -> Any:
+    """A field: what it means, what it is proportional to, and the unit to which an order is rounded."""
+    return field(metadata={"meaning": meaning, "scale": scale, "unit": unit})
+
+
+# ------------------------------------------------------------------------------------------------ the values
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The values of a device, by dtype where they are mappings; of a dtype that is not there, none applies.
+
+    Widths of lookahead are mappings from columns of a block to the order from which on they are used.
+    """
+
+    launch_seconds: float = _value("seconds of a launch, without the work of its blocks")
+    sum_seconds: float = _value("seconds of a sum of partials, without moving them")
+    host_seconds: float = _value("seconds in which the host enqueues two launches")
+    cycle_seconds: float = _value("seconds of a cycle where nothing was timed", _seconds_of_cycle)
+    copy_seconds: float = _value("seconds of a copy, without moving its bytes")
+    copied_share: ByDtype = _value("share of DRAM's rate that a copy of an operand reaches")
+    packed_share: float = _value("share of DRAM's rate that packing reaches")
+    read_c_share: ByDtype = _value("share of DRAM's rate at which products read C")
+    prefetch_c_max_k: float = _value("k up to which products ask L2 for C ahead")
+
+    int8_rate: float = _value("INT8 operations in a second on tensor cores", _operations)
+    int8_bytes_per_second: float = _value("bytes in a second that packing and combining residues move", _dram)
+    int8_fma_rate: float = _value("float64 operations in a second of a product by FMAs", _double_operations)
+    int8_launch_seconds: float = _value("seconds of the launches of a product by residues")
+    fp16_min_extent: float = _value("m and n from which on tensor cores multiply")
+    fp16_min_work: float = _value("m n k from which on tensor cores multiply", _sms)
+    fp16_min_equilibrated_work: float = _value("m n k from which on A and B are equilibrated", _sms)
+    tensor_trmm_min_order: ByDtype = _value("order from which on TRMM uses tensor cores", _order, 64)
+    tensor_trmm_min_rhs: ByDtype = _value("columns from which on it does")
+    tensor_trmm_min_elements: ByDtype = _value("elements of B from which on it does", _sms)
+    tensor_trsm_min_order: ByDtype = _value("order from which on TRSM uses tensor cores", _order, 64)
+    tensor_trsm_min_rhs: ByDtype = _value("columns from which on it does")
+    tensor_trsm_min_elements: ByDtype = _value("elements of B from which on it does", _sms)
+    tensor_symm_min_order: float = _value("order from which on SYMM completes A for tensor cores", _order, 64)
+    tensor_stop: float = _value("order of fused triangles below products on tensor cores")
+    tensor_stop_min_elements: float = _value("elements of B below which that order is halved", _sms)
+    tensor_getrf_min_order: float = _value("order from which on LU's products use tensor cores", _order, 64)
+
+    trsv_min_order: float = _value("order beyond which TRSV serves one to four right-hand sides")
+    fused_trsm_min_order: ByDtype = _value("order from which on TRSM is one launch")
+    fused_trsm_max_rhs: ByDtype = _value("right-hand sides up to which TRSM is one launch")
+    fused_trsm_max_elements: ByDtype = _value("elements of B up to which TRSM is one launch", _sms)
+    small_trsm_max_order: float = _value("order up to which a small TRSM kernel serves one triangle")
+    small_trsm_max_order_of_batch: float = _value("order up to which it serves a batch")
+    fused_trmm_max_order: ByDtype = _value("order up to which TRMM is one launch", _order, 64)
+    fused_trmm_wide: float = _value("columns from which on larger triangles are one launch too")
+    fused_trmm_min_rhs: float = _value("columns from which on TRMM of a large triangle is one launch")
+    fused_trmm_max_order_of_few: float = _value("order up to which it is with fewer", _order, 64)
+    trmm_stop: ByDtype = _value("order at which TRMM's recursion ends in leaves")
+    trsm_stop: ByDtype = _value("order at which TRSM's recursion ends in leaves")
+    trtri_fused_min_order: float = _value("order from which on blocks of an inverse use one TRMM each")
+    lauum_product_max_order: float = _value("order up to which LAUUM is one product")
+    getrs_small_max_rhs: float = _value("right-hand sides up to which small systems are one launch")
+    getrf_lookahead: Steps = _value("columns of LU's blocks, and their least orders", _order, 64)
+    potrf_lookahead: Steps = _value("columns of Cholesky's blocks, and their least orders", _order, 64)
+    potrf_lookahead_max_order: ByDtype = _value("order from which on it does not", _order, 64)
+    lookahead_tiles: float = _value("tiles after which a block of an update ends")
+    getrf_refined_min_order: float = _value("order from which on LU in float32 is refined", _refinement, 64)
+    potrf_refined_min_order: float = _value("order from which on Cholesky in float32 is", _refinement, 64)
+    refined_max_rhs_share: float = _value("right-hand sides of a refined solution, as a share of the order")
+    symv_small_max_bytes: ByDtype = _value("bytes of A up to which SYMV is one launch", _l2)
+
+    host_min_order: ByDtype = _value("order from which on host matrices go to the device")
+    streamed_min_bytes: float = _value("bytes of host matrices from which on Level 3 is streamed")
+    streamed_factor_min_bytes: ByRoutine = _value("bytes from which on a factorization of one is")
+
+
+REFERENCE = "h200"  # the device of ``policy.json``, as `gpu.device.known` names it
+
+
+@cache
+def reference() -> Policy:
+    """Return the values that were measured on the reference."""
+    text = files(__package__).joinpath("policy.json").read_text(encoding="utf-8")
+    return Policy(**json.loads(text)["policy"])
+
+
+def computed(device: Device) -> Policy:
+    """Return the values of a device by the reference's, and by what the devices' descriptions differ in."""
+    measured, there = reference(), known(REFERENCE)
+    # the simulator decides as the reference, so that its tests run the same algorithms
+    if device.name in (there.name, simulated().name):
+        return measured
+    changed = {}
+    for each in fields(Policy):
+        scale = each.metadata["scale"]
+        if scale is not None and scale(device) > 0:
+            factor, unit = scale(device) / scale(there), each.metadata["unit"]
+            changed[each.name] = _scaled(getattr(measured, each.name), factor, unit)
+    return replace(measured, **changed)
+
+
+def _scaled(value: Any, factor: float, unit: int) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _scaled(each, factor, unit) for key, each in value.items()}
+    if unit:
+        return max(round(value * factor / unit), 1) * unit
+    return int(value * factor) if isinstance(value, int) else value * factor
+
+
+def merged(policy: Policy, values: Mapping[str, Any]) -> Policy:
+    """Return `policy` with other values; a mapping replaces those of its dtypes alone."""
+    changed: dict[str, Any] = {}
+    for name, value in values.items():
+        before = getattr(policy, name)
+        changed[name] = {**before, **value} if name not in _STEPS and isinstance(value, Mapping) else value
+    return replace(policy, **changed)
+
+
+_STEPS = {each.name for each in fields(Policy) if each.type == "Steps"}
+_BY_DTYPE = {each.name for each in fields(Policy) if each.type == "ByDtype"}
+_BY_ROUTINE = {each.name for each in fields(Policy) if each.type == "ByRoutine"}
+
+
+def checked(raw: Mapping[str, Any], require: Callable[[bool, str], None]) -> dict[str, Any]:
+    """Return the values of a file, by name; `require` takes a condition and what is wrong otherwise."""
+    known_names = {each.name for each in fields(Policy)}
+    for name, value in raw.items():
+        require(name in known_names, f"policy: {name!r} is unknown")
+        numbers = [value]
+        if name in _STEPS | _BY_DTYPE | _BY_ROUTINE:
+            require(isinstance(value, dict) and len(value) > 0, f"policy.{name} is no object with values")
+            is_key = str.isdecimal if name in _STEPS else DTYPES.__contains__ if name in _BY_DTYPE else bool
+            require(all(map(is_key, value)), f"policy.{name} has a key of another kind")
+            numbers = list(value.values())
+        for number in numbers:
+            is_number = type(number) in (int, float) and isfinite(number)
+            require(is_number and 0 <= number <= MAX_VALUE, f"policy.{name}: {number!r}")
+    return dict(raw)
+
+
+def described() -> dict[str, str]:
+    """Return what each value means, by name."""
+    return {each.name: each.metadata["meaning"] for each in fields(Policy)}

@@ -1,0 +1,132 @@
+"""The numbers by which dispatch decides: measured on one device, computed for others, overlaid by files."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+
+import pytest
+from import_graph import PACKAGE
+
+from pyblasgpu.database import Document, dumps, parse, policy
+from pyblasgpu.database.policy import Policy, computed, reference
+from pyblasgpu.dispatch import choose, tuned_files
+from pyblasgpu.dispatch.algorithms import TRSM_FUSED, trsm_algorithm
+from pyblasgpu.gpu.device import known
+from pyblasgpu.types import DTYPES
+
+H200, B200 = known("h200"), known("b200")
+OTHERS = ("a100", "rtx4090", "b200")
+
+
+def test_the_reference_has_what_was_measured_on_it():
+    file = json.loads((PACKAGE / "database" / "policy.json").read_text())
+    assert file["device"] == H200.name and set(file["policy"]) == {each.name for each in fields(Policy)}
+    assert computed(H200) is reference()
+    assert all(policy.described().values())
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_device_has_what_its_description_says(name):
+    device, own = known(name), computed(known(name))
+    sms = device.sm_count / H200.sm_count
+    assert own.fused_trsm_max_elements["d"] == int(reference().fused_trsm_max_elements["d"] * sms)
+    clock = H200.clock_mhz / device.clock_mhz
+    assert own.cycle_seconds == pytest.approx(reference().cycle_seconds * clock)
+    l2 = device.l2_bytes / H200.l2_bytes
+    assert own.symv_small_max_bytes["s"] == int(reference().symv_small_max_bytes["s"] * l2)
+    doubles = sms / clock * device.lanes_float64 / H200.lanes_float64
+    assert own.int8_fma_rate == pytest.approx(reference().int8_fma_rate * doubles)
+    assert own.launch_seconds == reference().launch_seconds
+
+
+def test_refinement_pays_early_where_float64_is_slow():
+    assert computed(known("rtx4090")).getrf_refined_min_order < reference().getrf_refined_min_order / 8
+    assert computed(known("b200")).potrf_lookahead["256"] % 64 == 0
+
+
+def test_a_device_of_which_little_is_known_has_the_references():
+    unknown = replace(known("sm_80"), clock_mhz=0.0, l2_bytes=0)
+    assert computed(unknown).cycle_seconds == reference().cycle_seconds
+    assert computed(unknown).symv_small_max_bytes == reference().symv_small_max_bytes
+
+
+@pytest.fixture
+def files(monkeypatch, tmp_path, request):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    request.addfinalizer(choose.reload)
+
+    def write(values) -> None:
+        path = tuned_files.user_file(B200.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dumps(Document(B200.name, policy=values)))
+        choose.reload()
+
+    return write
+
+
+def test_the_users_values_come_first_and_explain_says_so(files):
+    def decided():
+        return trsm_algorithm(DTYPES["d"], 1000, 100000, 1, B200)
+
+    assert decided().name != TRSM_FUSED
+    assert decided().origin == "computed from NVIDIA H200's, fused_trsm_max_elements"
+    files({"fused_trsm_max_rhs": {"d": 1 << 20}, "fused_trsm_max_elements": {"d": 1 << 40}})
+    own = tuned_files.policy_of(B200)
+    assert own.fused_trsm_max_rhs == {**reference().fused_trsm_max_rhs, "d": 1 << 20}
+    assert decided().name == TRSM_FUSED and decided().origin.startswith("tuned here, ")
+    assert tuned_files.policy_origin("trsv_min_order", H200) == "packaged for NVIDIA H200"
+    assert tuned_files.policy_origin("trsv_min_order", known("a100")) == "computed from NVIDIA H200's"
+
+
+def test_a_document_keeps_its_values():
+    values = {"getrf_lookahead": {"64": 512}, "trsv_min_order": 100, "symv_small_max_bytes": {"z": 7}}
+    again = parse(dumps(Document("any", policy=values)).encode())
+    assert again.policy == values and len(again) == 3
+    merged = policy.merged(reference(), again.policy)
+    assert merged.getrf_lookahead == {"64": 512}, "widths are replaced as a whole"
+    assert merged.symv_small_max_bytes == {**reference().symv_small_max_bytes, "z": 7}
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"no_such": 1}, "policy: 'no_such' is unknown"),
+        ({"trsv_min_order": -1}, "policy.trsv_min_order: -1"),
+        ({"trsv_min_order": True}, "policy.trsv_min_order: True"),
+        ({"trsv_min_order": "7"}, "policy.trsv_min_order: '7'"),
+        ({"trsm_stop": 7}, "policy.trsm_stop is no object"),
+        ({"trsm_stop": {}}, "policy.trsm_stop is no object"),
+        ({"trsm_stop": {"x": 7}}, "policy.trsm_stop has a key of another kind"),
+        ({"getrf_lookahead": {"d": 7}}, "policy.getrf_lookahead has a key of another kind"),
+        ({"trsm_stop": {"s": None}}, "policy.trsm_stop: None"),
+    ],
+)
+def test_values_of_another_form_are_refused(values, problem):
+    file = {"schema": 2, "device": "any", "policy": values}
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse(json.dumps(file).encode())
+
+
+CARD = re.compile(r"\b(H100|H200|A100|B200|L40S?|RTX|GH200)\b", re.IGNORECASE)
+NUMBERS = re.compile(r"^[A-Z_]+(, [A-Z_]+)*(: [^=]+)? = .*\d", re.MULTILINE)
+
+
+def test_no_constant_is_one_of_a_card():
+    """Outside `database` no number stands beside a comment that names a card."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.is_relative_to(PACKAGE / "database"):
+            continue
+        lines = path.read_text().splitlines()
+        for i, line in enumerate(lines):
+            if not NUMBERS.match(line):
+                continue
+            first = i
+            while first and lines[first - 1].startswith("#"):
+                first -= 1
+            comment = " ".join([*lines[first:i], line.partition("#")[2]])
+            if CARD.search(comment):
+                found.append(f"{path.relative_to(PACKAGE)}:{i + 1}")
+    assert not found
