@@ -369,7 +369,12 @@ class _Device:
 
 def forget() -> None:
     """Nothing is kept that a driver has told."""
-    for cached in (device.current, memory.memory_pool, host_backend.why_no_device, libraries.module):
+    for cached in (
+        device.described_by_driver,
+        memory.memory_pool,
+        host_backend.why_no_device,
+        libraries.module,
+    ):
         cached.cache_clear()
     call_cache.clear()
 

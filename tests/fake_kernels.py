@@ -19,7 +19,7 @@ from region_mask import mask
 
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import lanes, launch, workspace
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
     CONJUGATE,
@@ -37,29 +37,6 @@ from pyblasgpu.kernels.common.tile_schedule import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import (
-    copies,
-    factor_steps,
-    gemm,
-    gemm_tensor,
-    gemm_tensor_cores,
-    gemm_triples,
-    gemv,
-    getrf,
-    halves,
-    laswp,
-    potrf_panels,
-    small_solve,
-    symm,
-    syr2k,
-    triangular,
-    trmm,
-    trmm_fused,
-    trmm_tensor,
-    trsm,
-    trsm_fused,
-    trsv,
-)
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
@@ -323,31 +300,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(lanes, "beside", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    modules = (
-        copies,
-        factor_steps,
-        gemm,
-        gemm_tensor,
-        gemm_tensor_cores,
-        gemm_triples,
-        halves,
-        trmm_tensor,
-        gemv,
-        triangular,
-        symm,
-        syr2k,
-        trmm,
-        trmm_fused,
-        trsm,
-        trsm_fused,
-        trsv,
-        getrf,
-        laswp,
-        potrf_panels,
-        small_solve,
-    )
-    for module in modules:
-        monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
+    monkeypatch.setitem(stand_ins, 0, known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
     return kernels
 

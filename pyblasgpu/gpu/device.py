@@ -26,6 +26,7 @@ __all__ = [
     "Device",
     "count",
     "current",
+    "described_by_driver",
     "here",
     "known",
     "named",
@@ -34,6 +35,7 @@ __all__ = [
     "same_name",
     "simulated",
     "stand_in",
+    "stand_ins",
 ]
 
 #: Compute capability from which on kernels run: there are asynchronous copies (cp.async).
@@ -325,8 +327,8 @@ def count() -> int:
         return 0
 
 
-#: Descriptions of devices that are not here, by numbers below 0.
-_stand_ins: dict[int, Device] = {}
+#: Descriptions of devices that are not here, by their numbers: below 0, but for what tests put in place.
+stand_ins: dict[int, Device] = {}
 
 
 def stand_in(device: Device) -> Device:
@@ -336,25 +338,35 @@ def stand_in(device: Device) -> Device:
     """
     if device in here():
         return device
-    for known_one in _stand_ins.values():
+    for known_one in stand_ins.values():
         if replace(known_one, ordinal=device.ordinal) == device:
             return known_one
-    ordinal = -1 - len(_stand_ins)
-    _stand_ins[ordinal] = replace(device, ordinal=ordinal)
-    return _stand_ins[ordinal]
+    ordinal = -1 - len(stand_ins)
+    stand_ins[ordinal] = replace(device, ordinal=ordinal)
+    return stand_ins[ordinal]
+
+
+def current(ordinal: int = 0) -> Device:
+    """Return the device of number `ordinal`, or what stands in for it; nothing is allocated on it.
+
+    Raises
+    ------
+    BackendUnavailable
+        See `described_by_driver`.
+    """
+    known_one = stand_ins.get(ordinal)
+    return described_by_driver(ordinal) if known_one is None else known_one
 
 
 @lru_cache
-def current(ordinal: int = 0) -> Device:
-    """The device of number `ordinal`, asked of the driver; nothing is allocated on it.
+def described_by_driver(ordinal: int) -> Device:
+    """Return the device of number `ordinal`, as the driver describes it.
 
     Raises
     ------
     BackendUnavailable
         Where there is no driver or no such device, or where it is older than `OLDEST`.
     """
-    if ordinal in _stand_ins:
-        return _stand_ins[ordinal]
     if backend.SIMULATED:
         return simulated()
     if not 0 <= ordinal < _call("cuDeviceGetCount"):
@@ -394,7 +406,7 @@ def current(ordinal: int = 0) -> Device:
     )
 
 
-after_fork(current.cache_clear)  # what a forked process cannot use it does not have
+after_fork(described_by_driver.cache_clear)  # what a forked process cannot use it does not have
 
 
 def _call(function: str, *arguments):

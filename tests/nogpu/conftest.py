@@ -63,7 +63,8 @@ def default_sigint():
 def no_fake_device_is_remembered():
     """What a stand-in for the driver has told is forgotten with it: the next tests have no device."""
     yield
-    assert DriverState.driver or not device.current.cache_info().currsize, "end with fake_driver.forget()"
+    described = device.described_by_driver.cache_info().currsize
+    assert DriverState.driver or not described, "end with fake_driver.forget()"
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import pkgutil
 import re
 import sys
 from importlib import import_module
@@ -19,10 +18,9 @@ import host_cupy
 import numpy as np
 import pytest
 
-from pyblasgpu import routines
 from pyblasgpu.engine import cards as engine_cards
 from pyblasgpu.engine import tile_size
-from pyblasgpu.gpu.device import current, known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.testing.fake_cards import FakeDriver
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the vendor's results are not computed
@@ -151,10 +149,7 @@ def test_configs_of_products_on_tensor_cores(scripts):
 def kernels(monkeypatch):
     """Launches are computed with NumPy; those that tests do not know compute nothing."""
     made = fake_kernels.install(monkeypatch)
-    for info in pkgutil.iter_modules(routines.__path__, f"{routines.__name__}."):
-        module = import_module(info.name)
-        if getattr(module, "current", None) is current:
-            monkeypatch.setattr(module, "current", lambda ordinal: host_cupy.CARD)
+    monkeypatch.setitem(stand_ins, 0, host_cupy.CARD)
     monkeypatch.setattr(
         fake_kernels.FakeKernel, "__getattr__", lambda kernel, name: lambda *_: None, raising=False
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device, launch
-from pyblasgpu.gpu.device import OLDEST, known, names
+from pyblasgpu.gpu.device import OLDEST, known, names, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
@@ -49,9 +48,7 @@ def sources(monkeypatch):
     monkeypatch.setattr(launch, "kernel", load)
 
     def of(card, emit, operands, options):
-        for name, module in list(sys.modules.items()):
-            if name.startswith("pyblasgpu.routines.") and hasattr(module, "current"):
-                monkeypatch.setattr(module, "current", lambda ordinal: card)
+        monkeypatch.setitem(stand_ins, operands[0].device, card)
         loaded.clear()
         cached_launch_list(emit, operands, options).bound(1.5, 0.5)
         return list(loaded)

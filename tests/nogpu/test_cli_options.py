@@ -167,7 +167,7 @@ def test_a_dry_run_takes_every_spelling(name, capsys):
 @pytest.mark.skipif(device.count() > 0, reason="there is a device")
 def test_explain_is_of_a_device_that_is_here_or_described():
     assert explain("gemm", "s", 64, 64, device="H200")
-    device.current.cache_clear()
+    device.described_by_driver.cache_clear()
     with pytest.raises(ValueError, match="'voodoo' is none of fermi"):
         explain("gemm", "s", 64, 64, device="voodoo")
     with pytest.raises(BackendUnavailable):

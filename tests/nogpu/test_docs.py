@@ -99,7 +99,7 @@ def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
     examples = doctest.DocTestParser().get_doctest(inspect.getdoc(FUNCTIONS[name]), {}, name, None, None)
     output: list[str] = []
     assert not doctest.DocTestRunner().run(examples, out=output.append).failed, "".join(output)
-    device.current.cache_clear()  # `explain` has looked at a card that is not here
+    device.described_by_driver.cache_clear()  # `explain` has looked at a card that is not here
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -11,7 +11,7 @@ from pyblasgpu import cli
 from pyblasgpu.api.explain import explain, sources_of
 from pyblasgpu.api.explained_calls import EXPLAINED
 from pyblasgpu.gpu import backend
-from pyblasgpu.gpu.device import current, known, stand_in
+from pyblasgpu.gpu.device import current, described_by_driver, known, stand_in
 
 CALL = ["explain", "dgemm", "1024x512x96", "--device", "h200"]
 
@@ -19,7 +19,7 @@ CALL = ["explain", "dgemm", "1024x512x96", "--device", "h200"]
 @pytest.fixture(autouse=True)
 def forget_descriptions():
     yield
-    current.cache_clear()
+    described_by_driver.cache_clear()
 
 
 @pytest.fixture

@@ -276,7 +276,6 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
 
 def test_explain_tells_of_splits(kernels, monkeypatch):
     explaining = import_module("pyblasgpu.api.explain")
-    monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)
     assert gemm_line[0] == "gemm_simt"
     assert splits_line[0] == "splits of k" and int(splits_line[1]) >= 8 and splits_line[2] == gemm_line[2]

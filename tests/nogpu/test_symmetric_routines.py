@@ -14,7 +14,6 @@ from matrices import in_order, same
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.call import launch_list_of
-from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma
@@ -289,8 +288,6 @@ def test_the_workspace_stays_small(monkeypatch, routine, letter):
 def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, letter):
     """On an H200 the squares of these orders would take persistent blocks, and 16 MiB beside the copies."""
     fake_kernels.install(monkeypatch)
-    for name in ("gemm", "syr2k"):
-        monkeypatch.setattr(import_module(f"pyblasgpu.routines.{name}"), "current", lambda _: known("h200"))
     flags = {"side": Side.LEFT} if routine in SYMMETRIC else {}
     for n in (1024, 2048, 4096):
         x = Operand(0, n, n, 1, n, DTYPES[letter])
@@ -305,7 +302,6 @@ def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, le
 def test_explain_tells_of_the_blocks_and_products(monkeypatch, routine):
     fake_kernels.install(monkeypatch)
     explaining = import_module("pyblasgpu.api.explain")
-    monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     products = explaining.explain(routine, "z", 3000, 3000, 500)
     if "2k" in routine:
         assert products.pop(0) == ("algorithm", "two_products", "computed")

@@ -11,7 +11,7 @@ from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.product_kinds import fused_variant
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
@@ -24,7 +24,7 @@ H200 = known("h200")
 
 @pytest.fixture(autouse=True)
 def on_an_h200(monkeypatch):
-    monkeypatch.setattr(trmm_fused, "current", lambda device: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
 
 
 def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):

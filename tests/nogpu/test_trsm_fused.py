@@ -15,7 +15,7 @@ from pyblasgpu.dispatch.algorithms import trsm_algorithm
 from pyblasgpu.dispatch.overrides import Algorithm, KernelChoice, override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import APART, tile_counts
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
@@ -30,7 +30,7 @@ H200 = known("h200")
 
 @pytest.fixture(autouse=True)
 def on_an_h200(monkeypatch):
-    monkeypatch.setattr(trsm_fused, "current", lambda device: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
 
 
 @pytest.fixture
