@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib.resources import files
 from math import isfinite, sqrt
 from typing import Any
 
 from ..gpu.device import Device, known, simulated
+from ..package_files import package_file
 from ..types import DTYPES
 
 __all__ = ["REFERENCE", "Policy", "checked", "computed", "described", "merged", "reference"]
@@ -148,8 +148,7 @@ REFERENCE = "h200"  # the device of ``policy.json``, as `gpu.device.known` names
 @cache
 def reference() -> Policy:
     """Return the values that were measured on the reference."""
-    text = files(__package__).joinpath("policy.json").read_text(encoding="utf-8")
-    return Policy(**json.loads(text)["policy"])
+    return Policy(**json.loads(package_file("database", "policy.json").read_bytes())["policy"])
 
 
 def computed(device: Device) -> Policy:

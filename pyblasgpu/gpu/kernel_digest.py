@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
+
+from ..package_files import package_file
 
 __all__ = ["digest_of", "digest_of_all", "covered", "forget", "texts"]
 
@@ -55,7 +56,7 @@ def forget() -> None:
 
 def texts() -> dict[str, bytes]:
     """Return the text of each module that kernels can be made of, by its name in this package."""
-    root = files(_PACKAGE)
+    root = package_file()
     found = dict(_texts_below(root.joinpath("kernels"), "kernels"))
     for name in ALWAYS:
         place = root.joinpath(*name.split("."))

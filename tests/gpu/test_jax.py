@@ -10,7 +10,6 @@ from library_cases import CASES, NumPy, evaluated, fetched, values
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
-from pyblasgpu.dispatch import algorithms
 from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
@@ -84,10 +83,9 @@ def test_results_are_those_of_numpys_arrays(case):
 
 @pytest.mark.parametrize("assume_a", ["general", "pos"])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_solutions_are_refined(monkeypatch, assume_a, columns):
+def test_solutions_are_refined(decide_by, assume_a, columns):
     """On arrays that nothing writes."""
-    for routine in algorithms.MIN_REFINED:
-        monkeypatch.setitem(algorithms.MIN_REFINED, routine, 512)
+    decide_by(getrf_refined_min_order=512, potrf_refined_min_order=512)
     a, b = integers((512, 512), "d"), integers((512, columns), "d", 1)
     a = a + a.T + 1e4 * np.eye(512)
     x = linalg.solve(jnp.asarray(a), jnp.asarray(b), assume_a=assume_a, method="tensor")
