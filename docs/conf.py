@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pyblasgpu
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project = "pyblasgpu"
 author = "pyblasgpu developers"
@@ -15,8 +20,10 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx_gallery.gen_gallery",
     "numpydoc",
+    # of docs/extensions
+    "gallery",
+    "linked_names",
 ]
 exclude_patterns = ["_build", "**/README.md"]
 myst_enable_extensions = ["colon_fence"]
@@ -34,18 +41,9 @@ numpydoc_show_class_members = False
 # "a, b : array" and "{'N', 'T'}" read as they are written
 numpydoc_xref_param_type = False
 
-sphinx_gallery_conf = {
-    "examples_dirs": "../examples",
-    "gallery_dirs": "gallery",
-    # nothing is run: what they do needs a GPU, and tests run them where they can
-    "plot_gallery": False,
-    "download_all_examples": False,
-    "image_scrapers": (),
-    "reset_modules": (),
-    "show_memory": False,
-    "write_computation_times": False,
-    "within_subsection_order": "FileNameSortKey",
-}
+# `>>>` and `$` of a copied line are left out
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

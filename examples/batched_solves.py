@@ -3,7 +3,7 @@ Many small systems at once
 ==========================
 
 A stack of small symmetric positive definite systems, as least squares and Gauss-Newton steps give them, is
-solved in one call. The matrices lie in one array, whose leading dimension counts them.
+solved in one call. The matrices are one array, whose leading dimension counts them.
 
 It runs on PyTorch's tensors where there is PyTorch, on the GPU if it has one, else on NumPy arrays.
 """
@@ -39,7 +39,7 @@ right = linalg.matvec(transposed, residual)
 step = linalg.solve(normal, right[..., None], assume_a="pos")[..., 0]
 
 # %%
-# A matrix that is not positive definite is named, and `lapack` tells of each without waiting.
+# `solve` names a matrix that is not positive definite, and `info` of `lapack` has a number for each.
 
 gradient = linalg.matvec(transposed, residual - linalg.matvec(jacobian, step))
 assert float(abs(gradient).max()) < 1e-10

@@ -2,9 +2,9 @@
 Strided views of CuPy arrays
 ============================
 
-Rows, columns, blocks and transposes of a larger array go into a call as views. The kernels read them where
-they lie, and write the result into a view of another array. No copy is made, and what lies around the views
-is neither read nor written.
+Rows, columns, blocks and transposes of a larger array go into a call as views. The kernels read them in
+place, and write the result into a view of another array. No copy is made. Elements outside of the views are
+neither read nor written.
 
 Without CuPy and a GPU the same script runs on NumPy arrays.
 """

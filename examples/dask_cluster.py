@@ -19,7 +19,7 @@ except ImportError:
 
 import pyblasgpu.dask
 
-# threads for workers, so that this runs as it stands; LocalCluster() starts processes
+# threads for workers, so that this runs in one process; LocalCluster() starts processes
 client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
 
 # %%

@@ -24,8 +24,7 @@ if not on_gpu:
     print("no GPU here: host tensors, no stream")
 
 # %%
-# A lower triangle with a large diagonal. What lies above the diagonal is never read, so NaN may stand
-# there.
+# A lower triangle with a large diagonal. Elements above the diagonal are never read, so they may be NaN.
 
 torch.manual_seed(0)
 n, columns = 500, 40

@@ -2,11 +2,10 @@
 Tune and explain
 ================
 
-``explain`` tells which kernels a call launches, with which Configs, and where these come from: a file of
-the user, a packaged file, or a computed default. ``pyblasgpu tune`` fills the file of the user.
+``explain`` names the kernels of a call, their Configs, and the origin of each. An origin is the user's file,
+a packaged file or a computed default. ``pyblasgpu tune`` fills the user's file.
 
-Without a GPU a dry run still tells how the tuner prunes its search space, for any device that the library
-knows.
+Without a GPU a dry run shows how the tuner prunes its search space, for any device that the library knows.
 """
 
 import os

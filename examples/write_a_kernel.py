@@ -94,7 +94,7 @@ def build(config: Dgmm):
 
 
 # %%
-# The source tells the compiler all that decides the machine code. Parameters: p a pointer to reals, i
+# The source has all that decides the machine code. Parameters: p a pointer to reals, i
 # int32, q int64.
 
 

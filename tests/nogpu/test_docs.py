@@ -9,9 +9,11 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import documents
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ from pyblasgpu.gpu import device
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [page for page in documents.DOCUMENTS if DOCS in page.parents]
 MODULES = [blas, lapack, linalg, *([pyblasgpu.dask] if find_spec("dask") else [])]
 NEEDS_DASK = "pyblasgpu.dask needs the extra dask"
 NAMES = [
@@ -167,6 +169,64 @@ def exists(path: str) -> bool:
     return any(base.exists() or base.with_suffix(".py").exists() for base in bases)
 
 
+@pytest.fixture(scope="module")
+def linked_names():
+    return extension("linked_names")
+
+
+def extension(name: str):
+    """A module of docs/extensions."""
+    spec = spec_from_file_location(name, DOCS / "extensions" / f"{name}.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_names_of_the_map_have_pages(linked_names):
+    """Of this library, SciPy and NumPy: `blas.?gemm` in a column is a function that exists."""
+    found, lost = set(), []
+    for table in re.findall(r"((?:^\|.*\n)+)", (DOCS / "names.md").read_text(), re.MULTILINE):
+        rows = [[cell.strip() for cell in re.split(r" \| ", row.strip("|"))] for row in table.splitlines()]
+        headings = rows[0]
+        for row in (row for row in rows[2:] if "trans_a" not in table):
+            for heading, cell in zip(headings, row):
+                module = ""
+                for text in re.findall(r"`([^`]+)`", cell) if heading in linked_names.COLUMNS else ():
+                    target = linked_names.target_of(text, heading, module)
+                    module = target.rpartition(".")[0] if target else module
+                    if heading in ("pyblasgpu", "SciPy", "SciPy, NumPy", "NumPy") and not text.endswith("="):
+                        found.add(target) if target else lost.append((heading, text))
+    assert not lost
+    assert {"pyblasgpu.gemm", "scipy.linalg.blas.zhemm", "scipy.linalg.lapack.dpotrf"} < found
+    for name in (name for name in found if not name.startswith("pyblasgpu.")):
+        resolved(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "target"),
+    [
+        ("pb.gemm(a, b)", "", "pyblasgpu.gemm"),
+        ("pyblasgpu.linalg", "", None),
+        ("numpy.matmul", "", "numpy.matmul"),
+        ("scipy.linalg.blas.dgemm", "", "scipy.linalg.blas.dgemm"),
+        ("scipy.linalg.no_such", "", None),
+        ("gemm", "", None),
+        ("solve_triangular", "CuPy", "cupyx.scipy.linalg.solve_triangular"),
+        ("y += alpha * x", "CuPy", None),
+    ],
+)
+def test_what_becomes_a_link(linked_names, text, heading, target):
+    assert linked_names.target_of(text, heading) == target
+
+
+def test_names_of_other_libraries_exist(linked_names):
+    for library in ("numpy", "torch", "cupy", "cupyx", "dask"):
+        if find_spec(library):
+            for name in linked_names.documented(library):
+                resolved(name)
+
+
 #: Pages whose tables name the commits that they were measured at.
 RECORDED = {DOCS / "benchmarks", DOCS / "papers"}
 
@@ -192,19 +252,41 @@ def test_every_page_is_in_a_table_of_contents():
     assert set(PAGES) - listed == {DOCS / "index.md"}
 
 
-GUIDE = [DOCS / "index.md", *sorted((DOCS / "guide").glob("*.md"))]
+#: Pages whose calls run by tiles, on cards that are not there.
+ON_FAKE_CARDS = {"docs/guide/large_matrices.md"}
 
 
-@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_examples_run(page, monkeypatch):
-    """Those that import what they use, on the CPU backend; NumPy stands in for CuPy."""
-    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+@pytest.mark.parametrize("page", documents.with_code(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_code_runs_from_the_top_to_the_bottom(page, monkeypatch, request):
+    """On the CPU backend or on fake cards. NumPy stands in for CuPy; `tests/gpu` runs all of it on CuPy."""
+    if "import dask" in page.read_text():
+        pytest.importorskip("dask", reason=NEEDS_DASK)
+    if page.relative_to(ROOT).as_posix() in ON_FAKE_CARDS:
+        driver = request.getfixturevalue("fake_cards")()
+    else:
+        driver = None
+        monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     monkeypatch.setitem(sys.modules, "cupy", np)
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        if "pyblasgpu.dask" in example and not find_spec("dask"):
-            pytest.skip(NEEDS_DASK)
-        if "import pyblasgpu" in example:
-            exec(example, {})
+    skipped = documents.run(page, gpu=False)
+    device.current.cache_clear()  # `explain` has looked at a card that is not here
+    assert driver is None or sum(driver.copied.values())
+    if skipped and len(skipped) == len(list(documents.blocks(page))):
+        pytest.skip(f"needs a GPU: {skipped[0]}")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("```python\nx = 1\n```\n\n```python\nassert x == 1\n```\n", None),
+        ("```python\nassert x == 1\n```\n", NameError),
+        ("<!-- needs a GPU: it says why -->\n```python\nassert x == 1\n```\n", None),
+    ],
+)
+def test_a_name_that_no_block_makes_is_seen(tmp_path, text, error):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(error) if error else nullcontext():
+        documents.run(page, gpu=False)
 
 
 # -------------------------------------------------------------------------------------------- benchmarks

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def has_gpu() -> bool:
         return backend_status("cuda").backend == "cuda"
     except BackendUnavailable:
         return False
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    """The extension of the site that shows them."""
+    spec = spec_from_file_location("gallery", EXAMPLES.parent / "docs" / "extensions" / "gallery.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_each_is_run_here():
@@ -73,3 +84,34 @@ def test_its_header_is_what_the_gallery_needs(name):
     doc = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text()))
     title, line, blank, summary, *_ = doc.splitlines()
     assert (line == "=" * len(title) and not blank and summary.endswith((".", ","))) or len(summary) > 60
+
+
+def test_each_is_in_the_gallery(gallery):
+    assert sorted(name for names in gallery.GROUPS.values() for name in names) == sorted(LAST_LINE)
+    assert {path.stem for path in gallery.OUTPUTS.iterdir()} == set(LAST_LINE)
+
+
+@pytest.mark.parametrize("name", LAST_LINE)
+def test_the_gallery_shows_a_sentence_and_an_output(gallery, name):
+    """The recorded output ends as a run does; ``python docs/extensions/gallery.py`` after a change."""
+    shown = gallery.example(name)
+    assert shown.sentence.endswith(".") and len(shown.sentence.split()) <= 25
+    assert shown.output.splitlines()[-1].startswith(LAST_LINE[name][shown.where == gallery.NO_GPU])
+    assert shown.sentence in gallery.index() and shown.output.splitlines()[-1] in gallery.index()
+
+
+@pytest.mark.parametrize("name", LAST_LINE)
+def test_a_page_of_the_gallery_has_all_of_the_code(gallery, name):
+    code = [cell for _, cell in gallery.example(name).cells]
+    tree = ast.parse((EXAMPLES / f"{name}.py").read_text())
+    assert ast.dump(ast.parse("\n".join(code))) == ast.dump(ast.Module(tree.body[1:], []))
+    page = gallery.page(gallery.example(name))
+    assert all(cell in page for cell in code)
+
+
+def test_an_output_of_a_gpu_is_kept(gallery, tmp_path, monkeypatch):
+    monkeypatch.setattr(gallery, "OUTPUTS", tmp_path)
+    assert gallery.record("batched_solves", gallery.NO_GPU)
+    (tmp_path / "batched_solves.txt").write_text("on an NVIDIA H200\n\nsolved\n")
+    assert not gallery.record("batched_solves", gallery.NO_GPU)
+    assert gallery.record("batched_solves", "on an NVIDIA H100")
