@@ -34,6 +34,6 @@ def holds_nothing(driver: FakeDriver) -> bool:
 
 def forget() -> None:
     """Nothing is kept that a fake driver has told."""
-    for cached in (memory.memory_pool, device.current, backend_status.why_no_device):
+    for cached in (memory.memory_pool, device.described_by_driver, backend_status.why_no_device):
         cached.cache_clear()
     call_cache.clear()
