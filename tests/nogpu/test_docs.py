@@ -268,7 +268,7 @@ def test_code_runs_from_the_top_to_the_bottom(page, monkeypatch, request):
         monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     monkeypatch.setitem(sys.modules, "cupy", np)
     skipped = documents.run(page, gpu=False)
-    device.current.cache_clear()  # `explain` has looked at a card that is not here
+    device.described_by_driver.cache_clear()  # `explain` has looked at a card that is not here
     assert driver is None or sum(driver.copied.values())
     if skipped and len(skipped) == len(list(documents.blocks(page))):
         pytest.skip(f"needs a GPU: {skipped[0]}")
