@@ -269,7 +269,10 @@ class Namespace:
             return attribute
 
         def on_host(*arguments, **options):
-            result = attribute(*_hosts(arguments), **{key: _hosts(value) for key, value in options.items()})
+            with np.errstate(all="ignore"):  # a device warns of nothing
+                result = attribute(
+                    *_hosts(arguments), **{key: _hosts(value) for key, value in options.items()}
+                )
             return _put(result)
 
         return on_host

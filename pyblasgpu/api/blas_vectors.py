@@ -132,6 +132,5 @@ def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
 def _copy(name: str, array: Array, dtype: Dtype) -> Array:
     """A new array by rows, of the routine's dtype."""
     if type(array) is np.ndarray:  # whatever computes with it, the processor copies it
-        with np.errstate(all="ignore"):
-            return array.astype(dtype.name, "C")
+        return array.astype(dtype.name, "C")
     return map_vectors("copy", {"x": array}, 1, None, None, None, None, name, dtype)

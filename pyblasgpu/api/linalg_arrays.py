@@ -83,6 +83,10 @@ class Arrays(NamedTuple):
         context: AbstractContextManager[Any] = contexts().current_context(self.library.device(self.each[0]))
         return context
 
+    def silent(self) -> AbstractContextManager[Any]:
+        """The `current` context of a function that never warns of floating-point errors."""
+        return np.errstate(all="ignore") if self.library.host else self.current()
+
     @property
     def device(self) -> int | None:
         """The device of device arrays; None of host arrays."""
@@ -208,8 +212,7 @@ def stored(name: str, result: Array, out: Array, casting: str, core: int | None 
     if library.is_read_only(target):
         raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
     if library.host:
-        with np.errstate(all="ignore"):
-            library.assign(target, library.to_numpy(result))
+        library.assign(target, library.to_numpy(result))
         library.written(out)
         return out
     here, there = library.device(result), library.device(out)

@@ -13,7 +13,7 @@ from ..arguments import Array, shown
 from .linalg_arrays import as_array, stored, taken
 from .linalg_dot import dot
 from .linalg_products import matmul
-from .linalg_solve import inv
+from .linalg_solve import plain_inverse
 
 __all__ = ["matrix_power", "multi_dot"]
 
@@ -89,7 +89,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         middle = split[first][last]
         target = out if (first, last) == (0, len(factors) - 1) else None
         left, right = product(first, middle), product(middle + 1, last)
-        result = matmul(left, right)
+        result = dot(left, right)
         return result if target is None else stored("multi_dot", result, target, "equiv")
 
     return product(0, len(factors) - 1)
@@ -161,7 +161,7 @@ def matrix_power(a: Array, n: int) -> Array:
         x = arrays.cast(x)
         if exponent == 0:
             return arrays.returned(arrays.xp.zeros_like(x) + arrays.identity(x.shape[-1]))
-        return arrays.returned(_power(x if exponent > 0 else inv(x), abs(exponent)))
+        return arrays.returned(_power(x if exponent > 0 else plain_inverse(arrays, x), abs(exponent)))
 
 
 def _power(x: Any, exponent: int) -> Any:

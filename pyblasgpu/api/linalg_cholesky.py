@@ -172,7 +172,7 @@ def cho_solve(
     low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
     factor, right = arrays.each
     overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, right, factor)
         if len(factor.shape) < 2 or factor.shape[-1] != factor.shape[-2]:
             shape = tuple(factor.shape)
@@ -191,7 +191,7 @@ def _factored(
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             matrix = arrays.xp.reshape(matrix, (1, -1))

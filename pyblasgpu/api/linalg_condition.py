@@ -6,7 +6,9 @@ The reciprocal condition number in the 1-norm is estimated as LAPACK's ?gecon, ?
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from math import prod
 from typing import Any
@@ -19,12 +21,23 @@ from ..types import Trans, Uplo
 from .linalg_arrays import Arrays
 from .linalg_checks import host_values
 
-__all__ = ["Conditions", "estimate_inverse_norms", "one_norms"]
+__all__ = ["Conditions", "estimate_inverse_norms", "one_norms", "unconditioned"]
 
 #: ``solve(x, trans)``: op(A) solved for right-hand sides of shape (matrices, n, columns), in host memory.
 Solver = Callable[[np.ndarray[Any, Any], Trans], np.ndarray[Any, Any]]
 LARGE = 128  # rows from which on a norm is LAPACK's: NumPy would need memory for all moduli
 STEPS = 5  # of the estimate, at most
+_LOOKED_AT: ContextVar[bool] = ContextVar("conditions are looked at", default=True)
+
+
+@contextmanager
+def unconditioned() -> Iterator[None]:
+    """A context in which `solve` and `inv` look at no condition and warn of none, as NumPy's."""
+    token = _LOOKED_AT.set(False)
+    try:
+        yield
+    finally:
+        _LOOKED_AT.reset(token)
 
 
 class Conditions:
@@ -37,13 +50,14 @@ class Conditions:
     """
 
     def __init__(self, arrays: Arrays, wanted: bool) -> None:
-        self.arrays, self.wanted = arrays, wanted
+        self.arrays, self.wanted = arrays, wanted and _LOOKED_AT.get()
         self._reciprocals: Any = None
 
     def tell(self, norms: Any, inverse_norms: Any) -> None:
         """Keep what follows from the norms of all matrices of a stack and of their inverses."""
-        with np.errstate(all="ignore"):
-            self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
+        if self.wanted:
+            with np.errstate(all="ignore"):
+                self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
 
     def tell_reciprocals(self, reciprocals: Any) -> None:
         """Keep reciprocal condition numbers."""
@@ -83,6 +97,8 @@ class Conditions:
 
     def tell_triangle(self, triangle: np.ndarray[Any, Any], uplo: Uplo) -> None:
         """Keep the condition of host triangles, where SciPy tells it."""
+        if not self.wanted:
+            return
         try:
             run = partial(scipys("trcon", triangle.dtype), uplo=b"L" if uplo is Uplo.LOWER else b"U")
         except ValueError:  # an older one, which warns of no triangles

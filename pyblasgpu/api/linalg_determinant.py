@@ -12,6 +12,7 @@ from ..arguments import Array, Flag
 from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
+from .linalg_warnings import is_finite, warn_of_values
 
 __all__ = ["SlogdetResult", "det", "signs_and_logarithms", "slogdet"]
 
@@ -62,7 +63,7 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     xp = arrays.xp
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: The input array must be at least two-dimensional.")
@@ -74,8 +75,9 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
         double = xp.complex128 if arrays.dtype.is_complex else xp.float64
         if 0 in matrix.shape:
             return arrays.returned(xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement))
-        diagonal, moved = _diagonal(arrays, matrix, overwrite)
-        return arrays.returned(_determinants(arrays, xp.astype(diagonal, double), moved))
+        factors, moved = _factored(arrays, matrix, overwrite)
+        diagonal = xp.astype(xp.linalg.diagonal(factors), double)
+        return arrays.returned(_determinants(arrays, diagonal, moved))
 
 
 def slogdet(a: Array) -> SlogdetResult:
@@ -122,19 +124,25 @@ def slogdet(a: Array) -> SlogdetResult:
     if matrix.shape[-1] != matrix.shape[-2]:
         shape = tuple(matrix.shape)
         raise LinAlgError(f"slogdet: Last 2 dimensions of the array must be square, not {shape}")
-    with arrays.current(), np.errstate(all="ignore"):
+    with arrays.silent():
         if 0 in matrix.shape:
             ones = xp.ones(matrix.shape[:-2], dtype=getattr(xp, arrays.dtype.name), **arrays.placement)
             return SlogdetResult(
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        sign, logarithm = signs_and_logarithms(xp, *_diagonal(arrays, matrix, False))[:2]
-        return SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
+        factors, moved = _factored(arrays, matrix, False)
+        sign, logarithm, _ = signs_and_logarithms(xp, xp.linalg.diagonal(factors), moved)
+        result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
+    if isinstance(arrays.like, np.ndarray) and not is_finite(factors):
+        is_nan = np.isnan(factors).any(axis=(-2, -1)) | np.isnan(sign)
+        overflows = ~(logarithm < np.inf) & np.isfinite(matrix).all(axis=(-2, -1))
+        warn_of_values("slogdet", overflows, is_nan)
+    return result
 
 
-def _diagonal(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
-    """The diagonal of U of each transposed matrix, and which of its rows were interchanged.
+def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
+    """The LU factors of each transposed matrix, and which of its rows were interchanged.
 
     NumPy and SciPy factor the transpose, which is column-major, and so meet the same pivots.
     """
@@ -143,7 +151,7 @@ def _diagonal(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
     factors, pivots, _ = lapack.getrf(transposed, overwrite)
     pivots = arrays.integers(pivots)
     rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
-    return xp.linalg.diagonal(factors), pivots != rows
+    return factors, pivots != rows
 
 
 def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:
@@ -158,10 +166,9 @@ def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:
             product = np.prod(factors, axis=-1)
             if not np.isnan(product).any():
                 return product
-    with np.errstate(all="ignore"):
-        sign, logarithm, logarithms = signs_and_logarithms(xp, diagonal, moved)
-        is_safe = xp.sum(xp.abs(logarithms), axis=-1) < _RANGE
-        return xp.where(is_safe, xp.prod(factors, axis=-1), sign * xp.exp(logarithm))
+    sign, logarithm, logarithms = signs_and_logarithms(xp, diagonal, moved)
+    is_safe = xp.sum(xp.abs(logarithms), axis=-1) < _RANGE
+    return xp.where(is_safe, xp.prod(factors, axis=-1), sign * xp.exp(logarithm))
 
 
 def signs_and_logarithms(xp: Any, diagonal: Any, moved: Any) -> tuple[Any, Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from operator import index
 from typing import Any
@@ -14,6 +14,7 @@ from ..frontend.arrays import can_be_output, common_library, host_array, may_sha
 from ..frontend.call import Call
 from .level3 import multiply
 from .linalg_arrays import Arrays, gemm_of, stored, taken
+from .linalg_warnings import warn_of_product
 
 __all__ = ["dot", "inner", "outer", "tensordot", "vdot"]
 
@@ -64,8 +65,9 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
             target = host_array(out, "dot", "out", written=True) if arrays.library.host else out
             call = Call("dot", {"a": left, "b": right}, target, None, None, arrays.dtype)
             multiply(call, 1, 0, target, "N", "N")
+            _warn(arrays, left, right, target)
             return out
-        result = gemm_of("dot", left, right, arrays.dtype)
+        result = _product(arrays, "dot", left, right)
         return _delivered(arrays, arrays.xp.reshape(result, shape), out)
 
 
@@ -134,7 +136,7 @@ def inner(a: Array, b: Array, /) -> Array:
             return arrays.returned(_scaled(arrays))
         _check_aligned(x, len(x.shape) - 1, y, len(y.shape) - 1)
         left, right = (arrays.xp.reshape(each, (prod(each.shape[:-1]), each.shape[-1])) for each in (x, y))
-        result = gemm_of("inner", left, right, arrays.dtype, "N", "T")
+        result = _product(arrays, "inner", left, right, "T")
         return arrays.returned(arrays.xp.reshape(result, (*x.shape[:-1], *y.shape[:-1])))
 
 
@@ -167,7 +169,11 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
     arrays = taken("outer", {"a": a, "b": b})
     with arrays.current():
         left, right = (arrays.xp.reshape(each, (-1, 1)) for each in arrays.each)
-        result = arrays.returned(gemm_of("outer", left, right, arrays.dtype, "N", "T"))
+        if arrays.library.host:  # as long as it takes to write the result
+            product = _by_elements(arrays, np.multiply, left, right.T)
+        else:
+            product = gemm_of("outer", left, right, arrays.dtype, "N", "T")
+        result = arrays.returned(product)
         return result if out is None else stored("outer", result, out, "same_kind", core=0)
 
 
@@ -217,16 +223,37 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         shape = (*(x.shape[axis] for axis in kept_a), *(y.shape[axis] for axis in kept_b))
         left = _as_matrix(arrays.xp, x, kept_a, summed_a)
         right = _as_matrix(arrays.xp, y, summed_b, kept_b)
-        result = arrays.xp.reshape(gemm_of("tensordot", left, right, arrays.dtype), shape)
+        result = arrays.xp.reshape(_product(arrays, "tensordot", left, right), shape)
         if arrays.library.host and not shape and isinstance(arrays.like, np.ndarray):
             return result  # where NumPy's other products return scalars
         return arrays.returned(result)
 
 
+def _product(arrays: Arrays, name: str, left: Any, right: Any, trans: str = "N") -> Any:
+    """The new product of two matrices, of which the second may be meant transposed."""
+    result = gemm_of(name, left, right, arrays.dtype, "N", trans)
+    _warn(arrays, left, right, result, trans)
+    return result
+
+
 def _scaled(arrays: Arrays) -> Any:
     """The product of two arrays of which one is a number."""
-    x, y = (arrays.cast(each) for each in arrays.each)
-    return x * y
+    x, y = arrays.each
+    if arrays.library.host:
+        return _by_elements(arrays, np.dot, x, y)
+    return arrays.cast(x) * arrays.cast(y)
+
+
+def _by_elements(arrays: Arrays, multiply: Callable[..., Any], x: Any, y: Any) -> Any:
+    """A product of host arrays by NumPy, whose warnings are for NumPy's arrays alone."""
+    with arrays.current() if isinstance(arrays.like, (np.ndarray, np.generic)) else arrays.silent():
+        return multiply(arrays.cast(x), arrays.cast(y))
+
+
+def _warn(arrays: Arrays, left: Any, right: Any, product: Any, trans: str = "N") -> None:
+    """Warn as NumPy's dot, which its other products call, where NumPy's arrays were multiplied."""
+    if isinstance(arrays.like, np.ndarray):
+        warn_of_product("dot", left, right if trans == "N" else right.T, product)
 
 
 def _delivered(arrays: Arrays, result: Any, out: Any) -> Any:

@@ -56,7 +56,7 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     """
     arrays = taken("einsum", {"a": a, "b": b})
     terms = _parsed(subscripts, [len(each.shape) for each in arrays.each])
-    with arrays.current():
+    with arrays.silent():
         result = arrays.returned(_contracted(arrays, terms))
         return result if out is None else stored("einsum", result, out, "safe")
 

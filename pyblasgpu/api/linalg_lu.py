@@ -27,7 +27,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     overwrite_a : bool, default False
         Whether `a` may hold the result.
     check_finite : bool, optional
-        Whether to look for Inf and NaN, and for pivots that are zero; by default that is done for host
+        Whether to look for Inf and NaN, and at the pivots of device arrays; by default that is done for host
         arrays alone, as it waits for the device.
 
     Returns
@@ -47,7 +47,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        When a pivot is exactly zero.
+        When a pivot is exactly zero. Those of host arrays are always looked at.
 
     See Also
     --------
@@ -63,12 +63,12 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    with arrays.current():
+    with arrays.silent():
         checked = check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
         factors, pivots, info = _factored(arrays, matrix, overwrite)
-        if checked:
+        if checked or arrays.library.host:
             _warn_of_zero_pivots(arrays, info)
         return arrays.returned(factors), arrays.returned(arrays.integers(pivots))
 
@@ -126,7 +126,7 @@ def lu_solve(
     op = Trans.parse(trans, name, "trans")
     matrix, right = arrays.each
     overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, right)
         shape = tuple(matrix.shape)
         if len(shape) < 2 or shape[-1] != shape[-2]:
@@ -194,7 +194,7 @@ def lu(
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     xp = arrays.xp
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: The input array must be at least two-dimensional.")

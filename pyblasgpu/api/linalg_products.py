@@ -17,6 +17,7 @@ from ..types import Dtype
 from .docstrings import documented
 from .level3 import common_batch_shape, multiply
 from .linalg_arrays import as_array, computation, stored
+from .linalg_warnings import warn_of_product
 
 __all__ = ["matmul", "matvec", "vecdot", "vecmat"]
 
@@ -288,6 +289,9 @@ def _product(
     target = _fortran(call, left, right) if order == "F" and out is None and core.trans == "N" else direct
     column_major = None if order == "K" else order == "F"
     result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major, method=method)
+    if call.library.host and isinstance(x1, np.ndarray):
+        left, right = call.inputs
+        warn_of_product(name, left if core.trans == "N" else left.swapaxes(-1, -2), right, result)
     if direct is not None:
         return out
     result = _squeezed(result, dropped)

@@ -21,7 +21,7 @@ from .linalg_host import InverseNorms, invert_definite, invert_general, solve_de
 from .linalg_structures import STRUCTURES, mirrored, square, structure_of, with_both_triangles
 from .linalg_triangular import solve_triangular
 
-__all__ = ["inv", "solve"]
+__all__ = ["inv", "plain_inverse", "solve"]
 
 _DEFINITE = "definite", "perhaps definite"
 
@@ -125,7 +125,7 @@ def solve(
     if structure == "banded":
         return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix, right)
         right = right if right.shape else arrays.xp.reshape(right, (1,))
         vector = len(right.shape) == 1
@@ -207,21 +207,27 @@ def inv(
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
-    with arrays.current():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
         matrix = square(arrays, matrix, name)
-        if 0 in matrix.shape:
-            return arrays.returned(arrays.xp.zeros_like(matrix))
         inverse = _inverse(conditions, matrix, structure, low, overwrite)
         conditions.warn()
         return arrays.returned(inverse)
 
 
+def plain_inverse(arrays: Arrays, matrix: Any) -> Any:
+    """The inverse of each matrix of a stack, whose values and condition are not looked at, as NumPy's inv."""
+    with arrays.silent():
+        return _inverse(Conditions(arrays, False), matrix, "general", False, False)
+
+
 def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, overwrite: bool) -> Any:
     """The inverse of each matrix of a stack."""
     arrays = conditions.arrays
+    if 0 in matrix.shape:
+        return arrays.xp.zeros_like(matrix)
     if structure == "definite":
         norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
         triangle, info = _definite_inverse(arrays, matrix, low, overwrite)

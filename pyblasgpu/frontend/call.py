@@ -135,8 +135,7 @@ class Call:
             self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]
             dtypes = [array.dtype for array in self.inputs]
             self.dtype = dtype or common_dtype(name, dtypes, self.names)
-            with np.errstate(all="ignore"):
-                self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
+            self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
             self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)

@@ -62,6 +62,9 @@ def scipys() -> Iterator[Target]:
 def numpys() -> Iterator[Target]:
     """The functions of numpy.linalg that have a counterpart here."""
     linalg, ours = np.linalg, import_module("..linalg", __package__)
+    conditions, errors = (
+        import_module(f"..api.linalg_{name}", __package__) for name in ("condition", "warnings")
+    )
 
     def cholesky(a: Any, /, *, upper: bool = False) -> Any:
         return _in_numpys_words(
@@ -69,16 +72,20 @@ def numpys() -> Iterator[Target]:
         )
 
     def solve(a: Any, b: Any) -> Any:
-        return _in_numpys_words("Singular matrix", ours.solve, a, b, assume_a="gen", check_finite=False)
+        with conditions.unconditioned():
+            return _in_numpys_words("Singular matrix", ours.solve, a, b, assume_a="gen", check_finite=False)
 
     def inv(a: Any) -> Any:
-        return _in_numpys_words("Singular matrix", ours.inv, a, assume_a="gen", check_finite=False)
+        with conditions.unconditioned():
+            return _in_numpys_words("Singular matrix", ours.inv, a, assume_a="gen", check_finite=False)
 
     def slogdet(a: Any) -> Any:
         return type(linalg.slogdet(np.eye(1)))(*ours.slogdet(a))
 
     def det(a: Any) -> Any:
         determinant = ours.det(a, check_finite=False)
+        overflows = np.isinf(determinant) & np.isfinite(a).all(axis=(-2, -1))
+        errors.warn_of_values("det", overflows, np.isnan(determinant))
         return (
             determinant.astype(a.dtype)[()]
             if isinstance(determinant, np.ndarray)

@@ -259,9 +259,9 @@ def test_out_of_multi_dot():
 
 def test_multi_dot_takes_the_cheaper_order(monkeypatch):
     seen = []
-    multiply = linalg.matmul
+    multiply = linalg.dot
     monkeypatch.setattr(
-        "pyblasgpu.api.linalg_chain.matmul", lambda a, b: seen.append(a.shape + b.shape) or multiply(a, b)
+        "pyblasgpu.api.linalg_chain.dot", lambda a, b: seen.append(a.shape + b.shape) or multiply(a, b)
     )
     linalg.multi_dot([np.ones((50, 2)), np.ones((2, 40)), np.ones((40, 1))])
     assert seen == [(2, 40, 40, 1), (50, 2, 2, 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
+import warnings
 from types import ModuleType
 
 import numpy as np
@@ -394,3 +395,24 @@ def test_numpys_functions():
             assert np.linalg.inv is not NUMPYS["inv"]
     with taken():
         assert np.linalg.inv is NUMPYS["inv"]
+
+
+@pytest.mark.parametrize(
+    "a",
+    [np.diag([1, 1e-30]), np.diag([1e200, 1e200]), np.diag([1, np.nan]), np.diag([1e-200, 1e200])],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["solve", "inv", "det", "slogdet"])
+def test_numpys_functions_warn_as_numpys(name, a):
+    """Of no condition, but of what overflows or is no number."""
+    arguments = (a, np.ones(2)) if name == "solve" else (a,)
+
+    def texts(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(*arguments)
+        return [(each.category, str(each.message)) for each in caught]
+
+    with taken(numpy=True) as patch:
+        assert texts(getattr(np.linalg, name)) == texts(NUMPYS[name])
+        assert patch.calls[name] == 1
