@@ -27,9 +27,9 @@ from ..arguments import Array, Flag, Number, enabled
 from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
 from ..types import DTYPES, Diag, Dtype, Side, Trans
-from . import blas_docs, blas_host, blas_level1, blas_level2, blas_rank_1
+from . import blas_host, blas_level1, blas_level2, blas_rank_1
 from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
-from .blas_functions import dressed, name_of, types_of
+from .blas_functions import dressed, name_of
 from .blas_level1 import *  # noqa: F403
 from .blas_level2 import *  # noqa: F403
 from .blas_rank_1 import *  # noqa: F403
@@ -74,7 +74,7 @@ def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
         result = multiply(call, alpha, beta, out, trans_a, trans_b, source, **options)
         return shaped_like(result, c)
 
-    return dressed(gemm, name, dtype, blas_docs.gemm(name, types_of(dtype)))
+    return dressed(gemm, "gemm", name, dtype)
 
 
 def _prepare(
@@ -120,7 +120,7 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         result = symmetric(call, which, alpha, beta, out, side, lower, source, **options)
         return shaped_like(result, c)
 
-    return dressed(routine, name, dtype, blas_docs.symm(which, name, types_of(dtype)))
+    return dressed(routine, which, name, dtype)
 
 
 def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -168,7 +168,7 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c, method)
 
     routine = update_by_two if which.endswith("2k") else update
-    return dressed(routine, name, dtype, blas_docs.rank_k(which, name, types_of(dtype)))
+    return dressed(routine, which, name, dtype)
 
 
 def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
@@ -189,7 +189,7 @@ def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
         flags = lower, trans_a, trans_b
         return shaped_like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
 
-    return dressed(gemmtr, name, dtype, blas_docs.gemmtr(name, types_of(dtype)))
+    return dressed(gemmtr, "gemmtr", name, dtype)
 
 
 def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -220,7 +220,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         result = triangular(call, which, alpha, out, side, lower, op, unit, **options)
         return shaped_like(result, b)
 
-    return dressed(routine, name, dtype, blas_docs.triangular(which, name, types_of(dtype)))
+    return dressed(routine, which, name, dtype)
 
 
 gemm = _make_gemm(None)

@@ -19,7 +19,6 @@ from ..arguments import Array, Flag, Number, enabled, number
 from ..frontend.call_cache import replay
 from ..frontend.vectors import Vector
 from ..types import DTYPES, Dtype
-from . import blas_level1_docs as docs
 from .array_views import views_of
 from .blas_functions import dressed
 from .blas_scipy import NOT_SCIPYS, by_scipy
@@ -80,7 +79,7 @@ def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
 
-    return _or_scipys(dressed(axpy, name, dtype, docs.axpy(name, dtype)), "y", "a")
+    return _or_scipys(dressed(axpy, "axpy", name, dtype), "y", "a")
 
 
 def _make_copy(dtype: Dtype) -> Callable[..., Any]:
@@ -91,7 +90,7 @@ def _make_copy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
 
-    return _or_scipys(dressed(copy, name, dtype, docs.copy(name, dtype)), "y")
+    return _or_scipys(dressed(copy, "copy", name, dtype), "y")
 
 
 def _write(
@@ -134,7 +133,7 @@ def _make_scal(dtype: Dtype) -> Callable[..., Any]:
     def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
         return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
 
-    return _or_scipys(dressed(scal, name, dtype, docs.scal(name, dtype, "number", "")), "x", "a")
+    return _or_scipys(dressed(scal, "scal", name, dtype), "x", "a")
 
 
 def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
@@ -146,7 +145,7 @@ def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
         factor = number(a, DTYPES[_REAL[dtype.letter]], name, "a")
         return _scale(name, dtype, factor, x, n, offx, incx, enabled(overwrite_x, name, "overwrite_x"))
 
-    return dressed(scal, name, dtype, docs.scal(name, dtype, "real number", "overwrite_x"))
+    return dressed(scal, "scal", name, dtype)
 
 
 def _scale(
@@ -173,7 +172,7 @@ def _make_swap(dtype: Dtype) -> Callable[..., Any]:
     ) -> tuple[Array, Array]:
         return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
 
-    return _or_scipys(dressed(swap, name, dtype, docs.swap(name, dtype)), "xy")
+    return _or_scipys(dressed(swap, "swap", name, dtype), "xy")
 
 
 def _make_rot(dtype: Dtype) -> Callable[..., Any]:
@@ -195,7 +194,7 @@ def _make_rot(dtype: Dtype) -> Callable[..., Any]:
         overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
         return _write_both(name, "rot", dtype, (x, y), n, (offx, incx), (offy, incy), (c, s), overwrite)
 
-    return dressed(rot, name, dtype, docs.rot(name, dtype))
+    return dressed(rot, "rot", name, dtype)
 
 
 def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
@@ -216,7 +215,7 @@ def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
         overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
         return _write_both(name, "rotm", dtype, (x, y), n, (offx, incx), (offy, incy), (param,), overwrite)
 
-    return dressed(rotm, name, dtype, docs.rotm(name, dtype))
+    return dressed(rotm, "rotm", name, dtype)
 
 
 def _write_both(
@@ -264,7 +263,7 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         }
         return _reduce(name, "dot", dtype, vector_arguments, n, suffix == "c")
 
-    return _or_scipys(dressed(dot, name, dtype, docs.dot(name, dtype, suffix == "c")), "")
+    return _or_scipys(dressed(dot, f"dot{suffix}", name, dtype), "")
 
 
 def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
@@ -276,7 +275,7 @@ def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
         vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}
         return _reduce(name, which, dtype, vector_arguments, n, False)
 
-    return _or_scipys(dressed(reduction, name, dtype, docs.reduction(which, name, dtype)), "")
+    return _or_scipys(dressed(reduction, which, name, dtype), "")
 
 
 def _reduce(

@@ -12,7 +12,6 @@ from typing import Any
 from ..arguments import Array, Flag, Number
 from ..frontend.call import Call
 from ..types import DTYPES, Diag, Dtype, Trans, Uplo
-from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix
 from .blas_functions import dressed
 from .blas_products import Product, in_vector
@@ -49,11 +48,12 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
             alpha, beta, lambda call, factor, scale, a, x: run_gemv(call, factor, scale, a, x, op)
         )
 
-    return dressed(gemv, name, dtype, docs.gemv(name, dtype))
+    return dressed(gemv, "gemv", name, dtype)
 
 
 def _make_symv(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + ("hemv" if dtype.is_complex else "symv")
+    stem = "hemv" if dtype.is_complex else "symv"
+    name = dtype.letter + stem
 
     def symv(
         alpha: Number,
@@ -78,7 +78,7 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
             lambda call, factor, scale, a, x: run_symv(call, factor, scale, a, x, uplo, hermitian),
         )
 
-    return dressed(symv, name, dtype, docs.symv(name, dtype))
+    return dressed(symv, stem, name, dtype)
 
 
 def _make_trmv(dtype: Dtype) -> Callable[..., Any]:
@@ -96,7 +96,7 @@ def _make_trmv(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _triangular("trmv", dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
 
-    return dressed(trmv, name, dtype, docs.triangular("trmv", name, dtype))
+    return dressed(trmv, "trmv", name, dtype)
 
 
 def _make_trsv(dtype: Dtype) -> Callable[..., Any]:
@@ -114,7 +114,7 @@ def _make_trsv(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _triangular("trsv", dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
 
-    return dressed(trsv, name, dtype, docs.triangular("trsv", name, dtype))
+    return dressed(trsv, "trsv", name, dtype)
 
 
 def _triangular(

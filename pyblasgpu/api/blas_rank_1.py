@@ -9,7 +9,6 @@ from ..arguments import Array, Flag, Number, enabled
 from ..frontend.call import Call
 from ..frontend.vectors import Vector
 from ..types import DTYPES, Dtype, Trans, Uplo
-from . import blas_level2_docs as docs
 from .blas_arrays import as_matrix, may_overwrite
 from .blas_functions import dressed
 from .blas_vectors import VectorArgument, as_vector, parts_of, whole
@@ -50,7 +49,7 @@ def _make_ger(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         rows, cols = call.inputs[:2]
         return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
 
-    return dressed(ger, name, dtype, docs.ger(name, dtype, suffix))
+    return dressed(ger, f"ger{suffix}", name, dtype)
 
 
 def _make_syr(dtype: Dtype, which: str) -> Callable[..., Any]:
@@ -68,7 +67,7 @@ def _make_syr(dtype: Dtype, which: str) -> Callable[..., Any]:
     ) -> Array:
         return _rank_1(which, dtype, alpha, {"x": (x, offx, incx)}, lower, n, a, overwrite_a)
 
-    return dressed(syr, name, dtype, docs.rank_1(which, name, dtype))
+    return dressed(syr, which, name, dtype)
 
 
 def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
@@ -90,7 +89,7 @@ def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
         vectors = {"x": (x, offx, incx), "y": (y, offy, incy)}
         return _rank_1(which, dtype, alpha, vectors, lower, n, a, overwrite_a)
 
-    return dressed(syr2, name, dtype, docs.rank_1(which, name, dtype))
+    return dressed(syr2, which, name, dtype)
 
 
 def _rank_1(

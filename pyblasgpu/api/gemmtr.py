@@ -9,14 +9,14 @@ from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
-from .docstrings import documented
+from .docstrings import KEYWORD, UPDATE, documenting
 from .level3 import common_batch_shape, parse_beta
 from .rank_k import held_at_first
 
 __all__ = ["gemmtr", "triangular_product"]
 
 
-@documented
+@documenting(UPDATE, KEYWORD)
 def gemmtr(
     a: Array,
     b: Array,
@@ -36,27 +36,21 @@ def gemmtr(
     ----------
     a : array, shape (..., n, k), or (..., k, n) if transposed
         The left factor.
-        %(dtypes)s
     b : array, shape (..., k, n), or (..., n, k) if transposed
         The right factor.
-    %(alpha_beta)s
-    %(updated_triangle)s
-    %(trans_ab)s
-    %(out_square)s
-    %(stream_backend)s
+    out : array, shape (..., n, n), optional
 
-    %(returns_square)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
     gemm : All of the product.
-    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
-    Componentwise error as that of `gemm`. The name is that of the reference BLAS since LAPACK 3.12.1;
+    The error bound is that of `gemm`. The name is that of the reference BLAS since LAPACK 3.12.1;
     elsewhere the routine is called gemmt.
 
     Examples

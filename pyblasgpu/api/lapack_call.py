@@ -13,9 +13,9 @@ from ..frontend.factor_call import FactorCall
 from ..frontend.layouts import is_column_major
 from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..types import Dtype
-from . import blas_functions
 from .blas_arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
-from .blas_functions import name_of, types_of
+from .blas_functions import finished, name_of
+from .lapack_docs import LAPACK
 from .level3 import common_batch_shape
 
 __all__ = [
@@ -141,10 +141,7 @@ def launches_unless_failed(stem: str, **flags: Any) -> Callable[[tuple[Any, ...]
     )
 
 
-def dressed(
-    function: Any, stem: str, dtype: Dtype | None, docs: Callable[[str, str, str], str]
-) -> Callable[..., Any]:
-    """`function` as users find it; ``docs(stem, name, types)`` makes its docstring."""
-    name = name_of(stem, dtype)
+def dressed(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
+    """Return `function` as users find it."""
     # info and pivots have 32 bits
-    return blas_functions.dressed(function, name, dtype, docs(stem, name, types_of(dtype)), "lapack", "int32")
+    return finished(function, stem, name_of(stem, dtype), dtype, LAPACK, "lapack", "int32")

@@ -12,7 +12,6 @@ from ..frontend.factor_replay import call_key, replay_factor
 from ..frontend.pivots import info_integers
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import DTYPES, Dtype, Side, Trans, Uplo
-from . import lapack_docs
 from .blas_arrays import common_dtype_of, shaped_like
 from .blas_functions import name_of
 from .lapack_call import (
@@ -37,6 +36,42 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
     name = name_of("potrf", dtype)
 
     def potrf(a: Array, lower: Flag = 0, clean: Flag = 1, overwrite_a: Flag = 0) -> tuple[Array, Any]:
+        """Cholesky factor of a Hermitian positive definite matrix.
+
+        Parameters
+        ----------
+        a : array, shape (n, n) or (..., n, n)
+            The matrix. One triangle is read, without the imaginary parts of the diagonal.
+        clean : {0, 1}, default 1
+            Whether the other triangle of the result is zero, else that of `a`.
+
+        Returns
+        -------
+        c : array, shape (n, n) or (..., n, n)
+            The factor L of ``a = L L^H``, or U of ``a = U^H U``; column-major unless it is `a`. Where a pivot
+            is not positive, the columns of L, rows of U, before it are right, and the rest of the triangle is
+            not.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first pivot that is not positive.
+
+        See Also
+        --------
+        potrs : Solution by the factor.
+        pyblasgpu.linalg.cholesky : SciPy's signature, with an error in place of `info`.
+
+        Notes
+        -----
+        Each entry of ``L L^H`` differs from that of `a` by at most ``(n+4) u`` times that of ``|L| |L^H|``, u
+        the unit roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of
+        Numerical Algorithms*, Theorem 10.3). The recursion is that of LAPACK's potrf2 (Gustavson, 1997).
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> c, info = lapack.potrf([[4, 2], [2, 5]], lower=1)
+        >>> c.real.tolist(), info
+        ([[2.0, 0.0], [1.0, 2.0]], 0)
+        """
         uplo, cleans = Uplo.parse(lower, name, "lower"), enabled(clean, name, "clean")
         matrix = as_stack(name, "a", a, dtype)
         order = order_of(name, "a", matrix)
@@ -51,13 +86,39 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key, routine="potrf")
         return c, info
 
-    return dressed(potrf, "potrf", dtype, lapack_docs.cholesky)
+    return dressed(potrf, "potrf", dtype)
 
 
 def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
     name = name_of("potri", dtype)
 
     def potri(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
+        """Inverse of a Hermitian positive definite matrix from its Cholesky factor.
+
+        Returns
+        -------
+        inv_a : array, shape (n, n) or (..., n, n)
+            One triangle of the inverse; the other one is that of `c`. Column-major unless it is `c`.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
+            passed.
+
+        See Also
+        --------
+        potrf : The factor.
+        pyblasgpu.linalg.inv : Inverse from the matrix itself.
+
+        Notes
+        -----
+        The inverse of the triangle, then its product with its conjugate transpose: `trtri` and `lauum`.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> inv_a, info = lapack.potri([[0.5, 0], [0.5, 0.5]], lower=1)
+        >>> inv_a.real.tolist(), info
+        ([[8.0, 0.0], [-4.0, 4.0]], 0)
+        """
         uplo = Uplo.parse(lower, name, "lower")
         matrix = as_stack(name, "c", c, dtype)
         order_of(name, "c", matrix)
@@ -71,20 +132,45 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
         )
         return inv_a, info
 
-    return dressed(potri, "potri", dtype, lapack_docs.cholesky)
+    return dressed(potri, "potri", dtype)
 
 
 def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
     name = name_of("potrs", dtype)
 
     def potrs(c: Array, b: Array, lower: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
+        """Solution of a Hermitian positive definite system from its Cholesky factor.
+
+        Returns
+        -------
+        x : array
+            The solution, shaped as `b`; column-major unless it is `b`.
+        info : int
+            Always 0.
+
+        See Also
+        --------
+        potrf : The factor.
+        pyblasgpu.linalg.cho_solve : SciPy's signature, with an error in place of `info`.
+
+        Notes
+        -----
+        Two triangular systems, solved by substitution: the bounds of `trsm` hold for each.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> x, info = lapack.potrs([[2, 0], [1, 2]], [8, 14], lower=1)
+        >>> x.real.tolist(), info
+        ([0.75, 2.5], 0)
+        """
         uplo = Uplo.parse(lower, name, "lower")
         factor, right = as_stack(name, "c", c, dtype), as_stack(name, "b", b, dtype)
         check_rows(name, "c", order_of(name, "c", factor), right)
         x = _solve(name, dtype, factor, right, uplo, overwrite_b)
         return shaped_like(x, b), 0
 
-    return dressed(potrs, "potrs", dtype, lapack_docs.cholesky)
+    return dressed(potrs, "potrs", dtype)
 
 
 def _solve(
@@ -127,6 +213,35 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
     def posv(
         a: Array, b: Array, lower: Flag = 0, overwrite_a: Flag = 0, overwrite_b: Flag = 0
     ) -> tuple[Array, Array, Any]:
+        """Solution of a Hermitian positive definite system.
+
+        Parameters
+        ----------
+        a : array, shape (n, n) or (..., n, n)
+            The matrix. One triangle is read, without the imaginary parts of the diagonal.
+
+        Returns
+        -------
+        c : array, shape (n, n) or (..., n, n)
+            The Cholesky factor in one triangle, as of `potrf`; the other one is that of `a`.
+        x : array
+            The solution, shaped as `b`; column-major unless it is `b`. Where `info` is not 0 it is `b`.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first pivot that is not positive.
+
+        See Also
+        --------
+        potrf : The factor.
+        potrs : The solution from the factor.
+        pyblasgpu.linalg.solve : SciPy's signature, with an error in place of `info`.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> c, x, info = lapack.posv([[4, 2], [2, 5]], [8, 14], lower=1)
+        >>> x.real.tolist(), info
+        ([0.75, 2.5], 0)
+        """
         name = name_of("posv", dtype)
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         uplo = Uplo.parse(lower, name, "lower")
@@ -139,7 +254,7 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
         x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
         return c, shaped_like(x, b), info
 
-    return dressed(posv, "posv", dtype, lapack_docs.cholesky)
+    return dressed(posv, "posv", dtype)
 
 
 potrf, potri, potrs, posv = _make_potrf(None), _make_potri(None), _make_potrs(None), _make_posv(None)

@@ -11,11 +11,47 @@ from typing import Any
 
 from ..arguments import Array, Number, Stream
 from ..frontend.call_cache import replay
-from .docstrings import documented
+from .docstrings import ARGUMENTS, KEYWORD, VECTOR, Shared, documenting
 from .vector_calls import map_vectors, reduce_vectors
 from .vector_pairs import pair_vectors
 
 __all__ = ["asum", "axpy", "copy", "dot", "iamax", "nrm2", "rot", "rotm", "scal", "swap"]
+
+_NUMBER = Shared("""
+    Parameters
+    ----------
+    out : array, shape (...), optional
+        Written in place, with the dtype of the result.
+
+    Returns
+    -------
+    array, shape (...)
+        `out`, or a new array of the inputs' library. The result of single vectors has no dimensions: on a
+        device it is a 0-d array, and ``float()`` or ``int()`` synchronizes; in host memory it is a number.
+""")
+
+_PAIR = Shared("""
+    Parameters
+    ----------
+    out : tuple of two arrays, optional
+        Written in place, whatever their strides: ``out=(x, y)`` rotates in place. They may share no memory.
+
+    Returns
+    -------
+    tuple of two arrays, shape (..., n)
+        `out`, or new arrays of the inputs' library.
+
+    Raises
+    ------
+    OverlapError
+        When `x` and `y`, or the outputs, share memory.
+
+    See Also
+    --------
+    pyblasgpu.blas : SciPy's names and signatures.
+""")
+
+documented = documenting(VECTOR, KEYWORD)
 
 
 @documented
@@ -33,26 +69,23 @@ def axpy(
     Parameters
     ----------
     x : array, shape (..., n)
-        %(dtypes)s
+        The vector that `alpha` multiplies.
     y : array, shape (..., n)
-        What is added to.
+        The other summand.
     alpha : number, default 1
         The factor of `x`. With 0, `x` is not read.
     out : array, shape (..., n), optional
         Written in place, whatever its strides. ``out=y`` is the sum in place; no other memory may be shared
         with `x` or `y`.
-    %(stream_backend)s
 
-    %(returns_vector)s
+    Returns
+    -------
+    array, shape (..., n)
 
     Raises
     ------
-    %(shape_error)s
-    %(type_error)s
     OverlapError
         When `out` shares memory with an input, and is not `y` itself.
-
-    %(see_blas)s
 
     Notes
     -----
@@ -81,23 +114,19 @@ def scal(
     Parameters
     ----------
     x : array, shape (..., n)
-        %(dtypes)s
     alpha : number
         The factor. A real one multiplies real and imaginary parts alike. With 0, NaN and Inf become NaN.
     out : array, shape (..., n), optional
         Written in place, whatever its strides. ``out=x`` scales in place; no other memory may be shared.
-    %(stream_backend)s
 
-    %(returns_vector)s
+    Returns
+    -------
+    array, shape (..., n)
 
     Raises
     ------
-    %(shape_error)s
-    %(type_error)s
     OverlapError
         When `out` shares memory with `x`, and is not `x` itself.
-
-    %(see_blas)s
 
     Examples
     --------
@@ -114,26 +143,28 @@ def scal(
 
 @documented
 def copy(x: Array, *, out: Array = None, stream: Stream = None, backend: str | None = None) -> Array:
-    """A copy of a vector, bit for bit.
+    """Copy of a vector, bit for bit.
 
     Parameters
     ----------
     x : array, shape (..., n)
-        %(dtypes)s
     out : array, shape (..., n), optional
         Written in place, whatever its strides; no memory may be shared with `x`.
-    %(stream_backend)s
 
-    %(returns_vector)s
+    Returns
+    -------
+    array, shape (..., n)
 
     Raises
     ------
-    %(shape_error)s
-    %(type_error)s
     OverlapError
         When `out` shares memory with `x`, and is not `x` itself.
 
-    %(see_blas)s
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.copy(np.arange(6.0)[::2])
+    array([0., 2., 4.])
     """
     key = ("copy",)
     if replay(key, (x, out), 1, 0, stream, backend):
@@ -141,29 +172,19 @@ def copy(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     return map_vectors("copy", {"x": x}, 1, out, stream, backend, key)
 
 
-@documented
+@documenting(_PAIR, ARGUMENTS)
 def swap(x: Array, y: Array, *, stream: Stream = None, backend: str | None = None) -> tuple[Array, Array]:
     """Exchange the elements of two vectors, in place.
 
     Parameters
     ----------
     x, y : array, shape (..., n)
-        Of one shape and dtype, float32, float64, complex64 or complex128. Any strides.
-    %(stream_backend)s
+        Two vectors of one shape and dtype, float32, float64, complex64 or complex128. Strides are any.
 
     Returns
     -------
     x, y : array, shape (..., n)
-        The same arrays.
-
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When they share memory.
-
-    %(see_blas)s
+        The arrays that were passed.
 
     Examples
     --------
@@ -175,7 +196,7 @@ def swap(x: Array, y: Array, *, stream: Stream = None, backend: str | None = Non
     return pair_vectors("swap", x, y, (), (x, y), stream, backend)
 
 
-@documented
+@documenting(_PAIR, KEYWORD)
 def rot(
     x: Array,
     y: Array,
@@ -191,26 +212,13 @@ def rot(
     Parameters
     ----------
     x, y : array, shape (..., n)
-        Of one shape. %(dtypes)s
+        Two vectors of one shape.
     c, s : number
         Cosine and sine, real.
-    out : tuple of two arrays, optional
-        Written in place, whatever their strides: ``out=(x, y)`` rotates in place. They may share no memory.
-    %(stream_backend)s
 
     Returns
     -------
     tuple of two arrays, shape (..., n)
-        `out`, or new arrays of the inputs' library.
-
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When `x` and `y`, or the outputs, share memory.
-
-    %(see_blas)s
 
     Examples
     --------
@@ -221,7 +229,7 @@ def rot(
     return pair_vectors("rot", x, y, (c, s), out, stream, backend)
 
 
-@documented
+@documenting(_PAIR, KEYWORD)
 def rotm(
     x: Array,
     y: Array,
@@ -236,32 +244,25 @@ def rotm(
     Parameters
     ----------
     x, y : array, shape (..., n)
-        Of one shape, real. %(dtypes)s
+        Two vectors of one shape, real.
     param : sequence of five numbers, on the host
-        The flag and h11, h21, h12, h22, as `pyblasgpu.blas.drotmg` makes them. The flag is -1: as they
-        stand; 0: h11 = h22 = 1; 1: h12 = 1 and h21 = -1; -2: nothing is done.
-    out : tuple of two arrays, optional
-        Written in place, whatever their strides: ``out=(x, y)`` rotates in place. They may share no memory.
-    %(stream_backend)s
+        The flag and h11, h21, h12, h22, as `pyblasgpu.blas.drotmg` makes them. With the flag -1 all of them
+        count; with 0: h11 = h22 = 1; with 1: h12 = 1 and h21 = -1; with -2 nothing is done.
 
     Returns
     -------
     tuple of two arrays, shape (..., n)
-        `out`, or new arrays of the inputs' library.
 
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When `x` and `y`, or the outputs, share memory.
-
-    %(see_blas)s
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.rotm(np.array([1.0, 2.0]), np.array([3.0, 4.0]), [-1, 0, -1, 1, 0])
+    (array([3., 4.]), array([-1., -2.]))
     """
     return pair_vectors("rotm", x, y, (param,), out, stream, backend)
 
 
-@documented
+@documenting(_NUMBER, VECTOR, KEYWORD)
 def dot(
     x: Array,
     y: Array,
@@ -275,18 +276,12 @@ def dot(
 
     Parameters
     ----------
-    x, y : array, shape (..., n)
-        %(dtypes)s
     conj : bool, default False
         Whether `x` is conjugated.
-    %(number_out)s
-    %(stream_backend)s
 
-    %(returns_number)s
-
-    %(raises)s
-
-    %(see_blas)s
+    Returns
+    -------
+    array, shape (...)
 
     Notes
     -----
@@ -303,22 +298,17 @@ def dot(
     return reduce_vectors("dot", {"x": x, "y": y}, conj, out, stream, backend)
 
 
-@documented
+@documenting(_NUMBER, VECTOR, KEYWORD)
 def nrm2(x: Array, *, out: Array = None, stream: Stream = None, backend: str | None = None) -> Any:
     """Euclidean norm of a vector, real.
 
     Parameters
     ----------
     x : array, shape (..., n)
-        %(dtypes)s
-    %(number_out)s
-    %(stream_backend)s
 
-    %(returns_number)s
-
-    %(raises)s
-
-    %(see_blas)s
+    Returns
+    -------
+    array, shape (...)
 
     Notes
     -----
@@ -335,49 +325,43 @@ def nrm2(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     return reduce_vectors("nrm2", {"x": x}, False, out, stream, backend)
 
 
-@documented
+@documenting(_NUMBER, VECTOR, KEYWORD)
 def asum(x: Array, *, out: Array = None, stream: Stream = None, backend: str | None = None) -> Any:
-    """Sum of the sizes of real and imaginary parts, ``sum(|Re x| + |Im x|)``.
+    """Sum of absolute values of real and imaginary parts, ``sum(|Re x| + |Im x|)``.
 
     Parameters
     ----------
     x : array, shape (..., n)
-        %(dtypes)s
-    %(number_out)s
-    %(stream_backend)s
 
-    %(returns_number)s
-
-    %(raises)s
-
-    %(see_blas)s
+    Returns
+    -------
+    array, shape (...)
 
     Notes
     -----
     Relative error at most ``2 n u``, u the unit roundoff; in practice far less.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> float(pyblasgpu.asum(np.array([1.0, -2.0j])))
+    3.0
     """
     return reduce_vectors("asum", {"x": x}, False, out, stream, backend)
 
 
-@documented
+@documenting(_NUMBER, VECTOR, KEYWORD)
 def iamax(x: Array, *, out: Array = None, stream: Stream = None, backend: str | None = None) -> Any:
     """Index of the first element whose ``|Re x| + |Im x|`` is largest, from 0.
 
     Parameters
     ----------
     x : array, shape (..., n)
-        At least one element. %(dtypes)s
-    %(number_out)s
-    %(stream_backend)s
+        The vector, of at least one element.
 
     Returns
     -------
     array of int64, shape (...)
-        %(number_result)s
-
-    %(raises)s
-
-    %(see_blas)s
 
     Notes
     -----

@@ -9,7 +9,7 @@ from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
-from .docstrings import documented
+from .docstrings import KEYWORD, VECTOR, documenting
 from .level3 import common_batch_shape, parse_beta
 
 __all__ = ["VECTORS", "check_length", "check_square", "gemv", "hemv", "run_gemv", "run_symv", "symv"]
@@ -18,7 +18,7 @@ __all__ = ["VECTORS", "check_length", "check_square", "gemv", "hemv", "run_gemv"
 VECTORS = {"x": None, "out": None}
 
 
-@documented
+@documenting(VECTOR, KEYWORD)
 def gemv(
     a: Array,
     x: Array,
@@ -36,27 +36,18 @@ def gemv(
     ----------
     a : array, shape (..., m, n), or (..., n, m) if transposed
         The matrix.
-        %(dtypes)s
     x : array, shape (..., n)
-        The vector.
-    %(alpha_beta_vector)s
-    %(trans)s
-    %(out_vector)s
-    %(stream_backend)s
+    out : array, shape (..., m), optional
 
     Returns
     -------
     array, shape (..., m)
-        %(vector_result)s
-
-    %(raises)s
 
     See Also
     --------
-    symv : Of a symmetric matrix, half of which is read.
-    gemm : Of two matrices.
+    symv : Product with a symmetric matrix, half of which is read.
+    gemm : Product of two matrices.
     pyblasgpu.linalg.matvec : NumPy's signature.
-    pyblasgpu.blas : SciPy's names and signatures.
 
     Notes
     -----
@@ -65,8 +56,7 @@ def gemv(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pyblasgpu
+    >>> import numpy as np, pyblasgpu
     >>> pyblasgpu.gemv(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]), trans="T")
     array([31., 42.])
     """
@@ -84,7 +74,7 @@ def gemv(
     return run_gemv(call, alpha, beta, matrix, vector, trans, key)
 
 
-@documented
+@documenting(VECTOR, KEYWORD)
 def symv(
     a: Array,
     x: Array,
@@ -102,22 +92,16 @@ def symv(
     ----------
     a : array, shape (..., n, n)
         One triangle of a symmetric matrix; the other one is never read.
-        %(dtypes)s
     x : array, shape (..., n)
-        The vector.
-    %(alpha_beta_vector)s
-    %(read_triangle)s
-    %(out_vector_square)s
-    %(stream_backend)s
+    out : array, shape (..., n), optional
 
-    %(returns_vector)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n)
 
     See Also
     --------
-    hemv : Of a Hermitian matrix.
-    pyblasgpu.blas : SciPy's names and signatures.
+    hemv : Product with a Hermitian matrix.
 
     Notes
     -----
@@ -133,7 +117,7 @@ def symv(
     return _symmetric("symv", a, x, alpha, beta, lower, out, stream, backend)
 
 
-@documented
+@documenting(VECTOR, KEYWORD)
 def hemv(
     a: Array,
     x: Array,
@@ -152,27 +136,26 @@ def hemv(
     a : array, shape (..., n, n)
         One triangle of a Hermitian matrix; the other one is never read, nor are the imaginary parts of the
         diagonal, which are taken to be zero. Real arrays are symmetric ones.
-        %(dtypes)s
     x : array, shape (..., n)
-        The vector.
-    %(alpha_beta_vector)s
-    %(read_triangle)s
-    %(out_vector_square)s
-    %(stream_backend)s
+    out : array, shape (..., n), optional
 
-    %(returns_vector)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n)
 
     See Also
     --------
-    symv : Of a symmetric matrix.
-    pyblasgpu.blas : SciPy's names and signatures.
+    symv : Product with a symmetric matrix.
 
     Notes
     -----
-    Componentwise error at most ``(n+2) u (|alpha| |a| |x| + |beta| |out|)``, u the unit roundoff; for complex
-    numbers sqrt(8) times that. On a device it takes a workspace of n^2 / 64 elements, at most.
+    The error bound and the workspace are those of `symv`.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.hemv(np.array([[1.0, 2.0j], [np.nan, 3.0]]), np.ones(2))
+    array([1.+2.j, 3.-2.j])
     """
     return _symmetric("hemv", a, x, alpha, beta, lower, out, stream, backend)
 

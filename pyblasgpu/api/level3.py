@@ -20,7 +20,7 @@ from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import TENSOR, THREE_M, Side, Trans, product_method
-from .docstrings import documented
+from .docstrings import KEYWORD, PRODUCT, documenting
 
 __all__ = [
     "common_batch_shape",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-@documented
+@documenting(PRODUCT, KEYWORD)
 def gemm(
     a: Array,
     b: Array,
@@ -58,26 +58,19 @@ def gemm(
     ----------
     a : array, shape (..., m, k), or (..., k, m) if transposed
         The left factor.
-        %(dtypes)s
     b : array, shape (..., k, n), or (..., n, k) if transposed
         The right factor.
-    %(alpha_beta)s
-    %(out)s
-    %(trans_ab)s
-    %(stream_backend)s
-    %(method)s
-    %(engine_options)s
+    out : array, shape (..., m, n), optional
 
-    %(returns_matrix)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., m, n)
 
     See Also
     --------
-    plan_gemm : The same product again and again, with less of the host's time.
+    plan_gemm : Plan of repeated products, with less of the host's time.
     pyblasgpu.linalg.matmul : NumPy's signature.
-    pyblasgpu.blas : SciPy's names and signatures.
-    pyblasgpu.dask.gemm : Of Dask arrays.
+    pyblasgpu.dask.gemm : Product of Dask arrays.
 
     Notes
     -----
@@ -93,16 +86,16 @@ def gemm(
     of `a`, each column of `b` and each 32 to 256 of the inner extent. A product of complex64 is computed as
     four of its parts. The device itself finds the tiles of the result whose operands have elements that such
     pairs cannot hold, as NaN, Inf and what is 2^-28 of its neighbours. Large products take three BF16 numbers
-    an element there, others FMAs. Nothing waits for that.
+    an element there, others FMAs; the host does not wait for it.
     The bound rests on what is known of the tensor cores' sums, that they keep 24 bits of the largest addend.
-    It takes a workspace as large as `a` and `b`, for a complex `a` twice as large, and in large products half
+    The workspace is as large as `a` and `b`, for a complex `a` twice as large, and in large products half
     as much again.
 
     Rows of a float64 `a` and columns of `b` are scaled to integers instead, whose product is computed exactly
     from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
     A product of complex128 is made of three of its parts, whose residues are subtracted exactly.
     The device finds the tiles of the result whose error might exceed the bound, as with rows whose elements
-    differ by more than 2^20, and computes them by FMAs. It takes up to 4 GiB of workspace, and at most half
+    differ by more than 2^20, and computes them by FMAs. The workspace is up to 4 GiB, and at most half
     of the memory that is free.
 
     Examples

@@ -9,36 +9,38 @@ import numpy as np
 from ..arguments import Array, Flag, enabled
 from ..types import Uplo
 from . import lapack
-from .docstrings import documenting
+from .docstrings import Shared, documenting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values, raise_indefinite, solved
 
 __all__ = ["cho_factor", "cho_solve", "cholesky"]
 
-#: What docstrings share.
-_PARTS = {
-    "factored": """
-a : array, shape (..., n, n)
-    Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
-lower : bool or {'L', 'U'}, default False
-    Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-overwrite_a : bool, default False
-    Whether `a` may hold the result.
-check_finite : bool, optional
-    Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
-""",
-    "errors": """
-numpy.linalg.LinAlgError
-    When a matrix is not positive definite; device arrays are waited for to know it.
-ValueError
-    When `a` is not square, or Inf or NaN was found.
-TypeError
-    When the dtype is none that can be computed.
-""",
-}
+_documented = documenting(
+    Shared("""
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        Symmetric or Hermitian matrices; one triangle is read. Leading dimensions count matrices.
+    lower : bool or {'L', 'U'}, default False
+        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
+    overwrite_a : bool, default False
+        Whether `a` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is not positive definite; the call waits for device arrays to know it.
+    ValueError
+        When `a` is not square, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+    """)
+)
 
 
-@documenting(_PARTS)
+@_documented
 def cholesky(
     a: Array,
     lower: Flag = False,
@@ -53,7 +55,6 @@ def cholesky(
 
     Parameters
     ----------
-    %(factored)s
     upper : bool, optional
         The array API's flag, by which `lower` is ``not upper``.
 
@@ -62,15 +63,11 @@ def cholesky(
     array, shape (..., n, n)
         The factor, its other triangle zero.
 
-    Raises
-    ------
-    %(errors)s
-
     See Also
     --------
-    cho_factor : Leaves in the other triangle what was there.
-    pyblasgpu.lapack.potrf : Tells `info`, and raises nothing.
-    pyblasgpu.dask.cholesky : Of Dask arrays.
+    cho_factor : Factor that leaves the other triangle as it was.
+    pyblasgpu.lapack.potrf : Factor and `info`, without errors.
+    pyblasgpu.dask.cholesky : Factor of Dask arrays.
 
     Notes
     -----
@@ -93,31 +90,32 @@ def cholesky(
     return arrays.returned(factor)
 
 
-@documenting(_PARTS)
+@_documented
 def cho_factor(
     a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None
 ) -> tuple[Array, Flag]:
     """Cholesky factor for `cho_solve`, as `scipy.linalg.cho_factor`.
-
-    Parameters
-    ----------
-    %(factored)s
 
     Returns
     -------
     c : array, shape (..., n, n)
         The factor in one triangle; the other one holds anything.
     lower : bool
-        As it was passed; for stacks too, where SciPy returns an array of them.
-
-    Raises
-    ------
-    %(errors)s
+        The flag that was passed; for stacks too, where SciPy returns an array of them.
 
     See Also
     --------
-    cholesky : The other triangle becomes zero.
-    cho_solve : Solve by the factor.
+    cholesky : Factor whose other triangle becomes zero.
+    cho_solve : Solution by the factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> c, lower = linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+    >>> np.tril(c), lower
+    (array([[2., 0.],
+           [1., 2.]]), True)
     """
     arrays, factor, lower = _factored("cho_factor", a, lower, overwrite_a, check_finite, clean=False)
     return arrays.returned(factor), lower
@@ -131,7 +129,7 @@ def cho_solve(
     Parameters
     ----------
     c_and_lower : (array of shape (..., n, n), bool)
-        What `cho_factor` or `cholesky` made of a; the other triangle is not read.
+        The result of `cho_factor` or `cholesky`; the other triangle is not read.
     b : array, shape (n,) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast with those of the factor.
     overwrite_b : bool, default False
@@ -143,7 +141,7 @@ def cho_solve(
     Returns
     -------
     array
-        Shaped as `b`, with the leading dimensions of both.
+        The solution, shaped as `b`, with the leading dimensions of both.
 
     Raises
     ------

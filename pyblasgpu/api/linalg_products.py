@@ -14,15 +14,38 @@ from ..frontend.call import Call
 from ..frontend.layouts import is_fortran_contiguous
 from ..frontend.streams import contexts
 from ..types import Dtype
-from .docstrings import documented
+from .docstrings import PRODUCT, Shared, documenting
 from .level3 import common_batch_shape, multiply
 from .linalg_arrays import as_array, computation, stored
 from .linalg_warnings import warn_of_product
 
 __all__ = ["matmul", "matvec", "vecdot", "vecmat"]
 
+_PRODUCT = Shared("""
+    Parameters
+    ----------
+    out : array, optional
+        The array for the result, of any dtype that `casting` allows; by default a new one.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, default 'same_kind'
+        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    order : {'K', 'A', 'C', 'F'}, default 'K'
+        Accepted as by `matmul`.
+    dtype : dtype, optional
+        The dtype of the computation: float32, float64, complex64 or complex128; by default that of the inputs
+        together.
+    subok : bool, default True
+        Accepted; results are never instances of subclasses.
 
-@documented
+    Raises
+    ------
+    ValueError
+        When shapes do not fit.
+    TypeError
+        When `casting` forbids a cast, or arrays are of different libraries.
+""")
+
+
+@documenting(PRODUCT, _PRODUCT)
 def matmul(
     x1: Array,
     x2: Array,
@@ -40,35 +63,30 @@ def matmul(
     Parameters
     ----------
     x1, x2 : array, shape (..., m, k) and (..., k, n), or vectors of length k
-        Leading dimensions broadcast. A vector `x1` is a row and a vector `x2` a column, and the dimension
-        is taken out of the result.
+        The factors. Leading dimensions broadcast. A vector `x1` is a row and a vector `x2` a column, and the
+        dimension is taken out of the result.
     out : array, optional
-        Where the result goes, by default a new array. It may share memory with `x1` and `x2`, and may have
+        The array for the result, by default a new one. It may share memory with `x1` and `x2`, and may have
         any dtype that `casting` allows.
-    %(casting)s
     order : {'K', 'A', 'C', 'F'}, default 'K'
         Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
         inputs are, by 'K' matrices that are column-major if those of all inputs are.
-    %(computed_in)s
-    %(method)s
 
     Returns
     -------
     array
-        `out`, or a new array of the inputs' library; of two vectors a scalar.
+        `out`, or a new array of the inputs' library; a scalar for two vectors.
 
     Raises
     ------
     ValueError
         When shapes do not fit, or an argument is a scalar; for unknown `casting` and `order`.
-    TypeError
-        When `casting` forbids a cast, or arrays are of different libraries.
 
     See Also
     --------
     pyblasgpu.gemm : Transposes, alpha and beta.
-    matvec : Of matrices and vectors.
-    dot : Of arrays of any dimensions.
+    matvec : Products of matrices and vectors.
+    dot : Product of arrays of any dimensions.
 
     Notes
     -----
@@ -85,7 +103,7 @@ def matmul(
     return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok, method)
 
 
-@documented
+@documenting(_PRODUCT)
 def matvec(
     x1: Array,
     x2: Array,
@@ -102,26 +120,31 @@ def matvec(
     Parameters
     ----------
     x1 : array, shape (..., m, n)
-        Leading dimensions broadcast with those of `x2`.
+        The matrices. Leading dimensions broadcast with those of `x2`.
     x2 : array, shape (..., n)
         The vectors.
-    %(vector_product_options)s
 
     Returns
     -------
     array, shape (..., m)
         `out`, or a new array of the inputs' library.
 
-    %(vector_product_errors)s
-
     See Also
     --------
-    matmul : The same of matrices.
+    matmul : Products of matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([[1., 3.],
+           [2., 4.]])
     """
     return _product(_Core("matvec", "N"), x1, x2, out, casting, order, dtype, subok)
 
 
-@documented
+@documenting(_PRODUCT)
 def vecmat(
     x1: Array,
     x2: Array,
@@ -140,24 +163,28 @@ def vecmat(
     x1 : array, shape (..., n)
         The vectors, which are conjugated.
     x2 : array, shape (..., n, m)
-        Leading dimensions broadcast with those of `x1`.
-    %(vector_product_options)s
+        The matrices. Leading dimensions broadcast with those of `x1`.
 
     Returns
     -------
     array, shape (..., m)
         `out`, or a new array of the inputs' library.
 
-    %(vector_product_errors)s
-
     See Also
     --------
-    matmul : The same of matrices, without conjugation.
+    matmul : Products of matrices, without conjugation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.vecmat(np.array([1.0, 1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
     """
     return _product(_Core("vecmat", "C"), x1, x2, out, casting, order, dtype, subok)
 
 
-@documented
+@documenting(_PRODUCT)
 def vecdot(
     x1: Array,
     x2: Array,
@@ -177,23 +204,30 @@ def vecdot(
     x1 : array, shape (..., n)
         The vectors that are conjugated.
     x2 : array, shape (..., n)
-        Leading dimensions broadcast with those of `x1`.
+        The other vectors. Leading dimensions broadcast with those of `x1`.
     axis : int, default -1
-        The dimension of both arrays along which the vectors lie.
-    %(vector_product_options)s
+        The dimension of both arrays along which the vectors are stored.
 
     Returns
     -------
     array, shape (...,)
-        `out`, or a new array of the inputs' library; of two vectors a scalar.
+        `out`, or a new array of the inputs' library; a scalar for two vectors.
 
-    %(vector_product_errors)s
+    Raises
+    ------
     numpy.exceptions.AxisError
         When an array has no such axis.
 
     See Also
     --------
-    vdot : Of two arrays as one vector each.
+    vdot : Scalar product of two arrays as one vector each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
     """
     x1, x2 = as_array(x1, "vecdot", "x1"), as_array(x2, "vecdot", "x2")
     if x1.shape and x2.shape:  # else they are refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend.engine_options import EngineOptions
 from ..frontend.plan import Plan, PlannedCall
-from .docstrings import documented
+from .docstrings import ARGUMENTS, PRODUCT, TRIANGLE, Shared, documenting
 from .level3 import multiply
 from .triangular import triangular
 
@@ -18,8 +18,39 @@ __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 #: A plan is of launches on one device, whatever is set around it.
 WHOLE = EngineOptions()
 
+_PLAN = Shared("""
+    Nothing is computed yet. Arrays are CuPy's or PyTorch's on one device, of one dtype: float32, float64,
+    complex64 or complex128; their strides are any. Another alpha or beta needs another plan.
 
-@documented
+    Parameters
+    ----------
+    stream : int or stream object, optional
+        The stream of the plan, on the arrays' device; by default the library's current stream at the time of
+        each call.
+
+    Returns
+    -------
+    Plan
+        A callable: ``plan(a, b, out)`` runs it on these arrays, or on any with the same layout.
+
+    Raises
+    ------
+    ValueError
+        When shapes, flags, devices, strides or the stream do not fit.
+    TypeError
+        When dtypes or libraries do not fit, a number is complex and the arrays are real, or an array
+        would have to be cast or copied first.
+""")
+
+_IN_PLACE = Shared("""
+    Parameters
+    ----------
+    out : array, shape (..., m, n)
+        The array that the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
+""")
+
+
+@documenting(_PLAN, PRODUCT, ARGUMENTS)
 def plan_gemm(
     a: Array,
     b: Array,
@@ -32,32 +63,20 @@ def plan_gemm(
     stream: Stream = None,
     method: str | None = None,
 ) -> Plan:
-    """A plan of ``out := alpha op(a) op(b) + beta out``, see `gemm`.
-
-    Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
+    """Plan of ``out := alpha op(a) op(b) + beta out``, see `gemm`.
 
     Parameters
     ----------
     a : array, shape (..., m, k), or (..., k, m) if transposed
         The left factor.
-        %(planned_dtypes)s
     b : array, shape (..., k, n), or (..., n, k) if transposed
         The right factor.
     out : array, shape (..., m, n)
-        What the plan writes. It may not share memory with `a` or `b`.
-    %(alpha_beta)s
-        They are the plan's: another alpha is another plan.
-    %(trans_ab)s
-    %(plan_stream)s
-    %(method)s
+        The array that the plan writes. It may not share memory with `a` or `b`.
 
     Returns
     -------
-    %(plan)s
-
-    Raises
-    ------
-    %(plan_errors)s
+    Plan
 
     See Also
     --------
@@ -65,16 +84,18 @@ def plan_gemm(
 
     Examples
     --------
-    >>> plan = pyblasgpu.plan_gemm(a, b, out)  # doctest: +SKIP
-    >>> for _ in range(1000):
-    ...     plan(a, b, out)  # doctest: +SKIP
+    >>> import cupy, pyblasgpu  # doctest: +SKIP
+    >>> a, out = cupy.array([[1.0, 2.0], [3.0, 4.0]]), cupy.empty((2, 2))  # doctest: +SKIP
+    >>> plan = pyblasgpu.plan_gemm(a, a, out)  # doctest: +SKIP
+    >>> plan(a, a, out).tolist()  # doctest: +SKIP
+    [[7.0, 10.0], [15.0, 22.0]]
     """
     call = PlannedCall("plan_gemm", a, b, out, stream)
     plan: Plan = multiply(call, alpha, beta, out, trans_a, trans_b, method=method, options=WHOLE)
     return plan
 
 
-@documented
+@documenting(_IN_PLACE, _PLAN, TRIANGLE, ARGUMENTS)
 def plan_trmm(
     a: Array,
     b: Array,
@@ -88,34 +109,30 @@ def plan_trmm(
     stream: Stream = None,
     method: str | None = None,
 ) -> Plan:
-    """A plan of ``out := alpha op(a) b`` or ``alpha b op(a)``, `a` a triangle, see `trmm`.
-
-    Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
+    """Plan of ``out := alpha op(a) b`` or ``alpha b op(a)``, `a` a triangle, see `trmm`.
 
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(planned_dtypes)s
     b : array, shape (..., m, n)
         The other factor.
     out : array, shape (..., m, n)
-        What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
-    %(triangle_flags)s
-    %(plan_stream)s
-    %(tensor_method)s
 
     Returns
     -------
-    %(plan)s
-
-    Raises
-    ------
-    %(plan_errors)s
+    Plan
 
     See Also
     --------
     trmm : The product itself, once.
+
+    Examples
+    --------
+    >>> import cupy, pyblasgpu  # doctest: +SKIP
+    >>> a, b = cupy.array([[2.0, 0.0], [1.0, 2.0]]), cupy.array([[4.0, 8.0], [4.0, 8.0]])  # doctest: +SKIP
+    >>> plan = pyblasgpu.plan_trmm(a, b, b, lower=True)  # doctest: +SKIP
+    >>> plan(a, b, b).tolist()  # doctest: +SKIP
+    [[8.0, 16.0], [12.0, 24.0]]
     """
     call = PlannedCall("plan_trmm", a, b, out, stream)
     flags = side, lower, trans, unit_diag
@@ -123,7 +140,7 @@ def plan_trmm(
     return plan
 
 
-@documented
+@documenting(_IN_PLACE, _PLAN, TRIANGLE, ARGUMENTS)
 def plan_trsm(
     a: Array,
     b: Array,
@@ -137,34 +154,30 @@ def plan_trsm(
     stream: Stream = None,
     method: str | None = None,
 ) -> Plan:
-    """A plan of the solution of ``op(a) out = alpha b`` or ``out op(a) = alpha b``, see `trsm`.
-
-    Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
+    """Plan of the solution of ``op(a) out = alpha b`` or ``out op(a) = alpha b``, see `trsm`.
 
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(planned_dtypes)s
     b : array, shape (..., m, n)
         The right-hand sides.
     out : array, shape (..., m, n)
-        What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
-    %(triangle_flags)s
-    %(plan_stream)s
-    %(tensor_method)s
 
     Returns
     -------
-    %(plan)s
-
-    Raises
-    ------
-    %(plan_errors)s
+    Plan
 
     See Also
     --------
     trsm : The solution itself, once.
+
+    Examples
+    --------
+    >>> import cupy, pyblasgpu  # doctest: +SKIP
+    >>> a, b = cupy.array([[2.0, 0.0], [1.0, 2.0]]), cupy.array([[4.0, 8.0], [4.0, 8.0]])  # doctest: +SKIP
+    >>> plan = pyblasgpu.plan_trsm(a, b, b, lower=True)  # doctest: +SKIP
+    >>> plan(a, b, b).tolist()  # doctest: +SKIP
+    [[2.0, 4.0], [1.0, 2.0]]
     """
     call = PlannedCall("plan_trsm", a, b, out, stream)
     flags = side, lower, trans, unit_diag

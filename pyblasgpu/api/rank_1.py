@@ -9,10 +9,31 @@ from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
-from .docstrings import documented
+from .docstrings import HERMITIAN, KEYWORD, UPDATE, VECTOR, Shared, documenting
 from .level3 import common_batch_shape, real_number
 
 __all__ = ["ger", "her", "her2", "run_ger", "run_rank_1", "syr", "syr2"]
+
+_ADDED = Shared(
+    """
+    Parameters
+    ----------
+    alpha : number, default 1
+        With 0 no vector is read.
+    out : array, shape (..., n, n), optional
+        The matrix that is added to, in place, whatever its strides; by default a new array of zeros. It may
+        not share memory with an input.
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        `out`, or a new row-major array of the inputs' library with zeros in the other triangle.
+    """,
+    UPDATE,
+    VECTOR,
+)
+
+documented = documenting(_ADDED, KEYWORD)
 
 
 @documented
@@ -32,27 +53,20 @@ def ger(
     ----------
     x : array, shape (..., m)
         The vector along the rows.
-        %(dtypes)s
     y : array, shape (..., n)
         The vector along the columns.
-    alpha : number, default 1
-        With 0 neither `x` nor `y` is read.
     conj : bool, default False
         Whether `y` is conjugated, as GERC does, else as GERU.
-    %(out_updated)s
-    %(stream_backend)s
+    out : array, shape (..., m, n), optional
 
     Returns
     -------
     array, shape (..., m, n)
         `out`, or a new row-major array of the inputs' library.
 
-    %(raises)s
-
     See Also
     --------
-    syr : Of a symmetric matrix.
-    pyblasgpu.blas : SciPy's names and signatures.
+    syr : Update of a symmetric matrix.
 
     Notes
     -----
@@ -93,31 +107,32 @@ def syr(
 
     Parameters
     ----------
-    %(vector_x)s
-    alpha : number, default 1
-        With 0 `x` is not read.
-    %(updated_triangle)s
-    %(out_updated_square)s
-    %(stream_backend)s
+    x : array, shape (..., n)
 
-    %(returns_triangle)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    her : Of complex vectors, with the conjugate transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    her : Update of a Hermitian matrix, with the conjugate transpose.
 
     Notes
     -----
     Componentwise error at most ``3 u (|alpha| |x| |x|^T + |out|)``, u the unit roundoff; for complex numbers
     sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.syr(np.array([1.0, 2.0]), lower=True)
+    array([[1., 0.],
+           [2., 4.]])
     """
     return _rank_1("syr", {"x": x}, alpha, lower, out, stream, backend)
 
 
-@documented
+@documenting(HERMITIAN, _ADDED, KEYWORD)
 def her(
     x: Array,
     *,
@@ -131,31 +146,29 @@ def her(
 
     Parameters
     ----------
-    %(vector_x)s
+    x : array, shape (..., n)
     alpha : number, default 1
         Real. With 0 `x` is not read.
-    %(updated_triangle)s
-    %(out_updated_square)s
-    %(real_diagonal)s
-    %(stream_backend)s
 
-    %(returns_triangle)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(real_error)s
-    %(overlap_error)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    syr : With the transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    syr : Update of a symmetric matrix, with the transpose.
 
     Notes
     -----
     Componentwise error at most ``3 u (|alpha| |x| |x|^H + |out|)``, u the unit roundoff; for complex numbers
     sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.her(np.array([1.0, 2.0j]), lower=True)
+    array([[1.+0.j, 0.+0.j],
+           [0.+2.j, 4.+0.j]])
     """
     return _rank_1("her", {"x": x}, alpha, lower, out, stream, backend)
 
@@ -175,31 +188,32 @@ def syr2(
 
     Parameters
     ----------
-    %(vectors_xy)s
-    alpha : number, default 1
-        With 0 neither `x` nor `y` is read.
-    %(updated_triangle)s
-    %(out_updated_square)s
-    %(stream_backend)s
+    x, y : array, shape (..., n)
 
-    %(returns_triangle)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    her2 : Of complex vectors, with the conjugate transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    her2 : Update of a Hermitian matrix, with the conjugate transpose.
 
     Notes
     -----
     Componentwise error at most ``4 u (|alpha| (|x| |y|^T + |y| |x|^T) + |out|)``, u the unit roundoff; for
     complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.syr2(np.array([1.0, 2.0]), np.array([1.0, 1.0]), lower=True)
+    array([[2., 0.],
+           [3., 4.]])
     """
     return _rank_1("syr2", {"x": x, "y": y}, alpha, lower, out, stream, backend)
 
 
-@documented
+@documenting(HERMITIAN, _ADDED, KEYWORD)
 def her2(
     x: Array,
     y: Array,
@@ -214,27 +228,27 @@ def her2(
 
     Parameters
     ----------
-    %(vectors_xy)s
-    alpha : number, default 1
-        With 0 neither `x` nor `y` is read.
-    %(updated_triangle)s
-    %(out_updated_square)s
-    %(real_diagonal)s
-    %(stream_backend)s
+    x, y : array, shape (..., n)
 
-    %(returns_triangle)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    syr2 : With the transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    syr2 : Update of a symmetric matrix, with the transpose.
 
     Notes
     -----
     Componentwise error at most ``4 u (|alpha| (|x| |y|^H + |y| |x|^H) + |out|)``, u the unit roundoff; for
     complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.her2(np.array([1.0, 2.0j]), np.array([1.0, 1.0]), lower=True)
+    array([[2.+0.j, 0.+0.j],
+           [1.+2.j, 0.+0.j]])
     """
     return _rank_1("her2", {"x": x, "y": y}, alpha, lower, out, stream, backend)
 

@@ -14,13 +14,21 @@ from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Trans, Uplo, tensor_method
-from .docstrings import documented
+from .docstrings import HERMITIAN, KEYWORD, UPDATE, Shared, documenting
 from .level3 import common_batch_shape, parse_beta, real_number, scaled_by_beta
 
 __all__ = ["held_at_first", "her2k", "herk", "rank_k", "syr2k", "syrk"]
 
+_SYMMETRIC = Shared("""
+    Parameters
+    ----------
+    trans : {'N', 'T'}, default 'N'
+        The op: the matrix itself, its transpose. 'C' is 'T' for real arrays, and refused for complex
+        ones.
+""")
 
-@documented
+
+@documenting(_SYMMETRIC, UPDATE, KEYWORD)
 def syrk(
     a: Array,
     *,
@@ -44,25 +52,16 @@ def syrk(
     ----------
     a : array, shape (..., n, k), or (..., k, n) if transposed
         The factor.
-        %(dtypes)s
-    alpha, beta : number, optional
-        By default 1 and 0. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
-    %(updated_triangle)s
-    %(trans_symmetric)s
-    %(out_square)s
-    %(stream_backend)s
-    %(tensor_method)s
-    %(engine_options)s
+    out : array, shape (..., n, n), optional
 
-    %(returns_square)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    herk : Of complex matrices, with the conjugate transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
-    pyblasgpu.dask.syrk : Of Dask arrays.
+    herk : Update of a Hermitian matrix, with the conjugate transpose.
+    pyblasgpu.dask.syrk : Update of Dask arrays.
 
     Notes
     -----
@@ -81,7 +80,7 @@ def syrk(
     return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend, options, method)
 
 
-@documented
+@documenting(HERMITIAN, UPDATE, KEYWORD)
 def herk(
     a: Array,
     *,
@@ -104,29 +103,18 @@ def herk(
     ----------
     a : array, shape (..., n, k), or (..., k, n) if transposed
         The factor.
-        %(dtypes)s
     alpha, beta : number, optional
         By default 1 and 0. Real. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
-    %(updated_triangle)s
-    %(trans_hermitian)s
-    %(out_square)s
-    %(real_diagonal)s
-    %(stream_backend)s
-    %(engine_options)s
+    out : array, shape (..., n, n), optional
 
-    %(returns_square)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(real_error)s
-    %(overlap_error)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    syrk : With the transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
-    pyblasgpu.dask.herk : Of Dask arrays.
+    syrk : Update of a symmetric matrix, with the transpose.
+    pyblasgpu.dask.herk : Update of Dask arrays.
 
     Notes
     -----
@@ -144,7 +132,7 @@ def herk(
     return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
 
 
-@documented
+@documenting(_SYMMETRIC, UPDATE, KEYWORD)
 def syr2k(
     a: Array,
     b: Array,
@@ -164,32 +152,32 @@ def syr2k(
     ----------
     a, b : array, shape (..., n, k), or (..., k, n) if transposed
         The factors.
-        %(dtypes)s
-    %(alpha_beta)s
-    %(updated_triangle)s
-    %(trans_symmetric)s
-    %(out_square)s
-    %(stream_backend)s
-    %(tensor_method)s
+    out : array, shape (..., n, n), optional
 
-    %(returns_square)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    her2k : Of complex matrices, with the conjugate transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    her2k : Update of a Hermitian matrix, with the conjugate transpose.
 
     Notes
     -----
     Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^T + |op(b)| |op(a)|^T) + |beta| |out|)``,
     u the unit roundoff; for complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.syr2k(np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]), lower=True)
+    array([[2., 0.],
+           [3., 4.]])
     """
     return _rank_k("syr2k", (a, b), alpha, beta, lower, trans, out, stream, backend, method=method)
 
 
-@documented
+@documenting(HERMITIAN, UPDATE, KEYWORD)
 def her2k(
     a: Array,
     b: Array,
@@ -208,31 +196,31 @@ def her2k(
     ----------
     a, b : array, shape (..., n, k), or (..., k, n) if transposed
         The factors.
-        %(dtypes)s
-    %(alpha_beta_hermitian)s
-    %(updated_triangle)s
-    %(trans_hermitian)s
-    %(out_square)s
-    %(real_diagonal)s
-    %(stream_backend)s
+    alpha : number, default 1
+        With 0 neither `a` nor `b` is read.
+    beta : number, default 0
+        Real. With 0 `out` is not read.
+    out : array, shape (..., n, n), optional
 
-    %(returns_square)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(real_error)s
-    %(overlap_error)s
+    Returns
+    -------
+    array, shape (..., n, n)
 
     See Also
     --------
-    syr2k : With the transpose.
-    pyblasgpu.blas : SciPy's names and signatures.
+    syr2k : Update of a symmetric matrix, with the transpose.
 
     Notes
     -----
     Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^H + |op(b)| |op(a)|^H) + |beta| |out|)``,
     u the unit roundoff; for complex numbers sqrt(8) times that.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.her2k(np.array([[1.0], [2.0j]]), np.array([[1.0], [1.0]]), lower=True)
+    array([[2.+0.j, 0.+0.j],
+           [1.+2.j, 0.+0.j]])
     """
     return _rank_k("her2k", (a, b), alpha, beta, lower, trans, out, stream, backend)
 

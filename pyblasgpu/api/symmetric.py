@@ -44,24 +44,17 @@ def symm(
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
         One triangle of a symmetric matrix; the other one is never read.
-        %(dtypes)s
     b : array, shape (..., m, n)
         The other factor.
-    %(alpha_beta)s
-    %(symmetric_flags)s
-    %(out)s
-    %(stream_backend)s
-    %(tensor_method)s
-    %(engine_options)s
+    out : array, shape (..., m, n), optional
 
-    %(returns_matrix)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., m, n)
 
     See Also
     --------
-    hemm : Of a Hermitian matrix.
-    pyblasgpu.blas : SciPy's names and signatures.
+    hemm : Product with a Hermitian matrix.
 
     Notes
     -----
@@ -105,29 +98,28 @@ def hemm(
     a : array, shape (..., m, m), or (..., n, n) from the right
         One triangle of a Hermitian matrix; the other one is never read, nor are the imaginary parts of the
         diagonal, which are taken to be zero. Real arrays are symmetric ones.
-        %(dtypes)s
     b : array, shape (..., m, n)
         The other factor.
-    %(alpha_beta)s
-    %(symmetric_flags)s
-    %(out)s
-    %(stream_backend)s
-    %(engine_options)s
+    out : array, shape (..., m, n), optional
 
-    %(returns_matrix)s
-
-    %(raises)s
+    Returns
+    -------
+    array, shape (..., m, n)
 
     See Also
     --------
-    symm : Of a symmetric matrix.
-    pyblasgpu.blas : SciPy's names and signatures.
+    symm : Product with a symmetric matrix.
 
     Notes
     -----
-    Componentwise error at most ``(n+2) u (|alpha| |a| |b| + |beta| |out|)``, n the order of `a` and u the
-    unit roundoff; for complex numbers sqrt(8) times that. On a device it takes a workspace of at most 32 MiB
-    or a twentieth of `out`, for completed blocks of `a`.
+    The error bound and the workspace are those of `symm`.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.hemm(np.array([[1.0, 2.0j], [np.nan, 3.0]]), np.eye(2))
+    array([[1.+0.j, 0.+2.j],
+           [0.-2.j, 3.+0.j]])
     """
     options = engine_options("hemm", device, devices, max_device_memory, blocking, progress)
     return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend, options)

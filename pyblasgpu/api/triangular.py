@@ -12,13 +12,13 @@ from ..frontend.engine_call import run_call
 from ..frontend.engine_options import EngineOptions, engine_options
 from ..frontend.tiled_routines import TiledRoutine
 from ..types import Diag, Side, Trans, Uplo, tensor_method
-from .docstrings import documented
+from .docstrings import KEYWORD, TRIANGLE, documenting
 from .level3 import check_order, common_batch_shape
 
 __all__ = ["triangular", "trmm", "trsm"]
 
 
-@documented
+@documenting(TRIANGLE, KEYWORD)
 def trmm(
     a: Array,
     b: Array,
@@ -43,32 +43,25 @@ def trmm(
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(dtypes)s
     b : array, shape (..., m, n)
         The other factor.
-    %(triangle_flags)s
     out : array, shape (..., m, n), optional
         Written in place, whatever its strides. ``out=b`` is the product in place; no other memory may be
         shared with `a` or `b`.
-    %(stream_backend)s
-    %(tensor_method)s
-    %(engine_options)s
 
-    %(returns_matrix)s
+    Returns
+    -------
+    array, shape (..., m, n)
 
     Raises
     ------
-    %(shape_error)s
-    %(type_error)s
     OverlapError
         When `out` shares memory with an input, and is not `b` itself.
 
     See Also
     --------
-    plan_trmm : The same again and again, with less of the host's time.
-    pyblasgpu.blas : SciPy's names and signatures.
-    pyblasgpu.dask.trmm : Of Dask arrays.
+    plan_trmm : Plan of repeated products, with less of the host's time.
+    pyblasgpu.dask.trmm : Product of Dask arrays.
 
     Notes
     -----
@@ -89,7 +82,7 @@ def trmm(
     )
 
 
-@documented
+@documenting(TRIANGLE, KEYWORD)
 def trsm(
     a: Array,
     b: Array,
@@ -114,40 +107,35 @@ def trsm(
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(dtypes)s
     b : array, shape (..., m, n)
         The right-hand sides.
-    %(triangle_flags)s
     out : array, shape (..., m, n), optional
         Written in place, whatever its strides. ``out=b`` solves in place; no other memory may be
         shared with `a` or `b`.
-    %(stream_backend)s
-    %(tensor_method)s
-    %(engine_options)s
 
-    %(returns_matrix)s
+    Returns
+    -------
+    array, shape (..., m, n)
 
     Raises
     ------
-    %(shape_error)s A zero on the
+    ValueError
+        When shapes, flags, devices, strides or the stream do not fit. Nothing is written then. A zero on the
         diagonal raises nothing: it gives Inf and NaN, as in the BLAS.
-    %(type_error)s
     OverlapError
         When `out` shares memory with an input, and is not `b` itself.
 
     See Also
     --------
-    plan_trsm : The same again and again, with less of the host's time.
+    plan_trsm : Plan of repeated solutions, with less of the host's time.
     pyblasgpu.linalg.solve_triangular : SciPy's signature.
-    pyblasgpu.blas : SciPy's names and signatures.
-    pyblasgpu.dask.trsm : Of Dask arrays.
+    pyblasgpu.dask.trsm : Solution with Dask arrays.
 
     Notes
     -----
     By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a` and u the unit
-    roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much
-    (`Plan.workspace`).
+    roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; ``plan_trsm(...).workspace``
+    says how much.
 
     Examples
     --------

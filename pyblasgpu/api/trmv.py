@@ -9,11 +9,25 @@ from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Diag, Side, Trans, Uplo
-from .docstrings import documented
+from .docstrings import KEYWORD, TRIANGLE, VECTOR, Shared, documenting
 from .level2 import VECTORS, check_length, check_square
 from .level3 import common_batch_shape
 
 __all__ = ["run_triangular", "trmv", "trsv"]
+
+_IN_PLACE = Shared("""
+    Parameters
+    ----------
+    out : array, shape (..., n), optional
+        Written in place, whatever its strides. It may be `x`; else it shares no memory with it.
+
+    Raises
+    ------
+    OverlapError
+        When `out` shares memory with `a`, or with `x` without being it.
+""")
+
+documented = documenting(_IN_PLACE, VECTOR, TRIANGLE, KEYWORD)
 
 
 @documented
@@ -33,27 +47,15 @@ def trmv(
     Parameters
     ----------
     a : array, shape (..., n, n)
-        %(triangle)s
-        %(dtypes)s
     x : array, shape (..., n)
-        The vector.
-    %(vector_triangle_flags)s
-    %(out_vector_in_place)s
-    %(stream_backend)s
 
-    %(returns_vector)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When `out` shares memory with `a`, or with `x` without being it.
+    Returns
+    -------
+    array, shape (..., n)
 
     See Also
     --------
-    trsv : The solution with a triangle.
-    pyblasgpu.blas : SciPy's names and signatures.
+    trsv : Solution with a triangle.
 
     Notes
     -----
@@ -87,27 +89,16 @@ def trsv(
     Parameters
     ----------
     a : array, shape (..., n, n)
-        %(triangle)s
-        %(dtypes)s
     x : array, shape (..., n)
         The right-hand side.
-    %(vector_triangle_flags)s
-    %(out_vector_in_place)s
-    %(stream_backend)s
 
-    %(returns_vector)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When `out` shares memory with `a`, or with `x` without being it.
+    Returns
+    -------
+    array, shape (..., n)
 
     See Also
     --------
-    trsm : With several right-hand sides.
-    pyblasgpu.blas : SciPy's names and signatures.
+    trsm : Solution with several right-hand sides.
 
     Notes
     -----

@@ -13,19 +13,21 @@ from .. import tasks
 from ..arguments import Flag
 from ..types import Uplo
 from .conversion import cut_like, matrices, rechunked, result, square
+from .docstrings import documented
 from .graph import pivot_keys
 
 __all__ = ["cholesky", "cholesky_factor", "lu", "lu_factors"]
 
 
+@documented
 def cholesky(a: Any, lower: Flag = False) -> Any:
     """Cholesky factor of a positive definite Dask array, as `scipy.linalg.cholesky`.
 
     Parameters
     ----------
     a : dask array, shape (n, n)
-        Symmetric, or Hermitian; chunks of one triangle are computed and read. It is cut along both dimensions
-        as its rows are; else it is rechunked.
+        A symmetric or Hermitian matrix; chunks of one triangle are computed and read. It is cut along both
+        dimensions as its rows are; else it is rechunked.
     lower : bool or {'L', 'U'}, default False
         Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
 
@@ -38,15 +40,13 @@ def cholesky(a: Any, lower: Flag = False) -> Any:
     ------
     ValueError
         When `a` is not square.
-    TypeError
-        When the dtype is none that can be computed.
     numpy.linalg.LinAlgError
         When it is computed, and the matrix is not positive definite.
 
     See Also
     --------
-    solve : Of systems with such a matrix.
-    pyblasgpu.linalg.cholesky : Of arrays in one memory.
+    solve : Solution of systems with such a matrix.
+    pyblasgpu.linalg.cholesky : Factor of arrays in one memory.
 
     Examples
     --------
@@ -67,13 +67,14 @@ def cholesky_factor(routine: str, matrix: Any, uplo: Uplo) -> Any:
     return result("cholesky", make_list, "a", sources, (n, n), blank=True, caller=routine)
 
 
+@documented
 def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
     """LU factors with partial pivoting of a square Dask array: ``a = p l u``, as `scipy.linalg.lu`.
 
     Parameters
     ----------
     a : dask array, shape (n, n)
-        It is computed in block columns, cut as its rows are.
+        The matrix. It is computed in block columns, cut as its rows are.
     p_indices : bool, default False
         Return the permutation as row indices, for which ``a = l[p] u``.
 
@@ -90,16 +91,22 @@ def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
     ------
     ValueError
         When `a` is not square.
-    TypeError
-        When the dtype is none that can be computed.
 
     See Also
     --------
-    pyblasgpu.linalg.lu : Of arrays in one memory.
+    pyblasgpu.linalg.lu : Factors of arrays in one memory.
 
     Notes
     -----
     A worker holds a few block columns of n rows. A zero pivot raises nothing, as in SciPy.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu
+    >>> p, l, u = pyblasgpu.dask.lu(da.from_array([[0.0, 2.0], [1.0, 1.0]], chunks=1))
+    >>> (p @ l @ u).compute()
+    array([[0., 2.],
+           [1., 1.]])
     """
     (matrix,) = matrices("lu", a=a)
     factors, rows = lu_factors("lu", square("lu", "a", matrix))

@@ -8,12 +8,33 @@ from typing import Any
 import numpy as np
 
 from .. import tasks
+from ..api.docstrings import Shared, documenting
 from ..arguments import Flag, Number, number
 from ..types import DTYPES, Trans, Uplo
 from .conversion import cut_like, matrices, op_chunks, result, scalars
-from .docstrings import documented
+from .docstrings import DASK, documented
 
 __all__ = ["gemm", "herk", "syrk"]
+
+_documented = documenting(
+    Shared("""
+    Parameters
+    ----------
+    a : dask array, shape (n, k), or (k, n) if transposed
+        The factor. Its chunks cut the result and the inner dimension.
+
+    Returns
+    -------
+    dask array, shape (n, n)
+        The update; its other triangle is that of `c`, or zero.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
+    """),
+    DASK,
+)
 
 
 @documented
@@ -32,30 +53,28 @@ def gemm(
     Parameters
     ----------
     a : dask array, shape (m, k), or (k, m) if transposed
-        Its chunks cut the result's rows and the inner dimension.
+        The left factor. Its chunks cut the result's rows and the inner dimension.
     b : dask array, shape (k, n), or (n, k) if transposed
-        Cut along k as `a` is; else it is rechunked.
+        The right factor, cut along k as `a` is; else it is rechunked.
     alpha, beta : number, optional
         By default 1 and 0. With ``beta=0`` `c` is not read: its shape is checked, and its dtype does not
         count.
     c : dask array, shape (m, n), optional
         The matrix that `beta` scales; by default none.
-    trans_a, trans_b : {'N', 'T', 'C'}, default 'N'
-        %(trans)s
 
     Returns
     -------
     dask array, shape (m, n)
-        In chunks as the rows of op(a) and the columns of op(b) have them.
+        The product, in chunks as the rows of op(a) and the columns of op(b) have them.
 
     Raises
     ------
-    %(update_error)s
-    %(dtype_error)s
+    ValueError
+        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
 
     See Also
     --------
-    pyblasgpu.gemm : Of arrays in one memory.
+    pyblasgpu.gemm : Product of arrays in one memory.
 
     Notes
     -----
@@ -83,7 +102,7 @@ def gemm(
     return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
 
 
-@documented
+@_documented
 def syrk(
     a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
 ) -> Any:
@@ -91,24 +110,17 @@ def syrk(
 
     Parameters
     ----------
-    %(updated)s
-    alpha, beta : number, optional
-        By default 1 and 0. With ``beta=0`` the triangle of `c` is not read.
-    %(c_lower)s
     trans : {'N', 'T'}, default 'N'
-        op: nothing, or the transpose.
+        The op: nothing, or the transpose.
 
-    %(returns_triangle)s
-
-    Raises
-    ------
-    %(update_error)s
-    %(dtype_error)s
+    Returns
+    -------
+    dask array, shape (n, n)
 
     See Also
     --------
-    herk : With the conjugate transpose.
-    pyblasgpu.syrk : Of arrays in one memory.
+    herk : Update of a Hermitian matrix, with the conjugate transpose.
+    pyblasgpu.syrk : Update of arrays in one memory.
 
     Examples
     --------
@@ -120,7 +132,7 @@ def syrk(
     return _rank_k("syrk", Trans.TRANS, a, alpha, beta, c, lower, trans)
 
 
-@documented
+@_documented
 def herk(
     a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
 ) -> Any:
@@ -128,24 +140,26 @@ def herk(
 
     Parameters
     ----------
-    %(updated)s
     alpha, beta : number, optional
         By default 1 and 0. Real. With ``beta=0`` the triangle of `c` is not read.
-    %(c_lower)s
     trans : {'N', 'C'}, default 'N'
-        op: nothing, or the conjugate transpose.
+        The op: nothing, or the conjugate transpose.
 
-    %(returns_triangle)s
-
-    Raises
-    ------
-    %(update_error)s
-    %(dtype_error)s
+    Returns
+    -------
+    dask array, shape (n, n)
 
     See Also
     --------
-    syrk : With the transpose.
-    pyblasgpu.herk : Of arrays in one memory.
+    syrk : Update of a symmetric matrix, with the transpose.
+    pyblasgpu.herk : Update of arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu
+    >>> a = 1j * da.ones((4, 4), chunks=2)
+    >>> pyblasgpu.dask.herk(a, lower=True).sum().compute().item()
+    (40+0j)
     """
     return _rank_k("herk", Trans.CONJ, a, alpha, beta, c, lower, trans)
 

@@ -27,7 +27,7 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     Parameters
     ----------
     a : dask array, shape (n, n)
-        It is cut along both dimensions as its rows are; else it is rechunked.
+        The matrix. It is cut along both dimensions as its rows are; else it is rechunked.
     b : dask array, shape (n,) or (n, k)
         The right-hand sides. Its columns keep their chunks.
     assume_a : {'general', 'gen', 'positive definite', 'pos'}, default 'general'
@@ -39,20 +39,24 @@ def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> 
     Returns
     -------
     dask array, shaped as `b`
-        In the chunks of `b`, as `a` cuts it.
 
     Raises
     ------
     ValueError
         When shapes do not fit, or `assume_a` is unknown.
-    %(dtype_error)s
     numpy.linalg.LinAlgError
         When it is computed, and the matrix is not positive definite where that was assumed. A singular
         general matrix gives Inf and NaN.
 
     See Also
     --------
-    pyblasgpu.linalg.solve : Of arrays in one memory.
+    pyblasgpu.linalg.solve : Solution with arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu
+    >>> pyblasgpu.dask.solve(2 * da.eye(4, chunks=2), da.ones(4, chunks=2)).compute()
+    array([0.5, 0.5, 0.5, 0.5])
     """
     if assume_a not in _STRUCTURES:
         raise ValueError(f"solve: assume_a={assume_a!r} is none of {sorted(_STRUCTURES)}")

@@ -33,25 +33,24 @@ def trmm(
     Parameters
     ----------
     a : dask array, shape (m, m), or (n, n) from the right
-        %(cut_triangle)s
     b : dask array, shape (m, n)
-        Cut as `a` is along the dimension that they share; else it is rechunked.
-    %(alpha)s
-    side : {'L', 'R'}, default 'L'
-        On which side of `b` the triangle stands.
-    %(triangle_flags)s
+        The other factor, cut as `a` is along the dimension that they share; else it is rechunked.
 
-    %(as_b)s
-
-    Raises
-    ------
-    ValueError
-        When shapes do not fit, or a flag is unknown.
-    %(dtype_error)s
+    Returns
+    -------
+    dask array, shape (m, n)
 
     See Also
     --------
-    pyblasgpu.trmm : Of arrays in one memory.
+    pyblasgpu.trmm : Product of arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu
+    >>> a = da.from_array([[2.0, 0.0], [1.0, 2.0]], chunks=1)
+    >>> pyblasgpu.dask.trmm(a, a, lower=True).compute()
+    array([[4., 0.],
+           [4., 4.]])
     """
     return _triangular("trmm", tasks.trmm, a, b, alpha, side, lower, trans, unit_diag)
 
@@ -72,27 +71,31 @@ def trsm(
     Parameters
     ----------
     a : dask array, shape (m, m), or (n, n) from the right
-        %(cut_triangle)s
     b : dask array, shape (m, n)
         The right-hand sides, cut as `a` is along the dimension that they share; else they are rechunked.
-    %(alpha)s
-    side : {'L', 'R'}, default 'L'
-        On which side of x the triangle stands.
-    %(triangle_flags)s
 
-    %(as_b)s
+    Returns
+    -------
+    dask array, shape (m, n)
 
     Raises
     ------
     ValueError
         When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
         NaN, as in the BLAS.
-    %(dtype_error)s
 
     See Also
     --------
-    solve_triangular : With SciPy's arguments.
-    pyblasgpu.trsm : Of arrays in one memory.
+    solve_triangular : Solution with SciPy's arguments.
+    pyblasgpu.trsm : Solution with arrays in one memory.
+
+    Examples
+    --------
+    >>> import dask.array as da, pyblasgpu
+    >>> a = da.from_array([[2.0, 0.0], [1.0, 2.0]], chunks=1)
+    >>> pyblasgpu.dask.trsm(a, da.ones((2, 2), chunks=1), lower=True).compute()
+    array([[0.5 , 0.5 ],
+           [0.25, 0.25]])
     """
     return _triangular("trsm", tasks.trsm, a, b, alpha, side, lower, trans, unit_diag)
 
@@ -106,32 +109,27 @@ def solve_triangular(
     Parameters
     ----------
     a : dask array, shape (n, n)
-        One triangle is read.
     b : dask array, shape (n,) or (n, k)
         The right-hand sides.
     trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
-        %(trans)s
-    lower : bool, default False
-        Which triangle of `a` is read.
+        The op: nothing, the transpose, or the conjugate transpose.
     unit_diagonal : bool, default False
         The diagonal is taken to be ones, and not read.
 
     Returns
     -------
     dask array, shaped as `b`
-        In the chunks of `b`, as `a` cuts it.
 
     Raises
     ------
     ValueError
         When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
         NaN.
-    %(dtype_error)s
 
     See Also
     --------
-    trsm : From either side.
-    pyblasgpu.linalg.solve_triangular : Of arrays in one memory.
+    trsm : Solution from either side.
+    pyblasgpu.linalg.solve_triangular : Solution with arrays in one memory.
 
     Examples
     --------
