@@ -227,6 +227,32 @@ def test_names_of_other_libraries_exist(linked_names):
                 resolved(name)
 
 
+def test_the_walk_of_a_call_names_what_exists():
+    """Each step is a function, class or method of its module."""
+    text = (DOCS / "design" / "a_call.md").read_text()
+    steps = re.findall(r"^\| (\d+) \| .* \| `(\w+)` \| `([\w/]+)` \|$", text, re.MULTILINE)
+    assert [int(number) for number, _, _ in steps] == list(range(1, len(steps) + 1)) and len(steps) > 10
+    for _, name, module in steps:
+        source = (ROOT / "pyblasgpu" / f"{module}.py").read_text()
+        assert re.search(rf"^ *(?:def|class) {name}\b", source, re.MULTILINE), (module, name)
+
+
+def test_the_places_of_a_routine_are_all_named():
+    """Those of LAUUM in the package and its tests, but for routines that call it."""
+    text = (DOCS / "design" / "adding_a_routine.md").read_text()
+    files = [*(ROOT / "pyblasgpu").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    places = {file.relative_to(ROOT) for file in files if re.search("lauum", file.read_text(), re.IGNORECASE)}
+    places -= {Path("pyblasgpu/routines/potri.py"), Path("tests/nogpu/test_benchmarks_run.py")}
+    written = {  # modules of the package without its name and their ending
+        place: "/".join(place.with_suffix("").parts[1:])
+        if place.parts[0] == "pyblasgpu"
+        else place.as_posix()
+        for place in places
+    }
+    unnamed = {place for place, name in written.items() if f"`{name}`" not in text}
+    assert unnamed == {Path("tests/nogpu/test_docs.py")}
+
+
 #: Pages whose tables name the commits that they were measured at.
 RECORDED = {DOCS / "benchmarks", DOCS / "papers"}
 
