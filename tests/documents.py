@@ -18,7 +18,9 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if not MADE & set(page.parts)),
 ]
-BLOCK = re.compile(r"^(?:<!-- needs a GPU: (?P<reason>.+) -->\n)?```python\n(?P<code>.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"^(?:<!-- needs a GPU: (?P<reason>[^\n]+) -->\n)?```python\n(?P<code>.*?)^```", re.M | re.S
+)
 
 
 class Block(NamedTuple):

@@ -300,12 +300,16 @@ def test_code_runs_from_the_top_to_the_bottom(page, monkeypatch, request):
         pytest.skip(f"needs a GPU: {skipped[0]}")
 
 
+NO_GPU = "<!-- needs a GPU: it says why -->\n```python\nx = 1\n```\n"
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("```python\nx = 1\n```\n\n```python\nassert x == 1\n```\n", None),
         ("```python\nassert x == 1\n```\n", NameError),
         ("<!-- needs a GPU: it says why -->\n```python\nassert x == 1\n```\n", None),
+        (f"{2 * NO_GPU}```python\nassert x == 1\n```\n", NameError),
     ],
 )
 def test_a_name_that_no_block_makes_is_seen(tmp_path, text, error):
