@@ -238,19 +238,15 @@ def test_the_walk_of_a_call_names_what_exists():
 
 
 def test_the_places_of_a_routine_are_all_named():
-    """Those of LAUUM in the package and its tests, but for routines that call it."""
+    """Those of LAUUM in the package, but for the routine that is made of it."""
     text = (DOCS / "design" / "adding_a_routine.md").read_text()
-    files = [*(ROOT / "pyblasgpu").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    places = {file.relative_to(ROOT) for file in files if re.search("lauum", file.read_text(), re.IGNORECASE)}
-    places -= {Path("pyblasgpu/routines/potri.py"), Path("tests/nogpu/test_benchmarks_run.py")}
-    written = {  # modules of the package without its name and their ending
-        place: "/".join(place.with_suffix("").parts[1:])
-        if place.parts[0] == "pyblasgpu"
-        else place.as_posix()
-        for place in places
+    package = ROOT / "pyblasgpu"
+    places = {
+        file.relative_to(package).with_suffix("").as_posix()
+        for file in package.rglob("*.py")
+        if re.search("lauum", file.read_text(), re.IGNORECASE)
     }
-    unnamed = {place for place, name in written.items() if f"`{name}`" not in text}
-    assert unnamed == {Path("tests/nogpu/test_docs.py")}
+    assert {place for place in places if f"`{place}`" not in text} == {"routines/potri"}
 
 
 #: Pages whose tables name the commits that they were measured at.
