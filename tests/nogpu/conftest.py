@@ -13,8 +13,10 @@ import pytest
 
 from pyblasgpu import routines
 from pyblasgpu.dispatch import choose, tuned_files
+from pyblasgpu.dispatch.overrides import token
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache, libraries
+from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.frontend.pytorch import count_write, torch_stream
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
@@ -65,6 +67,13 @@ def no_fake_device_is_remembered():
     yield
     described = device.described_by_driver.cache_info().currsize
     assert DriverState.driver or not described, "end with fake_driver.forget()"
+
+
+@pytest.fixture(autouse=True)
+def no_setting_is_left():
+    """What is set around calls ends with its block, also where the block raises."""
+    yield
+    assert (ambient_options(), host_backend._preferred.get(), token()) == (None, None, 0)
 
 
 @pytest.fixture

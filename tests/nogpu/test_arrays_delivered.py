@@ -13,6 +13,7 @@ from fake_libraries import Array, CompactArray, DeviceArray, InterfaceArray, Old
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend import keep_alive, libraries, protocols
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
@@ -160,6 +161,17 @@ def test_what_a_call_reads_stays_alive_until_the_device_is_done(events):
     assert not keep_alive.held()
 
 
+def test_a_forked_process_forgets_what_it_cannot_wait_for(events, monkeypatch):
+    pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
+    (event, _), *_ = keep_alive._held
+
+    def forked():
+        raise BackendUnavailable("forked")
+
+    monkeypatch.setattr(event, "synchronize", forked)
+    keep_alive.release()  # as the interpreter calls it when it ends
+
+
 def test_outputs_of_the_library_are_themselves(events):
     a, b, out = DeviceArray(A), DeviceArray(B.copy()), DeviceArray(np.empty((3, 2)))
     assert pyblasgpu.gemm(a, b, out=out) is out
@@ -217,10 +229,29 @@ def test_without_cupy_results_are_exported_by_pyblasgpu(events, fake, monkeypatc
     np.testing.assert_array_equal(result.host, A @ B)
 
 
-def test_casts_without_cupy_are_refused(events, monkeypatch):
-    def absent(name):
-        raise ImportError(name)
+@pytest.fixture
+def without_cupy(monkeypatch):
+    imported = libraries.module
 
-    monkeypatch.setattr(libraries, "module", absent)
+    def found(name):
+        if name == "cupy":
+            raise ImportError(name)
+        return imported(name)
+
+    for each in (libraries, protocols):
+        monkeypatch.setattr(each, "module", found)
+
+
+def test_arrays_without_a_shape_are_refused_without_cupy(events, without_cupy):
+    a, b = InterfaceArray(A), InterfaceArray(B.copy())
+    message = "is a fake_libraries.InterfaceArray, which has no shape; to look at it takes CuPy"
+    with pytest.raises(TypeError, match=f"^dgemm: a {message}"):
+        blas.dgemm(1, a, b, 0, b, overwrite_c=1)
+    with pytest.raises(TypeError, match=f"^matmul: x1 {message}"):
+        linalg.matmul(a, b, out=b)
+    np.testing.assert_array_equal(b.host, B)
+
+
+def test_casts_without_cupy_are_refused(events, without_cupy):
     with pytest.raises(TypeError, match=r"gemm: a is a .*DeviceArray array that has to be cast to float64"):
         pyblasgpu.gemm(DeviceArray(A.astype("i4")), DeviceArray(B))

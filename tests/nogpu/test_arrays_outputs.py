@@ -167,6 +167,24 @@ def test_may_overwrite_copies_what_must_not_be(device, call, kept):
     assert result is not b
 
 
+@pytest.mark.parametrize(
+    ("make", "put"),
+    [pair for name, pair in KEPT.items() if "misaligned" not in name],
+    ids=[name for name in KEPT if "misaligned" not in name],
+)
+def test_outputs_that_must_not_be_written_are_refused(device, make, put):
+    out = make(B.copy())
+    error = ValueError if isinstance(out, np.ndarray) else TypeError
+    for call in (
+        lambda: pyblasgpu.gemm(put(A), put(B), out=out),
+        lambda: pyblasgpu.trmm(put(A), put(B), out=out),
+        lambda: pyblasgpu.trsm(put(A), out, out=out),
+    ):
+        with pytest.raises(error, match=r"^\w+: out is read-only$"):
+            call()
+    np.testing.assert_array_equal(getattr(out, "host", out), B)
+
+
 def test_may_overwrite_what_is_repeated():
     row = np.arange(2.0)
     b = np.broadcast_to(row, (3, 2))

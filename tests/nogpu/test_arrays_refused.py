@@ -242,6 +242,18 @@ def test_gradients_are_lost_where_they_are_not_wanted_alone(torch, fake):
         pyblasgpu.gemm(leaf, plain, out=out, stream=3)
 
 
+@pytest.mark.parametrize(
+    ("lazily", "message"),
+    [("is_conj", "is a lazily conjugated view, which cannot be written"), ("is_neg", "is read-only")],
+)
+def test_tensors_that_are_another_ones_view_are_no_outputs(torch, lazily, message):
+    out = Tensor(**{lazily: lambda: True}, resolve_neg=Tensor)
+    before = out.host.copy()
+    with pytest.raises(TypeError, match=f"^gemm: out {message}$"):
+        pyblasgpu.gemm(Tensor(), Tensor(), out=out)
+    np.testing.assert_array_equal(out.host, before)
+
+
 def absent(*_):
     raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 

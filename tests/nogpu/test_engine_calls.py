@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from fake_cards_install import holds_nothing
@@ -10,6 +12,7 @@ import pyblasgpu
 from pyblasgpu.dispatch.overrides import method_of
 from pyblasgpu.engine import leaves, tile_size
 from pyblasgpu.frontend import engine_lu, tiled_plan
+from pyblasgpu.frontend.backend_status import backend_status, preferred_backend
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.gpu.context import current_context
@@ -289,6 +292,21 @@ def test_what_is_set_around_calls(fake_cards):
     assert {way for way in driver.copied if way[0] == -1} == {(-1, 1), (-1, 2), (-1, 4), (-1, 6)}
     with pytest.raises(ValueError, match="use_devices: devices='some'"), pyblasgpu.use_devices("some"):
         pass
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_setting_ends_with_its_block(fake_cards, raises):
+    fake_cards()
+    before = ambient_options()
+    with pyblasgpu.use_devices([1]):
+        outer = ambient_options()
+        ends = pytest.raises(OSError, match="of the block") if raises else nullcontext()
+        with ends, pyblasgpu.use_devices([2]), preferred_backend("cpu"):
+            assert ambient_options().devices == (2,) and backend_status().backend == "cpu"
+            if raises:
+                raise OSError("of the block")
+        assert ambient_options() is outer and backend_status().backend == "cuda"
+    assert ambient_options() is before is None
 
 
 def test_cards_that_do_not_reach_each_other(fake_cards):

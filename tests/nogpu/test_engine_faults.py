@@ -6,6 +6,8 @@ import io
 import subprocess
 import sys
 import threading
+import weakref
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -201,6 +203,40 @@ def test_a_call_that_is_cancelled(fake_cards, small_tiles):
     for region in caught.value.tiles.final:
         final[region] = True
     np.testing.assert_array_equal(np.isfinite(out), final)
+
+
+def test_a_call_that_is_cancelled_before_it_begins(monkeypatch):
+    class Late(threading.Thread):
+        def start(self):
+            begin = self._args[0]
+            begin.__self__.cancel()
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Late)
+    begun = []
+    handle = Handle("gemm", lambda is_cancelled, report: begun.append(1))
+    with pytest.raises(CallCancelled, match="gemm: cancelled before it began; nothing was w") as caught:
+        handle.wait(60)
+    assert not begun and handle.done()
+    assert caught.value.tiles == TileReport("gemm", (), (), 0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_call_that_has_ended_keeps_none_of_its_arrays(fails):
+    array = np.ones(3)
+    held = weakref.ref(array)
+
+    def work(is_cancelled, report, array=array):
+        assert not fails, "as it must"
+        return array.sum()
+
+    handle = Handle("gemm", work)
+    del array, work
+    with pytest.raises(AssertionError, match="as it must") if fails else nullcontext():
+        assert handle.wait(60) == 3
+    if fails:
+        handle._error.__traceback__ = None  # which holds frames, and they the array
+    assert held() is None
 
 
 def test_on_the_processor_too(small_tiles):
