@@ -61,14 +61,10 @@ class _Draw:
         return value * (1 + 1j) if value == 2 and self.dtype.is_complex and not real else value
 
     def flags(self) -> None:
-        for name in ("lower", "diag", "side", "overwrite_x", "overwrite_y", "overwrite_ap", "overwrite_a"):
-            if self.has(name):
+        for name in self.parameters:
+            if name in ("lower", "diag", "side") or name.startswith("overwrite"):
                 self.given[name] = self.pick(0, 1)
-        for name in ("overwrite_b", "overwrite_c"):
-            if self.has(name):
-                self.given[name] = self.pick(0, 1)
-        for name in ("trans", "trans_a", "trans_b"):
-            if self.has(name):
+            elif name.startswith("trans"):
                 self.given[name] = self.pick(*self.operations())
 
     def operations(self) -> tuple[int, ...]:
@@ -98,7 +94,16 @@ class _Draw:
         if self.has("beta"):
             self.given["beta"] = self.factor(real=self.stem in ("herk", "her2k"))
         getattr(self, self.kind())()
-        return {name: self.given[name] for name in self.parameters if name in self.given}
+        return {
+            name: self.given[name] for name in self.parameters if name in self.given and not self.left(name)
+        }
+
+    def left(self, name: str) -> bool:
+        """Whether to leave an argument to its default, which is that of the reference."""
+        value, default = self.given[name], 1 if name[:3] == "inc" else 1 if name == "a" else 0
+        is_optional = self.parameters[name].default is not inspect.Parameter.empty
+        is_number = np.ndim(value) == 0 and name != "n"
+        return is_optional and is_number and value == default and bool(self.pick(0, 1))
 
     def kind(self) -> str:
         if self.stem in ("syrk", "herk", "syr2k", "her2k"):

@@ -26,10 +26,10 @@ def test_empty_extents(name):
     for extents in EMPTY:
         for alpha in FACTORS:
             for beta in FACTORS:
-                given = draw(rng, name, extents)
                 factors = {"alpha": alpha, "beta": beta, "a": alpha}
-                changed = {key: value for key, value in factors.items() if np.ndim(given.get(key, [])) == 0}
-                check(name, given | changed, np.copy)
+                given = draw(rng, name, extents)
+                given |= {key: value for key, value in factors.items() if np.ndim(given.get(key, [])) == 0}
+                check(name, given, np.copy)
 
 
 @pytest.mark.parametrize("name", NAMES)
