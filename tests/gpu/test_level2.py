@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+import empty_sums
 import numpy as np
 import pytest
 
@@ -192,3 +193,8 @@ def test_within_bounds():
         for order in "FC":
             result = pyblasgpu.gemv(cupy.asarray(a, order=order), cupy.asarray(x)).get()
             assert (abs(result - exact) <= bound).all()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), empty_sums.FACTORS)
+def test_sums_without_terms_scale_what_is_there(alpha, beta):
+    empty_sums.check(alpha, beta, cupy.asarray, cupy.asnumpy)

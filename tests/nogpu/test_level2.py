@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import empty_sums
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -180,3 +181,8 @@ def test_bad_arguments_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call(x)
     assert (x == 1).all()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), empty_sums.FACTORS)
+def test_sums_without_terms_scale_what_is_there(alpha, beta):
+    empty_sums.check(alpha, beta, np.asarray, np.asarray)

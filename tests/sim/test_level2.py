@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from itertools import product
 
+import empty_sums
 import numpy as np
 import pytest
 
@@ -166,3 +167,9 @@ def test_batches():
     assert np.array_equal(pyblasgpu.symv(a, x, lower=True), np.einsum("zij,zj->zi", full, x))
     assert np.array_equal(pyblasgpu.trmv(a, x), np.einsum("zij,zj->zi", np.triu(a), x))
     assert np.array_equal(pyblasgpu.ger(x, x, out=a.copy()), a + x[:, :, None] * x[:, None, :])
+
+
+@pytest.mark.parametrize(("alpha", "beta"), empty_sums.FACTORS)
+def test_sums_without_terms_scale_what_is_there(alpha, beta, on_device):
+    empty_sums.check(alpha, beta, np.asarray, np.asarray)
+    empty_sums.check(alpha, beta, on_device, lambda array: array.host)
