@@ -10,7 +10,8 @@ functions without a prefix take the dtype from the arrays.
 
 An array of several dimensions is a vector by columns. Vectors are written in place where they are contiguous
 by columns and of the routine's dtype, those of Level 2 where ``overwrite_x`` and ``overwrite_y`` allow it.
-Banded and packed matrices are computed by SciPy's BLAS, and refused on a device.
+Banded and packed matrices are computed by SciPy's BLAS, and refused on a device. Vectors and matrices without
+elements are taken, where SciPy refuses some, and leave what the reference BLAS leaves.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays. Products take ``method``, which SciPy lacks.
