@@ -265,6 +265,24 @@ def test_commits_are_named_by_results_alone(page):
     assert not [word for word in words if re.search("[0-9]", word) and re.search("[a-f]", word)]
 
 
+#: Words for which the field has its own: return, record, require, load, copy, is.
+NOT_OF_THE_FIELD = re.compile(
+    r"\b(tells?|told|telling|asks?|asked|asking|lies?|lying|comes?|came|coming|brings?|brought|bringing|"
+    r"so many|beside|hunts?|twins?|stood|stands? (?:on|in|at|behind|between|beside))\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in documents.DOCUMENTS if page.parent not in RECORDED],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_words_are_the_field_s(page):
+    lines = enumerate(page.read_text().splitlines(), 1)
+    assert [(number, found[0]) for number, line in lines for found in NOT_OF_THE_FIELD.finditer(line)] == []
+
+
 def test_every_page_is_in_a_table_of_contents():
     listed = set()
     for page in PAGES:
