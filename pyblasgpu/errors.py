@@ -10,6 +10,7 @@ __all__ = [
     "CallCancelled",
     "ConfigError",
     "DatabaseWarning",
+    "DtypeError",
     "OverlapError",
     "PyblasgpuError",
     "TileReport",
@@ -28,6 +29,10 @@ class BackendUnavailable(PyblasgpuError, RuntimeError):
 
 class OverlapError(PyblasgpuError, ValueError):
     """An output shares memory with an input where no in-place case is documented."""
+
+
+class DtypeError(PyblasgpuError, TypeError, ValueError):
+    """An array's dtype is none that is computed; SciPy raises TypeError or ValueError, by the function."""
 
 
 class CallCancelled(PyblasgpuError, RuntimeError):

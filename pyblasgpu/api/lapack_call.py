@@ -19,6 +19,7 @@ from .lapack_docs import LAPACK
 from .level3 import common_batch_shape
 
 __all__ = [
+    "AfterOverwriting",
     "as_stack",
     "check_rows",
     "check_system",
@@ -31,6 +32,30 @@ __all__ = [
 ]
 
 SMALL = 32  # rows and columns of small matrices
+
+
+class AfterOverwriting:
+    """A part of a call in which an argument is overwritten, or later: its exceptions have `overwritten` set.
+
+    Where the same would be computed elsewhere from the arguments, this says that they are gone.
+
+    Parameters
+    ----------
+    happened : bool
+        Whether an argument is overwritten at all.
+    """
+
+    __slots__ = ("happened",)
+
+    def __init__(self, happened: bool) -> None:
+        self.happened = happened
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and self.happened:
+            error.overwritten = True  # type: ignore[attr-defined]
 
 
 def as_stack(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:

@@ -15,6 +15,7 @@ from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from .blas_arrays import common_dtype_of, shaped_like
 from .blas_functions import name_of
 from .lapack_call import (
+    AfterOverwriting,
     as_stack,
     check_rows,
     check_system,
@@ -251,7 +252,8 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
             solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrites, overwrite_b)
             return solved
         c, info = factor(matrix, uplo, 0, overwrites)
-        x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
+        with AfterOverwriting(c is matrix):
+            x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
         return c, shaped_like(x, b), info
 
     return dressed(posv, "posv", dtype)

@@ -18,6 +18,7 @@ from .blas_arrays import common_dtype_of, shaped_like
 from .blas_functions import name_of
 from .blas_vectors import whole
 from .lapack_call import (
+    AfterOverwriting,
     as_stack,
     check_rows,
     check_system,
@@ -273,7 +274,8 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         common = dtype or common_dtype_of(name, (matrix, right))
         factors, piv, info = _factor(name, common, matrix, overwrites)
-        x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
+        with AfterOverwriting(factors is matrix):
+            x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
         return factors, piv, shaped_like(x, b), info
 
     return dressed(gesv, "gesv", dtype)

@@ -17,9 +17,10 @@ from .linalg_cholesky import cho_factor, cho_solve, cholesky
 from .linalg_determinant import det, slogdet
 from .linalg_dot import dot, inner, outer, tensordot, vdot
 from .linalg_einsum import einsum
+from .linalg_inverse import inv
 from .linalg_lu import lu, lu_factor, lu_solve
 from .linalg_products import matmul, matvec, vecdot, vecmat
-from .linalg_solve import inv, solve
+from .linalg_solve import solve
 from .linalg_triangular import solve_triangular
 
 __all__ = [

@@ -25,6 +25,7 @@ from ..frontend.layouts import broadcasts_to
 from ..frontend.libraries import module
 from ..frontend.streams import contexts
 from ..types import Dtype, dtype_of
+from .blas_arrays import may_overwrite
 from .level3 import multiply
 
 __all__ = [
@@ -111,6 +112,19 @@ class Arrays(NamedTuple):
     def may_overwrite(self, flag: Any, name: str, argument: str, array: Any) -> bool:
         """Whether results may go into `array`: the `flag` allows it, and it is no host stack, as by SciPy."""
         return enabled(flag, name, argument) and not (self.library.host and len(array.shape) > 2)
+
+    def output(self, array: Any, overwrite: bool, *others: Any) -> Any | None:
+        """`array` if a host result goes there, as by SciPy: by columns, and not in memory of `others`."""
+        if overwrite and self.library.host and may_overwrite(array, self.dtype, others):
+            return array
+        return None
+
+    def placed(self, result: Any, out: Any | None) -> Any:
+        """`result` in the memory of `out`; where that is None, a host result is by rows."""
+        if out is None:
+            return np.ascontiguousarray(result) if self.library.host else result
+        np.copyto(out, result)
+        return out
 
     def integers(self, values: Any) -> Any:
         """Integers that a factorization left, as an array of the library."""

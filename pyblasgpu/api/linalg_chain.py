@@ -11,9 +11,10 @@ from numpy.linalg import LinAlgError
 
 from ..arguments import Array, shown
 from .linalg_arrays import as_array, stored, taken
+from .linalg_condition import Conditions
 from .linalg_dot import dot
+from .linalg_inverse import inverse_of
 from .linalg_products import matmul
-from .linalg_solve import plain_inverse
 
 __all__ = ["matrix_power", "multi_dot"]
 
@@ -161,7 +162,9 @@ def matrix_power(a: Array, n: int) -> Array:
         x = arrays.cast(x)
         if exponent == 0:
             return arrays.returned(arrays.xp.zeros_like(x) + arrays.identity(x.shape[-1]))
-        return arrays.returned(_power(x if exponent > 0 else plain_inverse(arrays, x), abs(exponent)))
+        if exponent < 0:
+            x = inverse_of(Conditions(arrays, False), "general")
+        return arrays.returned(_power(x, abs(exponent)))
 
 
 def _power(x: Any, exponent: int) -> Any:

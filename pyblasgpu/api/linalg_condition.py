@@ -6,9 +6,7 @@ The reciprocal condition number in the 1-norm is estimated as LAPACK's ?gecon, ?
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
@@ -21,23 +19,12 @@ from ..types import Trans, Uplo
 from .linalg_arrays import Arrays
 from .linalg_checks import host_values
 
-__all__ = ["Conditions", "estimate_inverse_norms", "one_norms", "unconditioned"]
+__all__ = ["Conditions", "estimate_inverse_norms", "one_norms"]
 
 #: ``solve(x, trans)``: op(A) solved for right-hand sides of shape (matrices, n, columns), in host memory.
 Solver = Callable[[np.ndarray[Any, Any], Trans], np.ndarray[Any, Any]]
 LARGE = 128  # rows from which on a norm is LAPACK's: NumPy would need memory for all moduli
 STEPS = 5  # of the estimate, at most
-_LOOKED_AT: ContextVar[bool] = ContextVar("conditions are looked at", default=True)
-
-
-@contextmanager
-def unconditioned() -> Iterator[None]:
-    """A context in which `solve` and `inv` look at no condition and warn of none, as NumPy's."""
-    token = _LOOKED_AT.set(False)
-    try:
-        yield
-    finally:
-        _LOOKED_AT.reset(token)
 
 
 class Conditions:
@@ -50,7 +37,7 @@ class Conditions:
     """
 
     def __init__(self, arrays: Arrays, wanted: bool) -> None:
-        self.arrays, self.wanted = arrays, wanted and _LOOKED_AT.get()
+        self.arrays, self.wanted = arrays, wanted
         self._reciprocals: Any = None
 
     def tell(self, norms: Any, inverse_norms: Any) -> None:
@@ -63,12 +50,12 @@ class Conditions:
         """Keep reciprocal condition numbers."""
         self._reciprocals = np.atleast_1d(np.asarray(reciprocals)).ravel()
 
-    def norms(self, matrix: Array) -> Any:
-        """The 1-norms of a stack; None where they are not wanted."""
+    def norms(self, matrix: Array, uplo: Uplo | None = None) -> Any:
+        """The 1-norms of a stack, of host arrays as by `one_norms`; None where they are not wanted."""
         if not self.wanted:
             return None
         if self.arrays.library.host:
-            return one_norms(matrix)
+            return one_norms(matrix, uplo)
         xp = self.arrays.xp
         norms = xp.max(xp.sum(xp.abs(matrix), axis=-2), axis=-1)
         return host_values(self.arrays, norms).ravel()

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ..arguments import Array, Flag
+from ..arguments import Array, Flag, enabled
 from . import lapack
+from .lapack_call import AfterOverwriting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
 from .linalg_warnings import is_finite, warn_of_values
 
-__all__ = ["SlogdetResult", "det", "signs_and_logarithms", "slogdet"]
+__all__ = ["SlogdetResult", "det", "determinant_of", "signs_and_logarithms", "slogdet"]
 
 #: Sums of logarithms of moduli below it leave a product in the range of normal numbers of double precision.
 _RANGE = 700.0
@@ -61,8 +62,7 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     name = "det"
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
-    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    xp = arrays.xp
+    overwrite = enabled(overwrite_a, name, "overwrite_a")
     with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
@@ -72,12 +72,19 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
                 f"{name}: Last 2 dimensions of the array must be square but received shape "
                 f"{tuple(matrix.shape)}."
             )
-        double = xp.complex128 if arrays.dtype.is_complex else xp.float64
-        if 0 in matrix.shape:
-            return arrays.returned(xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement))
-        factors, moved = _factored(arrays, matrix, overwrite)
-        diagonal = xp.astype(xp.linalg.diagonal(factors), double)
-        return arrays.returned(_determinants(arrays, diagonal, moved))
+        return arrays.returned(determinant_of(arrays, *_as_scipy(arrays, matrix, overwrite)))
+
+
+def determinant_of(arrays: Arrays, matrix: Any, overwrite: bool = False) -> Any:
+    """The determinants of the matrices in double precision."""
+    xp = arrays.xp
+    double = xp.complex128 if arrays.dtype.is_complex else xp.float64
+    if 0 in matrix.shape:
+        return xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement)
+    matrix = arrays.cast(matrix)
+    factors, moved = _factored(arrays, matrix, overwrite)
+    with AfterOverwriting(factors is matrix):
+        return _determinants(arrays, xp.astype(xp.linalg.diagonal(factors), double), moved)
 
 
 def slogdet(a: Array) -> SlogdetResult:
@@ -131,7 +138,7 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        factors, moved = _factored(arrays, matrix, False)
+        factors, moved = _factored(arrays, arrays.cast(matrix), False)
         sign, logarithm, _ = signs_and_logarithms(xp, xp.linalg.diagonal(factors), moved)
         result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
     if isinstance(arrays.like, np.ndarray) and not is_finite(factors):
@@ -141,17 +148,23 @@ def slogdet(a: Array) -> SlogdetResult:
     return result
 
 
-def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
-    """The LU factors of each transposed matrix, and which of its rows were interchanged.
+def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
+    """What SciPy factors, and whether it may be overwritten: transposes, and so it meets the same pivots.
 
-    NumPy and SciPy factor the transpose, which is column-major, and so meet the same pivots.
+    Host matrices are overwritten where these are by columns, stacks too.
     """
+    transposed = arrays.xp.matrix_transpose(matrix)
+    return transposed, overwrite and (not arrays.library.host or matrix.flags.c_contiguous)
+
+
+def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
+    """The LU factors of each matrix, and which of its rows were interchanged."""
     xp = arrays.xp
-    transposed = xp.matrix_transpose(arrays.cast(matrix))
-    factors, pivots, _ = lapack.getrf(transposed, overwrite)
-    pivots = arrays.integers(pivots)
-    rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
-    return factors, pivots != rows
+    factors, pivots, _ = lapack.getrf(matrix, overwrite)
+    with AfterOverwriting(factors is matrix):
+        pivots = arrays.integers(pivots)
+        rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
+        return factors, pivots != rows
 
 
 def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:

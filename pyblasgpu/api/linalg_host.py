@@ -19,21 +19,32 @@ from ..frontend.factor_replay import ONE
 from ..frontend.lazy_routines import launch_list_of
 from ..operands import Operand
 from ..types import Dtype, Trans, Uplo
+from .lapack_call import AfterOverwriting
 from .linalg_condition import estimate_inverse_norms
 
 __all__ = ["InverseNorms", "invert_definite", "invert_general", "solve_definite", "solve_general"]
 
 
 def solve_general(
-    a: np.ndarray, b: np.ndarray, dtype: Dtype, trans: Trans, out: Any, inverse_norms: InverseNorms
+    a: np.ndarray,
+    b: np.ndarray,
+    dtype: Dtype,
+    trans: Trans,
+    out: Any,
+    inverse_norms: InverseNorms,
+    in_place: bool = False,
 ) -> tuple[Any, Any]:
-    """x of op(a) x = b by LU factors, and info; `out` may be `b`."""
+    """x of op(a) x = b by LU factors, and info; `out` may be `b`.
+
+    With `in_place` the factors may take the place of `a`. They do on the processor; a device has its copy.
+    """
 
     def cpu(piv: np.ndarray, info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
-        factors = _copied(matrix, right)
-        cpu_lu.getrf(piv, info, factors)
-        inverse_norms.estimate(factors, "gecon")
-        cpu_lu.getrs(piv, factors, right, trans)
+        factors = matrix if in_place else _copied(matrix, right)
+        with AfterOverwriting(in_place):
+            cpu_lu.getrf(piv, info, factors)
+            inverse_norms.estimate(factors, "gecon")
+            cpu_lu.getrs(piv, factors, right, trans)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         piv, info, matrix, right = operands
@@ -47,15 +58,22 @@ def solve_general(
 
 
 def solve_definite(
-    a: np.ndarray, b: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any, inverse_norms: InverseNorms
+    a: np.ndarray,
+    b: np.ndarray,
+    dtype: Dtype,
+    uplo: Uplo,
+    out: Any,
+    inverse_norms: InverseNorms,
+    in_place: bool = False,
 ) -> tuple[Any, Any]:
-    """x of a x = b by Cholesky factors, and info; `out` may be `b`."""
+    """x of a x = b by Cholesky factors, and info; `out` and `in_place` as of `solve_general`."""
 
     def cpu(info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
-        factor = _copied(matrix, right)
-        cpu_cholesky.potrf(info, factor, uplo, False)
-        inverse_norms.estimate(factor, "pocon", uplo=b"L" if uplo is Uplo.LOWER else b"U")
-        cpu_cholesky.potrs(factor, right, uplo)
+        factor = matrix if in_place else _copied(matrix, right)
+        with AfterOverwriting(in_place):
+            cpu_cholesky.potrf(info, factor, uplo, False)
+            inverse_norms.estimate(factor, "pocon", uplo=b"L" if uplo is Uplo.LOWER else b"U")
+            cpu_cholesky.potrs(factor, right, uplo)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         info, matrix, right = operands
@@ -75,8 +93,9 @@ def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
     """The inverse by LU factors, and info; `out` may be `a`."""
 
     def cpu(piv: np.ndarray, info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
-        cpu_lu.getrf(piv, info, matrix)
-        cpu_lu.getri(inverse_info, piv, matrix)
+        with AfterOverwriting(out is not None):
+            cpu_lu.getrf(piv, info, matrix)
+            cpu_lu.getri(inverse_info, piv, matrix)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         piv, info, inverse_info, matrix = operands
@@ -91,8 +110,9 @@ def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[
     """A triangle of the inverse by Cholesky factors, and info; `out` may be `a`."""
 
     def cpu(info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
-        cpu_cholesky.potrf(info, matrix, uplo, False)
-        cpu_cholesky.potri(inverse_info, matrix, uplo)
+        with AfterOverwriting(out is not None):
+            cpu_cholesky.potrf(info, matrix, uplo, False)
+            cpu_cholesky.potri(inverse_info, matrix, uplo)
 
     def prepare(_: Any, operands: Any) -> _InOrder:
         info, inverse_info, matrix = operands
@@ -106,17 +126,25 @@ def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[
 class InverseNorms:
     """The 1-norms of the inverses of host matrices, estimated from their factors while these are there.
 
+    Parameters
+    ----------
+    wanted : bool
+        Nothing is estimated otherwise.
+
     Attributes
     ----------
     norms : list of float
         In the order of the stack.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
         self.norms: list[float] = []
 
     def estimate(self, factors: np.ndarray, name: str, **flags: Any) -> None:
         """From factors in host memory, by SciPy's LAPACK."""
+        if not self.wanted:
+            return
         run = cpu_cholesky.lapack(name, factors.dtype)
         with np.errstate(all="ignore"):
             for each in factors.reshape(-1, *factors.shape[-2:]):
@@ -124,8 +152,10 @@ class InverseNorms:
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
         """What estimates from factors on a device, as if it was a launch list; ``solver(*factors, x, trans)``
-        gives the launch list of a solution.
+        gives the launch list of a solution. None where nothing is wanted.
         """
+        if not self.wanted:
+            return None
         return SimpleNamespace(run=partial(self._estimate_there, factors, solver))
 
     def _estimate_there(
@@ -182,13 +212,13 @@ def _run(
     prepare: Callable[..., Any],
     counts: tuple[int, ...],
 ) -> tuple[Any, ...]:
-    """What a call on `arrays`, a and maybe b, makes in place of the last one, or in a new array."""
+    """What a call on `arrays`, a and maybe b, makes in place of the last one, or in a new array by rows."""
     call = FactorCall(name, dict(zip("ab", arrays, strict=False)), None, None, None, dtype)
     *batch, rows, cols = arrays[-1].shape
-    call.set_output(out, tuple(batch), rows, cols, column_major=True)
+    call.set_output(out, tuple(batch), rows, cols, column_major=False)
     source = call.out if out is not None else call.inputs[-1]
     inputs = tuple((array, Trans.NO) for array in call.inputs[:-1])
-    return call.run_factor(cpu, prepare, inputs, source, counts)
+    return call.run_factor(cpu, prepare, inputs, source, counts, by_columns=True)
 
 
 def _own_matrices(a: np.ndarray) -> np.ndarray:

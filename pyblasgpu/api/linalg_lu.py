@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, enabled
+from ..frontend.arrays import can_be_output
 from ..types import Trans
 from . import lapack
 from .linalg_arrays import Arrays, taken
@@ -152,7 +153,7 @@ def lu(
     permute_l : bool, default False
         Whether to return ``P L`` in the place of P and L.
     overwrite_a : bool, default False
-        Whether `a` may be overwritten.
+        Whether `a` may be overwritten: host matrices by rows then hold `u`, tall ones `l`.
     check_finite : bool, optional
         Whether to look for Inf and NaN; by default that is done for host arrays alone.
     p_indices : bool, default False
@@ -191,25 +192,34 @@ def lu(
     name = "lu"
     arrays = taken(name, {"a": a})
     permuted, indices = enabled(permute_l, name, "permute_l"), enabled(p_indices, name, "p_indices")
-    (matrix,) = arrays.each
-    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+    (matrix,), overwrite = arrays.each, enabled(overwrite_a, name, "overwrite_a")
     xp = arrays.xp
     with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: The input array must be at least two-dimensional.")
-        factors, pivots, _ = _factored(arrays, matrix, overwrite)
+        factors, pivots, _ = _factored(arrays, matrix, overwrite and not arrays.library.host)
         m, n = factors.shape[-2:]
         k = min(m, n)
         lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
         upper = xp.triu(factors[..., :k, :])
         # SciPy's permutation of matrices without elements has none either
         rows = _row_order(host_values(arrays, pivots), m if k else 0)
+        if permuted and k:
+            lower = _rows(arrays, lower, rows)
+        if overwrite and _holds_factors(arrays, matrix):  # the larger one, as SciPy's
+            lower, upper = (
+                (lower, arrays.placed(upper, matrix)) if m <= n else (arrays.placed(lower, matrix), upper)
+            )
         if permuted:
-            lower = _rows(arrays, lower, rows) if k else lower
             return arrays.returned(lower), arrays.returned(upper)
         permutation = rows if indices else np.eye(rows.shape[-1], dtype=arrays.dtype.real)[rows]
         return arrays.returned(arrays.from_host(permutation)), arrays.returned(lower), arrays.returned(upper)
+
+
+def _holds_factors(arrays: Arrays, matrix: Any) -> bool:
+    """Whether SciPy would write factors into the matrices: host ones by rows."""
+    return arrays.library.host and matrix.flags.c_contiguous and can_be_output(matrix, arrays.dtype)
 
 
 def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, Any]:

@@ -1,9 +1,11 @@
-"""Solutions of linear systems and inverses with SciPy's signatures: solve, inv."""
+"""Solutions of linear systems with SciPy's signature: solve."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
@@ -11,17 +13,16 @@ from ..dispatch.algorithms import refinement_pays
 from ..dispatch.overrides import in_mode
 from ..frontend.layouts import at_elements
 from ..frontend.lazy_routines import policy_at
-from ..types import Trans, Uplo, tensor_method
+from ..types import Diag, Trans, Uplo, tensor_method
 from . import lapack, linalg_refine
-from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_values, is_checked, raise_singular
-from .linalg_condition import Conditions, one_norms
-from .linalg_host import InverseNorms, invert_definite, invert_general, solve_definite, solve_general
-from .linalg_structures import STRUCTURES, mirrored, square, structure_of, with_both_triangles
-from .linalg_triangular import solve_triangular
+from .linalg_condition import Conditions
+from .linalg_host import InverseNorms, solve_definite, solve_general
+from .linalg_structures import STRUCTURES, mirror, mirrored, square, structure_of, with_both_triangles
+from .linalg_triangular import solve_triangular, substituted
 
-__all__ = ["inv", "plain_inverse", "solve"]
+__all__ = ["matrix_solution", "solution_of", "solve"]
 
 _DEFINITE = "definite", "perhaps definite"
 
@@ -49,7 +50,7 @@ def solve(
     lower : bool, default False
         Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
     overwrite_a, overwrite_b : bool, default False
-        Whether `a` and `b` may be overwritten.
+        Whether `a` and `b` may be overwritten: one host `b` by columns then holds the solution.
     check_finite : bool, optional
         Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
     assume_a : str, optional
@@ -117,136 +118,59 @@ def solve(
     swapped = enabled(transposed, name, "transposed")
     arrays = taken(name, {"a": a, "b": b})
     method = _checked_method(method, arrays)
-    matrix, right = arrays.each
     overwrite = (
-        arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix),
-        arrays.may_overwrite(overwrite_b, name, "overwrite_b", right),
+        arrays.may_overwrite(overwrite_a, name, "overwrite_a", arrays.each[0]),
+        arrays.may_overwrite(overwrite_b, name, "overwrite_b", arrays.each[1]),
     )
     if structure == "banded":
-        return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
+        solution, warned = _by_scipy(arrays, assume_a, check_finite, swapped, overwrite)
+        for each in warned:
+            warnings.warn(each.message, each.category, stacklevel=2)
+        return arrays.returned(solution)
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.silent():
-        check_values(arrays, check_finite, name, matrix, right)
-        right = right if right.shape else arrays.xp.reshape(right, (1,))
-        vector = len(right.shape) == 1
-        right = right[..., None] if vector else right
-        matrix = square(arrays, matrix, name)
-        if swapped and arrays.dtype.is_complex:
-            raise NotImplementedError(
-                "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices."
-            )
-        if matrix.shape[-1] == 1 and right.shape[-2] != 1 and matrix.size == 1:
-            solution = _divided(arrays, matrix, right)
-        else:
-            if right.shape[-2] != matrix.shape[-1]:
-                raise ValueError(
-                    f"{name}: incompatible shapes: a has shape {tuple(matrix.shape)} and b "
-                    f"{tuple(arrays.each[1].shape)}"
-                )
-            solve_all = in_mode(method, _solution) if arrays.dtype.letter == "s" else _solution
-            flags = structure, low, swapped, overwrite
-            solution = solve_all(conditions, matrix, right, *flags, refines=method is not None)
+        check_values(arrays, check_finite, name, *arrays.each)
+        solution = solution_of(conditions, structure, low, swapped, overwrite, method)
         conditions.warn()
-        return arrays.returned(solution[..., 0] if vector else solution)
+        return arrays.returned(solution)
 
 
-def inv(
-    a: Array,
-    overwrite_a: Flag = False,
-    check_finite: Flag = None,
-    *,
-    assume_a: str | None = None,
-    lower: Flag = False,
-) -> Array:
-    """Inverse of a matrix, as `scipy.linalg.inv`.
-
-    Parameters
-    ----------
-    a : array, shape (..., n, n)
-        Leading dimensions count matrices.
-    overwrite_a : bool, default False
-        Whether `a` may be overwritten.
-    check_finite : bool, optional
-        Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
-    assume_a : str, optional
-        The structure of `a`, by SciPy's names; see `solve`. By default general.
-    lower : bool, default False
-        Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
-
-    Returns
-    -------
-    array, shape (..., n, n)
-        The inverse.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When a matrix is singular, or not positive definite where that was assumed; device arrays are waited
-        for to know it.
-    ValueError
-        When `a` is not square, `assume_a` is unknown, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        When the reciprocal condition number of a matrix in the 1-norm is below the precision of its dtype.
-        Device matrices are looked at with `check_finite` alone.
-
-    See Also
-    --------
-    solve : More accurate than a product with the inverse, and faster.
+def solution_of(
+    conditions: Conditions,
+    structure: str,
+    low: bool = False,
+    swapped: bool = False,
+    overwrite: tuple[bool, bool] = (False, False),
+    method: str | None = None,
+) -> Any:
+    """x of ``a x = b``, or ``a.T x = b`` if `swapped`, for the arrays of `conditions`; of host arrays by rows
+    unless it overwrites b.
     """
-    name = "inv"
-    structure = STRUCTURES.get(assume_a, "banded")
-    if structure == "banded":
-        raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
-    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    arrays = taken(name, {"a": a})
-    (matrix,) = arrays.each
-    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
-    with arrays.silent():
-        check_values(arrays, check_finite, name, matrix)
-        if len(matrix.shape) < 2:
-            raise ValueError(f"{name}: Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
-        matrix = square(arrays, matrix, name)
-        inverse = _inverse(conditions, matrix, structure, low, overwrite)
-        conditions.warn()
-        return arrays.returned(inverse)
-
-
-def plain_inverse(arrays: Arrays, matrix: Any) -> Any:
-    """The inverse of each matrix of a stack, whose values and condition are not looked at, as NumPy's inv."""
-    with arrays.silent():
-        return _inverse(Conditions(arrays, False), matrix, "general", False, False)
-
-
-def _inverse(conditions: Conditions, matrix: Any, structure: str, low: bool, overwrite: bool) -> Any:
-    """The inverse of each matrix of a stack."""
     arrays = conditions.arrays
-    if 0 in matrix.shape:
-        return arrays.xp.zeros_like(matrix)
-    if structure == "definite":
-        norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
-        triangle, info = _definite_inverse(arrays, matrix, low, overwrite)
-        raise_singular(arrays, info)
-        inverse = mirrored(arrays, triangle, low)
-    elif structure in ("any", "general", "symmetric", "hermitian"):
-        full = with_both_triangles(arrays, matrix, structure, low)
-        norms = conditions.norms(full)
-        inverse, info = _general_inverse(arrays, full, overwrite)
-        raise_singular(arrays, info)
+    matrix, right = arrays.each
+    right = right if right.shape else arrays.xp.reshape(right, (1,))
+    vector = len(right.shape) == 1
+    right = right[..., None] if vector else right
+    matrix = square(arrays, matrix, "solve")
+    if swapped and arrays.dtype.is_complex:
+        raise NotImplementedError(
+            "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices."
+        )
+    if matrix.size == 1:
+        solution = _divided(arrays, matrix, right)
     else:
-        identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
-        return _solution(conditions, matrix, identity, structure, low, False, (overwrite, True))
-    if conditions.wanted:
-        conditions.tell(norms, conditions.norms(inverse))
-    return inverse
+        if right.shape[-2] != matrix.shape[-1]:
+            raise ValueError(
+                f"solve: incompatible shapes: a has shape {tuple(matrix.shape)} and b "
+                f"{tuple(arrays.each[1].shape)}"
+            )
+        solve_all = in_mode(method, matrix_solution) if arrays.dtype.letter == "s" else matrix_solution
+        flags = structure, low, swapped, overwrite
+        solution = solve_all(conditions, matrix, right, *flags, refines=method is not None)
+    return solution[..., 0] if vector else solution
 
 
-def _solution(
+def matrix_solution(
     conditions: Conditions,
     matrix: Any,
     right: Any,
@@ -256,8 +180,8 @@ def _solution(
     overwrite: tuple[bool, bool],
     refines: bool = False,
 ) -> Any:
-    """x of ``matrix x = right``, or ``matrix.T x = right`` if `swapped`; `refines` says that float64 may go
-    by factors in float32.
+    """The solution for right-hand sides that are matrices; `refines` says that float64 may go by factors in
+    float32.
     """
     arrays = conditions.arrays
     matrix, right = broadcast_batches(arrays, matrix, arrays.cast(right))
@@ -269,21 +193,23 @@ def _solution(
         diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
         solution = _divided(arrays, diagonal, right)
         conditions.tell_diagonal(diagonal)
-        return solution
+        return arrays.placed(solution, arrays.output(right, overwrite[1], matrix))
     if structure in ("upper", "lower"):
         return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
     if refines and arrays.dtype.letter == "d" and _refinement_pays(arrays, matrix, right, structure):
         solution = _refined(arrays, matrix, right, structure, low, swapped)
         if solution is not None:
+            return arrays.placed(solution, arrays.output(right, overwrite[1], matrix))
+    if structure == "definite":
+        solution, info = _definite_solution(conditions, matrix, right, low, overwrite)
+        raise_singular(arrays, info)
+        return solution
+    if structure == "perhaps definite":
+        solution = _solution_if_definite(conditions, matrix, right, low, overwrite)
+        if solution is not None:
             return solution
-    if structure in _DEFINITE:
-        once = overwrite if structure == "definite" else (False, False)
-        solution, info = _definite_solution(conditions, matrix, right, low, once)
-        if structure == "definite":
-            raise_singular(arrays, info)
-        if structure == "definite" or not info:
-            return solution
-    matrix = with_both_triangles(arrays, matrix, structure, low)
+    in_place = arrays.output(matrix, overwrite[0], right) is not None
+    matrix = with_both_triangles(arrays, matrix, structure, low, in_place)
     solution, info = _general_solution(conditions, matrix, right, swapped, overwrite)
     raise_singular(arrays, info)
     return solution
@@ -313,18 +239,37 @@ def _triangular_solution(
     conditions: Conditions, matrix: Any, right: Any, low: bool, swapped: bool, overwrite: bool
 ) -> Any:
     """The solution by substitution."""
-    arrays = conditions.arrays
+    arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
     raise_singular(arrays, arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1))
+    trans = Trans.TRANS if swapped else Trans.NO
+    if arrays.library.host:
+        conditions.tell_triangle(matrix, uplo)
+        out, flags = arrays.output(right, overwrite, matrix), (uplo, trans, Diag.NON_UNIT)
+        return substituted(matrix, right, out, arrays.dtype, flags, column_major=False)
 
     def solve(x: Any, trans: Trans, overwrite_b: bool = False) -> Any:
         return solve_triangular(matrix, x, trans, low, overwrite_b=overwrite_b, check_finite=False)
 
-    if arrays.library.host:
-        conditions.tell_triangle(matrix, Uplo.LOWER if low else Uplo.UPPER)
-    elif conditions.wanted:
+    if conditions.wanted:
         triangle = arrays.xp.tril(matrix) if low else arrays.xp.triu(matrix)
         conditions.tell_solver(conditions.norms(triangle), solve, matrix)
-    return solve(right, Trans.TRANS if swapped else Trans.NO, overwrite)
+    return solve(right, trans, overwrite)
+
+
+def _solution_if_definite(
+    conditions: Conditions, matrix: Any, right: Any, low: bool, overwrite: tuple[bool, bool]
+) -> Any | None:
+    """The solution with one Hermitian host matrix; None, and both as they were, if it is not definite."""
+    arrays = conditions.arrays
+    in_place = arrays.output(matrix, overwrite[0], right) is not None
+    diagonal = np.diagonal(matrix).copy() if in_place else None
+    solution, info = _definite_solution(conditions, matrix, right, low, (overwrite[0], False))
+    if not info:
+        return arrays.placed(solution, arrays.output(right, overwrite[1], matrix))
+    if diagonal is not None:  # the other triangle is as it was
+        mirror(matrix, not low)
+        np.fill_diagonal(matrix, diagonal)
+    return None
 
 
 def _definite_solution(
@@ -333,10 +278,11 @@ def _definite_solution(
     """The solution by Cholesky factors, and info."""
     arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
     if arrays.library.host:
-        out, host_norms = _output(arrays, right, overwrite[1], matrix), one_norms(matrix, uplo)
-        matrices, right_sides, estimates = _as_stacks(matrix), _as_stacks(right), InverseNorms()
-        solution, info = solve_definite(matrices, right_sides, arrays.dtype, uplo, out, estimates)
-        conditions.tell(host_norms, estimates.norms)
+        norms, estimates = conditions.norms(matrix, uplo), InverseNorms(conditions.wanted)
+        out, in_place = _targets(arrays, matrix, right, overwrite)
+        stacks = _as_stacks(matrix), _as_stacks(right)
+        solution, info = solve_definite(*stacks, arrays.dtype, uplo, out, estimates, in_place)
+        conditions.tell(norms, estimates.norms)
         return solution.reshape(right.shape), info
     norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
@@ -351,9 +297,10 @@ def _general_solution(
     arrays, trans = conditions.arrays, Trans.TRANS if swapped else Trans.NO
     norms = conditions.norms(matrix)
     if arrays.library.host:
-        out, estimates = _output(arrays, right, overwrite[1], matrix), InverseNorms()
-        matrices, right_sides = _as_stacks(matrix), _as_stacks(right)
-        solution, info = solve_general(matrices, right_sides, arrays.dtype, trans, out, estimates)
+        estimates = InverseNorms(conditions.wanted)
+        out, in_place = _targets(arrays, matrix, right, overwrite)
+        stacks = _as_stacks(matrix), _as_stacks(right)
+        solution, info = solve_general(*stacks, arrays.dtype, trans, out, estimates, in_place)
         conditions.tell(norms, estimates.norms)
         return solution.reshape(right.shape), info
     factors, pivots, info = lapack.getrf(matrix, overwrite[0])
@@ -361,31 +308,15 @@ def _general_solution(
     return lapack.getrs(factors, pivots, right, trans, overwrite[1])[0], info
 
 
+def _targets(arrays: Arrays, matrix: Any, right: Any, overwrite: tuple[bool, bool]) -> tuple[Any, bool]:
+    """Where the solution with one host matrix goes, None for a new array, and whether factors go into it."""
+    out = arrays.output(right, overwrite[1], matrix)
+    return out, arrays.output(matrix, overwrite[0], right) is not None
+
+
 def _as_stacks(matrices: Any) -> Any:
     """Host matrices with one leading dimension at most, in the order of the stack."""
     return matrices if matrices.ndim <= 3 else matrices.reshape(-1, *matrices.shape[-2:])
-
-
-def _definite_inverse(arrays: Arrays, matrix: Any, low: bool, overwrite: bool) -> tuple[Any, Any]:
-    """A triangle of the inverse by Cholesky factors, and info."""
-    if arrays.library.host:
-        uplo = Uplo.LOWER if low else Uplo.UPPER
-        return invert_definite(matrix, arrays.dtype, uplo, _output(arrays, matrix, overwrite))
-    factor, info = lapack.potrf(matrix, low, False, overwrite)
-    return lapack.potri(factor, low, True)[0], info
-
-
-def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
-    """The inverse by LU factors, and info."""
-    if arrays.library.host:
-        return invert_general(matrix, arrays.dtype, _output(arrays, matrix, overwrite))
-    factors, pivots, info = lapack.getrf(matrix, overwrite)
-    return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
-
-
-def _output(arrays: Arrays, array: Any, overwrite: bool, *others: Any) -> Any:
-    """`array` if the result goes there, as by SciPy."""
-    return array if overwrite and may_overwrite(array, arrays.dtype, others) else None
 
 
 def _divided(arrays: Arrays, diagonal: Any, right: Any) -> Any:
@@ -397,12 +328,16 @@ def _divided(arrays: Arrays, diagonal: Any, right: Any) -> Any:
 
 
 def _by_scipy(
-    arrays: Arrays, matrix: Any, right: Any, assume_a: Any, check_finite: Any, swapped: bool
-) -> Any:
+    arrays: Arrays, assume_a: Any, check_finite: Any, swapped: bool, overwrite: tuple[bool, bool]
+) -> tuple[Any, list[warnings.WarningMessage]]:
+    """SciPy's solution for host arrays, and its warnings, which would name this file."""
     if not arrays.library.host:
         raise NotImplementedError(f"solve: assume_a={assume_a!r} is for host arrays, which SciPy solves")
     from scipy.linalg import solve as scipys
 
     checked = is_checked(arrays, check_finite, "solve")
-    matrix, right = at_elements(matrix), at_elements(right)  # SciPy refuses others, or reads wrong elements
-    return scipys(matrix, right, assume_a=assume_a, check_finite=checked, transposed=swapped)
+    matrix, right = map(at_elements, arrays.each)  # SciPy refuses others, or reads wrong elements
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        solution = scipys(matrix, right, False, *overwrite, checked, assume_a, swapped)
+    return solution, warned

@@ -8,7 +8,9 @@ import numpy as np
 
 from .linalg_arrays import Arrays
 
-__all__ = ["STRUCTURES", "mirrored", "square", "structure_of", "with_both_triangles"]
+__all__ = ["STRUCTURES", "mirror", "mirrored", "square", "structure_of", "with_both_triangles"]
+
+BLOCK = 64  # rows and columns that are mirrored at a time
 
 #: What SciPy calls the structures of a matrix, and how a system with one is solved.
 STRUCTURES = {
@@ -51,11 +53,16 @@ def structure_of(arrays: Arrays, matrix: Any) -> str:
     return "perhaps definite" if (diagonal.real > 0).all() and ishermitian(matrix) else "general"
 
 
-def with_both_triangles(arrays: Arrays, matrix: Any, structure: str, low: bool) -> Any:
-    """`matrix` with both triangles."""
-    if structure in ("symmetric", "hermitian"):
-        return mirrored(arrays, matrix, low, conj=structure == "hermitian")
-    return matrix
+def with_both_triangles(
+    arrays: Arrays, matrix: Any, structure: str, low: bool, in_place: bool = False
+) -> Any:
+    """`matrix` with both triangles; `in_place` is for a host matrix whose other triangle may be written."""
+    if structure not in ("symmetric", "hermitian"):
+        return matrix
+    if in_place:
+        mirror(matrix, low, structure == "hermitian")
+        return matrix
+    return mirrored(arrays, matrix, low, conj=structure == "hermitian")
 
 
 def mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
@@ -66,3 +73,16 @@ def mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
     )
     other = xp.matrix_transpose(off)
     return triangle + (xp.conj(other) if conj and arrays.dtype.is_complex else other)
+
+
+def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:
+    """Make host matrices symmetric, or Hermitian, in place; `low` is the triangle that stays."""
+    stays = matrix if low else matrix.swapaxes(-1, -2)
+    n = stays.shape[-1]
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        block, below = stays[..., first:last, first:last], stays[..., last:, first:last]
+        corner = np.tril(block, -1).swapaxes(-1, -2)
+        np.copyto(block, corner.conj() if conj else corner, where=np.triu(np.ones(block.shape[-2:], bool), 1))
+        other = below.swapaxes(-1, -2)
+        stays[..., first:last, last:] = other.conj() if conj else other

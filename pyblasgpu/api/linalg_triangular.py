@@ -14,11 +14,12 @@ from ..frontend.arrays import can_be_output, common_library, host_array, may_sha
 from ..frontend.call import Call
 from ..frontend.streams import contexts
 from ..types import Diag, Dtype, Side, Trans, Uplo
+from .blas_arrays import may_overwrite
 from .level3 import common_batch_shape
 from .linalg_arrays import as_array, computation
 from .triangular import triangular
 
-__all__ = ["solve_triangular"]
+__all__ = ["solve_triangular", "substituted"]
 
 
 def solve_triangular(
@@ -45,7 +46,7 @@ def solve_triangular(
     unit_diagonal : bool or {'N', 'U'}, default False
         Take the diagonal of `a` to be 1.
     overwrite_b : bool, default False
-        Whether `b` may hold the result.
+        Whether `b` may hold the result; of host arrays one matrix by columns does.
     check_finite : bool, optional
         Whether to look for Inf and NaN in `a` and `b`, and for zeros on the diagonal. By default that is done
         for host arrays (as by SciPy) and not for device arrays, where it would wait for the device; without
@@ -95,16 +96,39 @@ def solve_triangular(
     right = b[..., None] if vector else b
     batch_shape = common_batch_shape(name, a, right)
     _check_solvable(a, b, diag, check_finite)
-    out = right if overwrite and _may_hold(right, a, batch_shape, wanted) else None
-    call = Call(name, {"a": a, "b": right}, out, None, None, wanted)
-    result = triangular(call, "trsm", 1, out, Side.LEFT, uplo, trans, diag)
+    is_host = common_library(name, ("a", "b"), (a, b)).host
+    out = right if overwrite and _may_hold(right, a, batch_shape, wanted, is_host) else None
+    column_major = True if is_host else None  # as SciPy has it
+    result = substituted(a, right, out, wanted, (uplo, trans, diag), column_major)
     return result[..., 0] if vector else result
 
 
-def _may_hold(array: Array, triangle: Array, batch_shape: tuple[int, ...], dtype: Dtype) -> bool:
-    """Whether the solution may go into the memory of b: only when it could be b, element for element."""
-    fits = tuple(array.shape[:-2]) == batch_shape and can_be_output(array, dtype)
-    return fits and not may_share_memory(triangle, array)
+def substituted(
+    a: Array,
+    right: Array,
+    out: Array | None,
+    dtype: Dtype,
+    flags: tuple[Uplo, Trans, Diag],
+    column_major: bool | None,
+) -> Array:
+    """The solution for right-hand sides that are matrices, in `out` or in a new array; `Call.set_output` has
+    `column_major`.
+    """
+    call = Call("solve_triangular", {"a": a, "b": right}, out, None, None, dtype)
+    return triangular(call, "trsm", 1, out, Side.LEFT, *flags, column_major)
+
+
+def _may_hold(
+    array: Array, triangle: Array, batch_shape: tuple[int, ...], dtype: Dtype, is_host: bool
+) -> bool:
+    """Whether the solution may go into the memory of b: only when it could be b, element for element. Of host
+    arrays that is where SciPy's would go.
+    """
+    if tuple(array.shape[:-2]) != batch_shape:
+        return False
+    if is_host:
+        return may_overwrite(array, dtype, (triangle,))
+    return can_be_output(array, dtype) and not may_share_memory(triangle, array)
 
 
 def _check_solvable(a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:

@@ -100,8 +100,12 @@ def _warn(name: str, modes: Mapping[str, Any], kinds: list[str]) -> None:
 
 
 def _depth_of_caller() -> int:
-    """The `stacklevel` that names the line outside this package, where `_warn` warns."""
+    """The `stacklevel` that names the line outside this package, where `_warn` warns.
+
+    `warnings` does not count frames of files named as importlib's bootstrap, among them the patch of SciPy's.
+    """
     package, depth, frame = __name__.partition(".")[0], 0, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, depth = frame.f_back, depth + 1
+        depth += "importlib_bootstrap" not in frame.f_code.co_filename
+        frame = frame.f_back
     return depth + 1

@@ -20,7 +20,7 @@ def getrf(piv: np.ndarray, info: np.ndarray, a: np.ndarray) -> None:
     """L and U in `a`, and the pivots."""
     run = lapack("getrf", a.dtype)
     for index in np.ndindex(a.shape[:-2]):
-        start = np.array(a[index], order="F")
+        start = np.asfortranarray(a[index])  # `a` itself where LAPACK can work on it
         a[index], piv[index][:, 0], info[index] = run(start, overwrite_a=1)
 
 
@@ -40,7 +40,7 @@ def getri(info: np.ndarray, piv: np.ndarray, a: np.ndarray) -> None:
     run = lapack("getri", a.dtype)
     piv = np.broadcast_to(piv, a.shape[:-2] + piv.shape[-2:])
     for index in np.ndindex(a.shape[:-2]):
-        a[index], info[index] = run(np.array(a[index], order="F"), piv[index][:, 0], overwrite_lu=1)
+        a[index], info[index] = run(np.asfortranarray(a[index]), piv[index][:, 0], overwrite_lu=1)
 
 
 @quietly

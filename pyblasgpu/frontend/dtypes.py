@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DtypeError
 from ..types import DTYPES, Dtype, dtype_of, dtype_spelling
 
 __all__ = ["common_dtype", "numpy_dtype", "stored_dtype"]
@@ -58,7 +59,7 @@ def common_dtype(routine: str, dtypes: Sequence[Any], arguments: Sequence[str] =
 
     Raises
     ------
-    TypeError
+    DtypeError
         For a dtype that none of the four can hold (long double, objects, strings, bfloat16); `arguments`
         names the arrays.
     """
@@ -74,8 +75,8 @@ def _promoted(routine: str, dtype: Any, argument: str) -> Dtype:
     promoted = _PROMOTION.get(numpy_dtype(dtype).name)
     if promoted is None:
         whose = f" of {argument}" if argument else ""
-        raise TypeError(
-            f"{routine}: dtype {dtype}{whose} is none of float32, float64, complex64, complex128, "
-            "and no integer, bool or float16 that would be cast to one of them"
+        raise DtypeError(
+            f"{routine}: dtype {dtype}{whose} is none of float32, float64, complex64, complex128, and "
+            "cannot be cast to float(32, 64) or complex(64, 128), unlike integers, bool and float16"
         )
     return promoted

@@ -45,6 +45,7 @@ class FactorCall(Call):
         key: tuple[Any, ...] | None = None,
         without_columns: bool = False,
         routine: str = "",
+        by_columns: bool = False,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -75,6 +76,8 @@ class FactorCall(Call):
             Whether the routine finds integers of an output without columns too.
         routine : str, optional
             A factorization, whose host matrices are streamed where the policy says so.
+        by_columns : bool, default False
+            Whether a device computes the output of host arrays by columns, whichever way it lies.
 
         Returns
         -------
@@ -92,7 +95,7 @@ class FactorCall(Call):
             zeros = [_plain(np.zeros((*batch_shape, abs(count), 1), np.int32), count) for count in counts]
             return self.delivered(), *self.integers_of(zeros, counts)
         if self.library.host:
-            results = self._run_host(cpu, prepare, inputs, source, counts, input_integers)
+            results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
             integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]
         else:
             integers = self._run_on_arrays(prepare, inputs, source, counts, input_integers, key)
@@ -170,6 +173,7 @@ class FactorCall(Call):
         source: Any,
         counts: tuple[int, ...],
         input_integers: tuple[np.ndarray, ...],
+        by_columns: bool,
     ) -> list[np.ndarray]:
         """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
         out = self.out
@@ -191,6 +195,7 @@ class FactorCall(Call):
             self.stream,
             integers=tuple(elements),
             input_integers=input_integers,
+            by_columns=by_columns,
         )
         return [array.view(np.int32)[..., :1] for array in elements]
 

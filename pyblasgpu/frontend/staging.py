@@ -26,11 +26,13 @@ def run_staged(
     stream: int,
     integers: tuple[np.ndarray, ...] = (),
     input_integers: tuple[np.ndarray, ...] = (),
+    by_columns: bool = False,
 ) -> None:
     """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
 
     `dtypes` are those of the inputs and of the output; `integers` are arrays that come back as well, and that
-    go before the inputs; `input_integers`, of int32, go between.
+    go before the inputs; `input_integers`, of int32, go between. With `by_columns` the output is computed by
+    columns, whichever way it lies; it begins as `source`.
     """
     dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
@@ -44,13 +46,15 @@ def run_staged(
                 np.copyto(dense, source)
             target = staging.upload(dense)
         else:
-            target = staging.upload_like(source, dense)
+            target = staging.upload_like(source, _columns_like(dense) if by_columns else dense)
         extra = [staging.reserve(array) for array in integers]
         read = [staging.upload(array)._replace(dtype=INT32) for array in input_integers]
         for operands in batches((*extra, *read, *layouts, target)):
             cuda(scalars, operands, stream)
         for array, layout in zip(integers, extra, strict=True):
             staging.download(array, layout)
+        if by_columns and not dense.swapaxes(-1, -2).flags.c_contiguous:
+            target = staging.copied_like(target, dense)
         staging.download(dense, target)
         if dense is not out:
             np.copyto(out, dense)
@@ -117,8 +121,12 @@ class _Staging:
                 self.memory.to_device(target.pointer, _flat(source), self.stream)
             return target
         # the device transposes much faster than the host
-        uploaded, target = self.upload(source), self.reserve(dense)
-        for parts in zip(_real_parts(uploaded), _real_parts(target), strict=True):
+        return self.copied_like(self.upload(source), dense)
+
+    def copied_like(self, layout: Layout, dense: np.ndarray) -> Layout:
+        """A copy of what is on the device, with the strides of `dense`, to whose shape it broadcasts."""
+        target = self.reserve(dense)
+        for parts in zip(_real_parts(layout), _real_parts(target), strict=True):
             for operands in batches(parts):
                 enqueue(copy_launches, (1,), operands, self.stream)
         return target
@@ -131,6 +139,12 @@ class _Staging:
 def _is_dense(array: np.ndarray) -> bool:
     """Whether the elements fill one piece of memory, and lie aligned in it."""
     return array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _columns_like(dense: np.ndarray) -> np.ndarray:
+    """An array of the shape of `dense`, its matrices by columns; its memory is never touched."""
+    *batch, rows, cols = dense.shape
+    return np.empty((*batch, cols, rows), dense.dtype).swapaxes(-1, -2)
 
 
 def _real_parts(layout: Layout) -> list[Layout]:

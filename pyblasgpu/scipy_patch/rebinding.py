@@ -11,18 +11,24 @@ __all__ = ["rebind"]
 
 #: SciPy's extension modules, in which its own look-up finds the originals.
 _UNTOUCHED = {f"scipy.linalg._{name}" for name in ("fblas", "cblas", "flapack", "clapack")}
+#: The dictionary of a module by the descriptor of its base class: a module's own attribute access may run
+#: code, and that of `importlib.util.LazyLoader` loads the module.
+_namespace_of = vars(ModuleType)["__dict__"].__get__
 
 
 def rebind(replacements: Mapping[int, Any]) -> None:
     """In every module let the names of functions stand for their replacements, which are found by `id`.
 
-    Modules that are imported later, or that import now on another thread, are not seen.
+    No code of the modules runs. Modules that are imported later, or that import now on another thread, are
+    not seen, nor are other objects than modules in `sys.modules`.
     """
-    for name, module in list(sys.modules.items()):
-        if not isinstance(module, ModuleType) or name in _UNTOUCHED or name.partition(".")[0] == "pyblasgpu":
+    for name, module in sys.modules.copy().items():
+        if name in _UNTOUCHED or str(name).partition(".")[0] == "pyblasgpu":
             continue
-        attributes = vars(module)
-        for attribute, value in list(attributes.items()):
+        if not issubclass(type(module), ModuleType):  # isinstance would look at the object's own __class__
+            continue
+        namespace = _namespace_of(module)
+        for attribute, value in namespace.copy().items():
             replacement = replacements.get(id(value))
-            if replacement is not None:
-                attributes[attribute] = replacement
+            if replacement is not None and namespace.get(attribute) is value:  # as other threads left it
+                namespace[attribute] = replacement

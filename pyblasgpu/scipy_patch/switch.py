@@ -16,7 +16,7 @@ from ..errors import BackendUnavailable
 from ..frontend.backend_status import backend_status
 from ..gpu.device import current
 from .rebinding import rebind
-from .routed import ACTIVE, Getter, Routed
+from .routed_importlib_bootstrap import ACTIVE, Getter, Routed
 from .targets import numpys, scipys
 from .thresholds import THRESHOLDS, tuned
 
@@ -138,7 +138,11 @@ def patch_scipy(
     routines of `scipy.linalg.lapack` that `pyblasgpu.lapack` has, and what `get_blas_funcs` and
     `get_lapack_funcs` return. Names in modules that are imported already are bound to the new functions, and
     bound back at the end. A function that is kept elsewhere, in a closure or an object, stays what it was;
-    one that replaced it goes back to SciPy's as soon as the patch ends.
+    one that replaced it goes back to SciPy's as soon as the patch ends. It can be copied and pickled. Where
+    it is unpickled it is SciPy's, or that of a patch there.
+
+    Results have the order in memory of SciPy's and NumPy's, and overwrite arguments where SciPy's do.
+    Warnings name the line of the caller. NumPy's functions give none of conditions.
 
     Arrays that are not NumPy's float32, float64, complex64 or complex128, and calls that this library
     refuses, go to SciPy, as do calls for which the device has no memory. One that is overwriting its arrays
@@ -209,8 +213,9 @@ def _bind() -> None:
     for patches_numpy in (False, True):
         asked = any(patch.numpy or not patches_numpy for patch in ACTIVE)
         if asked:
-            rebind({id(original): replacement for original, replacement in _pairs(patches_numpy)})
-            _bound.add(patches_numpy)
+            pairs = _pairs(patches_numpy)
+            _bound.add(patches_numpy)  # before: what fails half way is bound back as well
+            rebind({id(original): replacement for original, replacement in pairs})
         elif patches_numpy in _bound:
             rebind({id(replacement): original for original, replacement in _pairs(patches_numpy)})
             _bound.discard(patches_numpy)
@@ -225,6 +230,7 @@ def _pairs(of_numpy: bool) -> list[tuple[Any, Any]]:
     if not of_numpy:
         replacements = {id(original): replacement for original, replacement in pairs}
         for module in ("blas", "lapack"):
-            getter = getattr(import_module(f"scipy.linalg.{module}"), f"get_{module}_funcs")
-            pairs.append((getter, Getter(getter, replacements)))
+            home, name = f"scipy.linalg.{module}", f"get_{module}_funcs"
+            getter = getattr(import_module(home), name)
+            pairs.append((getter, Getter(getter, f"{home}:{name}", replacements)))
     return pairs

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
 from importlib import import_module
-from importlib.util import find_spec
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.linalg import LinAlgError
 
 from ..types import DTYPES
 
 __all__ = ["Target", "numpys", "scipys"]
 
+_IS_NUMPY_1 = np.__version__.startswith("1.")
 _TYPECODES = {np.dtype(dtype.name).char: letter for letter, dtype in DTYPES.items()}
 
 
@@ -26,6 +23,8 @@ class Target(NamedTuple):
     ----------
     name : str
         The key of its threshold.
+    replaced : str
+        Where the function that is replaced is found, as "module:function".
     original, ours : callable
         SciPy's or NumPy's function, and the one in its place.
     size : callable
@@ -33,6 +32,7 @@ class Target(NamedTuple):
     """
 
     name: str
+    replaced: str
     original: Callable[..., Any]
     ours: Callable[..., Any]
     size: Callable[[tuple[Any, ...], Mapping[str, Any]], float]
@@ -43,65 +43,26 @@ def scipys() -> Iterator[Target]:
     linalg = import_module("scipy.linalg")
     ours = import_module("..linalg", __package__)
     for name, size in _LINALG.items():
-        if hasattr(linalg, name):
-            yield Target(name, getattr(linalg, name), _safe(name, getattr(ours, name)), size)
+        yield Target(name, f"scipy.linalg:{name}", getattr(linalg, name), getattr(ours, name), size)
     for module, sizes in (("blas", _BLAS), ("lapack", _LAPACK)):
-        if find_spec(f"pyblasgpu.{module}") is None:
-            continue
         theirs, replacing = (
             import_module(f"{package}.{module}") for package in ("scipy.linalg", "pyblasgpu")
         )
         for name, (positions, extent) in sizes.items():
             for letter in "sdcz":
                 function = getattr(replacing, letter + name, None)
-                if function is not None and hasattr(theirs, letter + name):
-                    measured = _typed(letter, positions, extent)
-                    yield Target(name, getattr(theirs, letter + name), _safe(name, function), measured)
+                original = getattr(theirs, letter + name, None)
+                if function is not None and original is not None:
+                    replaced = f"scipy.linalg.{module}:{letter}{name}"
+                    yield Target(name, replaced, original, function, _typed(letter, positions, extent))
 
 
 def numpys() -> Iterator[Target]:
     """The functions of numpy.linalg that have a counterpart here."""
-    linalg, ours = np.linalg, import_module("..linalg", __package__)
-    conditions, errors = (
-        import_module(f"..api.linalg_{name}", __package__) for name in ("condition", "warnings")
-    )
-
-    def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-        return _in_numpys_words(
-            "Matrix is not positive definite", ours.cholesky, a, lower=not upper, check_finite=False
-        )
-
-    def solve(a: Any, b: Any) -> Any:
-        with conditions.unconditioned():
-            return _in_numpys_words("Singular matrix", ours.solve, a, b, assume_a="gen", check_finite=False)
-
-    def inv(a: Any) -> Any:
-        with conditions.unconditioned():
-            return _in_numpys_words("Singular matrix", ours.inv, a, assume_a="gen", check_finite=False)
-
-    def slogdet(a: Any) -> Any:
-        return type(linalg.slogdet(np.eye(1)))(*ours.slogdet(a))
-
-    def det(a: Any) -> Any:
-        determinant = ours.det(a, check_finite=False)
-        overflows = np.isinf(determinant) & np.isfinite(a).all(axis=(-2, -1))
-        errors.warn_of_values("det", overflows, np.isnan(determinant))
-        return (
-            determinant.astype(a.dtype)[()]
-            if isinstance(determinant, np.ndarray)
-            else a.dtype.type(determinant)
-        )
-
-    for function in (cholesky, solve, inv, slogdet, det):
+    for function in import_module(".numpy_functions", __package__).FUNCTIONS:
         name = function.__name__
-        yield Target(name, getattr(linalg, name), function, _LINALG.get(name, _order_of_a))
-
-
-def _in_numpys_words(words: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    try:
-        return function(*arguments, **options)
-    except LinAlgError:
-        raise LinAlgError(words) from None
+        size = _of_numpys_solve if name == "solve" else _order_if_square
+        yield Target(name, f"numpy.linalg:{name}", getattr(np.linalg, name), function, size)
 
 
 # ---------------------------------------------------------------------------------------------------- sizes
@@ -133,6 +94,21 @@ def _order_of_a(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
     if shape is None or len(shape) < 2:
         return -1
     return _cube_root(*shape, min(shape[-2:]))
+
+
+def _order_if_square(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The same of square matrices; NumPy refuses others."""
+    shape = _shape(_argument(args, kwargs, 0, "a"))
+    return -1 if shape is None or shape[-1:] != shape[-2:-1] else _order_of_a(args, kwargs)
+
+
+def _of_numpys_solve(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The size of systems whose shapes fit. Before NumPy 2 a stack may have a vector for each matrix."""
+    size, right = _order_if_square(args, kwargs), _shape(_argument(args, kwargs, 1, "b"))
+    order = _argument(args, kwargs, 0, "a").shape
+    if right is None or right[-2:][:1] != order[-1:]:
+        return -1
+    return -1 if _IS_NUMPY_1 and 1 < len(right) < len(order) else size
 
 
 def _solves(name: str) -> Callable[[tuple[Any, ...], Mapping[str, Any]], float]:
@@ -222,28 +198,6 @@ _LAPACK = {
     "getri": (((0, "lu"),), _factor),
     "gesv": (((0, "a"), (1, "b")), _factor),
 }
-
-
-#: Several steps: where a later one has no memory, SciPy needs what an earlier one would have overwritten.
-_SEVERAL_STEPS = ("posv", "gesv", "solve", "lu")
-#: As these, but in place, as in SciPy: where memory runs out, the matrix may be gone.
-IN_PLACE = ("inv",)
-
-
-def _safe(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which overwrites none of its arguments where it has `_SEVERAL_STEPS`."""
-    if name not in _SEVERAL_STEPS:
-        return function
-    parameters = signature(function)
-    kept = dict.fromkeys((name for name in parameters.parameters if name.startswith("overwrite_")), False)
-
-    @wraps(function)
-    def keeping(*args: Any, **kwargs: Any) -> Any:
-        bound = parameters.bind(*args, **kwargs)
-        bound.arguments.update(kept)
-        return function(*bound.args, **bound.kwargs)
-
-    return keeping
 
 
 def _typed(

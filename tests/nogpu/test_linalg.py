@@ -159,13 +159,14 @@ def test_solve_triangular_promotes(one, two):
 
 
 def test_overwrite_b():
-    a, b = 2 * np.eye(2), np.ones((2, 3))
+    """Of right-hand sides by columns, as SciPy does."""
+    a, b = 2 * np.eye(2), np.ones((2, 3), order="F")
     assert np.shares_memory(solve_triangular(a, b, overwrite_b=True), b) and (b == 0.5).all()
-    kept = np.ones((2, 3))
-    solve_triangular(np.stack([a, a]), kept, overwrite_b=True)
-    b.flags.writeable = False
-    solve_triangular(a, b, overwrite_b=True)
-    assert (kept == 1).all() and (b == 0.5).all()
+    read_only = np.ones((2, 3), order="F")
+    read_only.flags.writeable = False
+    for matrices, kept in ((a, np.ones((2, 3))), (np.stack([a, a]), b / b), (a, read_only)):
+        solve_triangular(matrices, kept, overwrite_b=True)
+        assert (kept == 1).all()
 
 
 SINGULAR = np.diag([1.0, 0.0, 0.0])

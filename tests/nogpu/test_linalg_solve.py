@@ -121,12 +121,17 @@ def test_overwrite_a_of_cholesky():
 
 
 @pytest.mark.parametrize("name", ["cholesky", "cho_factor", "lu_factor", "lu", "inv", "det", "solve"])
-def test_host_stacks_are_never_overwritten(name):
-    a = np.stack([definite((5, 5), "d")] * 2)
-    before = a.copy()
-    arguments = (a, np.ones(5)) if name == "solve" else (a,)
-    getattr(linalg, name)(*arguments, overwrite_a=True)
-    np.testing.assert_array_equal(a, before)
+def test_host_stacks_that_are_overwritten(name):
+    """By rows alone, and where SciPy does."""
+    for order in "CF":
+        a = np.asarray(np.stack([definite((5, 5), "d")] * 2), order=order)
+        before, kept = a.copy(), a.copy("K")
+        arguments = (np.ones(5),) if name == "solve" else ()
+        getattr(linalg, name)(a, *arguments, overwrite_a=True)
+        scipys = name in ("det", "lu") and order == "C"
+        assert np.array_equal(a, before) != scipys
+        getattr(linalg, name)(kept, *arguments)
+        np.testing.assert_array_equal(kept, before)
 
 
 def test_overwrite_b_of_cho_solve():

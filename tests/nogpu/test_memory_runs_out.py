@@ -36,6 +36,9 @@ CALLS = {
     "getrs": lambda a, b, out: lapack.dgetrs(a, np.arange(N), out, overwrite_b=1),
     "solve": lambda a, b, out: linalg.solve(a, b),
     "inv": lambda a, b, out: linalg.inv(a),
+    "solve in place": lambda a, b, out: linalg.solve(a, out, overwrite_a=True, overwrite_b=True),
+    "inv in place": lambda a, b, out: linalg.inv(a, overwrite_a=True),
+    "det in place": lambda a, b, out: linalg.det(a, overwrite_a=True),
 }
 
 
@@ -83,43 +86,54 @@ def definite() -> np.ndarray:
     return np.asfortranarray(a @ a.T + N * np.eye(N))
 
 
-@pytest.mark.parametrize(("name", "step"), [("dgesv", "cpu_lu.getrs"), ("dposv", "cpu_cholesky.potrs")])
-def test_a_matrix_that_was_factored_before_memory_ran_out_goes_to_scipy(monkeypatch, name, step):
-    def fails(*arguments, **options):
-        raise MemoryError("for the right-hand sides")
-
-    a, b = definite(), np.ones((N, 2), order="F")
-    expected = getattr(scipy.linalg.lapack, name)(a, b)
-    monkeypatch.setattr(f"pyblasgpu.frontend.{step}", fails)
-    with patch_scipy(backend="cpu", thresholds=0) as patch:
-        actual = getattr(scipy.linalg.lapack, name)(a, b, overwrite_a=1)
-        assert not patch.calls
-    np.testing.assert_array_equal(actual[-2], expected[-2])
-
-
 def later(*arguments, **options):
     raise MemoryError("for a later step")
 
 
-def test_what_several_steps_overwrite_goes_to_scipy_as_it_was(monkeypatch):
-    a = np.asfortranarray(np.random.default_rng(2).uniform(-1, 1, (N, N)))
-    expected = scipy.linalg.lu(a)
-    monkeypatch.setattr("pyblasgpu.api.linalg_lu.host_values", later)
+B = np.ones((N, 2))
+CALLS_IN_STEPS = {
+    "gesv": lambda a, overwrite: scipy.linalg.lapack.dgesv(a, B, overwrite_a=overwrite)[2],
+    "posv": lambda a, overwrite: scipy.linalg.lapack.dposv(a, B, overwrite_a=overwrite)[1],
+    "solve": lambda a, overwrite: scipy.linalg.solve(a, B, assume_a="gen", overwrite_a=overwrite),
+    "solve, definite": lambda a, overwrite: scipy.linalg.solve(a, B, overwrite_a=overwrite),
+    "inv": lambda a, overwrite: scipy.linalg.inv(a, overwrite_a=overwrite),
+    "inv, definite": lambda a, overwrite: scipy.linalg.inv(a, overwrite_a=overwrite, assume_a="pos"),
+    "det": lambda a, overwrite: scipy.linalg.det(a.T, overwrite_a=overwrite),
+    "lu": lambda a, overwrite: scipy.linalg.lu(a.T, overwrite_a=overwrite)[2],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "is_gone"),
+    [
+        ("gesv", "frontend.cpu_lu.getrf", False),
+        ("gesv", "frontend.cpu_lu.getrs", True),
+        ("posv", "frontend.cpu_cholesky.potrf", False),
+        ("posv", "frontend.cpu_cholesky.potrs", True),
+        ("solve", "api.linalg_solve.solve_general", False),
+        ("solve", "api.linalg_host.InverseNorms.estimate", True),
+        ("solve, definite", "frontend.cpu_cholesky.potrs", True),
+        ("inv", "api.linalg_inverse.invert_general", False),
+        ("inv", "frontend.cpu_lu.getri", True),
+        ("inv", "api.linalg_condition.Conditions.tell", True),
+        ("inv, definite", "frontend.cpu_cholesky.potri", True),
+        ("det", "api.linalg_determinant.lapack.getrf", False),
+        ("det", "api.linalg_arrays.Arrays.integers", True),
+        ("lu", "api.linalg_lu.host_values", False),
+    ],
+)
+def test_what_a_step_overwrote_does_not_go_to_scipy(monkeypatch, name, step, is_gone):
+    call, a = CALLS_IN_STEPS[name], definite()
+    expected = call(a, False)
+    monkeypatch.setattr(f"pyblasgpu.{step}", later)
     with patch_scipy(backend="cpu", thresholds=0) as patch:
-        actual = scipy.linalg.lu(a, overwrite_a=True)
+        np.testing.assert_array_equal(call(a, False), expected)
+        if is_gone:
+            with pytest.raises(MemoryError, match="for a later step"):
+                call(a, True)
+        else:
+            np.testing.assert_array_equal(call(a, True), expected)
         assert not patch.calls
-    for one, other in zip(actual, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_an_inverse_in_place_for_which_memory_runs_out_does_not_go_to_scipy(monkeypatch):
-    a = np.asfortranarray(np.random.default_rng(2).uniform(-1, 1, (N, N)))
-    expected = scipy.linalg.inv(a)
-    monkeypatch.setattr("pyblasgpu.frontend.cpu_lu.getri", later)
-    with patch_scipy(backend="cpu", thresholds=0):
-        np.testing.assert_array_equal(scipy.linalg.inv(a), expected)
-        with pytest.raises(MemoryError, match="for a later step"):
-            scipy.linalg.inv(a, overwrite_a=True)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

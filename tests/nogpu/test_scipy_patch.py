@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 import threading
 import warnings
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -243,55 +240,6 @@ def test_a_device_without_memory_sends_the_call_to_scipy(monkeypatch, caplog):
         monkeypatch.setattr("pyblasgpu.api.linalg_cholesky.lapack.potrf", fails)
         np.testing.assert_array_equal(scipy.linalg.cholesky(A), expected)
         assert not patch.calls and "goes to the CPU: of the device" in caplog.text
-
-
-# -------------------------------------------------------------------------------------------- names elsewhere
-
-
-@pytest.fixture
-def program():
-    """A module that has imported names of SciPy's."""
-    module = ModuleType("a_program")
-    exec("from scipy.linalg import cholesky, solve as s\nfrom scipy.linalg.blas import dgemm", vars(module))
-    sys.modules["a_program"] = module
-    yield module
-    del sys.modules["a_program"]
-
-
-def test_names_that_are_imported_are_rebound_and_given_back(program):
-    with taken() as patch:
-        program.cholesky(A)
-        program.s(A, B)
-        program.dgemm(1.0, A, A)
-        assert patch.calls == {"cholesky": 1, "solve": 1, "gemm": 1}
-    assert program.cholesky is ORIGINALS["cholesky"] and program.s is ORIGINALS["solve"]
-    assert type(program.dgemm).__name__ == "fortran"
-
-
-def test_names_that_are_imported_meanwhile_are_given_back(program):
-    with taken() as patch:
-        exec("from scipy.linalg import inv", vars(program))
-        program.inv(A)
-        assert patch.calls == {"inv": 1}
-    assert program.inv is ORIGINALS["inv"]
-
-
-def test_what_is_kept_elsewhere_goes_back_to_scipy():
-    with taken() as patch:
-        kept = [scipy.linalg.cholesky]
-    np.testing.assert_array_equal(kept[0](A), ORIGINALS["cholesky"](A))
-    assert not patch.calls
-
-
-def test_a_replacement_looks_like_the_original_and_is_pickled():
-    with taken():
-        replaced = scipy.linalg.cholesky
-        assert replaced.__name__ == "cholesky" and replaced.__doc__ == ORIGINALS["cholesky"].__doc__
-        assert pickle.loads(pickle.dumps(replaced)) is replaced  # noqa: S301
-        text = pickle.dumps(replaced)
-        with pytest.raises(TypeError, match="cannot pickle"):
-            pickle.dumps(scipy.linalg.blas.dgemm)
-    assert pickle.loads(text) is ORIGINALS["cholesky"]  # noqa: S301
 
 
 # -------------------------------------------------------------------------------------- nesting and threads

@@ -1,4 +1,8 @@
-"""A function that stands in the place of SciPy's and passes calls to it, or to pyblasgpu's."""
+"""Functions that stand in the place of SciPy's and pass calls to them, or to pyblasgpu's.
+
+`warnings` does not count frames of files whose names hold "importlib" and "_bootstrap". So the warnings of a
+function that is called from here name the line of the program, whichever function it is.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import logging
 import threading
 from functools import update_wrapper
 from inspect import signature
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, cast
 
 from numpy.linalg import LinAlgError
 
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import preferred_backend
-from .targets import IN_PLACE, Target
+from .targets import Target
 
 __all__ = ["ACTIVE", "Getter", "Routed"]
 
@@ -28,11 +33,35 @@ def _is_serving() -> bool:
     return getattr(_serving, "now", False)
 
 
-class Routed:
+class _Replacement:
+    """A function in the place of `original`: copied as functions are, and pickled by its name.
+
+    The name, ``"module:function"``, is looked up where it is unpickled. There it is the original unless a
+    patch is on.
+    """
+
+    def __init__(self, original: Any, name: str) -> None:
+        update_wrapper(cast(Any, self), original)  # and the original is __wrapped__
+        self._name = name
+
+    def __copy__(self) -> _Replacement:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Replacement:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return resolve_name, (self._name,)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, by pyblasgpu>"
+
+
+class Routed(_Replacement):
     """The function that replaces `target.original`; without a patch that is on, it is that function."""
 
     def __init__(self, target: Target) -> None:
-        update_wrapper(self, target.original)  # and the original is __wrapped__
+        super().__init__(target.original, target.replaced)
         self._target = target
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -57,41 +86,32 @@ class Routed:
             raise AttributeError(name)
         return getattr(self._target.original, name)
 
-    def __repr__(self) -> str:
-        return f"<{self._target.original!r}, by pyblasgpu>"
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        # by name, which is bound to this object; SciPy's BLAS functions have none
-        name: str | None = self.__dict__.get("__qualname__")
-        if name is None:
-            raise TypeError(f"cannot pickle {self!r}")
-        return name
-
 
 def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         _serving.now = True
-        with preferred_backend(patch.backend):
-            result = target.ours(*args, **kwargs)
-    except LinAlgError:
-        raise  # a ValueError, too, but what the matrix is
-    except patch.refusals as refusal:
-        is_torn = target.name in IN_PLACE and isinstance(refusal, MemoryError)
-        if (is_torn or _has_written(refusal)) and _may_overwrite(target, args, kwargs):
-            raise  # what SciPy would read is not there any more
-        if isinstance(refusal, (MemoryError, BackendUnavailable)):
-            _log.warning("%s goes to the CPU: %s", target.name, refusal)
+        try:
+            with preferred_backend(patch.backend):
+                result = target.ours(*args, **kwargs)
+        except LinAlgError:
+            raise  # a ValueError, too, but what the matrix is
+        except patch.refusals as refusal:
+            if _may_have_written(refusal) and _may_overwrite(target, args, kwargs):
+                raise  # what SciPy would read is not there any more
+            if isinstance(refusal, (MemoryError, BackendUnavailable)):
+                _log.warning("%s goes to the CPU: %s", target.name, refusal)
+        else:
+            patch.count(target.name)
+            return result
         return target.original(*args, **kwargs)  # and so does all that it calls
     finally:
         _serving.now = False
-    patch.count(target.name)
-    return result
 
 
-def _has_written(error: BaseException) -> bool:
-    """Whether parts of the output were written before a call failed, as its `TileReport` tells."""
+def _may_have_written(error: BaseException) -> bool:
+    """Whether a call that failed may have written into arrays of the caller's."""
     tiles = getattr(error, "tiles", None)
-    return tiles is not None and bool(tiles.final or tiles.torn)
+    return getattr(error, "overwritten", False) or (tiles is not None and bool(tiles.final or tiles.torn))
 
 
 def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -99,11 +119,11 @@ def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
     return any(value for name, value in bound.items() if name.startswith("overwrite_"))
 
 
-class Getter:
+class Getter(_Replacement):
     """`get_blas_funcs` or `get_lapack_funcs` that gives the replacements while a patch is on."""
 
-    def __init__(self, original: Any, replacements: dict[int, Any]) -> None:
-        update_wrapper(self, original)
+    def __init__(self, original: Any, name: str, replacements: dict[int, Any]) -> None:
+        super().__init__(original, name)
         self._original, self._replacements = original, replacements
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,78 @@
+"""NumPy's functions of dense matrices by its rules: results by rows, its words, no look at conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ..api import linalg
+from ..api.linalg_arrays import taken
+from ..api.linalg_condition import Conditions
+from ..api.linalg_determinant import determinant_of
+from ..api.linalg_inverse import inverse_of
+from ..api.linalg_solve import matrix_solution
+from ..api.linalg_warnings import warn_of_values
+
+__all__ = ["FUNCTIONS"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _in_words(words: str) -> Callable[[_Function], _Function]:
+    """What gives the `LinAlgError` of a function NumPy's words."""
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except LinAlgError:
+                raise LinAlgError(words) from None
+
+        return cast(_Function, call)
+
+    return decorate
+
+
+@_in_words("Matrix is not positive definite")
+def cholesky(a: np.ndarray[Any, Any], /, *, upper: bool = False) -> Any:
+    # the factor of the transpose is by columns, and the transpose of the factor
+    factor = linalg.cholesky(a.swapaxes(-1, -2), lower=upper, check_finite=False)
+    return factor.swapaxes(-1, -2)
+
+
+@_in_words("Singular matrix")
+def solve(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Any:
+    conditions = Conditions(taken("solve", {"a": a, "b": b}), False)
+    right = b[:, None] if b.ndim == 1 else b
+    with conditions.arrays.silent():
+        matrix = conditions.arrays.cast(a)
+        x = matrix_solution(conditions, matrix, right, "general", False, False, (False, False))
+    return x[..., 0] if b.ndim == 1 else x
+
+
+@_in_words("Singular matrix")
+def inv(a: np.ndarray[Any, Any]) -> Any:
+    conditions = Conditions(taken("inv", {"a": a}), False)
+    with conditions.arrays.silent():
+        return inverse_of(conditions, "general")
+
+
+def slogdet(a: np.ndarray[Any, Any]) -> Any:
+    return type(np.linalg.slogdet(np.eye(1)))(*linalg.slogdet(a))
+
+
+def det(a: np.ndarray[Any, Any]) -> Any:
+    arrays = taken("det", {"a": a})
+    with arrays.silent():
+        determinants = determinant_of(arrays, a)
+    overflows = np.isinf(determinants) & np.isfinite(a).all(axis=(-2, -1))
+    warn_of_values("det", overflows, np.isnan(determinants))
+    return determinants.astype(a.dtype)[()]
+
+
+FUNCTIONS = cholesky, solve, inv, slogdet, det
