@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.frontend import libraries, protocols
-from pyblasgpu.frontend.arrays import common_dtype, common_library, library_of, stored_dtype
+from pyblasgpu.frontend.arrays import can_be_output, common_dtype, common_library, library_of, stored_dtype
 from pyblasgpu.frontend.layouts import Layout, batches, is_column_major, is_injective, shares_memory
 from pyblasgpu.frontend.pytorch import TORCH
 from pyblasgpu.types import DTYPES, Trans
@@ -96,6 +96,10 @@ class FakeTensor:
 FakeTensor.__module__ = "torch"
 
 
+def no_memory():
+    raise RuntimeError("no memory")
+
+
 class Exporter:
     """Host memory through DLPack alone."""
 
@@ -144,6 +148,11 @@ def test_layout_of_a_cupy_array():
     host = np.zeros((3, 4, 5))[:, ::2]
     layout = libraries.CUPY.layout(fake_device.Array(host, device=2), D, None)
     assert layout[:5] == (host.ctypes.data, (3, 2, 5), (20, 10, 1), D, 2)
+
+
+def test_a_lazily_conjugated_tensor_is_no_output():
+    assert can_be_output(FakeTensor(), DTYPES["c"])
+    assert not can_be_output(FakeTensor(conj=True), DTYPES["c"])
 
 
 def test_layout_of_a_lazily_conjugated_tensor():
@@ -205,6 +214,10 @@ def test_what_is_read_of_tensors():
         other.__dict__.update(change)
         assert TORCH.read((plain, other)) is None
     assert TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
+    for missing in ("stride", "data_ptr"):
+        without = FakeTensor()
+        setattr(without, missing, no_memory)
+        assert TORCH.read((plain, without)) is TORCH.read((without, plain)) is None
 
 
 @pytest.mark.parametrize("position", range(3))
@@ -281,6 +294,14 @@ def test_repeated_elements_are_not_injective():
 def test_shares_memory_is_exact(x, y):
     expected = np.shares_memory(x, y)
     assert shares_memory(x, y) == shares_memory(layout_of(x), layout_of(y)) == expected
+
+
+def test_where_the_search_grows_too_long_memory_is_shared():
+    x = Layout(4096, (14, 11, 8, 16), (566, 471, 1450, 90), D, 0)
+    y = Layout(4096 + 18 * 8, (15, 14, 12, 8), (1861, 668, 1006, 1898), D, 0)
+    with pytest.raises(np.exceptions.TooHardError):
+        np.shares_memory(x, y, max_work=10_000)
+    assert shares_memory(x, y)
 
 
 def test_other_devices_share_nothing():

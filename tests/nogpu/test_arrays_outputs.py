@@ -54,6 +54,23 @@ def known_as_immutable(monkeypatch):
     fake_libraries.know_as_immutable(monkeypatch, Immutable)
 
 
+#: What libraries raise where they export nothing.
+FAILURES = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
+
+
+class Failing:
+    """An array that a library does not export, of which nothing is known but where it is."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack__(self, **options):
+        raise self.error("not now")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
 def refused() -> dict:
     """What can be no output in double precision, of values B."""
     return {
@@ -70,6 +87,7 @@ def refused() -> dict:
         "text": "B",
         "masked": np.ma.array(B),
         "a read-only export": Array(read_only(B)),
+        **{f"an export that raises {error.__name__}": Failing(error) for error in FAILURES},
         "an immutable library's": Immutable(B.copy()),
         "repeated on the device": fake_device.Array(np.broadcast_to(B, (4, 3, 2))),
         "uneven on the device": fake_device.Array(np.ndarray((3, 2), "f8", bytearray(99), 0, (20, 8))),
@@ -128,6 +146,12 @@ def test_what_shares_memory(kind):
     x, y, z = (kind(memory[rows]) for rows in (np.s_[:3], np.s_[2:], np.s_[:2]))
     assert may_share_memory(x, y) and may_share_memory(x, x) and not may_share_memory(y, z)
     assert not may_share_memory(x, memory)  # no call takes both
+
+
+@pytest.mark.parametrize("undecided", [misaligned(B), B.astype("i4")], ids=["misaligned", "integers"])
+def test_what_cannot_be_decided_may_share_memory(device, undecided):
+    array, other = fake_device.Array(undecided), fake_device.Array(B.copy())
+    assert may_share_memory(array, other) and may_share_memory(other, array)
 
 
 OVERWRITES = {

@@ -20,6 +20,13 @@ from pyblasgpu.frontend import libraries
 ONE = np.eye(3)
 
 
+class Typed:
+    """A list of Numba's."""
+
+
+Typed.__module__ = "numba.typed.typedlist"
+
+
 class Frame:
     """A table, as pandas and polars have them."""
 
@@ -62,8 +69,10 @@ class Unsupported(Tracer):
     def __dlpack_device__(self):
         return 1, 0
 
+    error: type[Exception]
+
     def __dlpack__(self, **options):
-        raise BufferError("no such dtype")
+        raise self.error("no such dtype")
 
 
 WRONG = {
@@ -82,6 +91,7 @@ WRONG = {
     "times": (ONE.astype("M8[s]"), "dtype datetime64"),
     "fields": (np.zeros((3, 3), [("x", "f8")]), r"dtype \[\('x', '<f8'\)\]"),
     "long double": (ONE.astype(np.longdouble), "dtype float128|dtype float96"),
+    "a list of Numba's": (Typed(), "is a Typed of Numba's, not an array on a device"),
     "a tracer": (Tracer(), "no values yet.*jit"),
     "two devices": (Sharded(), "on two devices"),
 }
@@ -126,7 +136,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize(
-    "wrong", ["text", "a dict", "a table", "sparse", "masked", "a tracer", "two devices"]
+    "wrong", ["text", "a dict", "a table", "a list of Numba's", "sparse", "masked", "a tracer", "two devices"]
 )
 @pytest.mark.parametrize("call", OUTPUTS)
 def test_outputs(call, wrong):
@@ -166,10 +176,12 @@ def test_lists_are_numpys_to_convert():
         np.testing.assert_array_equal(result, ONE)
 
 
+@pytest.mark.parametrize("error", [AttributeError, BufferError, RuntimeError, TypeError, ValueError])
 @pytest.mark.parametrize("call", ["gemm: a", "syrk: a", "dgemm: a", "matmul: x1", "solve_triangular: a"])
-def test_what_no_one_can_read(call, monkeypatch):
+def test_what_no_one_can_read(call, error, monkeypatch):
     """Once all arrays are of one library."""
     value = Unsupported()
+    value.error = error
     calls = {
         "gemm: a": lambda: pyblasgpu.gemm(value, value),
         "syrk: a": lambda: pyblasgpu.syrk(value),
@@ -266,6 +278,14 @@ def test_tensors_without_memory(torch, missing):
             pyblasgpu.gemm(Tensor(), wrong, out=Tensor())
         with pytest.raises(TypeError, match=r"gemm: out cannot be read.*doesn't have storage"):
             pyblasgpu.gemm(Tensor(), Tensor(), out=wrong)
+
+
+def test_tensors_to_be_cast_that_are_misaligned(torch):
+    wrong = Tensor(dtype="torch.float32", data_ptr=lambda: 4098, element_size=lambda: 4)
+    out = Tensor()
+    with pytest.raises(ValueError, match=r"^gemm: b is not aligned to its torch\.float32$"):
+        pyblasgpu.gemm(Tensor(), wrong, out=out)
+    np.testing.assert_array_equal(out.host, np.eye(3))
 
 
 def test_tensors_whose_memory_is_feigned(torch):

@@ -139,9 +139,18 @@ def test_dtypes_of_one_hash_are_not_compared():
 def test_dtypes_are_not_kept_for_ever():
     from pyblasgpu.frontend import dtypes
 
+    known = Foreign("torch.float64")
+    assert stored_dtype(known) is DTYPES["d"] and dtypes.CACHED[id(known)] == (DTYPES["d"], known)
     for number in range(3 * dtypes.MAX_CACHED):
         assert stored_dtype(Foreign(f"library{number}.float32")) is DTYPES["s"]
     assert len(dtypes.CACHED) <= dtypes.MAX_CACHED
+
+
+def test_dtypes_that_numpy_lacks():
+    lacking = Foreign("torch.bfloat16")
+    assert numpy_dtype(lacking) == np.dtype(object) and stored_dtype(lacking) is None
+    with pytest.raises(TypeError, match=r"^gemm: dtype torch\.bfloat16 of b is none of float32"):
+        common_dtype("gemm", [np.dtype("f8"), lacking], ["a", "b"])
 
 
 def test_the_array_whose_dtype_is_wrong_is_named():

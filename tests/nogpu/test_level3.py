@@ -306,10 +306,10 @@ def test_device_arrays_have_no_other_backend(fake):
         gemm(fake_device.Array(ONE), fake_device.Array(ONE), backend="cpu")
 
 
-@pytest.fixture
-def no_device(monkeypatch):
+@pytest.fixture(params=[BackendUnavailable, ImportError])
+def no_device(request, monkeypatch):
     def current(ordinal):
-        raise BackendUnavailable("no driver")
+        raise request.param("no driver")
 
     monkeypatch.setattr("pyblasgpu.gpu.device.current", current)
     host_backend.why_no_device.cache_clear()

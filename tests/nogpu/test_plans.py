@@ -280,6 +280,13 @@ def test_nothing_to_do_is_done(kernels):
 ONE = np.ones((8, 8), order="F")
 
 
+class Subclass(Array):
+    """A type of its own of a library that plans take."""
+
+
+Subclass.__module__ = "cupy"
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -341,6 +348,7 @@ def test_in_place_stays_in_place(kernels):
     [
         ((ONE, ONE, ONE), {}, TypeError, "plan_gemm: a plan is for arrays on a device, not for NumPy"),
         ((Array(ONE), Array(ONE), None), {}, TypeError, "plan_gemm: out is needed"),
+        ((Subclass(ONE), Array(ONE), Array(ONE * 1)), {}, TypeError, r"must be CuPy .* cupy\.Subclass, cupy"),
         ((Array(ONE), Array(ONE.astype("i4")), Array(ONE * 1)), {}, TypeError, "b has dtype int32 .* casts"),
         ((Array(ONE), Array(ONE), Array(ONE.astype("f4"))), {}, TypeError, "out has dtype float32"),
         ((Array(ONE), Array(np.ones((7, 8))), Array(ONE * 1)), {}, ValueError, "op\\(b\\) 7 by 8"),
