@@ -442,7 +442,10 @@ def test_the_newest_run_on_several_cards_counts(benchmarks, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not all(find_spec(name) for name in ("sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme")),
+    not all(
+        find_spec(name)
+        for name in ("sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme", "sphinx_copybutton")
+    ),
     reason="needs the extra docs, which `make docs` installs",
 )
 def test_the_site_builds_without_warnings(tmp_path):
