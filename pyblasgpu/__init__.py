@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
-#: Where each public name lives; a module that is named is public itself.
+#: Module of each public name; a module that is named is public itself.
 _HOME = {
     "Handle": "frontend.handle",
     "asum": "api.level1",

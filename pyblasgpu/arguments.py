@@ -1,4 +1,4 @@
-"""What callers pass for flags and numbers: Python's, NumPy's, or arrays of one element of any library."""
+"""Flags and numbers as callers pass them: Python's, NumPy's, or arrays of one element of any library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "shown",
 ]
 
-#: What signatures name. No type tells more: any library's arrays are taken, and flags and numbers may be
+#: Types in signatures. They are `Any`: arrays of every library are accepted, and flags and numbers may be
 #: arrays of one element.
 Array: TypeAlias = Any
 Number: TypeAlias = Any
@@ -125,7 +125,8 @@ def _converted(value: Any) -> float | complex:
 
 
 def array_of_numbers(value: Any, routine: str, argument: str) -> np.ndarray:
-    """What NumPy makes of a number or of nested sequences of them; of exact ones float64 or complex128.
+    """Convert a number or nested sequences of numbers to an array; exact numbers become float64 or
+    complex128.
 
     Raises
     ------

@@ -57,7 +57,7 @@ def compile_job(stem: str, config: Any, flags: tuple, cc: tuple[int, int]) -> Co
 
 @dataclass
 class Built:
-    """What a run has done for an architecture.
+    """Outcome of a build for one architecture.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Built:
 
 
 class Watcher(Protocol):
-    """What a person sees of a run."""
+    """Progress display of a build."""
 
     def begin(self, architecture: str, total: int) -> None:
         """So many kernels are wanted."""
@@ -221,7 +221,7 @@ def _require_compiler() -> None:
 
 
 def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:
-    """What an archive holds that this toolchain has made."""
+    """Yield an archive's kernels and their keys, if this toolchain made the archive."""
     try:
         archive = Archive(path, arch, digest_of_all())
     except (OSError, ArchiveError):

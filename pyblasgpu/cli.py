@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What parses the command line; each command's options know what runs it."""
+    """Return the parser of the command line; each command's options name the function that runs it."""
     parser = argparse.ArgumentParser(prog="pyblasgpu", description="A GPU BLAS written in Python.")
     parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=Command)
@@ -269,7 +269,7 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
 
 @contextmanager
 def _advising(advice: str) -> Iterator[None]:
-    """Where a device is lacking, say what goes without."""
+    """Add `advice` to the error where a device is unavailable."""
     try:
         yield
     except BackendUnavailable as missing:

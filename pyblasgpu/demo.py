@@ -258,7 +258,7 @@ def simulated() -> Iterator[DemoResult]:
 
 
 def _why_not_simulated() -> str:
-    """What the simulator lacks here, and how it is installed."""
+    """Return why the simulator is unavailable, and how to install it."""
     reason = gpu.why_unavailable()
     if reason and find_spec("numba_cuda") is not None:  # else Numba's own simulator serves
         return reason

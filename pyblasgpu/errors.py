@@ -43,7 +43,7 @@ class CallCancelled(PyblasgpuError, RuntimeError):
 
 @dataclass(frozen=True)
 class TileReport:
-    """What the output holds after a call on host arrays, or on several cards, that did not end.
+    """The state of the output after a call on host arrays, or on several cards, that failed.
 
     The exception of such a call has it as attribute `tiles`, and tells it in a note.
 
@@ -121,7 +121,7 @@ class DatabaseWarning(UserWarning):
 
 
 def lacking(missing: ImportError, *extras: str) -> str:
-    """What is missing, and how it is installed.
+    """Return a sentence that names a missing module and how to install it.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ def _contents(kind: str) -> dict[str, Any]:
 
 
 def _origin(kind: str) -> str:
-    """What a folder of this user is from, and whether it can be written; or why there is none."""
+    """Return the origin of a folder of this user, and whether it is writable; or why there is none."""
     try:
         folder, origin = home_folder(kind)
     except NoFolder as problem:

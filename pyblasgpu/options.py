@@ -1,4 +1,6 @@
-"""What options take, as functions that argparse calls: each gives a value, or says what the option takes."""
+"""Types of command-line options, as functions for argparse: each returns a value, or raises with the values
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,9 @@ __all__ = [
 ]
 
 ROUTINES = ("gemm", "trmm", "trsm")
-#: What is tuned too where it is asked for.
+#: Routines that are tuned only on request.
 TUNED_TOO = ("gemv", "ger")
-#: What is benchmarked too where it is asked for.
+#: Routines that are benchmarked only on request.
 OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 MOST = 2**63 - 1  # of a number that is counted with
 
@@ -88,7 +90,7 @@ def parse_device(text: str) -> str:
 
 
 def parse_tuned_device(text: str) -> str:
-    """The same, or 'cpu' for the processor."""
+    """Return the name of a device, or 'cpu' for the processor."""
     return "cpu" if text.lower() == "cpu" else parse_device(text)
 
 

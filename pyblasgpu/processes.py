@@ -54,8 +54,8 @@ class Pool:
             self._begin(job, is_retry=False)
 
     def finished(self, timeout: float | None = None) -> Iterator[tuple[tuple, Any]]:
-        """What is ready, after at most `timeout` seconds for the first of it: jobs and their reports; a str
-        says of a job that its process died.
+        """Yield the jobs that are done and their reports, after at most `timeout` seconds for the first; a
+        str reports that a job's process died.
         """
         wait = True
         while self.pending:

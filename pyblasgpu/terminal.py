@@ -1,5 +1,5 @@
-"""What a command says to a person and to a shell: errors in one line with an exit code, characters that the
-terminal has, tables as wide as it is.
+"""Output of a command to a terminal and its exit code: errors in one line, characters that the terminal has,
+tables as wide as it is.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WIDTH = 140
 
 #: Exit codes; those of signals are 128 and their number, as of a shell.
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
-#: What files, options and a machine can do wrong; anything else is a defect, and has its traceback.
+#: Errors of files, options and the machine; any other is a defect, and has its traceback.
 _FORESEEN = (PyblasgpuError, ValueError, OSError, EOFError, MemoryError, zlib.error, Warning)
 
 
 def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
-    """What `run` returns, an exit code; or, after a line on stderr, that of what went wrong.
+    """Return the exit code of `run`; or, after a line on stderr, the code of its error.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
 
 
 def console(width: int | None = None, stderr: bool = False) -> Console:
-    """Where tables and progress go: as wide as the terminal; `width` columns in a file or a pipe.
+    """Return the console of tables and progress: as wide as the terminal; `width` columns in a file or a
+    pipe.
 
     Text is what it is: brackets, as in ``pyblasgpu[sim]``, are no styles.
     """
@@ -86,7 +87,7 @@ def _in_a_line(problem: BaseException) -> str:
 
 
 def _drop_unwritten(stream: TextIO) -> None:
-    """What cannot be written would be tried again, and complained about, when the interpreter ends."""
+    """Discard output that cannot be written: the interpreter would try it again at its end, and complain."""
     try:
         stream.flush()
     except (OSError, ValueError):

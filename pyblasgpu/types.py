@@ -115,7 +115,7 @@ class Region(Enum):
 
     @property
     def transposed(self) -> Region:
-        """The same elements of the transposed matrix."""
+        """Region of the same elements in the transposed matrix."""
         return self if self.uplo is None else Region.of(self.uplo.flipped, self.hermitian, self.strict)
 
 

@@ -36,7 +36,7 @@ from pyblasgpu.types import DTYPES
 
 from . import machine
 
-#: Where results go that no option sends elsewhere: into a checkout, else where the user is.
+#: Default folder of results: the checkout's, else ``results`` in the current folder.
 RESULTS = (
     machine.ROOT / "benchmarks" / "results" if (machine.ROOT / "benchmarks").is_dir() else Path("results")
 )

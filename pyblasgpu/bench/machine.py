@@ -1,4 +1,4 @@
-"""What a result depends on beside the code: device, versions, clocks, commit, and the device's peak."""
+"""The conditions of a measurement: device, versions, clocks, commit, and the device's peak."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """What PYBLASGPU_COMMIT says; else the commit of the checkout, with '+' when files differ from it."""
+    """Return PYBLASGPU_COMMIT if set; else the commit of the checkout, with '+' when files differ from it."""
     named = os.environ.get("PYBLASGPU_COMMIT")
     if named:
         return named

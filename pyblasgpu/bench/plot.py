@@ -102,7 +102,7 @@ def _saved(figure: Figure, document: dict[str, Any], title: str, out: Path, **op
 
 
 def drawing_of(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]:
-    """What draws such a document."""
+    """Return the function that draws such a document."""
     if "series" in document:
         return draw_ratios
     return draw_traffic if "counted" in document["results"][0] else draw

@@ -20,7 +20,7 @@ def bar(items: Iterable[Item], what: str, total: int) -> Iterable[Item]:
 
 
 def within(budget: float, items: Sequence[Item], what: str, kind: str) -> Iterator[Item]:
-    """Those of `items` that are begun within `budget` seconds; how many are not is said on stderr."""
+    """Yield `items` until `budget` seconds have passed; print the number of the remaining ones to stderr."""
     begun = time.monotonic()
     for number, item in enumerate(bar(items, f"timing {what}", len(items))):
         if time.monotonic() - begun > budget:

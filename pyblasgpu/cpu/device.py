@@ -1,4 +1,4 @@
-"""What the processor is: cores, caches, vector registers, clock, as far as the system tells."""
+"""The processor: its cores, caches, vector registers and clock, as far as the system reports them."""
 
 from __future__ import annotations
 

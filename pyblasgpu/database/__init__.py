@@ -1,4 +1,4 @@
-"""What the tuner found for known devices: JSON files here for everyone, and one of the user's own.
+"""Tuned values of known devices: packaged JSON files, and one of the user's own.
 
 A file holds data and nothing else. A user's is checked from end to end before any of it is used, and one that
 does not pass is set aside with a `DatabaseWarning` (the next level then serves). ``schema.json`` is the

@@ -102,7 +102,7 @@ def read(path: Traversable, device: str | None = None) -> Document | None:
 
 
 def read_packaged(path: Traversable, device: str | None = None) -> Document | None:
-    """As `read`, for a file of this package: in a quarter of the time, because tests have checked its values.
+    """Read a file of this package like `read`, in a quarter of the time: tests have checked its values.
 
     Where it is not of the form that it should have, all of it is checked.
     """
@@ -234,7 +234,7 @@ def _paths(
 
 
 def difference(document: Document, base: Document) -> Document:
-    """What `document` holds and `base` does not hold alike."""
+    """Return the part of `document` that `base` lacks or has differently."""
 
     def is_same(key: Any) -> bool:
         entry = base.entries.get(key)
@@ -296,7 +296,7 @@ class _Line(dict[str, Any]):
 
 
 def _line(entry: Entry) -> _Line:
-    """What a file says of an entry."""
+    """Return an entry's line in a file."""
     line = _Line(config=entry.parameters)
     if entry.tflops is not None:
         line["tflops"] = _rounded(entry.tflops)

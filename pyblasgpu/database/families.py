@@ -36,7 +36,7 @@ _RENAMED = {
 
 
 def current_name(name: str) -> str:
-    """What a family, or a parameter, is called now that a file calls `name`."""
+    """Return the current name of a family or parameter that a file calls `name`."""
     return _RENAMED.get(name, name)
 
 

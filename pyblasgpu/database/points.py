@@ -89,7 +89,7 @@ def algorithms_of(point: str) -> tuple[str, ...]:
 
 
 def algorithms_at(point: str) -> tuple[str, ...]:
-    """Those of `algorithms_of` that are timed at a point.
+    """Return the algorithms of `algorithms_of` that are timed at a point.
 
     With few right-hand sides the products of a recursion are small, wherever it ends.
     """
@@ -131,7 +131,7 @@ def nearest_matrix(rows: int, cols: int) -> list[str]:
 
 
 def _columns(rhs: int, count: int) -> int:
-    """Of `count` triangles together."""
+    """Return the columns of `count` triangles together."""
     return count * max(rhs, WARP)
 
 

@@ -284,7 +284,9 @@ def _classes(stem: str) -> dict[str, tuple[str, ...]]:
 
 
 def _kind(stem: str) -> str:
-    """What problems a family has: products, triangles of leaves or of a fused TRSM, matrices of level 2."""
+    """Return the kind of a family's problems: products, triangles of leaves or of a fused TRSM, matrices of
+    level 2.
+    """
     if stem in FUSED_TRSM:
         return "fused"
     if FAMILIES[stem].is_matrix_vector:

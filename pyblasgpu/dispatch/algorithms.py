@@ -65,7 +65,7 @@ def leaves_requested(routine: str) -> bool:
 
 
 def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
-    """That of TRSM for `batch` triangles of so many rows, with `rhs` right-hand sides each.
+    """Return TRSM's algorithm for `batch` triangles of `order` rows, with `rhs` right-hand sides each.
 
     The fastest at the nearest point of which a file has rates, else by `default_heuristic`.
     """
@@ -149,7 +149,7 @@ def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
-    """That of TRMM for triangles of so many rows: fused, but for large complex64 and few, long rows."""
+    """Return TRMM's algorithm: fused, except for large complex64 and for few, long rows."""
     requested = override_of("trmm")
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
@@ -176,7 +176,9 @@ def trmm_recursion(device: Device) -> str:
 
 
 def syr2k_algorithm(fits: bool) -> Algorithm:
-    """That of SYR2K and HER2K: one product, symmetrized, where its scratch `fits` in the workspace."""
+    """Return the algorithm of SYR2K and HER2K: one product, symmetrized, where its scratch `fits` the
+    workspace.
+    """
     requested = overrides.get_override("syr2k_algorithm")
     if requested is not None:
         return Algorithm(requested, OVERRIDE)

@@ -51,7 +51,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
 
 
 def _products(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]:
-    """Of all kinds."""
+    """Yield the kernels of products, of all kinds."""
     stems = families_of("gemm", dtype)
     for kind in kinds(dtype, layout):
         for config in configs_of(kind, stems, dtype, layout, device):
@@ -81,7 +81,7 @@ def _fused_trsms(dtype: str, layout: str, device: Device) -> Iterator[KernelSour
 
 
 def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
-    """Those of the classes of the routine's leaves."""
+    """Yield the kernels of the routine's leaves, of all size classes."""
     stems = families_of(routine, dtype)
     configs: dict[Any, None] = {}
     for size in sizes_of(stems[0]):
@@ -92,7 +92,7 @@ def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
 
 
 def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
-    """Those of level 2 that are tuned."""
+    """Yield the kernels of the tuned routines of level 2."""
     for stem, family in FAMILIES.items():
         if family.is_matrix_vector and dtype in family.dtypes:
             for layout in family.layouts:

@@ -33,7 +33,7 @@ __all__ = [
 
 MOST_CHOICES = 1 << 14  # kept at a time
 
-#: What `select` has answered since the last `reload`.
+#: Choices of `select` since the last `reload`.
 choice_cache: dict[tuple[Any, ...], KernelChoice] = {}
 _reloads = 0
 
@@ -128,7 +128,7 @@ def select(
 
 
 def _override_of_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
-    """What an override asks for, as far as it goes; None: to be decided."""
+    """Return an override's number of splits, as far as it is attainable; None: none is set."""
     splits = overrides.get_override("splits")
     return None if splits is None else attainable(splits, extents, dtype)
 

@@ -108,7 +108,7 @@ def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
 
 
 def _fastest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """Of equal ones the first."""
+    """Return the fastest candidate, the first of equal ones."""
     return min(candidates, key=itemgetter(0), default=None)
 
 
@@ -250,7 +250,7 @@ class Row(NamedTuple):
 
 
 class CandidateTable:
-    """What a model knows, as it may run for problems of one kind, with lower bounds of their seconds."""
+    """Configs of a model that can run problems of one kind, with lower bounds of their seconds."""
 
     def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, kind: Kind, device: Device):
         self.rows = list(_rows(model.tuned, problem, kind, device))
@@ -277,7 +277,7 @@ class CandidateTable:
 
 
 def table(problem: GemmProblem, device: Device, packed: bool = False) -> CandidateTable:
-    """What was measured, or what stands in for it; of `packed` operands or of such as they lie."""
+    """Return the measured candidates, or else their stand-ins, for `packed` operands or for strided ones."""
     kind = problem.kind(packed)
     if _model(problem, device) is None:
         candidates = CandidateTable(_of_class(problem, device), problem, kind, device)
@@ -311,7 +311,7 @@ def _tuned_table(problem: GemmProblem, kind: Kind, device: Device) -> CandidateT
 
 
 def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: Device) -> Iterator[Row]:
-    """Those that serve (`dispatch.product_kinds`)."""
+    """Yield the Configs that apply to the problem (`dispatch.product_kinds`)."""
     unpacked = kind.unpacked
     for number, known in enumerate(tuned):
         if applies(known.config, kind, problem.stems, device):
@@ -327,7 +327,7 @@ def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
 
 
 def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
-    """What a file of each family names for the class without a rate, if any does."""
+    """Return each family's filed Config for the class, without a rate."""
     stems, dtype, layout, extents, *_ = problem
     usable = [stem for stem in stems if runs(stem, device)]
     choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]

@@ -42,7 +42,7 @@ def of_class(
 
 
 def of_size(stems: tuple[str, ...], dtype: str, layout: str, size: str, device: Device) -> KernelChoice:
-    """The same for a size class."""
+    """Return the Config of a size class."""
     for candidate in nearest(stems[0], size):
         filed = [
             entry for stem in stems if (entry := tuned_files.of_class(stem, dtype, layout, candidate, device))
@@ -85,7 +85,7 @@ def fixed(stem: str, dtype: str, device: Device) -> Any:
 # -------------------------------------------------------------------------------------------------- level 2
 
 
-#: Of the points of the database, the nearest so many: what was tuned farther away tells nothing.
+#: Number of nearest points of the database that count: results farther away do not carry over.
 REACH = 3
 
 

@@ -30,7 +30,7 @@ __all__ = [
     "token",
 ]
 
-#: What is chosen beside the Configs of kernel families.
+#: Overridable choices other than the Configs of kernel families.
 _CHOICES = (
     *("layout", "lookahead", "math_mode", "packed", "potrf", "potrf_algorithm", "prefetch_c", "raster"),
     *("splits", "symm", "syr2k_algorithm", "tiles", "trmm", "trmm_algorithm", "trsm", "trsm_algorithm"),
@@ -132,7 +132,7 @@ def active() -> tuple[tuple[str, Any], ...]:
 
 
 def get_override(name: str) -> Any:
-    """What the innermost override of `name` says; None: to be decided."""
+    """Return the innermost override of `name`; None: none is set."""
     return next((value for known, value in _overrides.get() if known == name), None)
 
 

@@ -100,7 +100,7 @@ def multiplications(stem: str, size: str) -> int:
 
 
 def class_weight(stem: str, size: str) -> float:
-    """What a class counts for in the choice of few Configs."""
+    """Return the weight of a class in the choice of few Configs."""
     extents = tuned_at(stem, size)[-1]
     is_cube = FAMILIES[stem].is_product and len(extents) == 3 and len(set(extents)) == 1
     return SQUARE if is_cube else 1.0
@@ -119,7 +119,7 @@ def products(stems: tuple[str, ...], dtype: str, layout: str, device: Device) ->
 
 
 def rates_of(stem: str, dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
-    """What the Configs of a family reached, by the files; of those without a rate none."""
+    """Return the filed rates of a family's Configs; a Config without a rate has none."""
     rates: dict[Any, dict[str, float]] = {}
     for size in sizes_of(stem):
         filed = tuned_files.of_class(stem, dtype, layout, size, device)
@@ -129,14 +129,14 @@ def rates_of(stem: str, dtype: str, layout: str, device: Device) -> dict[Any, di
 
 
 def _unrated(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
-    """What files name without a rate."""
+    """Return the filed Configs without a rate."""
     classes = ((stem, size) for stem in stems for size in sizes_of(stem))
     filed = (tuned_files.of_class(stem, dtype, layout, size, device) for stem, size in classes)
     return {entry.config: {} for entry in filed if entry and not entry.tflops}
 
 
 def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
-    """What is best by the model, of all families that the device runs together."""
+    """Return the best Configs by the model, of all families that run on the device."""
     rates: dict[Any, dict[str, float]] = {}
     for stem in stems:
         if FAMILIES[stem].runs_on(device):

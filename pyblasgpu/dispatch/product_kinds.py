@@ -94,7 +94,7 @@ MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIG
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
 MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (3, 1)
-#: What a kernel of triangles alone must gain, of the mean logarithm at squares, in the same layouts.
+#: Least gain of a kernel for triangles alone: mean logarithm at squares, in the same layouts.
 TRIANGULAR_GAIN = (0.0075, 0.2)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
@@ -108,7 +108,9 @@ LARGE = 1 << 29  # m n k of products that are worth packing
 
 
 def kinds(dtype: str, layout: str) -> Iterator[Kind]:
-    """Those that some Config of the dtype and layout serves, but for those that are asked for by name."""
+    """Yield the kinds that some Config of the dtype and layout serves, except those that only an override
+    requests.
+    """
     is_complex = DTYPES[dtype].is_complex
     for kind in map(Kind, *zip(*product(MOST, (False, True), {False, is_complex}), strict=True)):
         if _most(kind, layout) != 0 and kind.use not in (PACKED, PACKED_3M):
@@ -148,7 +150,7 @@ def configs_of(
 
 
 def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
-    """Those that are few enough to have a kernel for this kind."""
+    """Return the Configs that have a kernel for this kind: the first few of the portfolio."""
     candidates = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
         estimated = _by_estimate(kind, stems, candidates, device)
@@ -172,7 +174,7 @@ def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: 
 
 
 def _free(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> tuple[Any, ...]:
-    """Those whose kernel for all of C, which is there in any case, computes triangles too."""
+    """Return the Configs whose kernel for all of C, which is always built, computes triangles too."""
     others = _first(kind._replace(triangular=False), stems, dtype, layout, device)
     return tuple(config for config in others if config.serves_any_region)
 
@@ -204,9 +206,7 @@ def _fits(variant: Any, device: Device) -> bool:
 def _seconds_per_cycle(
     stems: tuple[str, ...], candidates: Portfolio, extents: tuple[int, ...], device: Device
 ) -> dict[Any, float]:
-    """What a cycle of a fused TRMM takes, of each Config that may be chosen; all the same where nothing was
-    measured.
-    """
+    """Return the seconds per cycle of a fused TRMM for each candidate; 1 for all where none is measured."""
     first = next(iter(candidates.rates))
     model = measured_model(stems, first.dtype, first.layout, False, device)
     if model is None:
@@ -276,7 +276,9 @@ class GemmProblem(NamedTuple):
         return OperandLayouts(self.layout, self.copied, self.aligned)
 
     def kind(self, packed: bool = False) -> Kind:
-        """What of it decides which Configs serve it, of `packed` operands or of such as they lie."""
+        """Return the problem's kind, which decides the Configs that serve it, for `packed` operands or
+        strided ones.
+        """
         if isinstance(self.region, Triangle):
             return Kind(TRMM_LEFT if self.region.on_left else TRMM_RIGHT, conj=any(self.conjs))
         # a copy is not conjugated
@@ -293,7 +295,7 @@ class GemmProblem(NamedTuple):
 
 
 def without_3m(problem: GemmProblem) -> GemmProblem:
-    """What is asked for where no kernel has the three products; a product in place has no stand-in."""
+    """Return the problem without the three products; raise for a product in place, which has no stand-in."""
     if isinstance(problem.region, Triangle):
         raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
     return problem._replace(three_m=False)
@@ -304,7 +306,7 @@ def without_3m(problem: GemmProblem) -> GemmProblem:
 
 @lru_cache(maxsize=1 << 12)
 def fused_variant(config: Any, triangle: Triangle) -> Any:
-    """The same tile and pipeline for blocks that take one tile each; None where there is no such kernel."""
+    """Return the Config with one tile a block, not persistent; None where there is no such kernel."""
     variant = replace(config, persistent=False)
     try:
         check(variant, triangle)
@@ -364,7 +366,7 @@ def persistent(config: Any, device: Device) -> list[Any]:
 
 
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
-#: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
+#: Registers a thread needs beyond the estimate, by dtype, when compiled for several blocks a multiprocessor.
 #: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
 TIGHT, LEAST = {"s": 40, "c": 56}, 120
 
@@ -384,7 +386,7 @@ def with_requested_occupancy(config: Any, triangle: Triangle, device: Device) ->
 
 
 def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[Any]:
-    """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
+    """Return `config` compiled for the most blocks a multiprocessor, and for one less."""
     fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
     variants = (trsm_variant(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
     return list(islice(filter(None, variants), 2))
@@ -411,5 +413,5 @@ def trsm_variant(config: Any, triangle: Triangle, device: Device, blocks: int = 
 
 
 def tile(config: Any, triangle: Triangle) -> tuple[Any, ...]:
-    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
+    """Return a Config's tile, alike for triangles on either side: extents along the triangle and across."""
     return (*tile_orders(config, triangle), config.BLK_K, config.threads)

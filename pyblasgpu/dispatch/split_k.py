@@ -131,7 +131,7 @@ class _Launch(NamedTuple):
     device: Device
 
     def seconds(self, stream_k: bool = False) -> float:
-        """Of the product alone."""
+        """Return the estimated seconds of the product alone."""
         config, seconds_per_cycle, extents, region, device = self
         return seconds_per_cycle * cycles(config.STEM, config, extents, device, stream_k, region)
 

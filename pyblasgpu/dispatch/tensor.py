@@ -62,7 +62,7 @@ class TensorProduct(NamedTuple):
 
     @property
     def for_one_launch(self) -> TensorProduct:
-        """The same for factors that are packed by one launch as they are."""
+        """Return the product without equilibration and triples, for factors that one launch packs."""
         return self._replace(equilibrate=None, triples=None)
 
 
@@ -121,9 +121,7 @@ def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device:
 
 
 def _fp16_obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -> str:
-    """What speaks against tensor cores; nothing does where the answer is empty. The extents are those of real
-    matrices.
-    """
+    """Return why tensor cores do not serve the problem, or ''. The extents are those of real matrices."""
     m, n, k, _ = extents
     if problem.dtype.is_complex and problem.region is not Region.ALL:
         return "triangles of complex matrices are not made on tensor cores"
@@ -166,7 +164,7 @@ class TensorProblem(NamedTuple):
 
 
 def obstacle(problem: TensorProblem, stem: str) -> str:
-    """What speaks against products by the family `stem`; nothing does where the answer is empty."""
+    """Return why the family `stem` does not serve the problem, or ''."""
     device = problem.device
     if not runs(stem, device):
         return f"tensor cores need compute capability 9.0, {device.name} has {device.cc[0]}.{device.cc[1]}"
@@ -235,7 +233,7 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
 
 
 def _int8_obstacle(problem: TensorProblem) -> str:
-    """What speaks against tensor cores; nothing does where the answer is empty."""
+    """Return why tensor cores do not serve the problem, or ''."""
     dtype, (m, n, k, _) = problem.dtype, problem.extents
     if problem.region is not Region.ALL:
         return f"triangles of {dtype.name} matrices are not made of residues"

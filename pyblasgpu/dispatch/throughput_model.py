@@ -1,4 +1,4 @@
-"""What a cycle of the model takes at extents at which nothing was measured.
+"""A model of the seconds per cycle at extents at which nothing was measured.
 
 The score is wrong by a factor that differs between Configs and between kinds of products. Where a Config was
 timed, in the class that it won or in another, the factor is known: its seconds per cycle. Elsewhere it
@@ -66,13 +66,13 @@ class Measured:
     samples: tuple[Sample, ...] = ()
 
     def origin(self, extents: Extents = ()) -> str:
-        """That of the class nearest to `extents`, or of the first."""
+        """Return the origin of the class nearest to `extents`, or of the first."""
         _, origin = min(self.origins, key=lambda won: _log2_distance(won[0], extents) if extents else 0)
         return origin
 
 
 class ThroughputModel:
-    """What a cycle takes with each of many Configs, each with one sample or more.
+    """Seconds per cycle of many Configs, each with one sample or more.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class ThroughputModel:
 
 
 class Unmeasured(NamedTuple):
-    """The same where nothing was measured, with the usual seconds of a cycle."""
+    """Configs without samples, with the default seconds per cycle."""
 
     tuned: Sequence[Measured]
     seconds_per_cycle: float
@@ -177,6 +177,6 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
 def measured_model(
     stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
 ) -> ThroughputModel | None:
-    """Those of several families."""
+    """Return the model of several families' measured Configs."""
     tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
     return ThroughputModel(tuned) if tuned else None

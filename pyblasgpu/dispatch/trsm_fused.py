@@ -130,7 +130,7 @@ def _ordered(rates: dict[Any, dict[str, float]]) -> Iterator[Any]:
 def _rates_by_model(
     dtype: Dtype, layout: str, triangle: Triangle, device: Device
 ) -> dict[Any, dict[str, float]]:
-    """What all candidates should reach at the points."""
+    """Return the estimated rates of all candidates at the points."""
     rates: dict[Any, dict[str, float]] = {}
     for point, problem in TRSM_POINTS.items():
         for config, needed in _estimates(
@@ -161,8 +161,8 @@ def _tuned(
     device: Device,
     served: Collection[Any],
 ) -> tuple[Collection[Any], float, str]:
-    """Of those `served` the Configs with the tile of the nearest point's entry, what part of the estimate
-    each is taken to need, and where that comes from.
+    """Return the `served` Configs with the tile of the nearest point's entry, their share of the estimate,
+    and its origin.
     """
     m, n, order = extents
     rhs, t_layout_key = (n if triangle.on_left else m), t_layout(layout, triangle)

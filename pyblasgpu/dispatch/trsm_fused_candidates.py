@@ -24,8 +24,8 @@ from .product_kinds import stems, tile, trsm_variant, with_requested_occupancy
 __all__ = ["DEEP", "UNCERTAINTY", "candidates"]
 
 UNCERTAINTY = 1.04  # times that of a Config whose products were timed
-#: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
-#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a k-tile has.
+#: Tiles for few right-hand sides, with T on the left, by family and dtype: BLK_M, BLK_N, and DIM_X, DIM_Y or
+#: WARP_M, WARP_N. No product is tuned with them. Below: their stages, and the unknowns of a k-tile.
 NARROW = {
     ("gemm_simt", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
     ("gemm_simt", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
@@ -69,7 +69,7 @@ def _of_layout(dtype: Dtype, layout: str, triangle: Triangle, device: Device) ->
 
 
 def _narrow(stem: str, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[Parameters]:
-    """Of tiles with few right-hand sides."""
+    """Yield the parameters of tiles for few right-hand sides."""
     for (m, n, *inner), stages in product(NARROW.get((stem, dtype.letter), ()), NARROW_STAGES):
         chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
         if FAMILIES[stem].tensor_cores:
@@ -91,7 +91,7 @@ def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any
 
 
 def _tuned(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
-    """What files hold of all points, for a T of this layout."""
+    """Yield the filed Configs of all points, for a T of this layout."""
     for stem, point in product(stems(dtype, device), TRSM_POINTS):
         entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, layout, point, device)
         if entry:
@@ -99,7 +99,7 @@ def _tuned(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
 
 
 def _in_layout(config: Any, layout: str, device: Device) -> Any:
-    """The same tile for operands that lie as `layout` says; None where there is no such."""
+    """Return the Config with the same tile for operands of `layout`; None where there is none."""
     if config.layout == layout:
         return config
     stem, dtype = config.STEM, config.dtype_facts
@@ -108,8 +108,8 @@ def _in_layout(config: Any, layout: str, device: Device) -> Any:
 
 
 def _with_deeper_tiles(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
-    """The same tile with deeper k-tiles, so that it has fewer on the diagonal, and as many stages as fit;
-    None where that does not pay, or cannot be.
+    """Return the Config with deeper k-tiles, hence fewer on the diagonal, and as many stages as fit; None
+    where that does not pay or breaks a rule.
     """
     if dtype.letter != "s" or 2 * config.BLK_K != DEEP:
         return None

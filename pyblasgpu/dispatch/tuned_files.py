@@ -99,7 +99,7 @@ class Level:
 
 
 class Filed(NamedTuple):
-    """What the files say to a class; a rate of 0 is unknown."""
+    """An entry of the files for a class; a rate of 0 is unknown."""
 
     tflops: float
     config: Any
@@ -174,7 +174,7 @@ def _changed(policy: Policy) -> Policy:
 
 
 def policy_origin(name: str, device: Device) -> str:
-    """Where the value of a name comes from: a file, or the device that it is computed from."""
+    """Return the origin of a policy value: a file, or the device that it is computed from."""
     for origin, document in documents(device):
         if name in document.policy:
             return origin
@@ -196,7 +196,9 @@ def current_configs(stem: str, dtype: str, layout: str, device: Device) -> dict[
 
 
 def unusable(document: Document, device: Device | None) -> list[str]:
-    """What is passed over of `document`, and why: Configs that break a rule, or that `device` cannot run."""
+    """Return the entries of `document` that are skipped, and why: a rule is broken, or `device` cannot run
+    them.
+    """
     problems = []
     for key, entry in document.entries.items():
         stem, dtype, layout, _ = key
@@ -210,7 +212,7 @@ def unusable(document: Document, device: Device | None) -> list[str]:
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
-    """What the files say to `key`, first the one that wins."""
+    """Yield the files' entries for `key`, the one that takes precedence first."""
     for origin, document in documents(device):
         entry = document.entries.get(key)
         if entry is not None:

@@ -11,7 +11,7 @@ WINDOWS = "windows"
 
 
 def by_columns(tasks: TaskList, matrix: str = "a") -> TaskList:
-    """The same tasks on block columns of `matrix`, of which each task means some rows."""
+    """Replace tiles of `matrix` by its block columns, and note which rows of them each task means."""
     grid = tasks.grids[matrix]
     offsets = grid.row_offsets
 

@@ -221,7 +221,7 @@ class TaskExecutor:
         return [copy]
 
     def _others(self, index: int) -> list[TileCache]:
-        """What the other cards hold."""
+        """Return the caches of the other cards."""
         return [cache for other, cache in enumerate(self.caches) if other != index]
 
     def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> bool:

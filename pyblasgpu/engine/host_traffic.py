@@ -219,7 +219,7 @@ def _buffer_bytes(layout: TileLayout, part: TileLayout) -> int:
 def _pairs(
     parts: Callable[[Block], list[Block]] | None, target: Block, source: Block
 ) -> Iterable[tuple[Block, Block]]:
-    """What is copied of a tile, and from where: some parts, or all of it."""
+    """Return the pairs of target and source that are copied for a tile: some parts, or all of it."""
     return [(target, source)] if parts is None else zip(parts(target), parts(source), strict=True)
 
 

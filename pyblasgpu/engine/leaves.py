@@ -25,7 +25,7 @@ def overwrites(leaf: TileLeaf) -> bool:
 
 
 class LeafRun:
-    """What a leaf runs, as `launch_list` of its routine takes it.
+    """The routine, operands and scalars of a leaf, as `launch_list` takes them.
 
     Attributes
     ----------

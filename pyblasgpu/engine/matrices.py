@@ -199,7 +199,9 @@ class HostMatrix(Matrix):
         return Block(address, layout.width, layout.lines, pitch, -1)
 
     def parts(self, tile: Tile, is_brought: bool) -> Callable[[Block], list[Block]] | None:
-        """What gives the parts of a tile that are copied as it is brought or goes home; None where all is."""
+        """Return the function that lists the parts of a tile to copy, to the card or home; None where all is
+        copied.
+        """
         if self.triangle is None or tile.row != tile.col:
             return None
         if is_brought and not self.triangle.is_read:
@@ -229,7 +231,7 @@ class DeviceMatrix(Matrix):
         return self.operand.block(rows.start, cols.start, rows.stop - rows.start, cols.stop - cols.start)
 
     def home_block(self, tile: Tile) -> Block:
-        """The same, as copies take it."""
+        """Return the tile's block at home, as copies take it."""
         operand, layout = self.home_operand(tile), self.layout(tile)
         pitch = (operand.row_stride if self.row_major else operand.col_stride) * self.dtype.itemsize
         return Block(operand.pointer, layout.width, layout.lines, pitch, self.device)

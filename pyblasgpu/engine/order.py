@@ -30,14 +30,14 @@ __all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b", "by_panels"]
 
 #: Rows and columns of a block, in tiles of each card, where a card does not hold its part of C.
 BLOCK = 3
-#: Of the columns of B, what TRMM computes first.
+#: Share of B's columns that TRMM computes first.
 FIRST_COLUMNS = 1 / 4
 #: Routines whose output tiles do not depend on one another.
 PRODUCTS = ("gemm", "syrk", "herk", "symm", "hemm")
 
 
 def by_blocks(tasks: TaskList, cards: tuple[int, int] = (1, 1), holds_output: bool = False) -> TaskList:
-    """The same tasks in another order; other routines as they are.
+    """Reorder the tasks of a product by blocks of tiles; return those of other routines unchanged.
 
     The tasks of a tile stay in their order, so that its bits do.
 

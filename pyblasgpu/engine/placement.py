@@ -95,7 +95,7 @@ def card_grid(count: int) -> tuple[int, int]:
 
 
 def dealt_among(routine: str, count: int) -> int:
-    """Of so many tiles along a side of the output, or a multiple, each of `count` cards gets as many."""
+    """Return a number of tiles along a side of the output that deals each of `count` cards equally many."""
     return count if routine in BY_COLUMNS else lcm(*card_grid(count))
 
 

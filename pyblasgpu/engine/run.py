@@ -24,7 +24,7 @@ from .tile_memory import tile_memory
 
 __all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
 
-#: Of the memory that is free on a card, what tiles may take unless the call says how much.
+#: Default share of a card's free memory for tiles.
 SHARE = 0.8
 #: The matrix of the pivots of LU, which is no part of the output.
 PIVOTS = "piv"
@@ -215,7 +215,7 @@ def _drain(executor: TaskExecutor) -> None:
 
 
 def _report(tasks: TaskList, executor: TaskExecutor, is_prepared: bool) -> TileReport:
-    """What became of the output; of one that was prepared no part is untouched."""
+    """Return the report on the output's tiles; a prepared output has no untouched ones."""
     outputs = [tile for task in tasks.tasks for tile in task.finishes if tile.matrix != PIVOTS]
     final = {tile for tile in set(executor.final).intersection(outputs) if executor.traffic.is_home(tile)}
     torn = {tile for tile in outputs if (executor.home_versions[tile] or is_prepared) and tile not in final}

@@ -68,7 +68,7 @@ class TileCopy:
 
     @property
     def marks(self) -> list[Mark | None]:
-        """What a write of the slot waits for."""
+        """Return the marks that a write to the slot waits for."""
         return [self.ready, *self.uses.values()]
 
 
@@ -108,7 +108,7 @@ class TileCache:
         return numbers[index] if index < len(numbers) else inf
 
     def victim(self, number: int) -> TileCopy | None:
-        """What gives way to a tile that task `number` needs: None while all is needed by requested tasks."""
+        """Return the copy to evict for a tile of task `number`; None while requested tasks need all."""
         candidates = [copy for copy in self.copies.values() if copy.address is not None and not copy.pins]
         if not candidates:
             return None

@@ -12,9 +12,9 @@ __all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_orders"]
 #: Rows and columns of a tile, where nothing speaks against it. A kernel on a smaller one leaves
 #: multiprocessors without work, and is over before the host has enqueued the next one.
 WANTED = 2048
-#: Of larger tiles a matrix should have `PARTS` along its longest side, so that little is transferred before
-#: the first task and after the last one. The output of these routines is a triangle, of which half a tile on
-#: the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
+#: Largest tile, and the least number of tiles along a matrix's longest side, so that little is transferred
+#: before the first task and after the last one. The output of these routines is a triangle, of which half a
+#: tile on the diagonal is transferred for nothing; tiles of a factor depend on one another as well.
 LARGEST, PARTS = 4096, 4
 PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Parts of a Cholesky factor on several cards, where they leave tiles of `WANTED` or more: fewer keep cards

@@ -19,7 +19,7 @@ STRIP, PARTS = 256, 8
 
 
 def _strips(tile: Block) -> Iterator[tuple[int, int]]:
-    """Of each strip the first line, and how many lines it has."""
+    """Return each strip's first line, and its number of lines."""
     strip = max(STRIP, -(-tile.lines // PARTS))
     return ((first, min(strip, tile.lines - first)) for first in range(0, tile.lines, strip))
 

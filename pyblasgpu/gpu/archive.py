@@ -231,7 +231,7 @@ def archive_name(architecture: str, source: str) -> str:
 
 
 def user_folder() -> Path:
-    """Where ``pyblasgpu build`` puts archives; `NoFolder` as of `user_folders.data_folder`."""
+    """Return the folder of ``pyblasgpu build``'s archives; raise `NoFolder` like `data_folder`."""
     return data_folder() / "kernels"
 
 

@@ -24,7 +24,9 @@ from ..errors import BackendUnavailable
 
 
 def _simulated() -> bool:
-    """What Numba has read in ``NUMBA_ENABLE_CUDASIM``, or will. What is no number, as "False", is off."""
+    """Return Numba's reading of ``NUMBA_ENABLE_CUDASIM``, past or future. A value that is no number, as
+    "False", is off.
+    """
     config = sys.modules.get("numba.core.config")
     if config is not None:
         return bool(vars(config)["ENABLE_CUDASIM"])

@@ -144,7 +144,7 @@ def remember(source: KernelSource, cc: tuple[int, int], compiled: Compiled) -> N
 
 
 def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
-    """The same, by the toolchain that is installed here: from the store of cubins, else compiled."""
+    """Compile a kernel with the toolchain installed here, or take it from the store of cubins."""
     compiled = kept_here(source, cc)
     if compiled is None:
         compiled = compile_kernel(source, cc)
@@ -154,7 +154,7 @@ def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 
 
 def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
-    """The same where memory, an archive or the store of cubins has it."""
+    """Return a compiled kernel from memory, an archive or the store of cubins; None where none has it."""
     compiled = in_memory.get((source, cc))
     if compiled is not None and (compiled.archive is None or not compiled.archive.refused):
         return compiled
@@ -204,12 +204,12 @@ def _store() -> Any:
 
 
 def compiled_from(facts: Mapping[str, Any], cubin: bytes, archive: Archive | None = None) -> Compiled:
-    """What an archive or the store of cubins holds of a kernel."""
+    """Return a compiled kernel from its record in an archive or the store of cubins."""
     return Compiled(cubin, facts["entry"], Resources(**facts["resources"]), archive)
 
 
 def record_of(source: KernelSource, compiled: Compiled) -> Record:
-    """What an archive holds of a kernel."""
+    """Return a kernel's record for an archive."""
     resources = asdict(compiled.resources)
     return Record({"kernel": _facts(source), "entry": compiled.entry, "resources": resources}, compiled.cubin)
 
@@ -237,7 +237,7 @@ def _digest(facts: Any) -> str:
 
 
 def _facts(source: KernelSource) -> dict[str, Any]:
-    """What specialises a kernel, as JSON: the same in every process."""
+    """Return the facts that specialise a kernel, as JSON that is equal in every process."""
     config = {f.name: _plain(getattr(source.config, f.name)) for f in fields(source.config)}
     return {
         "family": source.name,
@@ -257,7 +257,7 @@ def _plain(value: Any) -> Any:
 
 
 def toolchain() -> str:
-    """What timings depend on beside device and Config: the translators' versions, and which kernels."""
+    """Return the versions that timings depend on: the translators', and the digest of all kernels."""
     releases = versions()
     named = ", ".join(f"{name} {releases[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
     return f"{named}, kernels {digest_of_all()[:12]}"

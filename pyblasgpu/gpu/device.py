@@ -1,4 +1,4 @@
-"""What a device can hold: asked of the driver, or looked up by name when the device is not there.
+"""The limits of a device: read from the driver, or looked up by name when the device is absent.
 
 The driver tells the limits; the units in which it hands out registers and shared memory it does not
 tell, they go by compute capability (``cuda_occupancy.h`` of the CUDA toolkit). ``devices.json`` describes
@@ -172,13 +172,13 @@ def _data() -> dict[str, Any]:
 
 
 def _architecture(cc: tuple[int, int]) -> dict[str, Any]:
-    """What `devices.json` says of a compute capability, or of the last one before it."""
+    """Return the row of `devices.json` for a compute capability, or for the last one before it."""
     rows = _data()["architectures"]
     return max((row for row in rows if tuple(row["cc"]) <= cc), key=lambda row: row["cc"], default=rows[0])
 
 
 def _units(cc: tuple[int, int]) -> dict[str, int]:
-    """What the driver does not tell."""
+    """Return the allocation units, which the driver does not report."""
     row = _architecture(cc)
     return {
         "max_registers_per_thread": 63 if cc < (3, 5) else 255,
@@ -225,7 +225,7 @@ def same_name(one: str, other: str) -> bool:
 
 
 def _letters(name: str) -> str:
-    """What makes a name, whatever the case and the marks between, and without the names of its makers."""
+    """Return the significant part of a device's name: no case, no punctuation, no makers' names."""
     return re.sub(r"^(nvidia|geforce|tesla)+", "", re.sub(r"[^a-z0-9]+", "", name.lower()))
 
 

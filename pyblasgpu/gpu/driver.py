@@ -21,7 +21,7 @@ class DeviceError(PyblasgpuError, RuntimeError):
 
 
 class DriverState:
-    """What is known of the driver: the module once it is initialised, else the reason once it failed."""
+    """State of the driver: the module once it is initialised, else the reason for its failure."""
 
     driver: Any = None
     reason = ""

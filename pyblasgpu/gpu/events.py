@@ -17,7 +17,7 @@ __all__ = ["LEGACY_STREAM", "Event", "follow", "is_captured", "record"]
 
 
 class Event:
-    """What was queued on a stream when `record` was called."""
+    """An event: all that was queued on a stream when `record` was called."""
 
     __slots__ = ("_destroy", "_handle")
 

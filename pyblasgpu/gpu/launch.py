@@ -26,11 +26,11 @@ PDL_CC, PDL_DRIVER = (9, 0), 12030
 PDL_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
 EAGER = 2  # as `pdl` of a launch: with few blocks too
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
-#: What a driver says of machine code that is newer than itself, or of another architecture.
+#: The driver's errors for machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
 _FORMAT = {"p": "Q", "w": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
-#: What `kernel` has made in this process.
+#: Kernels that `kernel` has loaded in this process.
 loaded_kernels: dict[tuple[KernelSource, int], Kernel] = {}
 
 
@@ -205,7 +205,7 @@ def _attribute_list(cooperative: bool, cluster: int) -> list[Any]:
 
 
 def _load_library(compiled: Compiled) -> tuple[Any, Any]:
-    """What the driver answers."""
+    """Load a cubin; return the driver's status and the library."""
     return load().cuLibraryLoadData(compiled.cubin, [], [], 0, [], [], 0)
 
 
@@ -388,7 +388,7 @@ def _simulated_argument(code: str, value, real: str):
 
 
 def _simulated_types(real: str) -> dict:
-    """What a number becomes on its way into a kernel: an integer that does not fit raises."""
+    """Return the types of a kernel's numbers: an integer that does not fit raises."""
     from .simulator.intrinsics import REALS, types
 
     return {"i": types.int32, "q": types.int64, "r": REALS[real]}

@@ -24,7 +24,7 @@ class CompileError(PyblasgpuError):
 
 @dataclass(frozen=True)
 class Resources:
-    """What the linker reports. Bytes a thread: stack, spills; bytes a block: static shared memory.
+    """The linker's report. Bytes a thread: stack, spills; bytes a block: static shared memory.
 
     From sm_90 on the last includes what the system reserves; the kernels here have no static part.
     """
@@ -49,7 +49,7 @@ def link_ptx(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def link_ltoir(code: bytes, cc: tuple[int, int]) -> tuple[bytes, str]:
-    """The same of the linker's own intermediate code, as a whole program."""
+    """Link the linker's own intermediate code, as a whole program; return the cubin and the log."""
     from cuda.core import ObjectCode
 
     return _linked(ObjectCode.from_ltoir(code), cc, link_time_optimization=True)

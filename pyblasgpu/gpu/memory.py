@@ -38,8 +38,8 @@ __all__ = [
 #: after each wait, costs milliseconds a GiB.
 KEPT_PART = 32
 
-#: What holds memory that it can do without: each is asked, with the number of a device, when an allocation
-#: finds no memory there, and gives back what it can; how many bytes that were.
+#: Functions that free spare memory: each takes a device's number when an allocation fails there, and returns
+#: the number of bytes it freed.
 reserves: list[Callable[[int], int]] = []
 
 
@@ -91,7 +91,7 @@ else:
         return _with_reserves(_from_pool, nbytes, device, stream)
 
     def _with_reserves(take: Callable[..., int], nbytes: int, device: int, *stream: int) -> int:
-        """What `take` allocates; where there is no memory, once more when the reserves have given theirs."""
+        """Allocate by `take`; where there is no memory, free the reserves and try once more."""
         try:
             return take(nbytes, device, *stream)
         except MemoryError:

@@ -1,4 +1,4 @@
-"""Where this package keeps files of a user, and how it writes them."""
+"""Folders and files of this package in the user's home."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NoFolder(OSError):
 
 
 def cache_folder() -> Path:
-    """Where cubins are kept: ``$PYBLASGPU_HOME/cache``, else the user's cache folder.
+    """Return the folder of cubins: ``$PYBLASGPU_HOME/cache``, else the user's cache folder.
 
     Raises
     ------
@@ -39,7 +39,9 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """Where tuned values are kept: ``$PYBLASGPU_HOME/data``, else the user's data folder; else `NoFolder`."""
+    """Return the folder of tuned values: ``$PYBLASGPU_HOME/data``, else the user's data folder; else
+    `NoFolder`.
+    """
     return home_folder("data")[0]
 
 

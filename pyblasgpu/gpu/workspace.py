@@ -33,7 +33,7 @@ ALL_FLAGS = LANES * FLAGS
 MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
-#: What streams keep, by device and stream.
+#: Free workspaces of streams, by device and stream.
 free_lists: dict[tuple[int, int], list[Workspace]] = {}
 
 
@@ -106,8 +106,8 @@ def give(workspace: Workspace) -> None:
 
 
 def _free_list(device: int, stream: int) -> list[Workspace] | None:
-    """What a stream keeps; None of one that keeps nothing. In the simulator each call has its own, so that an
-    access beyond its end is seen.
+    """Return a stream's free workspaces; None for a stream that keeps none. In the simulator each call
+    allocates its own, so that an access beyond its end is seen.
     """
     free_list = free_lists.get((device, stream))
     is_told = stream not in AMBIGUOUS_STREAMS and not backend.SIMULATED

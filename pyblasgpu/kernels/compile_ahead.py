@@ -21,7 +21,7 @@ __all__ = ["WORKER", "compile_missing", "ensure_compiled", "worker_main"]
 _log = logging.getLogger("pyblasgpu")
 _told: set[str] = set()  # architectures
 
-#: What another process runs. Those of multiprocessing would run the caller's script once more.
+#: Program of a worker process. A process of multiprocessing would run the caller's script once more.
 WORKER = """
 import sys
 sys.path[:] = {path!r}
@@ -109,7 +109,7 @@ def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.P
 
 
 def _answer(process: subprocess.Popen[bytes]) -> list[Compiled | None]:
-    """What a worker has compiled, None for what it could not; empty of one that died."""
+    """Return the kernels that a worker has compiled, None for each failure; empty if it died."""
     assert process.stdout
     answer: list[Compiled | None] = []
     # one that dies on the way ends its message
@@ -119,7 +119,7 @@ def _answer(process: subprocess.Popen[bytes]) -> list[Compiled | None]:
 
 
 def _channel(pipe: IO[bytes], writable: bool) -> Connection:
-    """What sends objects through a pipe, or receives them."""
+    """Return a connection that sends objects through a pipe, or receives them."""
     from multiprocessing.connection import Connection  # where nothing is compiled nothing is imported
 
     return Connection(os.dup(pipe.fileno()), readable=not writable, writable=writable)

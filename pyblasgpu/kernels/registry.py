@@ -195,7 +195,7 @@ class Family:
         return configs
 
     def parameters_of(self, config: Any) -> dict[str, int]:
-        """What `config` would need beside dtype and layout."""
+        """Return the parameters of `config`, without dtype and layout."""
         return {name: getattr(config, name) for name in self.parameters}
 
     def plain_sources(self, config: Any) -> Iterator[KernelSource]:

@@ -1,4 +1,4 @@
-"""What one block asks of its multiprocessor, in cycles, and what many of them take together.
+"""Cycles of one block on its multiprocessor, and of many together.
 
 All numbers may be arrays: of many Configs, of many extents (`columns`).
 
@@ -42,7 +42,7 @@ SHARP = 3  # the larger of throughput and latency, the more the other hides behi
 
 
 class BlockCost(NamedTuple):
-    """What one block asks of its multiprocessor, in cycles: shared with others, on its own, before, after.
+    """Cycles of one block on its multiprocessor: shared with others, on its own, before, after.
 
     Of its `work` each of its warps issues for `issue` cycles, on the one scheduler that it has; `schedulers`
     are the warps as parts of all schedulers. The `rest` is no scheduler's.
@@ -86,7 +86,7 @@ def waves(block: BlockCost, blocks: int, resident: int, device: Device) -> float
 
 
 def persistent_waves(block: BlockCost, blocks: int, resident: int, device: Device) -> float:
-    """The same of persistent blocks: only the first tile of each has a start."""
+    """Return the cycles of persistent blocks: only the first tile of each has a start."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = larger(-(-rest // device.sm_count), 1)
     last = (rest > 0) * (block.lasting(alone) + block.end)
@@ -94,7 +94,7 @@ def persistent_waves(block: BlockCost, blocks: int, resident: int, device: Devic
 
 
 def stream_k_waves(block: BlockCost, tiles: int, resident: int, device: Device) -> float:
-    """The same where all blocks end at once."""
+    """Return the cycles of stream-K blocks, which all end at once."""
     share = tiles / (device.sm_count * resident)
     # of the last tiles a block has partial tiles more than its share
     return block.start + share * (block.lasting(resident) + block.end) + 2 * block.end

@@ -113,7 +113,7 @@ def _fetching(instructions: float) -> float:
 
 
 class _Step(NamedTuple):
-    """What a warp does for one k: issue slots, cycles where it is alone, lines that it reads."""
+    """Cost of one k to a warp: issue slots, cycles where it is alone, lines that it reads."""
 
     slots: float
     alone: float

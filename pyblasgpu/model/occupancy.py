@@ -1,4 +1,4 @@
-"""What a multiprocessor holds of a Config, and whether a device can run it at all."""
+"""Occupancy of a Config on a multiprocessor, and whether a device can run it at all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def blocks_per_sm(config: Any, device: Device) -> int:
 
 
 class Fit:
-    """What fits on a multiprocessor of `device`; Configs with equal needs are computed once."""
+    """Occupancy of Configs on `device`; equal needs are computed once."""
 
     def __init__(self, device: Device):
         self.device, self.occupancy = device, cache(device.occupancy)
@@ -80,7 +80,7 @@ SHORTEST_PIPELINE = 2
 
 
 class Demand(NamedTuple):
-    """What a block of a Config takes; `registers` of a thread, by the Config's own estimate."""
+    """Resources of a block of a Config; `registers` of a thread, by the Config's own estimate."""
 
     threads: int
     registers: int
@@ -88,7 +88,7 @@ class Demand(NamedTuple):
 
 
 def demand(config: Any) -> Demand:
-    """What a block of `config` takes: computed once."""
+    """Return the resources of a block of `config`, computed once."""
     known = vars(config).get(_DEMAND)
     if known is None:
         known = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)

@@ -127,8 +127,8 @@ def in_place_cycles(
     triangle: Triangle,
     sector_misaligned: tuple[bool, bool] = (False, False),
 ) -> tuple[float, float]:
-    """Of a product in place by a triangle of order k: those of all tiles, spread over the multiprocessors,
-    and those of the tile with the most to do.
+    """Return the cycles of a product in place by a triangle of order k: of all tiles, spread over the
+    multiprocessors, and of the tile with the most work.
     """
     m, n, k, *_ = extents
     resident, (block, _) = blocks_per_sm(config, device), tile_orders(config, triangle)
@@ -150,7 +150,7 @@ def tiles_of(config: Any, extents: tuple[int, ...], region: Region | Triangle = 
 def fixup_cycles(
     config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
 ) -> float:
-    """Those in which the partial tiles of a stream-K product are written and added up."""
+    """Return the cycles of a stream-K product's fixup, which writes and adds up partial tiles."""
     partial_tiles = up(device.sm_count * config.min_blocks / tiles_of(config, extents, region))  # of a tile
     loads, together = config.fixup_loads
     loads_in_turn = up(partial_tiles / together) * (

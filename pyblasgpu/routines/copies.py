@@ -38,7 +38,7 @@ MAX_DENSE, MAX_COLUMNS = 1 << 16, 1 << 30  # elements of a matrix, and matrices,
 
 
 def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
-    """What computes target := alpha source, for operands that lie like these and any `alpha`.
+    """Return the launch list of target := alpha source, for operands of these layouts and any `alpha`.
 
     Shapes, dtypes and batches are equal, and no memory is shared. None for no work.
     """
@@ -84,7 +84,8 @@ def is_readable(operand: Operand) -> bool:
 def launch_list_of_product(
     emit: Callable[..., None], alpha: Any, operands: tuple[Operand, ...], k: int, beta: Any, *options: Any
 ) -> LaunchList | None:
-    """What ``emit(launches, *operands, beta == 0, *options)`` lists, or beta C where alpha or k is zero.
+    """Return the launch list of ``emit(launches, *operands, beta == 0, *options)``, or of beta C where alpha
+    or k is zero.
 
     It serves operands that lie like these, and scalars that are zero, one like these. None where there is
     nothing to do. The last operand is C.

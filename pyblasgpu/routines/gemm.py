@@ -62,7 +62,7 @@ class GemmArguments(NamedTuple):
 
     @property
     def positive_strides(self) -> GemmArguments:
-        """The same with dimensions that run backwards in C, or in both A and B, reversed.
+        """The product with dimensions that run backwards in C, or in both A and B, reversed.
 
         A triangle stays as it is.
         """
@@ -84,7 +84,7 @@ class GemmArguments(NamedTuple):
 def launch_list(
     alpha, a: Operand, b: Operand, beta, c: Operand, method: str | None = None
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
+    """Return the launch list for operands of these layouts, and for scalars that are 0 or 1 where these are.
 
     None where there is nothing to do.
 

@@ -26,7 +26,7 @@ __all__ = ["alignment", "emit_gemv", "launch_list", "lies_by_columns"]
 
 
 def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
+    """Return the launch list for operands of these layouts, and for scalars that are 0 or 1 where these are.
 
     None where there is nothing to do.
 

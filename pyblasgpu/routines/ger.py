@@ -24,7 +24,7 @@ RANK_2 = kernel.RANK_2
 def launch_list(
     alpha: Any, x: Operand, y: Operand, a: Operand, is_new_output: bool = False
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; None for no work.
+    """Return the launch list for operands of these layouts; None for no work.
 
     Parameters
     ----------

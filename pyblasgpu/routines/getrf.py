@@ -35,7 +35,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Op
 
 
 class _Factors(NamedTuple):
-    """What the steps share: the Config of the best panels, their columns, and the operands.
+    """State shared by the steps: the Config of the best panels, their columns, and the operands.
 
     `moves` holds the interchanges of all panels, one after the other.
     """
@@ -99,7 +99,7 @@ class _Factors(NamedTuple):
     a: Operand
 
     def moves_from(self, first: int) -> Operand:
-        """Those of the panels from a column on."""
+        """Return the moves of the panels from a column on."""
         rows = self.moves.rows // -(-self.piv.rows // self.width) * (first // self.width)
         return self.moves.block(rows, 0, self.moves.rows - rows, 1)
 

@@ -15,7 +15,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(piv: Operand, lu: Operand, b: Operand, *, trans: Trans) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What products on tensor cores pass on: operands that are split and packed, and what is made of them."""
+"""Operands of products on tensor cores, split and packed, and the options of such a product."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ class Target(NamedTuple):
     strict: bool = False
 
     def options(self, launches: LaunchList, conj: bool = False, raster: int = 0) -> int:
-        """Those of a launch: the order of tiles, what is meant of C and of factors, conjugated sums."""
+        """Return the options of a launch: the order of tiles, the region of C and of factors, conjugated
+        sums.
+        """
         requested = raster_of(launches.dtype, current(launches.device))
         of_c = options_of(self.region, conj, raster=requested or raster)
         return of_c | options_of_factor(self.triangle, self.strict)
 
     def options_of_source(self, source: Operand, is_left: bool) -> int:
-        """Those by which a factor is packed, extent by k."""
+        """Return the options of the launch that packs a factor, extent by k."""
         region = Region.ALL
         if self.triangle is not None and self.triangle.on_left == is_left:
             uplo = self.triangle.uplo if is_left else self.triangle.uplo.flipped
@@ -73,7 +75,7 @@ def distinct(a: Operand, b: Operand) -> list[Operand]:
 
 
 def halves_of(image: Image, source: Operand, begin: int, memories: list[Operand], words: tuple) -> Halves:
-    """What the units from `begin` on hold of an operand; `words` of each."""
+    """Return the halves of an operand in units from `begin` on; `words` of each."""
     sizes = image.halves, image.scales, image.flags
     parts = (
         memory._replace(

@@ -15,7 +15,8 @@ WORD = 4  # bytes of a pivot
 
 
 def launch_list(piv: Operand, a: Operand, *, backwards: bool, first: int = 0) -> LaunchList | None:
-    """What interchanges rows of A as pivots say, in their order or in reverse; it is run with alpha 1.
+    """Return the launch list that interchanges rows of A by pivots, in their order or in reverse; run with
+    alpha 1.
 
     Parameters
     ----------

@@ -244,7 +244,7 @@ class LaunchList:
         self.bound(alpha, beta)(bases, stream)
 
     def bound(self, alpha: complex, beta: complex = 0.0) -> Enqueue:
-        """What enqueues every launch with these scalars; the kernels are loaded now, the last one is kept.
+        """Return a function that enqueues every launch with these scalars; load kernels, cache the last one.
 
         A workspace is taken at each run.
         """
@@ -259,14 +259,14 @@ class LaunchList:
         return enqueue
 
     def bound_at(self, workspace: int, alpha: complex, beta: complex = 0.0) -> Enqueue:
-        """As `bound`, with a workspace at an address (behind its flags), so that a run allocates nothing."""
+        """Return a function as `bound` does, with the workspace at an address: a run allocates nothing."""
         enqueue, first_bytes = self._replayer(self._numbers(alpha, beta)), self._most[CALL]
         return self._on_device(
             lambda bases, stream: enqueue(_extended(bases, workspace, first_bytes), stream)
         )
 
     def _numbers(self, alpha: complex, beta: complex) -> list[tuple[float, ...]]:
-        """What the scalars of a run are to each entry: its reals."""
+        """Return each entry's scalars in a run, as reals."""
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
         reals_of = {
@@ -281,7 +281,7 @@ class LaunchList:
         return [reals[entry.scalars] for entry in self.entries]
 
     def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
-        """What replays the launches; bases are those of all slots in use, the workspace included."""
+        """Return a function that replays the launches on the bases of all slots, the workspace included."""
         if self._launches is None:
             compile_ahead.ensure_compiled([entry.source for entry in self.entries], self.device)
             self._launches = [launch.kernel(entry.source, self.device).launch for entry in self.entries]
@@ -309,7 +309,7 @@ class LaunchList:
         return replay
 
     def _on_device(self, enqueue: Enqueue) -> Enqueue:
-        """The same with the device's context current for all launches, and after them what was before."""
+        """Make the device's context current for all launches, and then restore the previous one."""
         device, make_current, restore = self.device, context.make_current, context.restore
 
         def replay_there(bases, stream):
@@ -341,7 +341,7 @@ def _extended(bases: Sequence[int], workspace: int, first_bytes: int) -> tuple[i
 
 
 def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int) -> Enqueue:
-    """What replays the launches on the call's stream and the one beside it, which it forks and joins."""
+    """Return a function that replays the launches on the call's stream and a side stream."""
     awaited = frozenset(number for entry in entries for number in entry.after)
     order = [(entry.lane, entry.after) for entry in entries]
 
@@ -377,7 +377,7 @@ MAX_CACHED = 4096
 def cached_launch_list(
     emit: Callable[..., None], operands: tuple[Operand, ...], options: tuple
 ) -> LaunchList:
-    """What ``emit(launches, *operands, *options)`` lists, once for equal layouts.
+    """Return the launch list of ``emit(launches, *operands, *options)``, made once for equal layouts.
 
     A change of what the tuner's database or an override would choose makes a new list.
     """

@@ -25,7 +25,7 @@ __all__ = ["emit", "emit_lower", "launch_list"]
 
 
 def launch_list(a: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """What the routine runs, for an operand that lies like this; it is run with alpha 1. None for no work.
+    """Return the launch list for an operand of this layout, run with alpha 1; None for no work.
 
     Parameters
     ----------

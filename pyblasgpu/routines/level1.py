@@ -21,7 +21,7 @@ _MOST_FLAGS = FLAGS // 8  # vectors of a batch that have a flag each: flags lie 
 
 
 def launch_list(operation: str, alpha: complex, *operands: Operand) -> LaunchList | None:
-    """What computes ``v := ...`` element by element; None for no work.
+    """Return the launch list of ``v := ...``, element by element; None for no work.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def launch_list(operation: str, alpha: complex, *operands: Operand) -> LaunchLis
 
 
 def _forward(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """The same vectors from their other ends, if all run backwards in memory."""
+    """Return the vectors from their other ends, if all run backwards in memory."""
     if all(operand.row_stride < 0 for operand in operands):
         return tuple(operand.flip(rows=True) for operand in operands)
     return operands
@@ -69,7 +69,7 @@ def _emit_map(launches: LaunchList, *arguments) -> None:
 
 
 def reduce_launch_list(operation: str, conj: bool, *operands: Operand) -> LaunchList:
-    """What reduces vectors to numbers.
+    """Return the launch list that reduces vectors to numbers.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ PANEL = 1 << 30
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------

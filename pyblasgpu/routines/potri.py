@@ -12,7 +12,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ __all__ = ["emit", "launch_list"]
 def launch_list(
     alpha, a: Operand, b: Operand, beta, c: Operand, *, side: Side, uplo: Uplo, hermitian: bool = False
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
+    """Return the launch list for operands of these layouts, and for scalars that are 0 or 1 where these are.
 
     None where there is nothing to do.
 
@@ -102,7 +102,7 @@ def _emit_diagonal(launches: LaunchList, a: Operand, b: Operand, beta, c: Operan
 
 
 def _mirrored(a: Operand, hermitian: bool) -> Operand:
-    """What stands at the other side of the diagonal."""
+    """Return A's view from the other side of the diagonal."""
     return a.T.conjugate() if hermitian else a.T
 
 

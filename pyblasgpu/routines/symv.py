@@ -27,7 +27,7 @@ __all__ = ["launch_list"]
 def launch_list(
     alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, *, uplo: Uplo, hermitian: bool
 ) -> LaunchList | None:
-    """What the routine runs; see `gemv.launch_list`. `uplo` of A is read."""
+    """Return the launch list; see `gemv.launch_list`. `uplo` of A is read."""
     return launch_list_of_product(_emit, alpha, (a, x, y), a.cols, beta, uplo, hermitian)
 
 

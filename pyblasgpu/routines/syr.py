@@ -15,7 +15,7 @@ __all__ = ["launch_list"]
 def launch_list(
     alpha: Any, x: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False, is_new_output: bool = False
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these. None for no work.
+    """Return the launch list for operands of these layouts; None for no work.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def launch_list(
     hermitian: bool = False,
     is_new_output: bool = False,
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; see `syr.launch_list`."""
+    """Return the launch list for operands of these layouts; see `syr.launch_list`."""
     if a.is_empty or (alpha == 0 and not is_new_output):
         return None
     return cached_launch_list(_emit, (x, y, a), (alpha == 0, uplo, hermitian, is_new_output))

@@ -13,7 +13,7 @@ __all__ = ["emit", "launch_list"]
 def launch_list(
     alpha, a: Operand, beta, c: Operand, *, uplo: Uplo, hermitian: bool = False, is_new_output: bool = False
 ) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
+    """Return the launch list for operands of these layouts, and for scalars that are 0 or 1 where these are.
 
     None where there is nothing to do.
 

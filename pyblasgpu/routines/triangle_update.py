@@ -70,7 +70,8 @@ def launch_list_of_triangle(
     hermitian: bool,
     is_new_output: bool,
 ) -> LaunchList | None:
-    """What ``emit(launches, *operands, triangle)`` lists, or what remains of it where alpha or k is zero.
+    """Return the launch list of ``emit(launches, *operands, triangle)``, or of beta C where alpha or k is
+    zero.
 
     None where there is nothing to do. The last operand is C.
     """

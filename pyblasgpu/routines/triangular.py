@@ -70,7 +70,7 @@ def split(n: int) -> int:
 
 
 def schedule(n: int, stop: int, first: int = 0) -> Iterator[Leaf | Update]:
-    """What TRSM does to a triangle of `n` rows, in order; TRMM does the same in reverse.
+    """Yield TRSM's steps on a triangle of `n` rows, in order; TRMM takes them in reverse.
 
     Triangles of at most `stop` rows are leaves.
     """
@@ -104,18 +104,18 @@ class TriangularSystem(NamedTuple):
 
     @property
     def flipped(self) -> TriangularSystem:
-        """The same, read backwards."""
+        """The system read backwards."""
         t, b = self.t.flip(rows=True, cols=True), self.b.flip(rows=True)
         return TriangularSystem(t, b, self.uplo.flipped)
 
     @property
     def lower(self) -> TriangularSystem:
-        """The same with T lower triangular."""
+        """The system with T lower triangular."""
         return self if self.uplo is Uplo.LOWER else self.flipped
 
     @property
     def forwards(self) -> TriangularSystem:
-        """The same with rows of B that run forwards in memory."""
+        """The system with rows of B that run forwards in memory."""
         return self if self.b.row_stride >= 0 else self.flipped
 
     @property
@@ -148,7 +148,7 @@ def on_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> TriangularSystem:
 
 
 class Recurrence(NamedTuple):
-    """What distinguishes TRSM and TRMM.
+    """The differences of TRSM and TRMM.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class Recurrence(NamedTuple):
 def launch_list_in_place(
     emit: Callable[..., None], alpha: Any, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag
 ) -> LaunchList | None:
-    """What ``emit(launches, t, b, side, uplo, diag)`` lists, or zeros where alpha is zero.
+    """Return the launch list of ``emit(launches, t, b, side, uplo, diag)``, or of zeros where alpha is zero.
 
     It serves operands that lie like these and an alpha that is zero like this one, or not. None where there
     is nothing to do.
@@ -315,7 +315,7 @@ class FusedOperands(NamedTuple):
 
     @property
     def layout(self) -> str:
-        """That of A and B, as a GEMM Config tells layouts apart."""
+        """Layout of A and B, as a GEMM Config has it."""
         a, b = self.factors
         return "nt"[not contiguous(a)] + "nt"[not contiguous(b)]
 

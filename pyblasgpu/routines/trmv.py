@@ -14,7 +14,7 @@ __all__ = ["launch_list"]
 def launch_list(
     a: Operand, x: Operand, y: Operand | None = None, *, uplo: Uplo, diag: Diag
 ) -> LaunchList | None:
-    """What computes y := A x, for operands that lie like these, or x := A x without a y.
+    """Return the launch list of y := A x, for operands of these layouts, or of x := A x without a y.
 
     None where there is nothing to do. y shares no memory with x or A.
     """

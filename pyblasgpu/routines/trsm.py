@@ -38,7 +38,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What the routine runs; see `triangular.launch_list_in_place`."""
+    """Return the launch list; see `triangular.launch_list_in_place`."""
     return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
 
 

@@ -29,7 +29,7 @@ LEAVES = 64  # rows of an inverse by which TRMM multiplies a batch in one launch
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _emit_by_trmm(launches: LaunchList, x11: Operand, x21: Operand, x22: Operand
 
 
 def _emit_by_gemm(launches: LaunchList, a: Operand, x21: Operand, diag: Diag) -> None:
-    """The same with a copy of the inverses, zeros beyond them: three launches, and twice the products."""
+    """Record the products with a zero-padded copy of the inverses: three launches, and twice the FMAs."""
     height = x21.rows
     with launches.temporary():
         inverses = emit_diagonal_blocks(launches, a, height, diag)

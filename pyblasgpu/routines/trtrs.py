@@ -13,7 +13,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """What the routine runs, for operands that lie like these; it is run with alpha 1. None for no work.
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
     ----------

@@ -14,12 +14,12 @@ __all__ = ["getrs_launch_list", "potrs_launch_list"]
 def getrs_launch_list(
     info: Operand, piv: Operand, lu: Operand, b: Operand, *, trans: Trans = Trans.NO
 ) -> LaunchList | None:
-    """What `getrs.launch_list` runs, for matrices whose info is 0 (an int32 in the bytes of an element)."""
+    """Return `getrs`'s launch list for matrices whose info is 0 (an int32 in an element's bytes)."""
     return None if b.is_empty else cached_launch_list(_emit_getrs, (info, piv, lu, b), (trans,))
 
 
 def potrs_launch_list(info: Operand, c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """The same of `potrs.launch_list`."""
+    """Return `potrs`'s launch list for matrices whose info is 0 (an int32 in an element's bytes)."""
     return None if b.is_empty else cached_launch_list(_emit_potrs, (info, c, b), (uplo,))
 
 

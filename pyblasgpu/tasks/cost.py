@@ -1,4 +1,4 @@
-"""What a task costs: its floating-point operations, as the BLAS counts them."""
+"""Cost of a task: its floating-point operations, as the BLAS counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a list of tasks consists of: tiles, leaves, tasks, and the grids of tiles of the matrices."""
+"""Parts of a list of tasks: tiles, leaves, tasks, and the grids of tiles of the matrices."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ class Grid:
 
     @cached_property
     def row_offsets(self) -> tuple[int, ...]:
-        """Where each block of rows begins, and the end."""
+        """First row of each block of rows, and the end."""
         return tuple(accumulate(self.rows, initial=0))
 
     @cached_property
     def col_offsets(self) -> tuple[int, ...]:
-        """Where each block of columns begins, and the end."""
+        """First column of each block of columns, and the end."""
         return tuple(accumulate(self.cols, initial=0))
 
     def tile_shape(self, tile: Tile) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""What tests, the tuner and the benchmarks measure by: references, cases, error bounds, cuBLAS."""
+"""Measures of tests, the tuner and the benchmarks: references, cases, error bounds, cuBLAS."""

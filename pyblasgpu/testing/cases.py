@@ -86,7 +86,7 @@ class TriangularCase:
 
 
 def scalars(values: tuple, dtype: Dtype) -> tuple:
-    """Those of `values` that arrays of `dtype` can be multiplied by."""
+    """Return the `values` that can multiply arrays of `dtype`."""
     return tuple(value for value in values if dtype.is_complex or not isinstance(value, complex))
 
 

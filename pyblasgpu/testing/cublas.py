@@ -51,7 +51,7 @@ class Cublas:
         self._product(f"gemm{suffix}", lies, alpha, a, b, beta, c, trans_a, trans_b, *batch)
 
     def gemm3m(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
-        """The same of complex matrices, by three real products; no batch."""
+        """Multiply complex matrices by three real products; no batch."""
         self._product("gemm3m", _matrix, alpha, a, b, beta, c, trans_a, trans_b)
 
     def _product(

@@ -45,7 +45,7 @@ class CublasVectors(Cublas):
 
 
 class CublasNumbers(Cublas):
-    """The same for reductions, whose results stay on the device."""
+    """cuBLAS's reductions, whose results stay on the device."""
 
     def __init__(self, handle: ctypes.CDLL):
         super().__init__(handle)

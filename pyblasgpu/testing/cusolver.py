@@ -138,7 +138,7 @@ def load() -> Cusolver:
 
 
 def _path() -> str:
-    """Where the library lies: that of CuPy, once it is loaded, else the one that cuda.pathfinder finds."""
+    """Return the library's path: the one that CuPy has loaded, else the one that cuda.pathfinder finds."""
     import_module("cupy_backends.cuda.libs.cusolver")
     maps = Path("/proc/self/maps")
     for line in maps.read_text().splitlines() if maps.exists() else ():

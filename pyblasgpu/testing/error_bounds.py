@@ -36,7 +36,7 @@ def gemm_error(alpha, a, b, beta, c, result, seed: int = 0, extra: int = 2, size
 
 
 def gemm_3m_error(alpha, a, b, beta, c, result, seed: int = 0) -> float:
-    """The same of a complex product by three real ones, whose bound is of the sums of both parts."""
+    """Return the error of a complex product by three real ones, over a bound on the sums of both parts."""
 
     def parts(x):
         return abs(x.real) + abs(x.imag)

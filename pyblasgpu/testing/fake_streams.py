@@ -16,7 +16,7 @@ Clock = dict[int, int]
 
 @dataclass
 class _Operation:
-    """What is on a stream: an action, or a wait for an event, or an event."""
+    """An entry of a stream: an action, a wait for an event, or an event."""
 
     name: str
     action: Callable[[], object] | None = None
@@ -133,7 +133,7 @@ class FakeStreams:
         self._learn(dict(self._clocks[int(stream)]))
 
     def tick(self, stream: int) -> Clock:
-        """What the next thing on a stream comes after."""
+        """Return the clock of the next entry of a stream: all that precedes it."""
         clock = self._clocks[stream]
         clock[stream] = clock.get(stream, 0) + 1
         join(clock, self._thread_clock)

@@ -77,7 +77,7 @@ def run_leaf(run: LeafRun) -> None:
 
 
 def _lines(operand: Operand, is_write: bool) -> list[Access]:
-    """What is touched, a row or a column at a time: other tiles may lie between."""
+    """Return the accesses to an operand, a row or a column at a time: other tiles may be in between."""
     if operand.col_stride == 1:
         operand = operand.T
     columns = (operand.block(0, col, operand.rows, 1) for col in range(operand.cols))
@@ -85,7 +85,7 @@ def _lines(operand: Operand, is_write: bool) -> list[Access]:
 
 
 def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
-    """What the engine enqueues leaves with."""
+    """Return the function with which the engine enqueues leaves."""
 
     def enqueue(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
         run = LeafRun(leaf, operands)

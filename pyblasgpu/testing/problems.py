@@ -61,7 +61,7 @@ class Arrays(NamedTuple):
     out: Any
 
     def map(self, function: Callable[[Any], Any]) -> Arrays:
-        """The same through `function`, for example a copy to the device."""
+        """Apply `function` to each array, for example a copy to the device."""
         return Arrays(*(None if x is None else function(x) for x in self))
 
 
@@ -132,7 +132,7 @@ class Problem:
 
     @property
     def method(self) -> str | None:
-        """Of a GEMM; None is the default."""
+        """Method of a GEMM; None is the default."""
         return THREE_M if self.routine == "gemm3m" else None
 
     @property

@@ -37,7 +37,7 @@ ROUTINES = (*SYMMETRIC, *RANK_K)
 
 
 def algorithms(routine: str) -> tuple[str | None, ...]:
-    """What ``override("syr2k_algorithm", ...)`` may ask of a routine; None where there is but one."""
+    """Return a routine's values of ``override("syr2k_algorithm", ...)``; None where there is but one."""
     return ("two_products", "symmetrize") if "2k" in routine else (None,)
 
 
@@ -69,7 +69,7 @@ class SymmetricCase:
 
     @property
     def flags(self) -> tuple:
-        """Those of the routine, in the BLAS's order."""
+        """Flags of the routine, in the BLAS's order."""
         if self.routine in SYMMETRIC:
             return self.side, self.uplo
         return (self.uplo, self.trans, *((self.trans_b,) if self.routine == "gemmtr" else ()))
@@ -198,7 +198,9 @@ def _product(case: SymmetricCase, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def _transes(routine: str, dtype: Dtype) -> tuple[Trans, ...]:
-    """Of complex dtypes SYRK and SYR2K know no conjugation, HERK and HER2K no transposition without it."""
+    """Return the `trans` of a routine: for complex dtypes SYRK and SYR2K have no conjugation, HERK and HER2K
+    no transposition without it.
+    """
     if routine == "gemmtr" or not dtype.is_complex:
         return tuple(Trans)
     return Trans.NO, Trans.CONJ if routine.startswith("he") else Trans.TRANS

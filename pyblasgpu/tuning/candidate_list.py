@@ -1,4 +1,4 @@
-"""What a search starts from: its candidates in order, and the best that other families promise.
+"""Start of a search: its candidates in order, and the best scores of other families.
 
 The order is such that a run may end anywhere. A list takes seconds of a core and no device, so a run has the
 lists made in processes of their own.
@@ -45,7 +45,7 @@ class CandidateOptions:
 
 
 class CandidateList(NamedTuple):
-    """What a search starts from.
+    """Start of a search.
 
     Attributes
     ----------

@@ -180,7 +180,7 @@ def _show(records: list[Record], options: Any) -> None:
 
 
 class _Progress(terminal.ProgressBar):
-    """What a person sees of a run, on stderr: the best so far, time left, candidates by outcome."""
+    """Progress of a run on stderr: the best so far, time left, candidates by outcome."""
 
     def __init__(self, budget: float | None):
         super().__init__("{task.fields[counts]}")

@@ -74,7 +74,7 @@ def _compile(stem: str | Triangle, config: Any, cc: tuple[int, int]) -> Resource
 
 
 class Verdict(NamedTuple):
-    """What is to be recorded of a compiled candidate.
+    """Record of a compiled candidate.
 
     Attributes
     ----------
@@ -138,5 +138,5 @@ def judge(
 
 
 def complaint(config: Any, report: Resources | str, device: Device) -> tuple[str, str]:
-    """What is wrong with a compiled candidate: ('ok', ''), or the rule that it breaks and the details."""
+    """Return the fault of a compiled candidate: ('ok', ''), or the rule that it breaks and the details."""
     return judge(config, report, device)[:2]

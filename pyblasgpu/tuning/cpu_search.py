@@ -37,7 +37,7 @@ ROUNDS = 200_000
 
 
 class SearchResult(NamedTuple):
-    """What a search found: the Config, its GFLOP/s, and how many were timed."""
+    """Result of a search: the Config, its GFLOP/s, and how many were timed."""
 
     config: CpuGemm
     gflops: float

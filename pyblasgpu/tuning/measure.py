@@ -314,7 +314,7 @@ class Workload:
         return _in_a_row(one, count, step * batch, batch, step // dtype.itemsize)
 
     def _arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> Arena:
-        """What is held of `key`, if it has `size` bytes; else it is made anew, to repeat ``chunk()``."""
+        """Return the arena of `key`, if it has `size` bytes; else allocate it anew, to repeat ``chunk()``."""
         arena = self.arenas.get(key)
         if arena is None or arena.size < size:
             if arena is not None:

@@ -1,4 +1,4 @@
-"""What a search knows so far: the scores of its candidates, and the times of those that were asked for."""
+"""State of a search: the scores of its candidates, and the times of the requested ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MeasurementTable:
     def not_asked(
         self, problem: Problem, one_of_each: bool = False, like: Sequence[Any] | None = None
     ) -> list[Any]:
-        """As `expected`, without those that were asked for.
+        """Return the candidates of `expected` that were not requested yet.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class MeasurementTable:
         return np.argsort(-(self._log_score(problem) + correction), kind="stable")
 
     def _log_score(self, problem: Problem) -> np.ndarray:
-        """Of every candidate."""
+        """Return the logarithm of every candidate's score."""
         if problem not in self._log_scores:
             scores = [self.search.score(config, *problem) for config in self.search.candidates]
             self._log_scores[problem] = np.log(np.maximum(scores, TINY))

@@ -23,7 +23,7 @@ __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "kernel_of", "reduced"]
 #: Configs, told apart by their kernels, that are kept of a dtype and layout, on average: of products, fused
 #: TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
 BUDGETS = {"gemm": 8.4375, "trsm_fused": 4.95, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
-#: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
+#: Weights of layouts. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
 
 #: A size class, and how much of its best every dtype and layout keeps: factorizations
@@ -45,7 +45,7 @@ COPYING = ("DIM_XA", "DIM_YA", "DIM_XB", "DIM_YB", "PAD_A", "PAD_B")
 
 
 class Cell(NamedTuple):
-    """What shares no Config with others: a routine ('gemm', 'trsm_fused', 'trsm', 'trmm'), dtype, layout."""
+    """Scope of shared Configs: a routine ('gemm', 'trsm_fused', 'trsm', 'trmm'), dtype, layout."""
 
     routine: str
     dtype: str
@@ -81,7 +81,7 @@ def greedy(cells: Mapping[Any, Rates], budget: int, weight: Callable = lambda ce
 
 
 def _weight(cell: Cell) -> Callable[[tuple[Any, Any]], float]:
-    """What the classes of a cell count for, (device, size class), and calls, (`CALL`, number, weight)."""
+    """Return the weight of a cell's classes, (device, size class), and calls, (`CALL`, number, weight)."""
     stem = next((stem for stem in FAMILIES if FAMILIES[stem].routine == cell.routine), None)
 
     def weight(at: tuple[Any, Any]) -> float:
@@ -178,7 +178,7 @@ def reduced(records: Iterable[Record], kept: set[tuple]) -> list[Record]:
 
 
 def kernel_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
-    """What candidates of one kernel are known by: `results.candidate_of` without what launches are told."""
+    """Return the key of a candidate's kernel: `results.candidate_of` without the run-time parameters."""
     told = TUNED[stem].runtime_parameters
     return candidate_of(stem, dtype, layout, parameters | dict.fromkeys(told, 0))
 

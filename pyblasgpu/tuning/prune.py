@@ -31,7 +31,7 @@ __all__ = ["GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "defa
 
 @dataclass(frozen=True)
 class Guidelines:
-    """What a candidate must promise beyond running at all (Table 1 of Kurzak et al.).
+    """Minimums that a candidate must reach beyond running at all (Table 1 of Kurzak et al.).
 
     Attributes
     ----------
@@ -61,7 +61,8 @@ GUIDELINES = {
 #: A leaf's threads are many and their tiles small, because its columns are few; or it is a single warp.
 LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 
-#: Of a thread, so few that the compiler must reuse them (compute capability 2.x); what it adds there.
+#: Registers of a thread so few that the compiler must reuse them (compute capability 2.x); their overhead
+#: there.
 FEW_REGISTERS, FEW_OVERHEAD = 63, 12
 
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
@@ -116,7 +117,9 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
 
 
 def _alive(config: Any, registers: int) -> int:
-    """Of the estimate what is alive at once: fragments are dead while the next k-tile is staged."""
+    """Return the registers alive at once, of the estimate: fragments are dead while the next k-tile is
+    staged.
+    """
     size = config.dtype_facts.itemsize // 4
     staged = config.staged_elements * size
     fragments = registers - staged - config.THR_M * config.THR_N * size
@@ -247,7 +250,7 @@ _Point = tuple[Parameters, Any]
 
 
 def tile_of(config: Any) -> tuple:
-    """What `config` has in common with those of other layouts that are likely as fast."""
+    """Return the parameters that `config` shares with those of other layouts that are likely as fast."""
     return tuple(getattr(config, name) for name in FAMILIES[config.STEM].axes.across_layouts)
 
 
@@ -261,7 +264,7 @@ def best_few(
 def _best(
     configs: list[Any], problems: Sequence[tuple[int, ...]], device: Device, most: int, alike: int
 ) -> list[Any]:
-    """Of different `configs` of a family the best few at each problem, as of `best_few`, each once."""
+    """Return the best few different `configs` of a family at each problem, like `best_few`, each once."""
     points, kept = scores(configs, problems, device), dict[int, None]()
     blocks = [(config.BLK_M, config.BLK_N) for config in configs]
     for at_problem in points.T:

@@ -1,4 +1,4 @@
-"""What a sweep says: the winners as Table 2 of Kurzak et al. (2011) shows them, beside the vendor's rate."""
+"""Report of a sweep: the winners as Table 2 of Kurzak et al. (2011) shows them, with the vendor's rate."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _markdown(records: Sequence[Record]) -> str:
 
 
 def _lines(records: Sequence[Record]) -> list[str]:
-    """What the table has no place for."""
+    """Return the lines of the report outside the table."""
     document = winners(records, "")
     points: dict[tuple[str, str], list[str]] = {}
     for (dtype, point), rates in document.trsm_rates.items():
@@ -230,7 +230,7 @@ def _lines(records: Sequence[Record]) -> list[str]:
 
 
 def why_no_plots() -> str:
-    """What the plots lack here, and how it is installed; '' where they are drawn."""
+    """Return why plots are unavailable, and how to install them; '' where they are drawn."""
     try:
         from . import plots  # noqa: F401
     except ImportError as missing:

@@ -101,7 +101,7 @@ class Record:
 
     @property
     def algorithm(self) -> str | None:
-        """Of TRSM, the algorithm that the record is of."""
+        """Algorithm of TRSM that the record is of; None for others."""
         if self.stem != "trsm" or self.layout != "any" or len(self.parameters) != 1:
             return None
         (name,) = self.parameters
@@ -121,7 +121,7 @@ class Record:
 
 
 def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
-    """The same for one that was written down before its Config had all of its parameters."""
+    """Return the candidate of parameters that were recorded before its Config had all of them."""
     if stem in TUNED:
         parameters = TUNED[stem].complete(parameters)
     return stem, dtype, layout, *sorted(parameters.items())
@@ -145,7 +145,7 @@ def as_of_now(record: Record) -> Record | None:
     return replace(record, parameters=kept) if lost else record
 
 
-#: What versions before 0.1.0 called the algorithms, and the layouts of T.
+#: Names of the algorithms and of the layouts of T in versions before 0.1.0.
 _SWITCHES = {"trsm": ("one_launch", "small_triangles"), "trmm": ("in_place",), "syr2k": ("one_product",)}
 _T_LAYOUTS = {
     "any": "left_colmajor",

@@ -20,7 +20,7 @@ TICK = 0.2  # seconds between two looks at the worker, or at the compilers while
 
 
 class WorkerLike(Protocol):
-    """What runs jobs: a `Worker` whose body is a `Bench`."""
+    """Runner of jobs: a `Worker` whose body is a `Bench`."""
 
     busy: bool
 

@@ -1,4 +1,4 @@
-"""What a search decides: candidates, problems, an estimate of their times, and what varies together."""
+"""Input of a search: candidates, problems, an estimate of their times, and what varies together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Measurement:
 
 
 class SearchProblem(NamedTuple):
-    """What is searched: one (stem, dtype, layout).
+    """Input of a search for one (stem, dtype, layout).
 
     Attributes
     ----------

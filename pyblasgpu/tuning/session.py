@@ -159,7 +159,7 @@ class Tuner:
             self._untimed += search_algorithms(self._runner, trsm_dtypes, self._late)
 
     def _compile_fused(self, kernels: Collection[tuple[str, Any]]) -> None:
-        """What is not compiled when it is late, the worker compiles when it comes to it."""
+        """Compile `kernels` until it is late; the worker compiles the others when they are due."""
         for triangle, config in kernels:
             self._compilers.submit(triangle, config)
         wait(self._compilers, self._interrupts, lambda: self._late(FUSED))
@@ -192,7 +192,7 @@ class Tuner:
         return document
 
     def _winners_of(self, key: SearchKey) -> Document:
-        """Those of one search."""
+        """Return the winners of one search."""
         records = [each for each in self.log.records if (each.stem, each.dtype, each.layout) == key]
         return self.decided(winners(records, self.device.name))
 

@@ -91,7 +91,8 @@ def beginning_with(current: Mapping[str, Any], strategy: Strategy) -> Strategy:
 
 
 def ending_with_variants(strategy: Strategy, variant: Callable[[Any], Any], count: int = 2) -> Strategy:
-    """What `strategy` asks for; then for each problem the variants of the fastest `count`.
+    """Return a strategy that measures as `strategy` does; then for each problem the variants of the fastest
+    `count`.
 
     So a switch that matters little is tried for winners alone, and does not double the search.
 

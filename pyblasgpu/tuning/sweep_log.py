@@ -1,4 +1,4 @@
-"""What a run has measured, and what earlier runs have left for it to resume."""
+"""Measurements of a run, and those of earlier runs that it resumes."""
 
 from __future__ import annotations
 

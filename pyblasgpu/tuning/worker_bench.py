@@ -1,4 +1,4 @@
-"""What the worker process does with a job: verify on the device, then time, an answer for each problem."""
+"""Jobs of the worker process: verify on the device, then time, with a result for each problem."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def bulk_copy(_, target, source, i, nbytes, barrier):
 
 @intrinsic
 def bulk_copy_multicast(_, target, source, i, nbytes, barrier, mask):
-    """The same to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
+    """Copy like `bulk_copy` to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
     code = _copy(".multicast::cluster", ", $4")
     return types.void(types.int32, source, i, types.int32, types.int32, types.int32), code
 

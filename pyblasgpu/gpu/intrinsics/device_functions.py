@@ -25,7 +25,9 @@ def inlined(function):
 
 
 def called(function):
-    """The same without a word to LLVM, for what is called so often that its copies would be too many."""
+    """Make a device function without a hint to inline it, for callees so frequent that copies would be too
+    many.
+    """
     return _part(function, forceinline=False)
 
 

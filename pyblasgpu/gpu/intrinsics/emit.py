@@ -36,7 +36,8 @@ VOID = ir.VoidType()
 SHARED = 3  # address space
 LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
 PTX_TYPE = {4: "f32", 8: "f64"}
-#: What makes intrinsics makes one for each arguments, so that functions that use it compare equal.
+#: Decorator of functions that make intrinsics: one for each set of arguments, so that users of it compare
+#: equal.
 made_once = lru_cache(maxsize=None, typed=True)
 REALS = {"float32": types.float32, "float64": types.float64}
 

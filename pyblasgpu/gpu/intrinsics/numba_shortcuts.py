@@ -65,7 +65,7 @@ def shortened() -> Iterator[None]:
 
 
 def _shortcuts() -> Iterator[tuple[Any, str, Any]]:
-    """What is replaced: a class or module, a name in it, and by what."""
+    """Yield the replacements: a class or module, a name in it, and the new value."""
     config, typing, target = targetconfig.TargetConfig, cuda_target.typing_context, cuda_target.target_context
     yield compiler, "CUDACompiler", _compiler()
     yield machinery.PassManager, "_runPass", _run_pass
@@ -167,7 +167,7 @@ def _both(refresh_target: Callable, refresh_typing: Callable) -> Callable:
 
 
 def _find_singly_assigned(lower) -> None:
-    """As in `Lower`, in one walk through the blocks instead of one for each variable."""
+    """Find the variables as `Lower` does, in one walk through the blocks instead of one for each variable."""
     use_defs = analysis.compute_use_defs(lower.func_ir.blocks)
     in_blocks = Counter(name for names in use_defs.defmap.values() for name in names)
     used_elsewhere = {name for names in use_defs.usemap.values() for name in names}

@@ -75,7 +75,8 @@ def products_by_elements(m: int, n: int, reals_per_element: int) -> list[tuple[i
 
 
 def products_by_rows(m: int, n: int, reals_per_element: int) -> list[tuple[int, int, int, int]]:
-    """The same, all products of one real of `a` before those of the next, back and forth along the row.
+    """Return the order of products by rows: all of one real of `a` before the next, back and forth along the
+    row.
 
     An FMA reads three registers. Two come in a cycle, one with an even number and one with an odd number;
     one that the instruction before has read in the same place need not come again (Huerta et al., Analyzing

@@ -48,7 +48,7 @@ def try_take_flag(_, flags, i):
 
 @intrinsic
 def atomic_add(_, flags, i, count):
-    """What ``flags[i]`` was before `count` was added to it; nothing else is ordered by it."""
+    """Return the value of ``flags[i]`` before `count` is added to it; orders no other access."""
 
     def codegen(context, builder, signature, arguments):
         where, count = at(builder, *arguments[:2]), arguments[2]

@@ -94,11 +94,11 @@ def warp_mma(
                 return [list(map(builder.fadd, *steps)) for steps in zip(values, others, strict=True)]
 
             def part_of(part):
-                """Where a part of an element of C is."""
+                """Return the function that locates a part of an element of C."""
                 return lambda group, column: slot(0, first + (column * groups + group) * sums + part)
 
             def both_parts(row, column):
-                """Where it is if parts are rows."""
+                """Locate an element of C whose parts are rows."""
                 return part_of(row % 2)(row // 2, column)
 
             def multiply(target, left, right):

@@ -10,7 +10,7 @@ from .emit import I32, LETTER, asm, nbytes, types
 
 __all__ = ["NO_LABEL", "first_lane", "first_max_lane", "group_first_max", "shuffle", "warp_first_max"]
 
-#: What `warp_first_max` gives where no lane takes part.
+#: Result of `warp_first_max` where no lane takes part.
 NO_LABEL = 2**31 - 1
 
 #: The lanes of the largest bits, in b: of a float32 in one word, of a float64 in two. What is no number
@@ -65,7 +65,7 @@ def first_max_lane(_, size, label, ok):
     return types.int32(size, types.int32, types.boolean), _first_max(_LANE)
 
 
-#: The same among lanes that are neighbours, 4, 8 or 16 of them, each with its mask of lanes in g.
+#: Start of the search in a group of 4, 8 or 16 neighbouring lanes, each with its mask of lanes in g.
 _GROUP_START = """{ .reg .pred p, q; .reg .s32 h, o, m, l; .reg .b32 b, c, g, v, w;
 mov.u32 c, %laneid; neg.s32 o, $4; and.b32 c, c, o;
 mov.b32 g, 1; shl.b32 g, g, $4; sub.s32 g, g, 1; shl.b32 g, g, c;
@@ -98,7 +98,9 @@ def _rounds(match: re.Match[str]) -> str:
 
 @intrinsic
 def group_first_max(_, size, label, ok, lanes):
-    """As `warp_first_max` among as many neighbouring lanes, 4, 8 or 16; all lanes of the warp take part."""
+    """Search like `warp_first_max` in a group of 4, 8 or 16 neighbouring lanes; all lanes of the warp take
+    part.
+    """
 
     def codegen(context, builder, signature, arguments):
         size, label, ok, lanes = arguments

@@ -1,4 +1,4 @@
-"""What a simulated block's bulk copies and wgmma do behind its threads' backs, and what threads know of it.
+"""Bulk copies and wgmma of a simulated block, which run asynchronously, and the threads' knowledge of them.
 
 A *clock* says how much of what others do is known to be over: by event, how many of its kind. Threads pass
 theirs on at barriers and mbarriers. A copy may write where the one who starts it knows all reads to be over;
@@ -122,7 +122,7 @@ class AsyncProxy:
         return self.origin + pointer.start * pointer.array.itemsize
 
     def span(self, address: int, nbytes: int) -> slice:
-        """Where `nbytes` at a shared address lie in the block's dynamic memory."""
+        """Return the slice of the block's dynamic memory with `nbytes` at a shared address."""
         if self.origin is None:
             raise SimulatorError("a shared address that nobody has asked for")
         at = address - self.origin

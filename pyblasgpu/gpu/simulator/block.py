@@ -27,7 +27,7 @@ __all__ = ["Block", "Launch", "News", "check_shared"]
 
 @dataclass
 class Launch:
-    """What the blocks of a launch have in common; of each device array, its logs by thread and by block."""
+    """State shared by the blocks of a launch; `logs` has each device array's log by thread and by block."""
 
     function: Callable
     arguments: tuple
@@ -43,8 +43,8 @@ class Launch:
     clusters: dict[tuple[int, int, int], Cluster] = field(default_factory=dict)
 
 
-#: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known;
-#: and of each block how many entries of the log of reads are known to be over.
+#: For each device array, in the order of the launch's logs: the block that wrote an element, if known; and
+#: for each block how many entries of the log of reads are known to be over.
 Known = list[dict[int, int]]
 
 
@@ -120,7 +120,7 @@ class Block:
         return True
 
     def settle(self, thread: Thread) -> None:
-        """What the warp of `thread` did so far comes before what its lanes do next."""
+        """Order the past accesses of `thread`'s warp before the later ones of its lanes."""
         start = thread.index // WARP * WARP
         logs = [by_thread for by_thread, _ in self.launch.logs] + [log for _, log in self.shared.values()]
         for log in logs:
@@ -144,7 +144,7 @@ class Block:
         self.launch.news[_flag_key(flag)] = self.news(written)
 
     def news(self, written: bool) -> News:
-        """What this block lets others know."""
+        """Return the message that this block passes to others."""
         logs = [by_block for _, by_block in self.launch.logs]
         return News(
             [self._written(which) if written else {} for which in range(len(logs))],
@@ -152,21 +152,21 @@ class Block:
         )
 
     def _written(self, which: int) -> dict[int, int]:
-        """Of a device array, the elements that the running thread knows to be written, and by which block."""
+        """Return a device array's elements known to the running thread as written, with their blocks."""
         by_thread, by_block = self.launch.logs[which]
         since = by_thread.written_since(current_thread().index)
         return {**self.known[which], **by_block.written(self.number), **dict.fromkeys(since, self.number)}
 
     def learn(self, flag: Pointer, once: bool) -> None:
-        """What others had written or read when they set `flag` comes before what this block does next; with
-        `once` no other block learns it there.
+        """Order other blocks' accesses before they set `flag` before this block's later ones; with `once` no
+        other block learns of them there.
         """
         key, news = _flag_key(flag), self.launch.news
         if key in news:
             self.hear(news.pop(key) if once else news[key])
 
     def hear(self, told: News) -> None:
-        """What another block lets this one know comes before what this block does next."""
+        """Order another block's accesses in a message before this block's later ones."""
         for known, new in zip(self.known, told.written, strict=True):
             known.update(new)
         for over, new in zip(self.over, told.over, strict=True):

@@ -119,7 +119,7 @@ def bulk_copy(target: int, source: Pointer, i: int, nbytes: int, barrier: int) -
 
 
 def bulk_copy_multicast(target: int, source: Pointer, i: int, nbytes: int, barrier: int, mask: int) -> None:
-    """The same to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
+    """Copy like `bulk_copy` to all blocks of the cluster whose bit is in `mask`, with an mbarrier in each."""
     ranks = [rank for rank in range(16) if mask >> rank & 1]
     _copy(target, source, i, nbytes, barrier, [_of_rank(rank) for rank in ranks])
 

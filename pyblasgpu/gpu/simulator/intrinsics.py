@@ -94,7 +94,7 @@ REALS = {"float32": types.float32, "float64": types.float64}
 
 
 def pointer_type(real: str):
-    """What `resolve` makes of an address."""
+    """Return the type of `resolve`'s result."""
     return Pointer
 
 

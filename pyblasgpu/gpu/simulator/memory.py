@@ -55,7 +55,9 @@ class AccessLog:
         self.settled_writes: list[tuple[int, int, int]] = []
 
     def settle(self, actors: range) -> None:
-        """What these actors, a warp, did so far comes before what they do next; raise where they raced."""
+        """Order the past accesses of these actors, a warp, before their later ones; raise on a race within
+        it.
+        """
         theirs = AccessLog(self.size, self.memory, self.actor)
         theirs.reads, self.reads = _parted(self.reads, actors)
         theirs.writes, self.writes = _parted(self.writes, actors)
@@ -75,8 +77,8 @@ class AccessLog:
         log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
 
     def follow(self, log: AccessLog, actor: int, over: Mapping[int, int]) -> None:
-        """What is written here comes after the reads in `log` that are known to be `over`, of each actor
-        those among so many first ones: they become reads of `actor`, as what is written will be its.
+        """Order the writes here after the reads in `log` that are known to be over. `over` has the number of
+        an actor's first accesses that are; they become reads of `actor`, like the writes.
         """
         writes = self.settled_writes + self.writes
         if not over or not writes:
@@ -93,7 +95,9 @@ class AccessLog:
         return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}
 
     def written_since(self, actor: int) -> set[int]:
-        """What `actor` has written since the last barrier, and its warp up to where it last met."""
+        """Return the elements that `actor` has written since the last barrier, and its warp up to its last
+        meeting.
+        """
         warp = actor // WARP
         own = [(at, count) for who, at, count in self.writes if who == actor]
         settled = [(at, count) for who, at, count in self.settled_writes if who // WARP == warp]
@@ -138,7 +142,7 @@ class AccessLog:
 
 
 def _parted(accesses: list, actors: range) -> tuple[list, list]:
-    """Those of `actors`, and those of others."""
+    """Split accesses into those of `actors` and those of others."""
     return [a for a in accesses if a[0] in actors], [a for a in accesses if a[0] not in actors]
 
 
@@ -176,7 +180,7 @@ class Pointer:
         return other
 
     def span(self, i: int, count: int, aligned: int = 1) -> slice:
-        """Where elements i to i + count lie in `array`, checked; `aligned` in elements."""
+        """Return the checked slice of `array` for elements i to i + count; `aligned` in elements."""
         at = self.start + i
         if at < 0 or at + count > self.size:
             raise IndexError(

@@ -86,7 +86,7 @@ def warp_mma(
 
     def together(lanes):
         def matrix(which, outer, inner, conj):
-            """What the lanes hold of an operand: [outer index][inner index][g][t]."""
+            """Return an operand's elements in the lanes: [outer index][inner index][g][t]."""
             held = [_elements(lane[which], 0, outer * inner, reals_per_element, conj) for lane in lanes]
             return np.array(held).reshape(8, 4, outer, inner).transpose(2, 3, 0, 1)
 

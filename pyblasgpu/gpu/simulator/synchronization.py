@@ -44,7 +44,7 @@ def try_take_flag(flags: Pointer, i: int) -> bool:
 
 
 def atomic_add(flags: Pointer, i: int, count: int) -> int:
-    """What ``flags[i]`` was before `count` was added to it.
+    """Return the value of ``flags[i]`` before `count` is added to it.
 
     Other blocks come in between, so that those that have their numbers run in any order.
     """

@@ -27,7 +27,9 @@ def _answer_all(lanes: list[tuple]) -> None:
 
 
 def group_first_max(size, label: int, ok: bool, lanes: int) -> int:
-    """As `warp_first_max` among as many neighbouring lanes, 4, 8 or 16; all lanes of the warp take part."""
+    """Search like `warp_first_max` in a group of 4, 8 or 16 neighbouring lanes; all lanes of the warp take
+    part.
+    """
     if lanes not in (4, 8, 16) or (ok and (not 0 <= label < NO_LABEL or size < 0)):
         raise SimulatorError(f"group_first_max of size {size} and label {label} among {lanes} lanes")
     answer: list[int] = []

@@ -25,7 +25,7 @@ __all__ = [
 
 WARPS = 4  # of a warpgroup
 ROW = 128  # bytes of a swizzled row
-#: What is read of sums, FP16's and integers', that are not waited for.
+#: Values of sums, FP16's and integers', that are read before they were waited for.
 NOBODY_KNOWS = np.float32(np.nan), np.int32(-1)
 BFLOAT = np.uint16  # what BF16 numbers are read as
 LEAST_EXPONENT: dict[type, int] = {np.float16: -14, BFLOAT: -126}  # of a subnormal number
@@ -34,7 +34,7 @@ DEPTH = 32  # bytes of a row that an instruction multiplies
 
 @dataclass
 class _Warp:
-    """What a warp's products are doing: sums by the accumulators of lane 0, and groups under way."""
+    """State of a warp's products: sums by the accumulators of lane 0, and pending groups."""
 
     sums: dict[int, np.ndarray] = field(default_factory=dict)
     history: list[tuple[int, int]] = field(default_factory=list)  # addresses of what was multiplied
@@ -172,7 +172,7 @@ def _agree(lane: Thread, warp: _Warp, addresses: tuple[int, int]) -> None:
 
 
 def _extent(address: int, rows: int) -> tuple[int, int]:
-    """Where the swizzled rows of an operand begin, and their bytes."""
+    """Return the address of an operand's swizzled rows, and their bytes."""
     start = address // ROW * ROW
     if start % 1024 or address % DEPTH:
         raise SimulatorError(f"misaligned: an operand of wgmma at shared address {address:#x}")
@@ -180,7 +180,7 @@ def _extent(address: int, rows: int) -> tuple[int, int]:
 
 
 def _rows(memory: np.ndarray, address: int, element: type) -> np.ndarray:
-    """What an instruction multiplies of each row, as float64."""
+    """Return the elements of each row that an instruction multiplies, as float64."""
     rows = memory.reshape(-1, ROW // 16, 16)
     chunks = address % ROW // 16 + np.arange(2)
     which = np.arange(len(rows))[:, None]
@@ -226,7 +226,7 @@ def _exponents(values: np.ndarray, lowest: int) -> np.ndarray:
 
 
 def _of_lanes(sums: np.ndarray) -> np.ndarray:
-    """What each lane holds of a warp's 16 rows: acc[4j + 2h + odd](g, t) is C[8h + g, 8j + 2t + odd]."""
+    """Return each lane's share of a warp's 16 rows: acc[4j + 2h + odd](g, t) is C[8h + g, 8j + 2t + odd]."""
     n = sums.shape[1]
     return sums.reshape(2, 8, n // 8, 4, 2).transpose(1, 3, 2, 0, 4).reshape(WARP, n // 2)
 

@@ -1,1 +1,1 @@
-"""What kernels of several families share."""
+"""Parts shared by kernels of several families."""

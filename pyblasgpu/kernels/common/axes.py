@@ -1,4 +1,4 @@
-"""What all spaces of candidates are made of (`space`): axes, and what several families ask about alike."""
+"""Axes of the spaces of candidates (`space`), and helpers that several families share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def widest(dtype: Dtype, count: int) -> int:
 
 
 def instructions(dtype: Dtype, device: Device, rows: int, depths: Iterable[int]) -> list[tuple[int, int]]:
-    """Of each of these depths the large one, or the small one where `rows` are no multiple of its or the
-    device has none; each once.
+    """Return the instruction for each depth, each once: the large one, or the small one where `rows` are no
+    multiple of its rows or the device lacks it.
     """
 
     def serves(shape: tuple[int, int]) -> bool:

@@ -15,7 +15,7 @@ __all__ = ["coalesced_index"]
 
 
 def coalesced_index(rows: int, cols: int, threads: int, by_rows: bool) -> SimpleNamespace:
-    """What `threads` threads do with a matrix of `rows` by `cols`, whose rows are neighbours if `by_rows`.
+    """Distribute a matrix of `rows` by `cols` among `threads` threads; rows are neighbours if `by_rows`.
 
     Attributes
     ----------

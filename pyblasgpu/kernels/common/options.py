@@ -1,4 +1,4 @@
-"""What a launch tells its kernel at run time, as the bits of one int32: triangle, conjugation, diagonal.
+"""Run-time options of a kernel, as the bits of one int32: triangle, conjugation, diagonal.
 
 What is told so needs no kernel of its own.
 """
@@ -28,7 +28,8 @@ __all__ = [
 ]
 
 TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
-#: Of a product by a triangle: k of a tile begin at the diagonal, end there; the triangle is the right factor.
+#: Options of a product by a triangle: k of a tile begin at the diagonal, end there; the triangle is the right
+#: factor.
 FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
 PREFETCH_C = 1 << 12
 #: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.

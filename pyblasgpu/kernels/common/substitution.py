@@ -1,4 +1,4 @@
-"""What the leaves of TRSM share: forward substitution in one diagonal tile of T, a thread a column.
+"""Forward substitution in one diagonal tile of T, a thread a column, shared by the leaves of TRSM.
 
 The tile is `n` rows high and lies in shared memory by columns; the columns to be solved lie in a *panel*,
 `row` reals from one row of it to the next. No inverse of more than a scalar is formed. Division is a

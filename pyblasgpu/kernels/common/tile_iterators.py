@@ -1,4 +1,4 @@
-"""Where the k-tiles of a tile lie in memory, one after the other, and how L2 is asked for them."""
+"""Addresses of a tile's k-tiles, one after the other, and their prefetch into L2."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def _origins_in_either(of_all: Callable, of_triangle: Callable):
 
 
 def _origins_in_triangle(BLK_M: int, BLK_N: int):
-    """The same of a triangle: squares of tiles, on and below (above) the diagonal. Squares beyond its order
-    come after it.
+    """Return the function that finds a tile of a triangle: squares of tiles, on and below (above) the
+    diagonal. Squares beyond its order follow.
 
     The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
     a matter of integers alone:

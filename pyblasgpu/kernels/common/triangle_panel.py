@@ -1,4 +1,4 @@
-"""What `trmm_leaf` is made of, and `trsm_small` in part: a sweep over one panel of columns of B, in place.
+"""A sweep over one panel of columns of B, in place: all of `trmm_leaf`, and part of `trsm_small`.
 
 T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
 kernel, so that blocks need not wait for each other. It computes the block rows of B, BLK_M high; at each it
@@ -142,7 +142,7 @@ class TrianglePanel:
 
     @property
     def sum_elements(self) -> int:
-        """What all slices but the first hand over."""
+        """Elements of the sums that all slices but the first pass on."""
         return (self.SLICED_K - 1) * self.BLK_M * self.BLK_N
 
     @property
@@ -249,7 +249,7 @@ def block_copier(
 
 
 def _square_copier(config, order: int, row_step: int, col_step: int, triangular: bool, unrolls: bool):
-    """The same for as many rows as columns: one loop, in which rows and columns change places."""
+    """Return the copier of a square: one loop, in which rows and columns change places."""
     REALS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
     over = coalesced_index(order, order, config.threads, True)

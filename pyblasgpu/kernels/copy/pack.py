@@ -96,7 +96,7 @@ class Pack:
         return self.DIM_X * self.DIM_Y
 
     def specialize(self, packing: Packing) -> Self:
-        """The same Config for operands packed so; raises `ConfigError` where it cannot."""
+        """Return the Config for operands packed so; raises `ConfigError` where a rule is broken."""
         return replace(self, BLK=packing.blk, BLK_K=packing.depth, PAD=packing.pad)
 
     def grid(self, extent: int, k: int) -> int:
@@ -152,7 +152,7 @@ class ThreadTile:
 
     @property
     def NEXT(self) -> int:
-        """Of these, those within a k-tile."""
+        """Threads side by side along k within a k-tile."""
         return gcd(self.SIDE, self.config.BLK_K // self.config.depth)
 
     @property

@@ -1,4 +1,4 @@
-"""Where an operand's elements lie once it is packed: the layouts ROW, CBL and RBL.
+"""Layouts of a packed operand: ROW, CBL and RBL.
 
 They are those of Matsumoto, Nakasato, Sedukhin (2012), section 2.2 and figure 3. The operand is taken as the
 TN kernel there multiplies it, k by extent (m of A, n of B), and both are padded to whole tiles and k-tiles:
@@ -113,7 +113,7 @@ class Packing:
         return Steps(self.k_tile_size, tiles * self.k_tile_size, self.ld)
 
     def offset(self, i, kk, extent: int, k: int):
-        """Where element `i` along the extent and `kk` along k lies (ints, or arrays of them).
+        """Return the offset of element `i` along the extent and `kk` along k (ints, or arrays of them).
 
         Also those of the zeros that fill the last tile and the last k-tile have their offsets.
         """

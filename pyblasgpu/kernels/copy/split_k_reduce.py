@@ -89,14 +89,14 @@ class SplitKReduce:
         return self.DIM * LOAD
 
     def specialize(self, partials: int) -> Self:
-        """The same Config with no more slices than so many partials keep busy."""
+        """Return the Config with no more slices than `partials` keep busy."""
         slices = self.SLICES
         while slices % 2 == 0 and slices // 2 * self.UNROLL >= partials:
             slices //= 2
         return replace(self, SLICES=slices)
 
     def options(self, region: Region) -> int:
-        """What the kernel is told: which part of C is meant, and the slices."""
+        """Return the kernel's run-time options: the region of C, and the slices."""
         return options_of(region) | self.SLICES << SLICES_BIT
 
     def grid(self, ldp: int, cols: int) -> int:

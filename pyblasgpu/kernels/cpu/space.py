@@ -49,7 +49,7 @@ def tiles(letter: str, processor: Processor) -> Iterator[CpuGemm]:
 
 
 def blocks(tile: CpuGemm, processor: Processor) -> Iterator[CpuGemm]:
-    """The same register tile with blocks for the caches."""
+    """Yield the register tile with blocks for the caches."""
     for depth in _DEPTHS:
         for share in _SHARES:
             for width in _WIDTHS:

@@ -1,4 +1,4 @@
-"""What the Configs of kernels share that have a dtype and a number of threads, and no more."""
+"""Base of Configs that have a dtype and a number of threads alone."""
 
 from __future__ import annotations
 

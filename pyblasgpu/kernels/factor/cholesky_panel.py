@@ -77,9 +77,9 @@ def conjugator(config):
 
 
 def _group_steps(config, g: int):
-    """What is done to the four columns `g` of a panel: ``give`` and ``eliminate``, then ``update_next`` and
-    ``update_rest`` for the four columns after them and for all others. All of
-    ``(row, tile, other, panel, pivots, i, bad, before)``, with row `i` of the panel.
+    """Return the steps for the four columns `g` of a panel: ``give`` and ``eliminate``, then ``update_next``
+    and ``update_rest`` for the four columns after them and for all others. All take ``(row, tile, other,
+    panel, pivots, i, bad, before)``, with row `i` of the panel.
     """
     REALS, LD, VEC = config.dtype_facts.reals_per_element, config.ld, config.vector
     FIRST, OWN = g * GROUP, GROUP * GROUP * REALS

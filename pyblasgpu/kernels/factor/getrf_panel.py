@@ -137,7 +137,7 @@ class GetrfPanel:
 
     @property
     def shared_bytes(self) -> int:
-        """The same, labels of candidates, and what is chosen."""
+        """Bytes of the shared reals, the candidates' labels, and the choice."""
         words = words_of_search(self) if self.DIRECT else WARP + 2
         if self.CLUSTER:
             words = words_of_cluster(self)
@@ -160,7 +160,7 @@ class GetrfPanel:
         return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
 
     def _on(self, device: Device) -> GetrfPanel:
-        """What the device can run of it."""
+        """Return the largest variant of the Config that the device can run."""
         if device.cc < (9, 0):
             return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
         most = (

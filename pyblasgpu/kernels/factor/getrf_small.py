@@ -107,7 +107,7 @@ class GetrfSmall(SmallMatrices):
 
     @property
     def shared_bytes(self) -> int:
-        """The same, and an int32 a thread."""
+        """Bytes of the shared reals, and an int32 a thread."""
         return -(-self.shared_reals * self.dtype_facts.real_size // 4) * 4 + self.DIM * 4
 
 

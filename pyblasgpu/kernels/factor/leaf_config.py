@@ -1,4 +1,4 @@
-"""What the Configs of the factorisations' leaves share: a triangle in shared memory, a block a matrix."""
+"""Base of the Configs of the factorisations' leaves: a triangle in shared memory, a block a matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `getrf_panel` does to columns beside its panel, once the panel is factored: interchanges and a solve.
+"""Interchanges and a solve in the columns outside a panel of `getrf_panel`, once the panel is factored.
 
     left of the panel       interchanges
     right of it             interchanges, and the rows of U: x := L11^-1 x

@@ -1,4 +1,4 @@
-"""What the kernels of LU factors do with rows in registers: a candidate is put out, others are eliminated.
+"""Steps of LU factorisation on rows in registers: publish a candidate, eliminate in the others.
 
 Each row is shifted by one element while it is eliminated, so that the column at hand is always the first.
 """

@@ -1,4 +1,4 @@
-"""What kernels share that have several small matrices in a warp: a group of lanes each, a row a lane.
+"""Base of kernels with several small matrices in a warp: a group of lanes each, a row a lane.
 
 A group has as many lanes as the rows need, 4, 8, 16 or 32. Its matrix passes through shared memory, so that
 neighbours in memory are read and written by neighbouring lanes, in any order of the matrix.

@@ -28,7 +28,7 @@ class ZeroDiagonal(BlockConfig):
 
     @property
     def shared_bytes(self) -> int:
-        """What each thread found."""
+        """Bytes of each thread's finding."""
         return 4 * self.DIM
 
     @property

@@ -1,4 +1,4 @@
-"""What the Configs of all GEMM kernels hold: tile, loads, pipeline, and how operands lie; and their rules."""
+"""Base of all GEMM Configs: tile, loads, pipeline, layouts of the operands; and their rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGISTERS, MOST_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and o
 
 @dataclass(frozen=True, kw_only=True)
 class GemmConfig:
-    """What every GEMM kernel's Config holds.
+    """Base of every GEMM kernel's Config.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class GemmConfig:
 
     @property
     def scalar_variant(self) -> Self:
-        """The same Config with global loads of single elements, which serve operands of any alignment.
+        """Config with global loads of single elements, which serve operands of any alignment.
 
         Elements of 16 bytes pass through the L1 cache; for smaller ones that makes no difference.
         """
@@ -299,14 +299,14 @@ class GemmConfig:
         return one.with_cache_policy(True) or one
 
     def with_cache_policy(self, through_l1: bool) -> Self | None:
-        """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
+        """Return the Config with copies that do or do not pass `through_l1`; None where none of them can."""
         k_tiles = self.smem_tile_a, self.smem_tile_b
         if self.stages == 1 or all(smem_tile.load_bytes != RUN for smem_tile in k_tiles):
             return None
         return replace(self, through_l1=through_l1)
 
     def for_packed(self) -> Self:
-        """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
+        """Return the Config for packed operands; raises `ConfigError` where a rule is broken."""
         if self.packed:
             return self
         require(self.stages > 1, "packed", "stages > 1", stages=self.stages)
@@ -316,8 +316,8 @@ class GemmConfig:
         return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
 
     def packed_as(self, a: int, b: int) -> Self:
-        """The same Config for operands packed as ROW, CBL or RBL each, also where they do not pass through
-        shared memory; a `ConfigError` where it cannot be. It must be one of layout 'nt'.
+        """Return the Config for operands packed as ROW, CBL or RBL each, also where they do not pass through
+        shared memory; raises `ConfigError` where a rule is broken. The Config's layout must be 'nt'.
         """
         return replace(self, packed=True, packing_a=a, packing_b=b)
 

@@ -1,4 +1,4 @@
-"""What `trsm_fused` does to a k-tile on the diagonal of T, in shared memory, before it multiplies it.
+"""Solve of a k-tile on the diagonal of T in shared memory, before `trsm_fused` multiplies it.
 
 The k-tile of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
 for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
@@ -216,14 +216,14 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, layout
 
 
 def _solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
-    """What solves a k-tile, by one thread or several for each right-hand side."""
+    """Return the solver of a k-tile, with one thread or several for each right-hand side."""
     if layout.shares > 1:
         return group_solver(config.dtype_facts, config.threads, layout, down)
     return _single_solver(config, layout, down)
 
 
 def _single_solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
-    """As `group_solver`, a thread for each right-hand side.
+    """Return a solver like `group_solver`, with a thread for each right-hand side.
 
     What is not finite stays so down to the last unknown, which tells of all.
     """

@@ -9,7 +9,7 @@ __all__ = ["FAMILIES"]
 _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _COMPILED = ("min_blocks", "prefetch", "persistent")
 _ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", *_COMPILED)
-#: What `gemm_mma` takes of complex128 where registers are short.
+#: Parameters of `gemm_mma` for complex128 where registers are short.
 _COMPLEX_TILE = {
     "BLK_M": 64,
     "BLK_N": 64,

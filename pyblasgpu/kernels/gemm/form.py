@@ -1,4 +1,4 @@
-"""What a GEMM Config has kernels for, and what of conjugation makes a kernel of its own."""
+"""Regions that a GEMM Config has kernels for, and the conjugations that make a kernel of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Form", "relative_conjugation"]
 
 
 class Form(Enum):
-    """What a kernel computes: all of C, a triangle of it, or either; its `options` tell which."""
+    """Region that a kernel computes: all of C, a triangle of it, or either, by its `options`."""
 
     ALL = "all"
     TRIANGLE = "triangle"
@@ -23,7 +23,7 @@ class Form(Enum):
 
     @classmethod
     def of(cls, region: Region) -> Form:
-        """That of kernels which compute `region`."""
+        """Return the form of kernels that compute `region`."""
         return cls.ALL if region is Region.ALL else cls.TRIANGLE
 
 

@@ -1,4 +1,4 @@
-"""What the GEMM kernels have in common: all but the innermost product.
+"""The body of all GEMM kernels, except the innermost product.
 
     C (m x n, rows contiguous) := alpha * A (m x k) * B (k x n) + beta * C
 

@@ -11,7 +11,7 @@ __all__ = ["Product"]
 
 @dataclass(frozen=True)
 class Product:
-    """What a family brings to the body.
+    """A family's innermost product, for the mainloop.
 
     Attributes
     ----------

@@ -241,7 +241,7 @@ def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) 
 
 @cache
 def _kept_rows(itemsize: int, name: str, threads: int, depth: int, blk: int, k_major: bool) -> Parameters:
-    """The same of so many threads.
+    """Return the thread grid for rows kept along k, with a given number of threads.
 
     A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension
     at a time: rows must lie so far apart that these are all of the banks.
@@ -290,7 +290,7 @@ def _loads(
 def _straight(
     name: str, threads: int, depth: int, blk: int, k_major: bool, pad: int, widest: int
 ) -> list[Parameters]:
-    """Of a k-tile that stays as it lies, by loads of at most `widest` elements."""
+    """Return the thread grids of a k-tile that keeps its layout, for loads of at most `widest` elements."""
     major, minor = (depth, blk) if k_major else (blk, depth)
     tilings = {vec: _tiling(threads, major, minor, vec) for vec in (4, 2, 1) if vec <= widest}
     grids = [_grid(name, threads, max(rows), vec, pad) for vec, rows in tilings.items() if rows]
@@ -301,7 +301,7 @@ def _straight(
 def _transposing(
     itemsize: int, name: str, threads: int, depth: int, blk: int, fragment: int, widest: int
 ) -> list[Parameters]:
-    """Of a k-tile along k that is transposed on the way."""
+    """Return the thread grids of a k-tile along k that is transposed while it is loaded."""
     grids = []
     for vec in (4, 2, 1):
         rows = _tiling(threads, depth, blk, vec) if vec <= widest else []
@@ -358,7 +358,9 @@ def _lanes(chosen: Parameters) -> list[Parameters]:
 
 
 def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth: int) -> Parameters:
-    """Those of a product of the same tile with k-tiles of another depth, loaded by the plainest formula."""
+    """Return the parameters of a product with the same tile and k-tiles of another depth, loaded by the
+    plainest formula.
+    """
     chosen, (trans_a, trans_b) = {**parameters, "BLK_K": depth}, (letter == "t" for letter in layout)
     edges = ("A", chosen["BLK_M"], "VEC_M", trans_a), ("B", chosen["BLK_N"], "VEC_N", not trans_b)
     for name, blk, vector, k_major in edges:
@@ -370,8 +372,8 @@ def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth
 
 
 def laid_out(stem: str, dtype: Dtype, layout: str, parameters: Parameters, device: Device) -> Parameters:
-    """Those of a product of the same tile and pipeline whose operands lie in another way, loaded by the
-    plainest formula.
+    """Return the parameters of a product with the same tile and pipeline for operands of another layout,
+    loaded by the plainest formula.
     """
     chosen = dict(parameters)
     if not FAMILIES[stem].tensor_cores:

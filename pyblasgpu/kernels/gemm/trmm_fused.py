@@ -57,7 +57,9 @@ def operands_of(triangle: Triangle):
 
 
 def operands_of_tile(operands: Callable):
-    """The same for all k-tiles of a tile, as `mainloop` calls it."""
+    """Return the device function that gives a tile's operands, for all of its k-tiles, as `mainloop` calls
+    it.
+    """
 
     @device_function
     def of_tile(load_state, params, tile):

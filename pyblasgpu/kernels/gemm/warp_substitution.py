@@ -21,7 +21,9 @@ __all__ = ["group_solver"]
 
 
 def _registers(facts: Dtype, count: int, shares: int) -> SimpleNamespace:
-    """Where in the registers lie a group's unknowns, a line of T, its corner, by rows, and the own rows."""
+    """Return the offsets in registers of a group's unknowns, a line of T, its corner, by rows, and the own
+    rows.
+    """
     group = group_of(facts)
     size = group * facts.reals_per_element
     corner, mine, own = 2 * size, (2 + group) * size, count // shares * facts.reals_per_element
@@ -139,7 +141,7 @@ def _chooser(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace):
 
 
 def group_solver(facts: Dtype, threads: int, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
-    """What solves a k-tile.
+    """Return the solver of a k-tile by groups of threads.
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ def group_solver(facts: Dtype, threads: int, layout: SimpleNamespace, down: bool
 def _device_functions(
     facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, down: bool
 ) -> SimpleNamespace:
-    """What all groups have in common."""
+    """Return the device functions that all groups share."""
     load_corner, eliminate = _within(facts, layout, at)
     fetch, store_to_smem, fetch_group = _own_values(facts, layout, at, down)
     return SimpleNamespace(

@@ -1,5 +1,5 @@
-"""What kernels share whose warpgroups multiply stages that one more warpgroup brings, `gemm_wgmma` and
-`gemm_int8`: their sizes, the rules of the pipeline, and how a stage is given back.
+"""Base of kernels whose warpgroups multiply the stages that a producer warpgroup loads, `gemm_wgmma` and
+`gemm_int8`: their sizes, the rules of the pipeline, and the release of a stage.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WarpgroupConfig:
 
     @property
     def barriers(self) -> int:
-        """Where, in shared memory, the mbarriers of stages begin: full and empty of each."""
+        """Offset in shared memory of the stages' mbarriers: full and empty of each."""
         return self.stages * self.stage_bytes
 
     @property

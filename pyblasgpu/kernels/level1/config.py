@@ -1,4 +1,4 @@
-"""What the Configs of Level 1 have in common: threads, and elements of a thread."""
+"""Base of the Configs of Level 1: threads, and elements of a thread."""
 
 from __future__ import annotations
 

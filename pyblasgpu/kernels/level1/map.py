@@ -38,7 +38,7 @@ class Map(VectorConfig):
 
     @property
     def min_blocks(self) -> int:
-        """As many as a multiprocessor has threads for: a thread has little under way."""
+        """Blocks that fill a multiprocessor's threads: a thread has few loads in flight."""
         return max(RESIDENT // (self.DIM * self.UNROLL), 1)
 
     def grid(self, n: int) -> int:

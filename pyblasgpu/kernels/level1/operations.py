@@ -1,4 +1,4 @@
-"""What `level1_reduce` computes: what a partial result is, what an element adds to it, how two make one.
+"""Operations of `level1_reduce`: its partial results, the update by an element, and the sum of two.
 
 NRM2 has three sums of squares, of numbers that are large, of middle size and small; the outer ones are scaled
 by powers of 2, so that no square overflows or loses digits (Blue, *A portable Fortran program to find the
@@ -87,7 +87,7 @@ def operation_of(facts: Dtype, operation: str) -> SimpleNamespace:
 
 
 def _one_by_one(count: int, take_all):
-    """What adds one element after the other."""
+    """Return the function that accumulates a tile, one element after the other."""
 
     @device_function
     def accumulate_tile(acc, where, xs, ys, first, t, left, conj):

@@ -24,7 +24,7 @@ __all__ = ["OPERATIONS", "STEM", "Reduce", "integers", "plain_sources", "source"
 STEM = "level1_reduce"
 PARAMETERS = "ppppp qi qq qqq".replace(" ", "")
 WARP = 32
-#: What takes complex elements as pairs of reals.
+#: Operations that take complex elements as pairs of reals.
 BY_REALS = ("nrm2", "asum")
 CONJ = 2  # bit of the options: x is conjugated; another one is `PAIRS`
 

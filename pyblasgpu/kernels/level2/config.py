@@ -1,4 +1,4 @@
-"""What the Configs of level 2 have in common: how a thread loads elements of A."""
+"""Base of the Configs of level 2: how a thread loads elements of A."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class VectorLoads:
         return max(self.BYTES // self.dtype_facts.itemsize, 1)
 
     def with_alignment(self, alignment: int) -> Self:
-        """The same Config where columns of A begin at multiples of so many bytes, and are as long."""
+        """Return the Config for columns of A whose starts and lengths are multiples of `alignment` bytes."""
         return self if gcd(alignment, LOAD) >= self.BYTES else replace(self, BYTES=self.dtype_facts.real_size)
 
 

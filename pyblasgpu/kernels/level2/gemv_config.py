@@ -112,7 +112,7 @@ class Gemv(VectorLoads):
 
     @property
     def BLK_M(self) -> int:
-        """The same, by the name that all families have."""
+        """Rows of a tile, by the name that all families have."""
         return self.BLK_O
 
     @property
@@ -145,7 +145,7 @@ class Gemv(VectorLoads):
 
     @property
     def layout(self) -> str:
-        """As the tuned values tell layouts apart: 't' where it is transposed, else 'n'."""
+        """Layout, as the tuned values have it: 't' where A is transposed, else 'n'."""
         return "t" if self.transposed else "n"
 
     @property
@@ -160,7 +160,7 @@ class Gemv(VectorLoads):
 
     @classmethod
     def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
-        """What serves where nothing was tuned: one kernel, with all that its threads may be told."""
+        """Return the Configs where nothing was tuned: one kernel, in all arrangements of its threads."""
         width = max(LOAD // DTYPES[dtype].itemsize, 1)
         outputs = 2 if transposed else min(4, 2 * width)
         loads = UNDER_WAY // (outputs if transposed else outputs // width)
@@ -168,8 +168,8 @@ class Gemv(VectorLoads):
 
     @classmethod
     def fallbacks(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
-        """What serves operands that vectors do not fit, and many small matrices: one kernel, of which a
-        multiprocessor holds two blocks.
+        """Return the Configs for operands that vectors do not fit, and for many small matrices: one kernel,
+        of which a multiprocessor holds two blocks.
         """
         real_size = DTYPES[dtype].real_size
         outputs, loads = (2, 4 if dtype == "z" else 8) if transposed else (2 if dtype == "z" else 4, 4)

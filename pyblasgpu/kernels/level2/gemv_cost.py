@@ -1,4 +1,4 @@
-"""What a launch of `gemv` costs, by arithmetic, and into how many slices its sums had better be cut.
+"""Cost of a launch of `gemv`, and the best number of slices of its sums.
 
 The constants were fitted to 1988 times on an H200, so that the choice loses little: 1 % on average. They meet
 the times within 12 % (root mean square).
@@ -71,7 +71,7 @@ def _counts(config: Gemv, problem: GemvProblem, device: Device) -> list[int]:
 
 
 def _share(width: int) -> float:
-    """Of what memory gives at best, where blocks read so many neighbouring bytes at a time."""
+    """Return the share of peak bandwidth for blocks that read `width` neighbouring bytes at a time."""
     efficiency = 1 - SPREAD * log2(WHOLE / min(width, WHOLE))
     return efficiency if width >= NARROW else efficiency * NARROW_SHARE
 

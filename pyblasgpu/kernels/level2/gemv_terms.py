@@ -1,4 +1,4 @@
-"""What a thread of `gemv` does with the terms of its sums: which, how they come, products."""
+"""Terms of a `gemv` thread's sums: their order, their loads, and products."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Ger(VectorLoads):
 
     @classmethod
     def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
-        """What serves where nothing was tuned."""
+        """Return the Configs where nothing was tuned."""
         return (cls(dtype, THR_M=4 if dtype == "s" else 2),)
 
     def grid(self, m: int, n: int) -> int:

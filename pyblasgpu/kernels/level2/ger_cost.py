@@ -1,4 +1,4 @@
-"""What a launch of `ger` costs, by arithmetic: A is read and written once."""
+"""Cost of a launch of `ger`: A is read and written once."""
 
 from __future__ import annotations
 

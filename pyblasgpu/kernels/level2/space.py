@@ -10,7 +10,7 @@ from ..common.axes import VECTOR, Axis, Parameters
 
 __all__ = ["gemv", "ger"]
 
-#: What a parameter may be, by effort; the others are in `_SHAPES`.
+#: Values of a parameter, by effort; the others are in `_SHAPES`.
 _WARPS = {"quick": (8,), "normal": (4, 8, 16), "exhaustive": (2, 4, 8, 16)}
 _MIN_STEPS = {"quick": (1,), "normal": (1, 4), "exhaustive": (1, 2, 4, 16)}
 MOST = 16  # elements that a thread loads at a time: with more, and several vectors of sums, it spills

@@ -72,7 +72,7 @@ class Symv(VectorLoads):
 
     @property
     def shared_bytes(self) -> int:
-        """Of each warp the lanes' sums of its columns; then of all of them those of the rows."""
+        """Bytes of the lanes' sums of columns, by warp; then of all warps' sums of rows."""
         columns, rows = self.WARPS * self.THR_N * (WARP + 1), self.WARPS * (self.BLK | 1)
         return max(columns, rows) * self.dtype_facts.itemsize
 

@@ -1,4 +1,4 @@
-"""What the leaves of TRSM whose warps own columns of B have in common: all but the update.
+"""The body of TRSM's leaves whose warps own columns of B, except the update.
 
     T X = alpha * B in place, T lower triangular of small order
 
@@ -45,7 +45,7 @@ UNASKED = 32
 
 @dataclass(frozen=True)
 class Updater:
-    """What a family brings to the body: the rows below += T X, with X in a panel.
+    """A family's update, for the body: the rows below += T X, with X in a panel.
 
     Attributes
     ----------

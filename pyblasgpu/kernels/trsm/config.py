@@ -1,4 +1,4 @@
-"""What the Configs of `trsm_mma` and `trsm_fma` hold: the order, tiles, warps, stages; and their rules."""
+"""Base of the Configs of `trsm_mma` and `trsm_fma`: the order, tiles, warps, stages; and their rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TrsmConfig"]
 
 @dataclass(frozen=True)
 class TrsmConfig:
-    """What the Config of a leaf whose warps own columns of B holds.
+    """Config of a leaf whose warps own columns of B.
 
     Attributes
     ----------

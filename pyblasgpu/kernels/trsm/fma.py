@@ -88,7 +88,7 @@ def _updater(config: TrsmFma) -> Updater:
     TILE, load_panel = GROUPS * COLUMNS * REALS, _panel_loader(config)
 
     def slots(first, stop):
-        """Where in `acc` the lane's elements of the tiles lie, by rows."""
+        """Return the offsets in `acc` of the lane's elements of the tiles, by rows."""
         rows = ((tile, group) for tile in range(first, stop) for group in range(GROUPS))
         return [
             tile * TILE + (col * GROUPS + group) * REALS for tile, group in rows for col in range(COLUMNS)

@@ -63,7 +63,7 @@ class TrsmMma(TrsmConfig):
         return SHAPES[self.MMA_M, self.MMA_K]
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
-        """As it lies in T."""
+        """Return the steps between a strip's rows and columns, in the order of T."""
         height = self.ORDER - self.BLK
         return (1, height + self.pad) if by_rows else (self.BLK + self.pad, 1)
 

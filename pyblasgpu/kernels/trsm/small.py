@@ -89,7 +89,7 @@ class TrsmSmall:
 
     @property
     def most_rows(self) -> int:
-        """Of a triangle that any Config of the dtype serves."""
+        """Largest triangle that a Config of the dtype serves."""
         return COLUMN_REALS // self.dtype_facts.reals_per_element
 
     @cached_property

@@ -87,7 +87,7 @@ def triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list
 
 
 def _shapes(orders, blocks, warps, widths, stages, effort: str) -> list[Parameters]:
-    """Of leaves whose warps own columns, all that can be made of these values."""
+    """Return all combinations of these values, for leaves whose warps own columns."""
     names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "PRODUCER_WARPS", "WARPS_PER_COLUMN_GROUP")
     values = product(orders, blocks, warps, widths, stages, _loaders(effort), SPLITS)
     return [dict(zip(names, each, strict=True)) for each in values]

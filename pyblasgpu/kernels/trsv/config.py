@@ -1,4 +1,4 @@
-"""What the Config of `trsv` holds: rows, columns, groups, threads; its rules, and what suits a call."""
+"""Config of `trsv`: rows, columns, groups, threads; its rules, and its variants for a call."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Trsv:
         return self.group_registers + OTHER_REGISTERS > have
 
     def specialize(self, columns: int, shared: int) -> Trsv:
-        """The same Config for so many right-hand sides, with no more rows than so many bytes of shared
+        """Return the Config for `columns` right-hand sides, with no more rows than `shared` bytes of shared
         memory hold, no larger groups and no more threads than there are registers for.
         """
         config = replace(self, COLS=next(cols for cols in (1, 2, MOST_COLS) if cols >= columns))

@@ -1,4 +1,4 @@
-"""What a call must keep to, for `trsv` to solve it."""
+"""Limits of the calls that `trsv` solves."""
 
 __all__ = ["MOST_COLS"]
 

@@ -1,4 +1,4 @@
-"""What `trsv` does beside the diagonal: tiles of T times what is solved, and how the threads add that up."""
+"""Sums of `trsv` off the diagonal: tiles of T times solved unknowns, and their reduction over threads."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class CombineResidues:
         return REALS_HELD // self.dtype_facts.reals_per_element
 
     def specialize(self, config: GemmInt8) -> Self:
-        """The same Config after a product."""
+        """Return the Config for the residues of a product by `config`."""
         return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
 
     def grid(self, m: int, n: int) -> int:

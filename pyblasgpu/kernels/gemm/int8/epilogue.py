@@ -1,4 +1,4 @@
-"""What ``gemm_int8`` makes of a tile's sums: residues, a byte each, or flags."""
+"""Epilogue of ``gemm_int8``: residues of a tile's sums, a byte each, or flags."""
 
 from __future__ import annotations
 

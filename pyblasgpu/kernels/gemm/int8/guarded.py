@@ -84,7 +84,7 @@ class GemmInt8Guarded(GemmMma):
         return self.FLAG_M // 16
 
     def specialize(self, trans_a: bool, trans_b: bool) -> Self:
-        """The same Config for operands that lie so."""
+        """Return the Config for operands with this transposition."""
         loads: dict[str, Any] = {}
         for name, blk, by_k in (("A", self.BLK_M, trans_a), ("B", self.BLK_N, not trans_b)):
             across = min((self.BLK_K if by_k else blk) // self.VEC_A, self.threads)

@@ -1,4 +1,4 @@
-"""Where residues of operands, of the product and what is known of rows lie in the workspace.
+"""Layout in the workspace: residues of operands and of the product, and the facts of rows.
 
 An operand is `extent` rows of A, or columns of B, by k. BLK rows are a *panel*, `STAGE_K` k of it a *stage*.
 A row of it has 128 bytes, whose chunks of 16 are swizzled as wgmma reads them. Of each modulus there is an
@@ -33,8 +33,8 @@ __all__ = [
 STAGE_K = 128
 STAGE_WORDS_OF_ROW = STAGE_K // 4
 
-#: What `row_scales` finds of each row, an array each: 2^s, by which it becomes integers x; 2^-s; what x is
-#: multiplied by before it is cut to a digit; its share of the error; digits of a unit of x.
+#: Facts of each row by `row_scales`, an array each: the scale 2^s that makes it integers x; 2^-s; the factor
+#: of x before it is cut to a digit; its share of the error; digits of a unit of x.
 SCALE, INVERSE, DIGIT, SIZE, UNIT = range(5)
 FACTS = 5
 

@@ -69,7 +69,7 @@ class Weights(NamedTuple):
 
 @cache
 def weights(count: int) -> Weights:
-    """Those of the first `count` moduli."""
+    """Return the weights of the first `count` moduli."""
     moduli = MODULI[:count]
     product = prod(moduli)
     exact = [product // p * pow(product // p, -1, p) for p in moduli]

@@ -102,7 +102,7 @@ class GemmWgmma(WarpgroupConfig):
 
     @property
     def turns(self) -> int:
-        """Where the mbarriers of the two warpgroups' turns begin."""
+        """Offset in shared memory of the mbarriers of the two warpgroups' turns."""
         return self.barriers + 16 * self.stages
 
     @property
@@ -135,7 +135,7 @@ class GemmWgmma(WarpgroupConfig):
                 yield replace(self, BLK_N=self.BLK_N // 2, BLK_K=blk_k, cluster=1)
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
-        """What is numbered of C: tiles, or those of a cluster."""
+        """Return the number of tiles of C, or of clusters' tiles."""
         return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n, region)
 
     def blocks(self, most: int, tiles: int) -> int:

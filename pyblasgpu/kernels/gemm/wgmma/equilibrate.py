@@ -72,7 +72,7 @@ class Equilibrate:
 
     @property
     def shared_bytes(self) -> int:
-        """What each thread has found, of A and of B."""
+        """Bytes of each thread's largest elements, of A and of B."""
         return 4 * 2 * self.threads
 
     def grid(self, k: int) -> int:
@@ -127,7 +127,7 @@ def _build(config: Equilibrate):
 
     @device_function
     def exponent_of(sizes, t):
-        """That of the largest that all samples have found at a k."""
+        """Return the exponent of the largest element that all samples have found at a k."""
         largest = real(0)
         for sample in range(SAMPLES):
             size = sizes[sample * BLK_K + t]

@@ -85,7 +85,7 @@ class GemmGuarded(GemmSimt):
         return self.PANEL // self.dtype_facts.reals_per_element
 
     def specialize(self, trans_a: bool, trans_b: bool, panel: int) -> Self:
-        """The same Config for operands that lie so, and panels of so many rows and columns.
+        """Return the Config for operands with this transposition, and panels of `panel` rows and columns.
 
         What is contiguous along m or n is loaded by vectors, what is along k is transposed by single copies.
         """

@@ -1,4 +1,4 @@
-"""Where an operand's halves lie once it is split and packed, and which elements pairs can hold.
+"""Layout of an operand's halves once it is split and packed, and which elements pairs can hold.
 
 An element is ``2^-s (hi + lo 2^-11)``, hi and lo FP16, s the shift of its row (column, of B) in a *block* of
 BLK_K along k. BLK rows are a *panel*. An image has panel after panel, of each block after block, of each

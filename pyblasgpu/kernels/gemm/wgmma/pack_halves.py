@@ -108,7 +108,7 @@ class PackHalves:
         return 4 * (self.rows * self.BLK_K + self.BLK_K // CHUNK * (self.rows + PAD) + self.BLK_K)
 
     def specialize(self, blk: int, blk_k: int) -> Self:
-        """The same Config for panels of so many rows, and blocks of so many k."""
+        """Return the Config for panels of `blk` rows, and blocks of `blk_k` k."""
         threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS[self.dtype])
         return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
 
@@ -270,7 +270,7 @@ def _build(config: PackHalves):
 
     @device_function
     def bring_powers(powers, powers_of_k, depth, t):
-        """Those of the k of the block to shared memory; 1 where there are none."""
+        """Load the powers of the block's k into shared memory; 1 where there are none."""
         j = t
         while j < BLK_K:
             powers[j] = powers_of_k[j // REALS] if j < depth else real(1)

@@ -35,7 +35,7 @@ class PackTriples(PackHalves):
 
     @property
     def words(self) -> int:
-        """Of a unit's image."""
+        """Words of a unit's image."""
         return self.rows * self.BLK_K * PARTS // 2
 
     @property
