@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -32,15 +31,6 @@ NAMES = [
 ]
 #: What of `pyblasgpu.errors` is for its own modules.
 HELPERS = {"lacking", "require"}
-
-
-@pytest.fixture(scope="module")
-def benchmarks():
-    spec = spec_from_file_location("make_benchmarks", DOCS / "make_benchmarks.py")
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look it up
-    spec.loader.exec_module(module)
-    return module
 
 
 # ------------------------------------------------------------------------------------------------- names
@@ -332,109 +322,6 @@ def test_a_name_that_no_block_makes_is_seen(tmp_path, text, error):
     page.write_text(text)
     with pytest.raises(error) if error else nullcontext():
         documents.run(page, gpu=False)
-
-
-# -------------------------------------------------------------------------------------------- benchmarks
-
-
-def test_figures_are_those_of_the_committed_results(benchmarks):
-    """`python docs/make_benchmarks.py` after new results."""
-    groups = benchmarks.measured(benchmarks.RESULTS)
-    pages = benchmarks.pages(groups)
-    assert {path: path.read_text() for path in pages} == pages
-    assert {benchmarks.PAGE, *(DOCS / "benchmarks").glob("*.md")} == set(pages)
-    readme = benchmarks.README.read_text()
-    assert readme == benchmarks.with_table(readme, groups)
-
-
-def test_plots_are_those_of_the_committed_results(benchmarks):
-    """Each names the commits that it shows, and the page shows each."""
-    plots = pytest.importorskip("benchmark_plots", reason="needs matplotlib, the extra plot")
-    groups = benchmarks.measured(benchmarks.RESULTS)
-    card = benchmarks.card(groups)
-    drawn = {name: draw(groups, benchmarks.RESULTS, card) for name, draw in plots.PLOTS.items()}
-    shown = re.findall(r"images/benchmarks/(\w+)\.svg", benchmarks.PAGE.read_text())
-    assert sorted(shown) == sorted(drawn) == sorted(path.stem for path in benchmarks.IMAGES.glob("*.svg"))
-    files = {benchmarks.IMAGES / f"{name}.svg": plot for name, plot in drawn.items()}
-    for path, plot in {benchmarks.HEADLINE: plots.headline(groups, card), **files}.items():
-        assert plot.source and f"<dc:source>{plot.source}<" in path.read_text(), path.name
-
-
-def test_plots_have_one_look(benchmarks):
-    """One legend outside of all panels; a vendor's curve is dashed and ours is not."""
-    plots = pytest.importorskip("benchmark_plots", reason="needs matplotlib, the extra plot")
-    groups = benchmarks.measured(benchmarks.RESULTS)
-    for name, draw in plots.PLOTS.items():
-        figure = draw(groups, benchmarks.RESULTS, benchmarks.card(groups)).figure
-        assert len(figure.legends) == 1 and not any(axis.get_legend() for axis in figure.axes), name
-        for line in (line for axis in figure.axes for line in axis.get_lines()):
-            vendor = re.search("cuBLAS|cublas|cuSOLVER|PyTorch|a copy", line.get_label())
-            assert (line.get_linestyle() == "--") == bool(vendor), (name, line.get_label())
-
-
-def run(date: str, tflops: float, **record) -> str:
-    machine = {"device": "A card", "date": date, "commit": date.replace("-", "")}
-    case = {"routine": "trsm", "dtype": "d", "variant": "LLNN", "m": 512, "n": 512, "cublas_tflops": 1.0}
-    return json.dumps({**machine, "results": [{**case, "tflops": tflops, **record}]})
-
-
-def test_the_newest_rates_on_tensor_cores(benchmarks, tmp_path):
-    folder = tmp_path / "a-card"
-    folder.mkdir()
-    assert not list(benchmarks.tensor_tables(tmp_path, "A card"))
-    for date, tflops in (("2026-02-02", 150.0), ("2026-01-01", 90.0)):
-        rates = {way: {"tflops": tflops, "units": 2.5} for way in ("vendor", "fma", "mode")}
-        cases = [{"routine": "trsm", "n": 4096, "columns": 128, "ratio": 1.0, **rates}, {"problem": "none"}]
-        machine = {"device": "A card", "date": date, "commit": "abcdef012"}
-        (folder / f"{date}.json").write_text(json.dumps({**machine, "cases": cases}))
-    row = "| trsm | 4096 | 128 | 150.0 | 150.0 | 150.0 | 1.00 | 2.5 | abcdef0 |"
-    assert [line for line in benchmarks.tensor_tables(tmp_path, "A card") if "4096" in line] == [row]
-
-
-def test_the_newest_measurement_of_a_case_counts(benchmarks, tmp_path):
-    folder = tmp_path / "a-card"
-    folder.mkdir()
-    (folder / "a.json").write_text(run("2026-02-02", 3.0))
-    (folder / "b.json").write_text(run("2026-01-01", 2.0))
-    (folder / "c.json").write_text(run("2026-01-01", 8.0, n=32))
-    (folder / "other.json").write_text('{"series": []}')
-    groups = benchmarks.measured(tmp_path)
-    assert {key: [case.ratio() for case in cases] for key, cases in groups.items()} == {
-        ("A card", "trsm", "square"): [3.0],
-        ("A card", "trsm", "few"): [8.0],
-    }
-
-
-def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
-    """TRMM out of place has a row where cuBLAS was timed so, and else none."""
-    folder = tmp_path / "a-card"
-    folder.mkdir()
-    cases = {"gemm": {"k": 4096}, "trsm": {}, "trmm": {}}
-    sizes = {"m": 4096, "n": 4096, "dtype": "d", "variant": "NN", "tflops": 3.0, "cublas_tflops": 2.0}
-    records = [{"routine": name, **sizes, **more} for name, more in cases.items()]
-    records.append({**records[1], "m": 16, "n": 16, "batch": [100]})
-    machine = {"device": "A card", "date": "2026-02-02", "commit": "abcdef012"}
-
-    def ratios(records) -> list[list[float]]:
-        (folder / "a.json").write_text(json.dumps({**machine, "results": records}))
-        rows = benchmarks.readme_rows(benchmarks.measured(tmp_path))
-        return [[ratio for _, ratio, _ in row.measured] for row in rows]
-
-    assert ratios(records) == [[1.5], [1.5], [1.5], [], [1.5]]
-    records[2]["cublas_out_of_place_tflops"] = 6.0
-    assert ratios(records) == [[1.5], [1.5], [1.5], [0.5], [1.5]]
-
-
-def test_the_newest_run_on_several_cards_counts(benchmarks, tmp_path):
-    folder = tmp_path / "a-card"
-    folder.mkdir()
-    for date, commit, seconds in (("2026-02-02", "bbb", 4.0), ("2026-01-01", "aaa", 8.0)):
-        row = {"routine": "gemm", "dtype": "d", "n": 10**4, "where": "host", "cards": 1, "speedup": 1.0}
-        rows = [{**row, "seconds": seconds}, {**row, "cards": 2, "seconds": seconds / 2, "speedup": 2.0}]
-        text = json.dumps({"about": {"date": date}, "rows": rows})
-        (folder / f"{date}-{commit}-several-cards.json").write_text(text)
-    lines = list(benchmarks.machine_tables(tmp_path, "A card"))
-    assert "| GEMM | 10000 | on the host | 0.5 | 2.00 |  |  |  |  |" in lines
 
 
 # -------------------------------------------------------------------------------------------------- site
