@@ -206,27 +206,32 @@ def known(name: str) -> Device:
     ValueError
         For a name that is none of `names`.
     """
-    cards = _data()["cards"]
-    for key, card in cards.items():
-        if any(same_name(name, each) for each in (key, card["name"])):
-            return _described(**card)
+    card = _card(name)
+    if card is not None:
+        return _described(**card)
     for row in _data()["architectures"]:
         arch = f"sm_{row['cc'][0]}{row['cc'][1]}"
         if same_name(name, row["family"]) and _cards_of(row["family"]):
-            return _described(**cards[_cards_of(row["family"])[0]])
+            return _described(**_data()["cards"][_cards_of(row["family"])[0]])
         if same_name(name, arch):
             return _described(arch, row["cc"], sm_count=80, l2_bytes=4 * MiB)
     raise ValueError(f"device {name!r} is none of {', '.join(names())}")
 
 
+def _card(name: str) -> dict[str, Any] | None:
+    """What `devices.json` says of a card, by its name, short or the driver's."""
+    cards = _data()["cards"].items()
+    return next((card for key, card in cards if same_name(name, key) or same_name(name, card["name"])), None)
+
+
 def same_name(one: str, other: str) -> bool:
-    """Whether two names are spellings of one: 'H200', 'h200', 'NVIDIA H200', 'nvidia_h200'."""
+    """Whether two names are spellings of one: 'H200', 'NVIDIA H200', 'nvidia_h200'; 'RTX 5090', '5090'."""
     return _letters(one) == _letters(other)
 
 
 def _letters(name: str) -> str:
-    """Return the significant part of a device's name: no case, no punctuation, no makers' names."""
-    return re.sub(r"^(nvidia|geforce|tesla)+", "", re.sub(r"[^a-z0-9]+", "", name.lower()))
+    """Return the significant part of a device's name: no case, no punctuation, no maker's or series' name."""
+    return re.sub(r"^(nvidia|geforce|tesla|rtx)+", "", re.sub(r"[^a-z0-9]+", "", name.lower()))
 
 
 def named(text: str | None = None) -> Device:
@@ -236,7 +241,8 @@ def named(text: str | None = None) -> Device:
     Parameters
     ----------
     text : str, optional
-        The number of a device, its name, or one that `known` answers to. Default: device 0.
+        The number of a device, its name, or one that `known` answers to. Default: device 0. A number is a
+        name ('5090') where it is one and there are not as many devices.
 
     Raises
     ------
@@ -245,8 +251,9 @@ def named(text: str | None = None) -> Device:
     ValueError
         For a name that is neither that of a device here nor one of `names`.
     """
-    if text is None or text.strip().isdecimal():
-        return current(int(text or 0))
+    number = _number(text)
+    if text is None or number is not None:
+        return current(number or 0)
     present = list(here())
     try:
         meant = known(text)
@@ -257,6 +264,16 @@ def named(text: str | None = None) -> Device:
             raise ValueError(f"{unknown}{others}, or a number") from None
         return card
     return next((device for device in present if same_name(meant.name, device.name)), meant)
+
+
+def _number(text: str | None) -> int | None:
+    """The number of a device that a text means; None of a name."""
+    if text is None or not text.strip().isdecimal():
+        return None
+    number = int(text)
+    if number >= count() and (_card(text) or any(same_name(text, card.name) for card in here())):
+        return None
+    return number
 
 
 def present(text: str | None = None) -> Device:
@@ -270,8 +287,7 @@ def present(text: str | None = None) -> Device:
         For the name of a device that is not here.
     """
     device = named(text)
-    is_number = text is None or text.strip().isdecimal()
-    if not is_number and device not in here():
+    if text is not None and _number(text) is None and device not in here():
         there = "; ".join(f"{each.ordinal}: {each.name}" for each in here()) or "none"
         raise ValueError(f"device {text!r} is no number or name of a device that is here: {there}")
     return device

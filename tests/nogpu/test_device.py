@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
+from pyblasgpu.package_files import package_file
 
 KiB = 1024
 
@@ -68,6 +71,36 @@ def test_fermi_is_as_the_paper_describes_it():
     assert (fermi.max_threads_per_sm, fermi.max_blocks_per_sm) == (1536, 8)
     assert (fermi.registers_per_block, fermi.shared_per_block) == (32768, 49152)
     assert (fermi.max_registers_per_thread, fermi.register_unit) == (63, 64)
+
+
+#: Published TFLOP/s of single precision, GB/s of memory and MiB of L2.
+PUBLISHED = {
+    "a100": (19.5, 2039, 40),
+    "a10": (31.2, 600, 6),
+    "rtx3090": (35.6, 936, 6),
+    "rtx4090": (82.6, 1008, 72),
+    "rtx6000ada": (91.1, 960, 96),
+    "l4": (30.3, 300, 48),
+    "l40s": (91.6, 864, 96),
+    "h100": (67, 3350, 50),
+    "h200": (67, 4900, 60),
+    "gh200": (67, 4000, 60),
+    "b200": (75, 8000, 126),
+    "gb200": (80, 8000, 126),
+    "b300": (77, 8000, 126),
+    "rtx5080": (56.3, 960, 64),
+    "rtx5090": (104.8, 1792, 96),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_descriptions_give_the_published_rates(name):
+    tflops, bandwidth, l2 = PUBLISHED[name]
+    card, described = known(name), json.loads(package_file("gpu", "devices.json").read_text())["cards"]
+    clock = described[name]["clock_mhz"]
+    assert 2e-6 * card.sm_count * card.lanes_float32 * clock == pytest.approx(tflops, rel=0.01)
+    assert card.dram_bytes * clock / 1000 == pytest.approx(bandwidth, rel=0.01)
+    assert card.l2_bytes == l2 * 1024 * KiB
 
 
 def test_every_name_is_known():

@@ -37,12 +37,23 @@ def test_all_spellings_are_one_name(name):
         ("nvidia tesla t4", "Tesla T4"),
         ("FERMI", "Tesla S2050"),
         ("a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB"),
+        *((name, "NVIDIA GeForce RTX 5090") for name in ("5090", "rtx 5090", "RTX-5090", " GeForce 5090 ")),
+        ("3090", "NVIDIA GeForce RTX 3090"),
+        ("6000 ada", "NVIDIA RTX 6000 Ada Generation"),
+        ("nvidia rtx 6000 ada generation", "NVIDIA RTX 6000 Ada Generation"),
+        ("gh200", "NVIDIA GH200 480GB"),
+        ("B300", "NVIDIA B300 SXM6 AC"),
         ("SM90", "sm_90"),
         ("sm-90", "sm_90"),
     ],
 )
 def test_cards_families_and_architectures(name, driver):
     assert known(name).name == driver
+
+
+def test_no_two_cards_have_one_name():
+    cards = [known(name) for name in device.names() if not name.startswith("sm_")]
+    assert len({known(card.name) for card in cards}) == len({card.name for card in cards})
 
 
 def test_every_driver_name_is_known():
@@ -52,7 +63,8 @@ def test_every_driver_name_is_known():
 
 
 @pytest.mark.parametrize(
-    "name", ["", "nvidia", "tesla", "voodoo2", "h20", "h2000", "200", "sm_9", "-1", "h200,h100"]
+    "name",
+    ["", "nvidia", "tesla", "voodoo2", "h21", "h2000", "rtx", "9", "6000", "200", "sm_9", "-1", "h200,h100"],
 )
 def test_other_names_are_refused_with_those_that_are_known(name):
     with pytest.raises(ValueError, match=r"is none of fermi, .*h200.*sm_120"):
@@ -74,6 +86,17 @@ def test_a_device_that_is_here_comes_before_its_description(here):
     assert named("H200") == known("h200")
     with pytest.raises(ValueError, match=r"'voodoo2' is none of .*, NVIDIA Voodoo 5, or a number"):
         named("voodoo2")
+
+
+def test_a_number_is_a_name_where_there_are_fewer_devices(here, monkeypatch):
+    here[1] = replace(here[1], name="NVIDIA GeForce RTX 4070")
+    assert named("4070") is device.present("4070") is here[1]
+    assert named("5090") == known("rtx5090")
+    with pytest.raises(ValueError, match="device '5090' is no number or name of a device that is here: 0: "):
+        device.present("5090")
+    monkeypatch.setattr(device, "count", lambda: 5091)
+    monkeypatch.setattr(device, "current", lambda ordinal=0: here[ordinal % 2])
+    assert named("5090") is here[0] and named("5091") is here[1]
 
 
 @pytest.mark.skipif(device.count() > 0, reason="there is a device")
