@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from . import terminal
-from .api.explain import explain, sources_of
+from .api.explain import explain, extents_of, sources_of
 from .gpu import kernel_text
 from .gpu.compile import KernelSource
 from .gpu.device import Device
@@ -29,8 +29,7 @@ _WRITERS: dict[str, tuple[str, Callable[[KernelSource, Device], str]]] = {
 def main(options: argparse.Namespace) -> int:
     """Print the Configs of a call, or the text of its kernels; returns the exit code."""
     letter, routine = options.call
-    m, n, k = options.shape
-    call = (routine, letter, m, n, k)
+    call = (routine, letter, *options.shape)
     where = {"device": options.device or 0, "batch": options.batch, "method": options.method}
     chosen = explain(*call, **where)
     if options.text is None:
@@ -54,7 +53,7 @@ def _show(chosen: list[tuple[str, str, str]], options: argparse.Namespace) -> No
         print(json.dumps(named, indent=2))
         return
     letter, routine = options.call
-    extents = " x ".join(str(extent) for extent in options.shape if extent is not None)
+    extents = " x ".join(map(str, extents_of(routine, *options.shape)))
     table = Table("kernel", "Config", "origin", title=f"{letter}{routine}, {extents}")
     for row in chosen:
         table.add_row(*row)

@@ -194,13 +194,12 @@ def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
     return shapes
 
 
-def parse_shape(text: str) -> tuple[int, int, int | None]:
-    """m, n and k of 'N', 'MxN' or 'MxNxK'; without a k None."""
-    m, *others = (parse_count(extent) for extent in text.split("x"))
-    if len(others) > 2:
+def parse_shape(text: str) -> tuple[int, ...]:
+    """The extents of 'M', 'MxN' or 'MxNxK'."""
+    extents = tuple(parse_count(extent) for extent in text.lower().split("x"))
+    if len(extents) > 3:
         raise argparse.ArgumentTypeError(f"{text!r} is no N, MxN or MxNxK")
-    n, k = (*others, None, None)[:2]
-    return m, m if n is None else n, k
+    return extents
 
 
 def parse_batches(text: str) -> tuple[tuple[int, ...], ...]:

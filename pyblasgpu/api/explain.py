@@ -16,12 +16,13 @@ from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
 from ..types import TENSOR, Diag, Dtype, Side, Uplo, dtype_of, product_method
-from .explained_calls import EXPLAINED, launch_lists
+from .explained_calls import EXPLAINED, SQUARES, VECTORS, launch_lists
 
-__all__ = ["explain", "launches_of", "sources_of"]
+__all__ = ["explain", "extents_of", "launches_of", "sources_of"]
 
-#: Routines of Level 3.
-_PRODUCTS = ("gemm", "trmm", "trsm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
+#: Routines of Level 3 whose result is square, and all of Level 3.
+_RANK_K = ("syrk", "herk", "syr2k", "her2k", "gemmtr")
+_PRODUCTS = ("gemm", "trmm", "trsm", "symm", "hemm", *_RANK_K)
 
 
 def explain(
@@ -47,8 +48,9 @@ def explain(
         One of the four, by letter, name or as a library's dtype.
     m, n : int
         Extents of the result, column-major, m = n for 'syrk' to 'gemmtr'; a triangle is lower and stands on
-        the left. Of level 1 m is the number of elements, of level 2 these are the extents of the matrix. Of
-        LAPACK's solutions m is the order and n the number of right-hand sides. n is m by default.
+        the left. Of level 1 m is the number of elements, and there is no n; of level 2 these are the extents
+        of the matrix. Of LAPACK's solutions m is the order and n the number of right-hand sides. n is m by
+        default.
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
     device : int or str, default 0
@@ -74,8 +76,8 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine or method, for extents that are no positive integers, for the name of a device
-        that is neither here nor described, and where m = n is needed and not so.
+        For another routine or method, for extents that are no positive integers or that the routine has not,
+        for the name of a device that is neither here nor described, and where m = n is needed and not so.
 
     See Also
     --------
@@ -101,6 +103,38 @@ def explain(
     if routine in EXPLAINED:
         chosen |= dict.fromkeys(_kernels(lists, {what for what, _, _ in chosen}))
     return list(chosen)
+
+
+def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None) -> tuple[int, ...]:
+    """The extents that a call has, `m` for those that are not given.
+
+    Parameters
+    ----------
+    routine : str
+    m, n, k : int
+        As of `explain`.
+
+    Returns
+    -------
+    tuple of int
+        m of a vector; m, n and k of a GEMM or a rank-k update; else m and n.
+
+    Raises
+    ------
+    ValueError
+        As of `explain`.
+    """
+    given = {"m": m, "n": n, "k": k}
+    _check(routine, **given)
+    count = 1 if routine in VECTORS else 3 if routine in ("gemm", *_RANK_K) else 2
+    for name, extent in list(given.items())[count:]:
+        if extent is not None:
+            raise ValueError(f"explain: {routine} has no {name}, and {name}={extent} is given")
+    extents = tuple(m if extent is None else extent for extent in given.values())[:count]
+    if routine in (*_RANK_K, *SQUARES) and extents[1] != m:
+        what = "matrix" if routine in SQUARES else "result"
+        raise ValueError(f"explain: the {what} of {routine} is square, not {m} by {n}")
+    return extents
 
 
 def _kernels(lists: list[LaunchList], told: set[str]) -> Iterator[tuple[str, str, str]]:
@@ -143,17 +177,17 @@ def _launches(
     batch: int,
     method: str | None,
 ) -> tuple[Device, list[LaunchList]]:
-    _check(routine, m=m, n=n, k=k, batch=batch)
+    extents = extents_of(routine, m, n, k)
+    _check(routine, batch=batch)
     facts = dtype_of(dtype)
     meant = stand_in(named(device)) if isinstance(device, str) else current(device)
     method = product_method(method, facts, "explain")
-    n = m if n is None else n
+    m, n, k = (*extents, m, m)[:3]
     if routine in EXPLAINED:
         current(meant.ordinal)
         lists = in_mode(TENSOR if method == TENSOR else None, launch_lists)
         return meant, lists(routine, facts, m, n, meant.ordinal, batch)
-    extents = (m, n, m if k is None else k)
-    return meant, [launches_of(routine, facts, *extents, meant.ordinal, batch, method)]
+    return meant, [launches_of(routine, facts, m, n, k, meant.ordinal, batch, method)]
 
 
 def _check(routine: str, **numbers: Any) -> None:
@@ -200,8 +234,6 @@ def launches_of(
         "her2k": (dense(n, k), dense(n, k)),
         "gemmtr": (dense(n, k), dense(k, n)),
     }
-    if m != n:
-        raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
     module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
     triangle = TriangleUpdate(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
     return cached_launch_list(module.emit, (*inputs[routine], dense(n, n)), (triangle,))

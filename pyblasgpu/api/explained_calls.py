@@ -9,7 +9,7 @@ from ..frontend.lazy_routines import launch_list_of, routine_module
 from ..operands import Operand
 from ..types import DTYPES, INDEX, Diag, Dtype, Side, Trans, Uplo
 
-__all__ = ["EXPLAINED", "launch_lists"]
+__all__ = ["EXPLAINED", "SQUARES", "VECTORS", "launch_lists"]
 
 
 class _Call(NamedTuple):
@@ -167,18 +167,12 @@ _CALLS: dict[str, Callable[[_Call], list[Any]]] = {**_VECTORS, **_RECTANGLES, **
 
 #: The routines: of vectors, of matrices, of LAPACK.
 EXPLAINED = tuple(_CALLS)
+#: Those of vectors, and those of a matrix that is square.
+VECTORS, SQUARES = tuple(_VECTORS), tuple(_SQUARES)
 
 
 def launch_lists(routine: str, dtype: Dtype, m: int, n: int, device: int, batch: int) -> list[Any]:
-    """What a call launches, in order.
-
-    Raises
-    ------
-    ValueError
-        Where m = n is needed and not so.
-    """
-    if routine in _SQUARES and m != n:
-        raise ValueError(f"explain: the matrix of {routine} is square, not {m} by {n}")
+    """What a call launches, in order."""
     return [
         launches for launches in _CALLS[routine](_Call(dtype, m, n, batch, device)) if launches is not None
     ]

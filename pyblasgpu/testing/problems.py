@@ -275,8 +275,9 @@ class SymmetricProblem(Problem):
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""
         case = self.case
-        rows = case.m if self.routine in symmetric_cases.SYMMETRIC else case.n
-        return explain(self.routine, self.dtype.letter, rows, case.n, case.k)
+        is_symmetric = self.routine in symmetric_cases.SYMMETRIC
+        extents = (case.m, case.n) if is_symmetric else (case.n, case.n, case.k)
+        return explain(self.routine, self.dtype.letter, *extents)
 
     @staticmethod
     def _inputs(x: Arrays) -> tuple:

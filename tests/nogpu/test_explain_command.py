@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import json
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
 from pyblasgpu import cli
+from pyblasgpu.api import explained_calls
 from pyblasgpu.api.explain import explain, sources_of
-from pyblasgpu.api.explained_calls import EXPLAINED
+from pyblasgpu.api.explained_calls import EXPLAINED, SQUARES
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.device import current, described_by_driver, known, stand_in
+from pyblasgpu.operands import Operand
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 CALL = ["explain", "dgemm", "1024x512x96", "--device", "h200"]
 
@@ -52,6 +57,89 @@ def test_vectors_and_factors_are_explained_with_their_grids(routine):
         assert {source.name for source in sources} == kernels and sources
 
 
+#: The launch lists of routines and their operands: vectors x of m and y of n, pivots p, a of m by n, a square
+#: s of order m, and 1 for a number.
+LISTS = {
+    "copy scal axpy swap rot": "level1 x x",
+    "nrm2 asum iamax": "level1 x 1",
+    "dot": "level1 x x 1",
+    "gemv": "gemv a y x",
+    "ger": "ger x y a",
+    "symv hemv": "symv s x x",
+    "syr her": "syr x s",
+    "syr2 her2": "syr2 x x s",
+    "trmv": "trmv s x x",
+    "trsv": "trsm s x",
+    "potrf": "potrf 1 s",
+    "potrs": "potrs s a",
+    "posv": "potrf 1 s, potrs s a",
+    "potri": "potri 1 s",
+    "trtri": "trtri 1 s",
+    "trtrs": "trtrs 1 s a",
+    "lauum": "lauum s",
+    "getrf": "getrf p 1 a",
+    "getrs": "getrs x s a",
+    "gesv": "getrf x 1 s, getrs x s a",
+    "getri": "getri 1 x s",
+    "laswp": "laswp p a",
+}
+FLAGS = {"uplo": Uplo.LOWER, "side": Side.LEFT, "diag": Diag.NON_UNIT, "trans": Trans.NO, "backwards": False}
+
+
+@pytest.mark.parametrize("routine", EXPLAINED)
+@pytest.mark.parametrize(("m", "n"), [(30, 7), (7, 30)])
+def test_the_operands_of_every_routine(routine, m, n, monkeypatch):
+    """Also where they are not square; each operand is a batch on the device that is meant."""
+    made = []
+
+    def recorder(name):
+        def launch_list(*arguments, **flags):
+            operands = [each for each in arguments if isinstance(each, Operand)]
+            assert {each.batch for each in operands} == {3} and {each.device for each in operands} == {-5}
+            made.append((name, *((each.rows, each.cols) for each in operands)))
+            assert flags.pop("hermitian", False) == routine.startswith("he")
+            assert flags == {flag: FLAGS[flag] for flag in flags}
+
+        return launch_list
+
+    monkeypatch.setattr(explained_calls, "launch_list_of", recorder)
+    level1 = SimpleNamespace(launch_list=recorder("level1"), reduce_launch_list=recorder("level1"))
+    monkeypatch.setattr(explained_calls, "routine_module", lambda name: level1)
+    n = m if routine in SQUARES else n
+    assert explained_calls.launch_lists(routine, DTYPES["z"], m, n, -5, 3) == []
+    shapes = {"x": (m, 1), "y": (n, 1), "p": (min(m, n), 1), "a": (m, n), "s": (m, m), "1": (1, 1)}
+    (expected,) = (text for names, text in LISTS.items() if routine in names.split())
+    words = [text.split() for text in expected.split(", ")]
+    assert made == [(name, *map(shapes.get, operands)) for name, *operands in words]
+
+
+@pytest.mark.parametrize(
+    ("routines", "operands"),
+    [
+        ("gemm", [(30, 5), (5, 7), (30, 7)]),
+        ("trmm trsm", [(30, 30), (30, 7)]),
+        ("symm hemm", [(30, 30), (30, 7), (30, 7)]),
+        ("syrk herk", [(30, 5), (30, 30)]),
+        ("syr2k her2k", [(30, 5), (30, 5), (30, 30)]),
+        ("gemmtr", [(30, 5), (5, 30), (30, 30)]),
+    ],
+)
+def test_the_operands_of_level_3(routines, operands, monkeypatch):
+    module, made = import_module("pyblasgpu.api.explain"), []
+    recorded = SimpleNamespace(choices=())
+    monkeypatch.setattr(
+        module, "cached_launch_list", lambda emit, given, flags: made.append((emit, given, flags)) or recorded
+    )
+    for routine in routines.split():
+        has_k = operands[0] == (30, 5)
+        explain(routine, "z", *operands[-1], *[5] * has_k, device="h200")
+        emit, given, _ = made.pop()
+        assert [(each.rows, each.cols) for each in given] == operands
+        assert (
+            emit.__module__ == f"pyblasgpu.routines.{routine.replace('her', 'syr').replace('hemm', 'symm')}"
+        )
+
+
 def test_the_workspace_of_a_factor_is_told():
     """Cholesky's panels need none; an inverse is kept beside the triangle until `info` is known."""
     needed = {}
@@ -67,6 +155,42 @@ def test_what_is_not_square_is_refused():
     with pytest.raises(ValueError, match="explain: the matrix of potrf is square, not 3 by 4"):
         explain("potrf", "d", 3, 4, device="h200")
     assert explain("getrf", "d", 30, 4, device="h200") and explain("posv", "d", 30, 1, device="h200")
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "title"),
+    [
+        ("daxpy", "1000", "daxpy, 1000"),
+        ("ziamax", "77", "ziamax, 77"),
+        ("dgemv", "30", "dgemv, 30 x 30"),
+        ("dgemv", "30X4", "dgemv, 30 x 4"),
+        ("cpotrf", "96", "cpotrf, 96 x 96"),
+        ("strsm", "96x5", "strsm, 96 x 5"),
+        ("dgemm", "64", "dgemm, 64 x 64 x 64"),
+        ("dgemm", "64x3", "dgemm, 64 x 3 x 64"),
+        ("ssyrk", "64x64x5", "ssyrk, 64 x 64 x 5"),
+    ],
+)
+def test_the_title_has_the_extents_of_the_call(call, shape, title, capsys):
+    assert cli.main(["explain", call, shape, "--device", "h200"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].strip() == title
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "text"),
+    [
+        ("daxpy", "10x20", "axpy has no n, and n=20 is given"),
+        ("dnrm2", "10x10", "nrm2 has no n, and n=10 is given"),
+        ("dpotrf", "10x10x10", "potrf has no k, and k=10 is given"),
+        ("dtrsm", "10x20x30", "trsm has no k, and k=30 is given"),
+        ("dsymm", "10x20x30", "symm has no k, and k=30 is given"),
+        ("dgetri", "10x20", "the matrix of getri is square, not 10 by 20"),
+        ("dherk", "10x20", "the result of herk is square, not 10 by 20"),
+    ],
+)
+def test_extents_that_a_call_has_not(call, shape, text, capsys):
+    assert cli.main(["explain", call, shape, "--device", "h200"]) == 2
+    assert capsys.readouterr().err == f"pyblasgpu explain: {text}\n"
 
 
 @pytest.mark.parametrize("routine", ["gemm", "potrf", "dot"])
