@@ -177,7 +177,7 @@ def _contents(kind: str) -> dict[str, Any]:
         return {"folder": None, "files": 0, "bytes": 0}
     sizes = []
     for parent, _, names in os.walk(folder):
-        for name in names:
+        for name in (name for name in names if not name.endswith(".lock")):  # which hold nothing
             with suppress(OSError):  # of a file that was removed meanwhile
                 sizes.append((Path(parent) / name).stat().st_size)
     return {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..cpu.device import Processor
 from ..errors import ConfigError, DatabaseWarning
@@ -16,11 +17,20 @@ from ..kernels.cpu.space import default
 from .overrides import COMPUTED
 from .tuned_files import user_file
 
-__all__ = ["choose", "forget", "read", "tuned_file"]
+__all__ = ["TunedProcessor", "choose", "dumps", "forget", "is_named_so", "parse", "read", "tuned_file"]
+
+_PREFIX = "cpu"  # of the names of processors' files
 
 _MAX_BYTES = 1 << 16
 _FIELDS = ("BLK_M", "BLK_N", "BLK_K", "THR_M", "THR_N", "VEC", "UNROLL")
 _MOST = 1 << 16  # of a parameter
+
+
+class TunedProcessor(NamedTuple):
+    """The tuned Configs of a processor, by dtype."""
+
+    processor: str
+    configs: Mapping[str, CpuGemm]
 
 
 @lru_cache(maxsize=16)
@@ -31,18 +41,24 @@ def choose(letter: str, processor: Processor) -> tuple[CpuGemm, str]:
     return (default(letter, processor), COMPUTED) if config is None else (config, origin)
 
 
-def tuned_file(processor: Processor) -> Path:
-    """The user's tuned values of a processor; `NoFolder` where there is no folder for them."""
-    return user_file(f"cpu {processor.name}")
+def tuned_file(processor: str) -> Path:
+    """The user's tuned values of a processor, by its name; `NoFolder` where there is no folder for them."""
+    return user_file(f"{_PREFIX} {processor}")
+
+
+def is_named_so(path: Path) -> bool:
+    """Whether a file is named as those of processors are."""
+    return path.name.startswith(f"{_PREFIX}_")
 
 
 @lru_cache(maxsize=4)
-def _tuned(processor: Processor) -> tuple[str, dict[str, CpuGemm]]:
+def _tuned(processor: Processor) -> tuple[str, Mapping[str, CpuGemm]]:
     try:
-        path = tuned_file(processor)
+        path = tuned_file(processor.name)
     except NoFolder:
         return COMPUTED, {}
-    return f"tuned here, {path}", read(path, processor)
+    tuned = read(path, processor.name)
+    return f"tuned here, {path}", tuned.configs if tuned else {}
 
 
 def forget() -> None:
@@ -51,20 +67,54 @@ def forget() -> None:
     choose.cache_clear()
 
 
-def read(path: Path, processor: Processor) -> dict[str, CpuGemm]:
-    """The Configs of a file, by dtype; none, with a warning, where it cannot be used."""
-    if not path.is_file():
-        return {}
+def read(path: Path, processor: str | None = None) -> TunedProcessor | None:
+    """What a file holds; None where there is none, or, with a warning, where it cannot be used.
+
+    Parameters
+    ----------
+    path : Path
+    processor : str, optional
+        The name of the processor that it must be of; by default any.
+    """
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ValueError("it is too large")
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(document, dict) or document.get("processor") != processor.name:
+        with path.open("rb") as file:
+            tuned = parse(file.read(_MAX_BYTES + 1))
+        if processor not in (None, tuned.processor):
             raise ValueError("it is of another processor")
-        return {letter: _config(letter, values) for letter, values in document["configs"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError, RecursionError) as problem:
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
         warnings.warn(f"{path} is passed over: {problem}", DatabaseWarning, stacklevel=3)
-        return {}
+        return None
+    return tuned
+
+
+def parse(content: bytes) -> TunedProcessor:
+    """The tuned values in the text of a file.
+
+    Raises
+    ------
+    ValueError
+        Where it is not as `dumps` writes it.
+    """
+    if len(content) > _MAX_BYTES:
+        raise ValueError("it is too large")
+    try:
+        document = json.loads(content)
+        name, configs = document["processor"], document["configs"]
+        if not isinstance(name, str) or not name:
+            raise ValueError("its processor is no name")
+        return TunedProcessor(name, {letter: _config(letter, values) for letter, values in configs.items()})
+    except (KeyError, TypeError, AttributeError, ConfigError, RecursionError) as problem:
+        raise ValueError(f"it is no file of a processor: {problem}") from problem
+
+
+def dumps(tuned: TunedProcessor) -> str:
+    """The text of a file."""
+    configs = {
+        letter: {name: getattr(config, name) for name in _FIELDS} for letter, config in tuned.configs.items()
+    }
+    return json.dumps({"processor": tuned.processor, "configs": configs}, indent=1) + "\n"
 
 
 def _config(letter: Any, values: Any) -> CpuGemm:

@@ -4,6 +4,7 @@ architecture.
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +44,7 @@ __all__ = [
     "slug",
     "unusable",
     "user_file",
+    "user_files",
 ]
 
 PACKAGED = package_file("database")
@@ -243,3 +245,23 @@ def file_name(device: str) -> str:
 def user_file(device: str) -> Path:
     """The user's tuned values of `device`; `NoFolder` as of `data_folder`."""
     return data_folder() / "tuned" / file_name(device)
+
+
+def user_files() -> list[Path]:
+    """The files of the user's tuned values, of devices and of processors; none where there is no folder.
+
+    A `DatabaseWarning` says where the folder cannot be read.
+    """
+    try:
+        folder = data_folder() / "tuned"
+    except NoFolder as problem:
+        tell_once(str(problem))
+        return []
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        warnings.warn(f"tuned values are set aside: {problem}", DatabaseWarning, stacklevel=1)
+        return []
+    return [folder / name for name in names if name.endswith(".json")]

@@ -10,7 +10,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,15 @@ from rich.table import Table
 from .. import terminal
 from ..cpu.device import Processor, current
 from ..dispatch import cpu_gemm
+from ..dispatch.cpu_gemm import TunedProcessor
 from ..frontend import cpu as scipys
 from ..frontend import numba_cpu
 from ..frontend.numba_cpu import Operand
-from ..gpu.user_folders import replace_file
 from ..kernels.cpu import peak, space
 from ..kernels.cpu.config import CpuGemm
 from ..testing.reference import reals
 from ..types import DTYPES, Trans
+from .cpu_wisdom import merge
 
 __all__ = ["SearchResult", "main", "measured_peak", "search", "seconds_of"]
 
@@ -133,7 +133,7 @@ def main(options: Any) -> int:
             status.update(f"{letter}gemm on {processor.name}")
             now = time.monotonic()
             results[letter] = search(letter, processor, now + (end - now) / left)
-    _save({letter: each.config for letter, each in results.items()}, processor)
+    merge(TunedProcessor(processor.name, {letter: each.config for letter, each in results.items()}))
     _show(results, processor, options.json)
     return 0
 
@@ -147,19 +147,6 @@ def _count(options: Any, processor: Processor) -> None:
         for letter in options.dtype
     }
     print(json.dumps({"processor": processor.name, "candidates": counts}, indent=2))
-
-
-def _save(tuned: dict[str, CpuGemm], processor: Processor) -> None:
-    """Put the Configs into the user's file, over those of the same dtypes."""
-    path = cpu_gemm.tuned_file(processor)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = cpu_gemm.read(path, processor) | tuned
-    configs = {
-        letter: {field.name: getattr(config, field.name) for field in fields(config) if field.name != "dtype"}
-        for letter, config in kept.items()
-    }
-    replace_file(path, [json.dumps({"processor": processor.name, "configs": configs}, indent=1).encode()])
-    cpu_gemm.forget()
 
 
 def _show(results: dict[str, SearchResult], processor: Processor, as_json: bool) -> None:
@@ -184,4 +171,4 @@ def _show(results: dict[str, SearchResult], processor: Processor, as_json: bool)
         table.add_row(f"{letter}gemm", str(timed), tile, block, f"{rate:.1f}", f"{rate / peaks[letter]:.0%}")
     page = terminal.console(terminal.WIDTH)
     page.print(table)
-    page.print(f"written to {cpu_gemm.tuned_file(processor)}", soft_wrap=True)
+    page.print(f"written to {cpu_gemm.tuned_file(processor.name)}", soft_wrap=True)

@@ -1,28 +1,28 @@
-"""``pyblasgpu wisdom``: the tuned values of this user: list, locate, hand on, take in, forget."""
+"""``pyblasgpu wisdom``: the tuned values of this user: list, locate, export, import, forget."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from .. import database, terminal
+from ..cpu.device import current
 from ..database import TUNED, DatabaseError, Document, dumps, parse
-from ..dispatch import tuned_files
-from ..errors import DatabaseWarning
+from ..dispatch import cpu_gemm, tuned_files
+from ..dispatch.cpu_gemm import TunedProcessor
 from ..gpu import device as devices
-from ..gpu.user_folders import NoFolder, data_folder, tell_once
+from . import cpu_wisdom
 from .tuned_file_writer import edit, merge
 
 __all__ = ["driver_name", "export", "files", "forget", "main", "take_in"]
 
 WIDTH = 140  # columns of a table that goes into a file or a pipe
+CPU = "cpu"  # what a person calls the processor
 
 
 def files() -> dict[Path, Document]:
@@ -30,24 +30,9 @@ def files() -> dict[Path, Document]:
 
     None where there is no folder for them.
     """
-    documents: dict[Path, Document] = {}
-    try:
-        folder = data_folder() / "tuned"
-    except NoFolder as problem:
-        tell_once(str(problem))
-        return documents
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return documents
-    except OSError as problem:
-        warnings.warn(f"tuned values are set aside: {problem}", DatabaseWarning, stacklevel=2)
-        return documents
-    for path in (folder / name for name in names if name.endswith(".json")):
-        document = database.read(path)
-        if document is not None:
-            documents[path] = document
-    return documents
+    paths = (path for path in tuned_files.user_files() if not cpu_gemm.is_named_so(path))
+    documents = {path: database.read(path) for path in paths}
+    return {path: document for path, document in documents.items() if document is not None}
 
 
 def driver_name(device: str | None) -> str:
@@ -102,12 +87,23 @@ def take_in(path: Path, device: str | None = None) -> tuple[Path, Document]:
         Where the file is not what `schema.json` describes, or cannot be read, or where nothing would ever
         read its values.
     """
-    with path.open("rb") as file:
-        document = parse(file.read(database.MAX_BYTES + 1))
+    document = parse(_content(path))
+    if _is_cpu(device):
+        raise DatabaseError(f"it is of {document.device!r}, which is no processor")
     document.device = _reader(document.device, device)
     if not len(document):
         raise DatabaseError("it holds no values")
     return merge(document), document
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(database.MAX_BYTES + 1)
+
+
+def _is_cpu(device: str | None) -> bool:
+    """Whether a person means the processor."""
+    return device is not None and device.strip().lower() == CPU
 
 
 def _reader(written: str, asked: str | None) -> str:
@@ -164,10 +160,11 @@ def main(options: Any) -> int:
 
 
 def _list(options: Any) -> int:
-    name = None if options.device is None else driver_name(options.device)
-    documents = {path: each for path, each in files().items() if name in (None, each.device)}
+    documents, processors = _listed(options.device)
     if options.json:
-        values = [{"file": str(path), **json.loads(dumps(document))} for path, document in documents.items()]
+        texts = {path: dumps(document) for path, document in documents.items()}
+        texts |= {path: cpu_gemm.dumps(tuned) for path, tuned in processors.items()}
+        values = [{"file": str(path), **json.loads(text)} for path, text in texts.items()]
         print(json.dumps(values, indent=2))
         return 0
     table = Table("device", "family", "dtype", "layout", "class", "Config or algorithm", "TFLOP/s")
@@ -180,15 +177,28 @@ def _list(options: Any) -> int:
                 table.add_row(document.device, "trsm", dtype, "", point, algorithm, f"{rate:.3g}")
         for dtype, raster in sorted(document.rasters.items()):
             table.add_row(document.device, "gemm", dtype, "", "", f"raster={raster}", "")
+    for row in (row for tuned in processors.values() for row in cpu_wisdom.rows(tuned)):
+        table.add_row(*row)
     terminal.console(WIDTH).print(
         table if table.row_count else "nothing was tuned here; packaged values serve"
     )
     return 0
 
 
+def _listed(device: str | None) -> tuple[dict[Path, Document], dict[Path, TunedProcessor]]:
+    """The files of devices and those of processors that a person means, by default all."""
+    if _is_cpu(device):
+        return {}, cpu_wisdom.files()
+    if device is None:
+        return files(), cpu_wisdom.files()
+    name = driver_name(device)
+    return {path: document for path, document in files().items() if document.device == name}, {}
+
+
 def _where(options: Any) -> int:
     """The files of a device, first the one that wins."""
-    levels = tuned_files.levels(devices.named(options.device))
+    is_cpu = _is_cpu(options.device)
+    levels = (cpu_wisdom.level(),) if is_cpu else tuned_files.levels(devices.named(options.device))
     rows = [{"level": level.origin, "file": str(level.path), "exists": level.exists} for level in levels]
     if options.json:
         print(json.dumps(rows, indent=2))
@@ -199,7 +209,7 @@ def _where(options: Any) -> int:
 
 
 def _export(options: Any) -> int:
-    text = export(driver_name(options.device))
+    text = cpu_wisdom.export() if _is_cpu(options.device) else export(driver_name(options.device))
     if options.file is None:
         print(text, end="")
     else:
@@ -211,12 +221,29 @@ def _import(options: Any) -> int:
     if options.file is None:
         raise ValueError("import needs the file to take values from")
     try:
+        if cpu_wisdom.is_of_processor(_content(Path(options.file))):
+            return _import_of_processor(Path(options.file), options.device)
         path, document = take_in(Path(options.file), options.device)
-    except (OSError, DatabaseError) as problem:
+    except (OSError, ValueError) as problem:
         raise ValueError(f"{options.file} is not taken in: {problem}") from problem
     print(f"{len(document)} values of {document.device} are now in {path}")
     for note in _notes(document):
         print(note, file=sys.stderr)
+    return 0
+
+
+def _import_of_processor(path: Path, device: str | None) -> int:
+    tuned, here = cpu_gemm.parse(_content(path)), current().name
+    if device is not None and not (_is_cpu(device) and tuned.processor == here):
+        meant = f"the processor {here!r}" if _is_cpu(device) else f"the device {device!r}"
+        raise ValueError(f"it is of the processor {tuned.processor!r}, not of {meant}")
+    if not tuned.configs:
+        raise ValueError("it holds no values")
+    print(f"{len(tuned.configs)} values of {tuned.processor} are now in {cpu_wisdom.merge(tuned)}")
+    if tuned.processor != here:
+        print(
+            f"only a processor called {tuned.processor!r} will read them; this is {here!r}", file=sys.stderr
+        )
     return 0
 
 
@@ -241,6 +268,12 @@ def _notes(document: Document) -> list[str]:
 
 
 def _forget(options: Any) -> int:
+    if _is_cpu(options.device):
+        name = current().name
+        is_meant = options.routine is None or "gemm" in options.routine  # all are Configs of GEMM
+        count = cpu_wisdom.forget(name, options.dtype if is_meant else ())
+        print(f"{count} values of {name} are forgotten")
+        return 0
     stems = None
     if options.routine is not None:
         families = (stem for stem, family in TUNED.items() if family.routine in options.routine)
