@@ -96,7 +96,7 @@ def _trsv(call: _Call) -> list[Any]:
 
 
 def _factor(name: str, *, info: bool = True, **flags: Any) -> Callable[[_Call], list[Any]]:
-    """Of one square matrix, and maybe `info`."""
+    """Return the launch lists of a factor of one square matrix, with `info` or without."""
 
     def lists(call: _Call) -> list[Any]:
         return [launch_list_of(name)(*[call.integer] * info, call.square, **flags)]
@@ -172,7 +172,7 @@ VECTORS, SQUARES = tuple(_VECTORS), tuple(_SQUARES)
 
 
 def launch_lists(routine: str, dtype: Dtype, m: int, n: int, device: int, batch: int) -> list[Any]:
-    """What a call launches, in order."""
+    """Return the launch lists of a call, in order."""
     return [
         launches for launches in _CALLS[routine](_Call(dtype, m, n, batch, device)) if launches is not None
     ]

@@ -1,4 +1,4 @@
-"""What the routines share: their arrays as Dask arrays of one dtype, and results made of layers."""
+"""Conversion of arguments to Dask arrays of one dtype, and of lists of tasks to results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docstrings of functions on Dask arrays share."""
+"""Texts that docstrings of functions on Dask arrays share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker runs: the tasks of one output chunk, one after the other, in a chunk of its own."""
+"""Calls that a worker runs: the tasks of one output chunk, one after the other, in a chunk of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Zeros:
         return import_module(self.library).zeros(self.shape, self.dtype, order)
 
     def broadcast(self) -> Any:
-        """Those zeros to be read alone; of NumPy's, one zero for all."""
+        """Return the zeros to be read alone; of NumPy's, one zero for all."""
         if self.library == "numpy":
             return np.broadcast_to(np.zeros((), self.dtype), self.shape)
         return self()
@@ -103,7 +103,7 @@ class Accumulate:
             return self._run(chunk, operands)
 
     def _copy_of(self, start: Any) -> Any:
-        """What the chunk holds at first, in its order."""
+        """Return a copy of `start`, in the order of the chunk."""
         if isinstance(start, Zeros):
             return start(self.order)
         dtype = self._dtype(start)

@@ -68,7 +68,7 @@ def forget() -> None:
 
 
 def read(path: Path, processor: str | None = None) -> TunedProcessor | None:
-    """What a file holds; None where there is none, or, with a warning, where it cannot be used.
+    """Return the values in a file; None where there is none, or, with a warning, where it cannot be used.
 
     Parameters
     ----------

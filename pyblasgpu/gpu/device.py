@@ -219,7 +219,7 @@ def known(name: str) -> Device:
 
 
 def _card(name: str) -> dict[str, Any] | None:
-    """What `devices.json` says of a card, by its name, short or the driver's."""
+    """Return the entry of a card in `devices.json`, by its name, short or the driver's."""
     cards = _data()["cards"].items()
     return next((card for key, card in cards if same_name(name, key) or same_name(name, card["name"])), None)
 

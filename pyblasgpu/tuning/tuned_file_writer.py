@@ -39,7 +39,7 @@ def edit(device: str) -> Iterator[Document]:
 def edit_file(
     path: Path, read: Callable[[Path], _Values | None], empty: _Values, text: Callable[[_Values], str]
 ) -> Iterator[_Values]:
-    """What a file of tuned values holds, to be changed: written at the end, removed where none is left.
+    """Give the values in a file, to be changed: written at the end, removed where none is left.
 
     Several processes may do so at once. A file that cannot be read is kept beside, as ``….damaged``.
 
