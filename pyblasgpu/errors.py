@@ -20,15 +20,56 @@ __all__ = [
 
 
 class PyblasgpuError(Exception):
-    """Base of the errors that are pyblasgpu's own."""
+    """Base of the errors that are pyblasgpu's own.
+
+    See Also
+    --------
+    BackendUnavailable, CallCancelled, ConfigError, OverlapError : The errors.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> issubclass(errors.OverlapError, errors.PyblasgpuError)
+    True
+    """
 
 
 class BackendUnavailable(PyblasgpuError, RuntimeError):
-    """The backend of the call cannot run here; the message says what is missing."""
+    """The backend of the call cannot run here; the message says what is missing.
+
+    See Also
+    --------
+    pyblasgpu.backend_status : The backend, and the reason.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> try:
+    ...     backend = pyblasgpu.backend_status("cuda").backend
+    ... except pyblasgpu.errors.BackendUnavailable:
+    ...     backend = "cpu"
+    >>> backend in ("cuda", "cpu")
+    True
+    """
 
 
 class OverlapError(PyblasgpuError, ValueError):
-    """An output shares memory with an input where no in-place case is documented."""
+    """An output shares memory with an input where no in-place case is documented.
+
+    See Also
+    --------
+    pyblasgpu.gemm : Raises it when `out` is a factor.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a = np.eye(2)
+    >>> try:
+    ...     pyblasgpu.gemm(a, a, out=a, backend="cpu")
+    ... except pyblasgpu.errors.OverlapError as error:
+    ...     print(type(error).__name__)
+    OverlapError
+    """
 
 
 class DtypeError(PyblasgpuError, TypeError, ValueError):
@@ -36,16 +77,32 @@ class DtypeError(PyblasgpuError, TypeError, ValueError):
 
 
 class CallCancelled(PyblasgpuError, RuntimeError):
-    """A call that was made with ``blocking=False`` was cancelled; its attribute `tiles` is a `TileReport`."""
+    """A call that was made with ``blocking=False`` was cancelled.
+
+    Attributes
+    ----------
+    tiles : TileReport
+        The parts of the output that are final.
+
+    See Also
+    --------
+    pyblasgpu.Handle.cancel : Cancels a call.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> issubclass(errors.CallCancelled, RuntimeError)
+    True
+    """
 
     tiles: TileReport
 
 
 @dataclass(frozen=True)
 class TileReport:
-    """The state of the output after a call on host arrays, or on several cards, that failed.
+    """State of the output after a call on host arrays, or on several devices, that did not end.
 
-    The exception of such a call has it as attribute `tiles`, and tells it in a note.
+    The exception of such a call has it as attribute `tiles`, and shows it in a note.
 
     Parameters
     ----------
@@ -56,7 +113,18 @@ class TileReport:
     torn : tuple of (slice, slice)
         Rows and columns of the parts that may hold intermediate values; all others are untouched.
     total : int
-        How many parts there are.
+        Number of parts.
+
+    See Also
+    --------
+    CallCancelled : One of the errors that have it.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> report = errors.TileReport("gemm", ((slice(0, 8), slice(0, 8)),), (), 4)
+    >>> len(report.final), report.total
+    (1, 4)
     """
 
     routine: str
@@ -94,9 +162,19 @@ class ConfigError(PyblasgpuError, ValueError):
     Attributes
     ----------
     rule, inequality : str
-        As given.
+        The rule that was broken.
     values : dict
-        As given.
+        The values that broke it.
+
+    See Also
+    --------
+    require : Raises it.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> str(errors.ConfigError("tile", "BLK_M % 8 == 0", BLK_M=12))
+    'tile: BLK_M % 8 == 0 does not hold for BLK_M=12'
     """
 
     def __init__(self, rule: str, inequality: str, **values: object):
@@ -113,11 +191,37 @@ def _config_error(rule: str, inequality: str, values: dict[str, object]) -> Conf
 
 
 class ArchiveWarning(UserWarning):
-    """An archive of kernels was set aside; they are compiled when they are needed."""
+    """An archive of kernels was set aside; they are compiled when they are needed.
+
+    See Also
+    --------
+    DatabaseWarning : A file of tuned values was set aside.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pyblasgpu import errors
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", errors.ArchiveWarning)
+    ...     warnings.warn("kernels.zip: set aside", errors.ArchiveWarning)
+    """
 
 
 class DatabaseWarning(UserWarning):
-    """A tuning file was set aside; the next level of the database serves."""
+    """A tuning file was set aside; the next level of the database serves.
+
+    See Also
+    --------
+    ArchiveWarning : An archive of kernels was set aside.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pyblasgpu import errors
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", errors.DatabaseWarning)
+    ...     warnings.warn("h200.json: set aside", errors.DatabaseWarning)
+    """
 
 
 def lacking(missing: ImportError, *extras: str) -> str:
@@ -128,12 +232,22 @@ def lacking(missing: ImportError, *extras: str) -> str:
     missing : ImportError
         Names the module.
     *extras : str
-        The extras of this package that bring it.
+        The extras of this package that install it.
 
     Returns
     -------
     str
         A sentence for an error.
+
+    See Also
+    --------
+    BackendUnavailable : An error that says so.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> errors.lacking(ImportError("No module named 'dask'"), "dask")
+    "No module named 'dask'; pip install 'pyblasgpu[dask]'"
     """
     ways = " or ".join(f"pip install 'pyblasgpu[{extra}]'" for extra in extras)
     return f"{missing}; {ways}"
@@ -147,9 +261,23 @@ def require(condition: bool, rule: str, inequality: str, **values: object) -> No
     condition : bool
         Whether the rule is kept.
     rule, inequality : str
-        As `ConfigError` takes them.
+        The rule, see `ConfigError`.
     **values : object
         The values it was tried with.
+
+    Raises
+    ------
+    ConfigError
+        When the condition does not hold.
+
+    See Also
+    --------
+    ConfigError : The error.
+
+    Examples
+    --------
+    >>> from pyblasgpu import errors
+    >>> errors.require(16 % 8 == 0, "tile", "BLK_M % 8 == 0", BLK_M=16)
     """
     if not condition:
         raise ConfigError(rule, inequality, **values)

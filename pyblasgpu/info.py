@@ -46,7 +46,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        None where a page was printed.
+        The facts that the page shows; None where it was printed.
 
     Raises
     ------

@@ -244,14 +244,14 @@ sgemmtr, dgemmtr, cgemmtr, zgemmtr = map(_make_gemmtr, DTYPES.values())
 
 
 def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tuple[str, np.dtype[Any], bool]:
-    """The BLAS type that holds all `arrays`.
+    """Return the BLAS type that holds all `arrays`.
 
     Parameters
     ----------
     arrays : sequence of arrays, optional
-        Of one library; by default none.
+        Arrays of one library; by default none.
     dtype : dtype, optional
-        Used if no arrays are given; by default float64.
+        The dtype where no arrays are given; by default float64.
 
     Returns
     -------
@@ -265,11 +265,18 @@ def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tupl
     Raises
     ------
     TypeError
-        For dtypes that would lose precision (SciPy takes long double as float64).
+        When a dtype would lose precision (SciPy takes long double as float64).
 
     See Also
     --------
-    get_blas_funcs : The functions of the type.
+    get_blas_funcs : Returns the functions of the type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import blas
+    >>> blas.find_best_blas_type([np.ones(2, dtype="float32"), np.ones(2, dtype="complex64")])
+    ('c', dtype('complex64'), True)
     """
     dtypes = [dtype_name(array) for array in arrays] or [numpy_dtype("float64" if dtype is None else dtype)]
     best = common_dtype("find_best_blas_type", dtypes)
@@ -297,16 +304,16 @@ _ALIASES = {
 def get_blas_funcs(
     names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
 ) -> Any:
-    """The functions of this module for the dtype of `arrays`.
+    """Return the functions of this module for the dtype of `arrays`.
 
     Parameters
     ----------
     names : str or sequence of str
-        Without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
+        Names without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
     arrays : sequence of arrays, optional
-        Of one library; the functions are of the BLAS type that holds them all. By default none.
+        Arrays of one library; the functions are of the BLAS type that holds them all. By default none.
     dtype : dtype, optional
-        Used if no arrays are given; by default float64.
+        The dtype where no arrays are given; by default float64.
     ilp64 : bool or 'preferred', default False
         Accepted; indices have 64 bits in either case.
 
@@ -319,11 +326,11 @@ def get_blas_funcs(
     Raises
     ------
     ValueError
-        For a name that is not there.
+        When there is no function of a name.
 
     See Also
     --------
-    find_best_blas_type : How the type is found.
+    find_best_blas_type : Finds the type.
 
     Examples
     --------

@@ -32,7 +32,7 @@ _SECTION = re.compile(r"^([A-Z][\w ]+)\n-+\n", re.MULTILINE)
 _ENTRY = re.compile(r"\n(?=\S)")
 #: Sections of entries that are completed, and the order of all.
 _LISTS = ("Parameters", "Returns", "Raises", "See Also")
-_ORDER = (*_LISTS, "Notes", "Examples")
+_ORDER = ("Parameters", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "Examples")
 
 
 class _Entry(NamedTuple):

@@ -35,7 +35,7 @@ def explain(
     batch: int = 1,
     method: str | None = None,
 ) -> list[tuple[str, str, str]]:
-    """The Configs that a call would take on a device, in the order of its launches.
+    """Return the Configs that a call would take on a device, in the order of its launches.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ def explain(
     dtype : str, dtype
         One of the four, by letter, name or as a library's dtype.
     m, n : int
-        Extents of the result, column-major, m = n for 'syrk' to 'gemmtr'; a triangle is lower and stands on
-        the left. Of level 1 m is the number of elements, and there is no n; of level 2 these are the extents
-        of the matrix. Of LAPACK's solutions m is the order and n the number of right-hand sides. n is m by
+        Extents of the result, column-major, m = n for 'syrk' to 'gemmtr'; a triangle is lower, and the left
+        factor. In level 1 m is the number of elements, and there is no n; in level 2 these are the extents of
+        the matrix. In LAPACK's solutions m is the order and n the number of right-hand sides. n is m by
         default.
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
     device : int or str, default 0
         Number of the device, or its name in any spelling; also one that is described and not here ('h200').
     batch : int, default 1
-        How many products, or triangles.
+        Number of products, or triangles.
     method : {'3m', 'tensor'}, optional
         '3m': a complex GEMM by three real products instead of four. 'tensor': products on tensor cores. Where
         they do not serve, an entry "algorithm" comes first, with the reason in the place of the origin.
@@ -74,15 +74,15 @@ def explain(
     Raises
     ------
     BackendUnavailable
-        Where there is no such device.
+        When there is no such device.
     ValueError
         For another routine or method, for extents that are no positive integers or that the routine has not,
         for the name of a device that is neither here nor described, and where m = n is needed and not so.
 
     See Also
     --------
-    override : Another choice, within a block.
-    show_config : The files that Configs come from.
+    override : Sets another choice, within a block.
+    show_config : Lists the files that Configs come from.
 
     Examples
     --------

@@ -35,16 +35,16 @@ __all__ = [
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
 ) -> Any:
-    """The functions of this module for the dtype of `arrays`.
+    """Return the functions of this module for the dtype of `arrays`.
 
     Parameters
     ----------
     names : str or sequence of str
-        Without prefix: 'potrf', 'trtrs', ...
+        Names without prefix: 'potrf', 'trtrs', ...
     arrays : sequence of arrays, optional
-        Of one library; the functions are of the type that holds them all. By default none.
+        Arrays of one library; the functions are of the type that holds them all. By default none.
     dtype : dtype, optional
-        Used if no arrays are given; by default float64.
+        The dtype where no arrays are given; by default float64.
     ilp64 : bool or 'preferred', default False
         Accepted; addresses have 64 bits in either case, and orders 32.
 
@@ -57,11 +57,11 @@ def get_lapack_funcs(
     Raises
     ------
     ValueError
-        For a name that is not there.
+        When there is no function of a name.
 
     See Also
     --------
-    pyblasgpu.blas.get_blas_funcs : The same of the BLAS.
+    pyblasgpu.blas.get_blas_funcs : Returns functions of the BLAS.
 
     Examples
     --------

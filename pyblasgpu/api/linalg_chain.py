@@ -12,6 +12,7 @@ from numpy.linalg import LinAlgError
 from ..arguments import Array, shown
 from .linalg_arrays import as_array, stored, taken
 from .linalg_condition import Conditions
+from .linalg_docs import documented
 from .linalg_dot import dot
 from .linalg_inverse import inverse_of
 from .linalg_products import matmul
@@ -19,6 +20,7 @@ from .linalg_products import matmul
 __all__ = ["matrix_power", "multi_dot"]
 
 
+@documented
 def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
     """Product of two or more matrices in the order of least work, as `numpy.linalg.multi_dot`.
 
@@ -27,8 +29,6 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
     arrays : sequence of arrays
         Matrices whose extents follow from each other. The first and the last may be vectors, a row and a
         column.
-    out : array, optional
-        Where the result goes, by default a new array.
 
     Returns
     -------
@@ -41,12 +41,10 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         For fewer than two arrays, and when shapes do not fit.
     numpy.linalg.LinAlgError
         When an array has not two dimensions.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------
-    matmul : Of two matrices.
+    matmul : Product of two matrices.
 
     Notes
     -----
@@ -115,20 +113,21 @@ def _splits(extents: list[int]) -> list[list[int]]:
     return split
 
 
+@documented
 def matrix_power(a: Array, n: int) -> Array:
-    """A square matrix to an integer power, as `numpy.linalg.matrix_power`.
+    """Square matrix to an integer power, as `numpy.linalg.matrix_power`.
 
     Parameters
     ----------
     a : array, shape (..., m, m)
         A square matrix, or a stack of them.
     n : int
-        The exponent; for a negative one, of the inverse.
+        The exponent; a negative one is that of the inverse.
 
     Returns
     -------
     array, shape (..., m, m)
-        The identity for ``n=0``.
+        The power; the identity for ``n=0``.
 
     Raises
     ------
@@ -139,11 +138,19 @@ def matrix_power(a: Array, n: int) -> Array:
 
     See Also
     --------
-    matmul : Of two matrices.
+    matmul : Product of two matrices.
 
     Notes
     -----
     By squaring: about ``log2(n)`` to ``2 log2(n)`` products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 10)
+    array([[ 1., 10.],
+           [ 0.,  1.]])
     """
     arrays = taken("matrix_power", {"a": a})
     (x,) = arrays.each

@@ -12,6 +12,7 @@ from . import lapack
 from .docstrings import Shared, documenting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values, raise_indefinite, solved
+from .linalg_docs import LINALG, documented
 
 __all__ = ["cho_factor", "cho_solve", "cholesky"]
 
@@ -20,11 +21,9 @@ _documented = documenting(
     Parameters
     ----------
     a : array, shape (..., n, n)
-        Symmetric or Hermitian matrices; one triangle is read. Leading dimensions count matrices.
+        Symmetric or Hermitian matrices; one triangle is read. Leading dimensions count them.
     lower : bool or {'L', 'U'}, default False
         Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
-    overwrite_a : bool, default False
-        Whether `a` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
 
@@ -34,9 +33,8 @@ _documented = documenting(
         When a matrix is not positive definite; the call waits for device arrays to know it.
     ValueError
         When `a` is not square, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
-    """)
+    """),
+    LINALG,
 )
 
 
@@ -121,6 +119,7 @@ def cho_factor(
     return arrays.returned(factor), lower
 
 
+@documented
 def cho_solve(
     c_and_lower: tuple[Array, Flag], b: Array, overwrite_b: Flag = False, check_finite: Flag = None
 ) -> Array:
@@ -130,10 +129,6 @@ def cho_solve(
     ----------
     c_and_lower : (array of shape (..., n, n), bool)
         The result of `cho_factor` or `cholesky`; the other triangle is not read.
-    b : array, shape (n,) or (..., n, k)
-        The right-hand sides. Leading dimensions broadcast with those of the factor.
-    overwrite_b : bool, default False
-        Whether `b` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN in the factor and in `b`; by default that is done for host arrays
         alone.
@@ -147,12 +142,10 @@ def cho_solve(
     ------
     ValueError
         When the factor is not square, shapes do not fit, or Inf or NaN was found.
-    TypeError
-        When dtypes or libraries do not fit.
 
     See Also
     --------
-    cho_factor : Makes the factor.
+    cho_factor : The factor.
     solve : Factor and solution at once, with ``assume_a='pos'``.
 
     Examples

@@ -13,6 +13,7 @@ from . import lapack
 from .lapack_call import AfterOverwriting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
+from .linalg_docs import documented
 from .linalg_warnings import is_finite, warn_of_values
 
 __all__ = ["SlogdetResult", "det", "determinant_of", "signs_and_logarithms", "slogdet"]
@@ -25,39 +26,55 @@ _SCALE = 2.0**64
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of a determinant, of modulus 1 or 0, and the logarithm of its modulus."""
+    """The sign of a determinant and the logarithm of its modulus.
+
+    Parameters
+    ----------
+    sign : array
+        The sign, of modulus 1 or 0.
+    logabsdet : array
+        The logarithm of the modulus.
+
+    See Also
+    --------
+    slogdet : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> float(linalg.slogdet(-np.eye(1)).sign)
+    -1.0
+    """
 
     sign: Any
     logabsdet: Any
 
 
+@documented
 def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array:
     """Determinant of a matrix, as `scipy.linalg.det`.
-
-    Parameters
-    ----------
-    a : array, shape (..., n, n)
-        Leading dimensions count matrices.
-    overwrite_a : bool, default False
-        Whether `a` may be overwritten.
-    check_finite : bool, optional
-        Whether to look for Inf and NaN; by default that is done for host arrays alone.
 
     Returns
     -------
     float64 or complex128, or an array of them of shape (...)
-        Of device arrays an array, which is not waited for.
+        The determinants. For device arrays an array, without synchronization.
 
     Raises
     ------
     ValueError
         When `a` is not square, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
 
     See Also
     --------
-    slogdet : Neither overflows nor underflows.
+    slogdet : Logarithm, which neither overflows nor underflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> float(linalg.det(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    -2.0
     """
     name = "det"
     arrays = taken(name, {"a": a})
@@ -87,13 +104,9 @@ def determinant_of(arrays: Arrays, matrix: Any, overwrite: bool = False) -> Any:
         return _determinants(arrays, xp.astype(xp.linalg.diagonal(factors), double), moved)
 
 
+@documented
 def slogdet(a: Array) -> SlogdetResult:
     """Sign and logarithm of a determinant, as `numpy.linalg.slogdet`.
-
-    Parameters
-    ----------
-    a : array, shape (..., n, n)
-        Leading dimensions count matrices.
 
     Returns
     -------
@@ -106,8 +119,6 @@ def slogdet(a: Array) -> SlogdetResult:
     ------
     numpy.linalg.LinAlgError
         When `a` is not square.
-    TypeError
-        When the dtype is none that can be computed.
 
     See Also
     --------

@@ -14,40 +14,47 @@ from ..frontend.arrays import can_be_output, common_library, host_array, may_sha
 from ..frontend.call import Call
 from .level3 import multiply
 from .linalg_arrays import Arrays, gemm_of, stored, taken
+from .linalg_docs import documented
 from .linalg_warnings import warn_of_product
 
 __all__ = ["dot", "inner", "outer", "tensordot", "vdot"]
 
 
+@documented
 def dot(a: Array, b: Array, out: Array = None) -> Array:
     """Product of two arrays, as `numpy.dot`.
 
     Parameters
     ----------
     a : array, shape (..., k)
-        Of one or more dimensions, or a number.
+        An array of one or more dimensions, or a number.
     b : array, shape (k,) or (..., k, n)
-        Of one or more dimensions, or a number.
+        An array of one or more dimensions, or a number.
     out : array, optional
-        Where the result goes, by default a new array; of the shape and the dtype of the result.
+        The array for the result, of its shape and dtype; by default a new one.
 
     Returns
     -------
     array
         Sums over the last axis of `a` and the last but one (or the only one) of `b`, of shape
         ``a.shape[:-1] + b.shape[:-2] + b.shape[-1:]``. If one is a number, its product with the other. A
-        scalar of two vectors.
+        scalar for two vectors.
 
     Raises
     ------
     ValueError
         When shapes do not fit, or `out` has another shape or dtype.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------
     matmul : Leading dimensions count matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
     """
     arrays = taken("dot", {"a": a, "b": b})
     if out is not None:
@@ -71,29 +78,35 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
         return _delivered(arrays, arrays.xp.reshape(result, shape), out)
 
 
+@documented
 def vdot(a: Array, b: Array, /) -> Array:
     """Scalar product of two arrays as vectors, the first conjugated, as `numpy.vdot`.
 
     Parameters
     ----------
     a, b : array
-        Of one size; their elements are taken in C order.
+        Two arrays of one size; their elements are taken in C order.
 
     Returns
     -------
     scalar
-        A NumPy scalar, or of other libraries an array of no dimensions. Device arrays are not waited for.
+        A NumPy scalar, or for other libraries an array of no dimensions, without synchronization.
 
     Raises
     ------
     ValueError
         When the sizes differ.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------
-    vecdot : Of stacks of vectors.
+    vecdot : Scalar products of stacks of vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> complex(linalg.vdot(np.array([1j, 2.0]), np.array([1j, 3.0])))
+    (7+0j)
     """
     arrays = taken("vdot", {"a": a, "b": b})
     with arrays.current():
@@ -105,29 +118,35 @@ def vdot(a: Array, b: Array, /) -> Array:
         return arrays.returned(arrays.xp.reshape(result, ()))
 
 
+@documented
 def inner(a: Array, b: Array, /) -> Array:
     """Product of two arrays summed over their last axes, as `numpy.inner`.
 
     Parameters
     ----------
     a, b : array, shape (..., k)
-        Or numbers, of which one multiplies the other.
+        Two arrays, or numbers, of which one multiplies the other.
 
     Returns
     -------
     array, shape ``a.shape[:-1] + b.shape[:-1]``
-        A scalar of two vectors.
+        The sums; a scalar for two vectors.
 
     Raises
     ------
     ValueError
         When the last axes differ in length.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------
-    vecdot : Of stacks of vectors.
+    vecdot : Scalar products of stacks of vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.inner(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
     """
     arrays = taken("inner", {"a": a, "b": b})
     with arrays.current():
@@ -140,15 +159,15 @@ def inner(a: Array, b: Array, /) -> Array:
         return arrays.returned(arrays.xp.reshape(result, (*x.shape[:-1], *y.shape[:-1])))
 
 
+@documented
 def outer(a: Array, b: Array, out: Array = None) -> Array:
     """Product of each element of one array with each of another, as `numpy.outer`.
 
     Parameters
     ----------
     a, b : array
-        Their elements are taken in C order, as m and n of them.
+        Two arrays of m and n elements, which are taken in C order.
     out : array, shape (m, n), optional
-        Where the result goes; by default a new array.
 
     Returns
     -------
@@ -164,7 +183,15 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
 
     See Also
     --------
-    pyblasgpu.ger : Added to a matrix.
+    pyblasgpu.ger : Outer product added to a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
     """
     arrays = taken("outer", {"a": a, "b": b})
     with arrays.current():
@@ -177,6 +204,7 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
         return result if out is None else stored("outer", result, out, "same_kind", core=0)
 
 
+@documented
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     """Product of two arrays summed over any axes, as `numpy.tensordot`.
 
@@ -191,7 +219,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     Returns
     -------
     array
-        Its axes are those of `a` that remain, then those of `b`.
+        The sums; the axes are those of `a` that remain, then those of `b`.
 
     Raises
     ------
@@ -199,8 +227,6 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         When the axes differ in number or length, or one is named twice.
     IndexError
         When an array lacks an axis.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------

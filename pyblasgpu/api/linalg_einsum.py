@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 from ..arguments import Array, shown
 from .linalg_arrays import Arrays, gemm_of, stored, taken
+from .linalg_docs import documented
 
 __all__ = ["einsum"]
 
 
+@documented
 def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     """Product of two arrays summed by Einstein's convention, as `numpy.einsum`.
 
@@ -21,8 +23,6 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
         Without ``->`` the result has the letters that occur once, in alphabetical order.
     a, b : array
         The operands.
-    out : array, optional
-        Where the result goes, by default a new array.
 
     Returns
     -------
@@ -33,8 +33,6 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     ------
     ValueError
         When the subscripts do not fit the operands, or are none.
-    TypeError
-        When arrays are of different libraries, or dtypes are none that can be computed.
 
     See Also
     --------
@@ -42,8 +40,8 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
 
     Notes
     -----
-    Axes that one operand alone has and the result lacks are summed first. Of repeated ones the diagonal is
-    taken. What remains is a product of stacks of matrices. Operands in an order of axes that no strides of
+    Axes that one operand alone has and the result lacks are summed first. Repeated ones are reduced to the
+    diagonal. What remains is a product of stacks of matrices. Operands in an order of axes that no strides of
     a matrix describe are copied. NumPy's lists of subscripts, more operands than two and `optimize` are not
     taken.
 

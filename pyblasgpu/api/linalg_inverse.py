@@ -11,6 +11,7 @@ from .lapack_call import AfterOverwriting
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values, is_checked, raise_singular
 from .linalg_condition import Conditions
+from .linalg_docs import documented
 from .linalg_host import invert_definite, invert_general
 from .linalg_solve import matrix_solution
 from .linalg_structures import STRUCTURES, mirror, mirrored, square, with_both_triangles
@@ -18,6 +19,7 @@ from .linalg_structures import STRUCTURES, mirror, mirrored, square, with_both_t
 __all__ = ["inv", "inverse_of"]
 
 
+@documented
 def inv(
     a: Array,
     overwrite_a: Flag = False,
@@ -30,8 +32,6 @@ def inv(
 
     Parameters
     ----------
-    a : array, shape (..., n, n)
-        Leading dimensions count matrices.
     overwrite_a : bool, default False
         Whether `a` may be overwritten: one host matrix by columns then holds the inverse.
     check_finite : bool, optional
@@ -49,12 +49,10 @@ def inv(
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix is singular, or not positive definite where that was assumed; device arrays are waited
-        for to know it.
+        When a matrix is singular, or not positive definite where that was assumed; the call waits for device
+        arrays to know it.
     ValueError
         When `a` is not square, `assume_a` is unknown, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
 
     Warns
     -----
@@ -65,6 +63,13 @@ def inv(
     See Also
     --------
     solve : More accurate than a product with the inverse, and faster.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.inv(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    array([[ 0.5, -0.5],
+           [-0.5,  1. ]])
     """
     name = "inv"
     structure = STRUCTURES.get(assume_a, "banded")

@@ -14,19 +14,18 @@ from ..types import Trans
 from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values, host_values, solved
+from .linalg_docs import documented
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
 
+@documented
 def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> tuple[Array, Array]:
     """LU factors of a matrix with row pivots, as `scipy.linalg.lu_factor`.
 
     Parameters
     ----------
     a : array, shape (..., m, n)
-        Leading dimensions count matrices.
-    overwrite_a : bool, default False
-        Whether `a` may hold the result.
     check_finite : bool, optional
         Whether to look for Inf and NaN, and at the pivots of device arrays; by default that is done for host
         arrays alone, as it waits for the device.
@@ -42,23 +41,29 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     ------
     ValueError
         When `a` is no matrix, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
 
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        When a pivot is exactly zero. Those of host arrays are always looked at.
+        When a pivot is exactly zero. The pivots of host arrays are always looked at.
 
     See Also
     --------
-    lu_solve : Solve by the factors.
+    lu_solve : Solution by the factors.
     lu : The factors as matrices.
-    pyblasgpu.lapack.getrf : Tells `info`, and warns of nothing.
+    pyblasgpu.lapack.getrf : Factors and `info`, without warnings.
 
     Notes
     -----
     Componentwise backward error about ``n u |L| |U|``, n the order and u the unit roundoff.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 8.0]]))
+    (array([[ 2. ,  8. ],
+           [ 0.5, -2. ]]), array([1, 1], dtype=int32))
     """
     name = "lu_factor"
     arrays = taken(name, {"a": a})
@@ -74,6 +79,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
         return arrays.returned(factors), arrays.returned(arrays.integers(pivots))
 
 
+@documented
 def lu_solve(
     lu_and_piv: tuple[Array, Array],
     b: Array,
@@ -86,31 +92,25 @@ def lu_solve(
     Parameters
     ----------
     lu_and_piv : (array of shape (..., n, n), array of shape (..., n))
-        What `lu_factor` made of a.
-    b : array, shape (n,) or (..., n, k)
-        The right-hand sides. Leading dimensions broadcast with those of the factors.
+        The result of `lu_factor`.
     trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
-        op: a as it is, transposed, conjugate transposed.
-    overwrite_b : bool, default False
-        Whether `b` may hold the result.
+        The op: a itself, its transpose, its conjugate transpose.
     check_finite : bool, optional
         Whether to look for Inf and NaN in `b`; by default that is done for host arrays alone.
 
     Returns
     -------
     array
-        Shaped as `b`, with the leading dimensions of both.
+        The solution, shaped as `b`, with the leading dimensions of both.
 
     Raises
     ------
     ValueError
         When shapes do not fit, `trans` is invalid, host pivots are no rows, or Inf or NaN was found.
-    TypeError
-        When dtypes or libraries do not fit.
 
     See Also
     --------
-    lu_factor : Makes the factors.
+    lu_factor : The factors.
     solve : Factors and solution at once.
 
     Examples
@@ -137,6 +137,7 @@ def lu_solve(
         return solved(arrays, matrix, right, lambda lu, b: lapack.getrs(lu, pivots, b, op, overwrite)[0])
 
 
+@documented
 def lu(
     a: Array,
     permute_l: Flag = False,
@@ -144,18 +145,16 @@ def lu(
     check_finite: Flag = None,
     p_indices: Flag = False,
 ) -> tuple[Array, ...]:
-    """The factors of ``a = P L U`` as matrices, as `scipy.linalg.lu`.
+    """LU factors as matrices, ``a = P L U``, as `scipy.linalg.lu`.
 
     Parameters
     ----------
     a : array, shape (..., m, n)
-        Leading dimensions count matrices. k is the lesser of m and n.
+        The matrices; leading dimensions count them. k is the lesser of m and n.
     permute_l : bool, default False
         Whether to return ``P L`` in the place of P and L.
     overwrite_a : bool, default False
         Whether `a` may be overwritten: host matrices by rows then hold `u`, tall ones `l`.
-    check_finite : bool, optional
-        Whether to look for Inf and NaN; by default that is done for host arrays alone.
     p_indices : bool, default False
         Whether P is returned as row indices: ``a = L[p] @ U``.
 
@@ -172,13 +171,11 @@ def lu(
     ------
     ValueError
         When `a` is no matrix, or Inf or NaN was found.
-    TypeError
-        When the dtype is none that can be computed.
 
     See Also
     --------
     lu_factor : The factors for `lu_solve`.
-    pyblasgpu.dask.lu : Of Dask arrays.
+    pyblasgpu.dask.lu : Factors of Dask arrays.
 
     Examples
     --------

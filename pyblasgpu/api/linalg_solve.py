@@ -18,6 +18,7 @@ from . import lapack, linalg_refine
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_values, is_checked, raise_singular
 from .linalg_condition import Conditions
+from .linalg_docs import documented
 from .linalg_host import InverseNorms, solve_definite, solve_general
 from .linalg_structures import STRUCTURES, mirror, mirrored, square, structure_of, with_both_triangles
 from .linalg_triangular import solve_triangular, substituted
@@ -27,6 +28,7 @@ __all__ = ["matrix_solution", "solution_of", "solve"]
 _DEFINITE = "definite", "perhaps definite"
 
 
+@documented
 def solve(
     a: Array,
     b: Array,
@@ -43,10 +45,6 @@ def solve(
 
     Parameters
     ----------
-    a : array, shape (..., n, n)
-        Leading dimensions count matrices.
-    b : array, shape (n,) or (..., n, k)
-        The right-hand sides. Leading dimensions broadcast with those of `a`.
     lower : bool, default False
         Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
     overwrite_a, overwrite_b : bool, default False
@@ -62,26 +60,24 @@ def solve(
     transposed : bool, default False
         Solve ``a.T x = b``; for real `a`.
     method : {'tensor'}, optional
-        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. Of large
+        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. For large
         matrices of float64 with few right-hand sides, factors in float32 are refined to float64's accuracy;
         see Notes. SciPy has no such argument.
 
     Returns
     -------
     array
-        Shaped as `b`, with the leading dimensions of both.
+        The solution, shaped as `b`, with the leading dimensions of both.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix is singular, or not positive definite where that was assumed; device arrays are waited
-        for to know it.
+        When a matrix is singular, or not positive definite where that was assumed; the call waits for device
+        arrays to know it.
     ValueError
         When shapes do not fit, `assume_a` is unknown, or Inf or NaN was found.
     NotImplementedError
         For banded device arrays, and for complex ones with `transposed`.
-    TypeError
-        When dtypes or libraries do not fit.
 
     Warns
     -----
@@ -92,7 +88,7 @@ def solve(
     See Also
     --------
     lu_factor : Factors for several solutions.
-    pyblasgpu.dask.solve : Of Dask arrays.
+    pyblasgpu.dask.solve : Solution with Dask arrays.
 
     Notes
     -----

@@ -17,11 +17,13 @@ from ..types import Diag, Dtype, Side, Trans, Uplo
 from .blas_arrays import may_overwrite
 from .level3 import common_batch_shape
 from .linalg_arrays import as_array, computation
+from .linalg_docs import documented
 from .triangular import triangular
 
 __all__ = ["solve_triangular", "substituted"]
 
 
+@documented
 def solve_triangular(
     a: Array,
     b: Array,
@@ -36,17 +38,15 @@ def solve_triangular(
     Parameters
     ----------
     a : array, shape (..., n, n)
-        The other triangle is not read, nor is a unit diagonal.
-    b : array, shape (n,) or (..., n, k)
-        Leading dimensions broadcast with those of `a`.
+        Triangles. The other triangle is not read, nor is a unit diagonal.
     trans : {0, 1, 2, 'N', 'T', 'C'}, default 0
-        op: `a` as it is, transposed, conjugate transposed.
+        The op: `a` itself, its transpose, its conjugate transpose.
     lower : bool or {'L', 'U'}, default False
         Whether `a` is lower triangular.
     unit_diagonal : bool or {'N', 'U'}, default False
         Take the diagonal of `a` to be 1.
     overwrite_b : bool, default False
-        Whether `b` may hold the result; of host arrays one matrix by columns does.
+        Whether `b` may hold the result; among host arrays one matrix by columns does.
     check_finite : bool, optional
         Whether to look for Inf and NaN in `a` and `b`, and for zeros on the diagonal. By default that is done
         for host arrays (as by SciPy) and not for device arrays, where it would wait for the device; without
@@ -55,7 +55,7 @@ def solve_triangular(
     Returns
     -------
     array
-        Shaped as `b`, with the leading dimensions of both.
+        The solution, shaped as `b`, with the leading dimensions of both.
 
     Raises
     ------
@@ -63,13 +63,11 @@ def solve_triangular(
         When the diagonal has a zero.
     ValueError
         When `a` is not square, shapes do not fit, `trans` is invalid, or Inf or NaN was found.
-    TypeError
-        When dtypes or libraries do not fit.
 
     See Also
     --------
-    pyblasgpu.trsm : From either side, in place, on any stream.
-    pyblasgpu.dask.solve_triangular : Of Dask arrays.
+    pyblasgpu.trsm : Solution from either side, in place, on any stream.
+    pyblasgpu.dask.solve_triangular : Solution with Dask arrays.
 
     Examples
     --------

@@ -43,12 +43,12 @@ _numbers = count(1)
 
 @contextmanager
 def override(name: str, value: Any) -> Iterator[None]:
-    """Within the block, and in this thread or task alone, prefer `value` to what the dispatch would choose.
+    """Prefer `value` to the choice of the dispatch, within the block and in this thread or task alone.
 
     Parameters
     ----------
     name : str
-        What is chosen, see the table.
+        The name of the choice, see the table.
     value : Config, int, bool or str
         The choice.
 
@@ -64,7 +64,7 @@ def override(name: str, value: Any) -> Iterator[None]:
 
     See Also
     --------
-    explain : What a call would run, overrides included.
+    explain : The kernels of a call, overrides included.
 
     Notes
     -----
@@ -74,16 +74,16 @@ def override(name: str, value: Any) -> Iterator[None]:
     `name`            `value`
     ================= ============================================================================
     a kernel family   A Config of it, for its own dtype and layout; k is not split.
-    'layout'          How A and B of products lie ('nn', 'tn', ...); they are copied where they do
-                      not lie so.
-    'math_mode'       That of `set_math_mode`.
+    'layout'          The layouts of A and B of products ('nn', 'tn', ...); they are copied where
+                      they have others.
+    'math_mode'       The mode of `set_math_mode`.
     'packed'          Whether operands of products are packed, k not split; if not, they are
                       copied only where they must be.
-    'prefetch_c'      Whether products that read C ask L2 for a tile of it before they multiply
+    'prefetch_c'      Whether products that read C prefetch a tile of it into L2 before they multiply
                       (persistent ones in s and d, A not transposed).
     'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as the
                       kernels have it, whatever was tuned.
-    'splits'          Into how many slices the k of every product is split, or `STREAM_K`.
+    'splits'          Number of slices into which the k of every product is split, or `STREAM_K`.
     'trsm_algorithm'  'trsv' (one to four right-hand sides), 'trsm_fused', 'trsm_fused_1024' (a
                       recursion that ends in fused triangles of that order), 'trsm_small' or
                       'recursion', to the leaves; the recursion where it does not apply.
@@ -103,8 +103,9 @@ def override(name: str, value: Any) -> Iterator[None]:
     Examples
     --------
     >>> import pyblasgpu
-    >>> with pyblasgpu.override("splits", 4):
-    ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
+    >>> with pyblasgpu.override("splits", 2):
+    ...     pyblasgpu.explain("gemm", "d", 512, device="h200")[1][:2]
+    ('splits of k', '2')
     """
     _check(name)
     active = ((name, value), *_overrides.get())
@@ -151,15 +152,15 @@ _R = TypeVar("_R")
 
 @contextmanager
 def set_math_mode(mode: str | None) -> Iterator[None]:
-    """Within the block, and in this thread or task alone, how products are made.
+    """Set the method of products, within the block and in this thread or task alone.
 
     Parameters
     ----------
     mode : {'tensor'} or None
         'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error:
         of FP16 in float32 and complex64, of INT8 in float64 and complex128.
-        It holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines are
-        made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
+        The mode holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines
+        are made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
 
     Yields
     ------
@@ -174,22 +175,23 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     See Also
     --------
     gemm : A method for one product; other routines of products take it too.
-    explain : What a call would run, the mode included.
+    explain : The kernels of a call, the mode included.
 
     Notes
     -----
     Inner modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
-    devices, the mode changes nothing. Of float32 and complex64 each product takes a workspace as large as its
-    two factors, large ones half as much again, in routines with a limit too. Beside these a large SYMM copies
-    its matrix, and a large TRMM the one that it multiplies. Of float64 and complex128 a product takes up to
-    4 GiB, and at most half of the memory that is free. Where too little is, it runs with FMAs, and rounds
+    devices, the mode changes nothing. In float32 and complex64 each product takes a workspace as large as its
+    two factors, large ones half as much again, in routines with a limit too. A large SYMM copies its matrix
+    as well, and a large TRMM the one that it multiplies. In float64 and complex128 a product takes up to 4
+    GiB, and at most half of the memory that is free. Where less is free, it runs with FMAs, and rounds
     otherwise.
 
     Examples
     --------
     >>> import pyblasgpu
     >>> with pyblasgpu.set_math_mode("tensor"):
-    ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
+    ...     pyblasgpu.explain("gemm", "s", 4096, device="h200")[0][0]
+    'gemm_wgmma'
     """
     if mode not in (None, TENSOR):
         raise ValueError(f"set_math_mode: mode={shown(mode)} is neither {TENSOR!r} nor None")

@@ -36,7 +36,25 @@ _log = logging.getLogger("pyblasgpu")
 
 
 class BackendStatus(NamedTuple):
-    """The backend that serves host arrays, and why it is that one."""
+    """The backend that serves host arrays, and why it is that one.
+
+    Parameters
+    ----------
+    backend : str
+        'cuda', 'cpu', 'sim' or 'numba'.
+    reason : str
+        The reason in words.
+
+    See Also
+    --------
+    backend_status : Returns it.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> pyblasgpu.backend_status("cpu").backend
+    'cpu'
+    """
 
     backend: str
     reason: str
@@ -48,11 +66,11 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     Parameters
     ----------
     backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
-        What is asked for. By default the environment variable ``PYBLASGPU_BACKEND``, and without it
-        'auto': the GPU where there is one, that of the calling thread's current context, without a
-        context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's
-        simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``. 'numba' runs GEMM, TRMM
-        and TRSM on the processor by kernels that Numba compiles, and the rest on SciPy's BLAS.
+        The backend that the call names. By default the environment variable ``PYBLASGPU_BACKEND``, and
+        without it 'auto': the GPU where there is one, that of the calling thread's current context, without
+        a context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's simulator, slowly, in a
+        process started with ``NUMBA_ENABLE_CUDASIM=1``. 'numba' runs GEMM, TRMM and TRSM on the CPU by
+        kernels that Numba compiles, and the rest on SciPy's BLAS.
 
     Returns
     -------
@@ -62,7 +80,7 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     Raises
     ------
     BackendUnavailable
-        When 'cuda', 'sim' or 'numba' is asked for and cannot run here.
+        When 'cuda', 'sim' or 'numba' is named and cannot run here.
     ValueError
         When the name is none of the five.
 

@@ -19,61 +19,155 @@ __all__ = ["DeviceIntegers"]
 class DeviceIntegers:
     """Numbers of int32 in device memory, one or an array of them.
 
-    Nothing waits until a number is asked for: ``int(info)``, ``if info``, ``info > 0``, `numpy`, or NumPy's
+    Only a read of a number synchronizes: ``int(info)``, ``if info``, ``info > 0``, `numpy`, or NumPy's
     functions. CuPy and others take them without a copy by ``__cuda_array_interface__``.
 
     Parameters
     ----------
     layout : Layout
-        Where they lie: each in the first four bytes of an element. The last two dimensions are numbers a
+        Their layout: each is in the first four bytes of an element. The last two dimensions are numbers a
         matrix and one.
     single : bool
         Whether a matrix has one number: then both of them are dropped, else the last one.
     stream : int
-        On which they are computed.
+        The stream that computes them.
 
     Attributes
     ----------
     shape : tuple of int
+        The shape of the array; () for one number.
     dtype : numpy.dtype
+        int32.
 
     See Also
     --------
     pyblasgpu.lapack.getrf : Returns them as pivots and `info` of device arrays.
+
+    Examples
+    --------
+    >>> import cupy  # doctest: +SKIP
+    >>> from pyblasgpu import lapack
+    >>> lu, piv, info = lapack.dgetrf(cupy.eye(2))  # doctest: +SKIP
+    >>> int(info), piv.numpy().tolist()  # doctest: +SKIP
+    (0, [0, 1])
     """
 
     __slots__ = ("_layout", "_stream", "shape")
 
     __hash__ = None  # type: ignore[assignment]  # a number that is not known yet
+    dtype = np.dtype(np.int32)
 
     def __init__(self, layout: Layout, single: bool, stream: int) -> None:
         self._layout, self._stream = layout, stream
         self.shape: tuple[int, ...] = layout.shape[: -2 if single else -1]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.int32)
-
-    @property
     def ndim(self) -> int:
+        """Number of dimensions.
+
+        Returns
+        -------
+        int
+            The length of `shape`.
+
+        See Also
+        --------
+        size : Number of elements.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[1].ndim  # doctest: +SKIP
+        1
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """Number of elements.
+
+        Returns
+        -------
+        int
+            The product of `shape`.
+
+        See Also
+        --------
+        ndim : Number of dimensions.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[1].size  # doctest: +SKIP
+        2
+        """
         return prod(self.shape)
 
     @property
     def device(self) -> int:
-        """The ordinal of the device."""
+        """Ordinal of the device.
+
+        Returns
+        -------
+        int
+            The number of the device, from 0.
+
+        See Also
+        --------
+        layout : Address and strides there.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[1].device  # doctest: +SKIP
+        0
+        """
         return self._layout.device
 
     @property
     def layout(self) -> Layout:
-        """Where they lie."""
+        """Layout of the numbers in device memory.
+
+        Returns
+        -------
+        Layout
+            Address, shape and strides of the elements that hold them.
+
+        See Also
+        --------
+        device : Ordinal of the device.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[1].layout.shape  # doctest: +SKIP
+        (2, 1)
+        """
         return self._layout
 
     def numpy(self) -> np.ndarray:
-        """A copy in host memory; waits for the stream."""
+        """Return a copy in host memory, after the stream's work.
+
+        Returns
+        -------
+        numpy.ndarray of int32
+            The numbers, of the shape of the array.
+
+        See Also
+        --------
+        item : The only number as an int.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[1].numpy()  # doctest: +SKIP
+        array([0, 1], dtype=int32)
+        """
         elements = np.empty(self.size, self._layout.dtype.name)
         if self.size:
             with contexts().current_context(self._layout.device):
@@ -100,7 +194,29 @@ class DeviceIntegers:
         }
 
     def item(self) -> int:
-        """The only number; waits for the stream."""
+        """Return the only number, after the stream's work.
+
+        Returns
+        -------
+        int
+            The number.
+
+        Raises
+        ------
+        ValueError
+            When there are several numbers, or none.
+
+        See Also
+        --------
+        numpy : All numbers.
+
+        Examples
+        --------
+        >>> import cupy  # doctest: +SKIP
+        >>> from pyblasgpu import lapack
+        >>> lapack.dgetrf(cupy.eye(2))[2].item()  # doctest: +SKIP
+        0
+        """
         return int(self.numpy().item())
 
     __int__ = __index__ = item

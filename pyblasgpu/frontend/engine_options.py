@@ -46,18 +46,18 @@ def ambient_options() -> EngineOptions | None:
 
 @contextmanager
 def use_devices(devices: Any = None, max_device_memory: int | None = None) -> Iterator[None]:
-    """Run calls within the block on several cards, or through a part of a card's memory.
+    """Run calls within the block on several devices, or through a part of a device's memory.
 
     It serves functions that have no such keywords, as those of `pyblasgpu.blas` and `pyblasgpu.linalg`: their
-    products, TRMM, TRSM, and Cholesky and LU factors of matrices. Whatever else is called runs as without.
-    What a call names itself comes first.
+    products, TRMM, TRSM, and Cholesky and LU factors of matrices. Other calls run as without it. Keywords of
+    a call take precedence.
 
     Parameters
     ----------
     devices : sequence of int or 'all', optional
-        The cards, by number; device arrays lie on one of them.
+        The devices, by number; device arrays are on one of them.
     max_device_memory : int, optional
-        Bytes that tiles of host arrays may take on each card; by default most of what is free.
+        Bytes that tiles of host arrays may take on each device; by default most of what is free.
 
     Yields
     ------
@@ -69,7 +69,7 @@ def use_devices(devices: Any = None, max_device_memory: int | None = None) -> It
     BackendUnavailable
         When a device is not there.
     TypeError, ValueError
-        For what is no device or no number of bytes.
+        When a value is no device or no number of bytes.
 
     See Also
     --------
@@ -79,7 +79,8 @@ def use_devices(devices: Any = None, max_device_memory: int | None = None) -> It
     --------
     >>> import numpy as np, pyblasgpu
     >>> with pyblasgpu.use_devices(max_device_memory=1 << 30):
-    ...     x = pyblasgpu.gemm(np.eye(2), np.ones((2, 2)), backend="cpu")
+    ...     pyblasgpu.blas.dgemm(1, np.eye(2), np.ones((2, 1))).tolist()
+    [[1.0], [1.0]]
     """
     options = engine_options("use_devices", None, devices, max_device_memory, True, None)
     token = _ambient.set(options and options._replace(is_ambient=True))

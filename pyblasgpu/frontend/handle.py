@@ -40,6 +40,14 @@ class Handle:
     See Also
     --------
     pyblasgpu.gemm : Takes ``blocking=False``, and so do the other routines of Level 3.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> handle = pyblasgpu.gemm(2 * np.eye(2), np.eye(2), backend="cpu", blocking=False)
+    >>> handle.wait()
+    array([[2., 0.],
+           [0., 2.]])
     """
 
     def __init__(
@@ -75,34 +83,77 @@ class Handle:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many tasks are done, and of how many; (0, 0) before it is known, and of a call of one task."""
+        """Number of tasks that are done, and of all; (0, 0) before it is known, and for a call of one task.
+
+        Returns
+        -------
+        tuple of two int
+            The tasks that are done, and all tasks.
+
+        See Also
+        --------
+        done : Whether all of them are.
+
+        Examples
+        --------
+        >>> import numpy as np, pyblasgpu
+        >>> handle = pyblasgpu.gemm(np.eye(2), np.eye(2), backend="cpu", blocking=False)
+        >>> done, total = handle.progress
+        >>> done <= total
+        True
+        """
         return self._counts
 
     def done(self) -> bool:
-        """Tell whether the call has ended, well or not.
+        """Return whether the call has ended, well or not.
 
         Returns
         -------
         bool
-            Nothing waits for it.
+            True after the end of the call, without a wait for it.
+
+        See Also
+        --------
+        wait : Waits for the end.
+
+        Examples
+        --------
+        >>> import numpy as np, pyblasgpu
+        >>> handle = pyblasgpu.gemm(np.eye(2), np.eye(2), backend="cpu", blocking=False)
+        >>> x = handle.wait()
+        >>> handle.done()
+        True
         """
         return self._ended.is_set()
 
     def cancel(self) -> bool:
-        """Ask the call to end after what is enqueued already.
+        """End the call after the work that is enqueued already.
 
-        `wait` then raises `CallCancelled`, which tells what is final, or returns if it was too late.
+        `wait` then raises `CallCancelled`, which names the parts that are final, or returns if it was too
+        late.
 
         Returns
         -------
         bool
             False where the call has ended already.
+
+        See Also
+        --------
+        wait : Raises the error of a cancelled call.
+
+        Examples
+        --------
+        >>> import numpy as np, pyblasgpu
+        >>> handle = pyblasgpu.gemm(np.eye(2), np.eye(2), backend="cpu", blocking=False)
+        >>> x = handle.wait()
+        >>> handle.cancel()
+        False
         """
         self._cancelled.set()
         return not self.done()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait until the call has ended; its result.
+        """Wait until the call has ended, and return its result.
 
         Ctrl-C ends the waiting, not the call.
 
@@ -114,7 +165,7 @@ class Handle:
         Returns
         -------
         array
-            What the call would have returned.
+            The result of the call.
 
         Raises
         ------
@@ -123,7 +174,18 @@ class Handle:
         CallCancelled
             When it was cancelled.
         Exception
-            What the call has raised.
+            The error of the call.
+
+        See Also
+        --------
+        done : Whether it has ended.
+
+        Examples
+        --------
+        >>> import numpy as np, pyblasgpu
+        >>> handle = pyblasgpu.gemm(np.eye(2), np.ones((2, 1)), backend="cpu", blocking=False)
+        >>> handle.wait(timeout=60).tolist()
+        [[1.0], [1.0]]
         """
         if not self._ended.wait(timeout):
             raise TimeoutError(f"{self.name} has not ended after {timeout} seconds")

@@ -24,11 +24,11 @@ _NAMES = ("a", "b", "out")
 
 @break_graphs
 class Plan:
-    """A call made ready: ``plan(a, b, out)`` computes it; made by `plan_gemm`, `plan_trmm` and `plan_trsm`.
+    """A prepared call: ``plan(a, b, out)`` runs it; made by `plan_gemm`, `plan_trmm` and `plan_trsm`.
 
     A call neither allocates nor waits, so that a plan made beforehand can be captured in a CUDA graph, which
     must not outlive it. It is fastest with the very arrays that it was made with, which it does not keep
-    alive. The Configs are those of the time when it was made: what the tuner finds later serves new plans.
+    alive. Its Configs are fixed when it is made: values that are tuned later serve new plans.
     Threads may share a plan.
 
     Attributes
@@ -36,14 +36,27 @@ class Plan:
     name : str
         The function that made it.
     device : int
+        Ordinal of the device.
     enqueue : callable
-        What a call runs if no graph serves: ``enqueue(pointers, stream)``.
+        The launches of a call that no graph serves: ``enqueue(pointers, stream)``.
     stream : int or None
-        Handle of the stream on which it runs; None is the library's current one.
+        Handle of its stream; None is the library's current one.
     workspace : int
-        Bytes of device memory that the plan holds for packed copies, for products of parts of k, or by which
-        blocks tell each other how far they are; 0 for most. The runs of a plan that has a workspace must not
-        overlap: put them on one stream, or on streams that wait for each other.
+        Bytes of device memory that the plan holds for packed copies, for products of parts of k, or for the
+        progress of its blocks; 0 for most. The runs of a plan that has a workspace must not overlap: put them
+        on one stream, or on streams that wait for each other.
+
+    See Also
+    --------
+    pyblasgpu.plan_gemm : Makes the plan of a product.
+
+    Examples
+    --------
+    >>> import cupy, pyblasgpu  # doctest: +SKIP
+    >>> a, out = cupy.eye(2), cupy.empty((2, 2))  # doctest: +SKIP
+    >>> plan = pyblasgpu.plan_gemm(a, a, out)  # doctest: +SKIP
+    >>> plan.name, plan.workspace  # doctest: +SKIP
+    ('plan_gemm', 0)
     """
 
     def __init__(
@@ -73,10 +86,10 @@ class Plan:
         Parameters
         ----------
         a, b, out : array
-            As the arrays that the plan was made with in type, shape, strides, dtype and device, and as many
-            bytes beyond a multiple of 16.
+            Arrays like those that the plan was made with in type, shape, strides, dtype and device, and as
+            many bytes beyond a multiple of 16.
         stream : int or stream object, optional
-            On which to run; by default the plan's.
+            The stream of the call; by default the plan's.
 
         Returns
         -------
@@ -92,6 +105,17 @@ class Plan:
             When an array is of another type.
         OverlapError
             When `out` shares memory with an input.
+
+        See Also
+        --------
+        pyblasgpu.plan_gemm : Makes the plan of a product.
+
+        Examples
+        --------
+        >>> import cupy, pyblasgpu  # doctest: +SKIP
+        >>> a, out = cupy.eye(2), cupy.empty((2, 2))  # doctest: +SKIP
+        >>> pyblasgpu.plan_gemm(a, a, out)(a, a, out).tolist()  # doctest: +SKIP
+        [[1.0, 0.0], [0.0, 1.0]]
         """
         if stream is None:
             stream = self.stream

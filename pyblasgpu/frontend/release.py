@@ -1,4 +1,4 @@
-"""What calls keep for later ones, given back."""
+"""Free cached device and pinned memory."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["release_memory"]
 
 
 def release_memory() -> None:
-    """Give back the memory that calls on host arrays and on several cards keep for later ones.
+    """Free the memory that calls on host arrays and on several devices keep for later ones.
 
-    These are tiles in the memory of cards, at most 8 GiB and a sixteenth of each, and page-locked memory of
-    the host, at most 1 GiB. What a call uses that is under way stays. A routine of this package that finds no
-    memory on a card gives back the tiles there by itself; other libraries cannot.
+    These are tiles in device memory, at most 8 GiB and a sixteenth of each device's, and pinned host memory,
+    at most 1 GiB. Memory of calls that are under way stays. A routine of this package that finds no memory on
+    a device frees the tiles there by itself; other libraries cannot.
 
     See Also
     --------
-    use_devices : Calls on several cards, or through a part of a card's memory.
+    use_devices : Calls on several devices, or through a part of a device's memory.
 
     Examples
     --------

@@ -28,20 +28,31 @@ _bound: set[bool] = set()
 
 
 class ScipyPatch:
-    """What `patch_scipy` switched on; as a context manager it is switched off at the end.
+    """A patch of SciPy that `patch_scipy` applied; as a context manager it is undone at the end.
 
     Attributes
     ----------
     backend : str
-        Where calls go: 'cuda', 'cpu' or 'sim'.
+        The backend of the calls: 'cuda', 'cpu' or 'sim'.
     numpy : bool
         Whether functions of NumPy are replaced.
     thresholds : dict[str, float]
-        The size from which on a call goes there, by routine.
+        The size from which on a call is routed, by routine.
     calls : collections.Counter
-        How many calls went there, by routine.
+        The number of calls that were routed, by routine.
     refusals : tuple of type
         Errors after which SciPy gets the call, as it may take it, or has words of its own for it.
+
+    See Also
+    --------
+    patch_scipy : Makes and applies it.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> with pyblasgpu.patch_scipy(backend="cpu", thresholds=100) as patch:
+    ...     patch.backend, patch.thresholds["solve"]
+    ('cpu', 100.0)
     """
 
     refusals: tuple[type[Exception], ...] = (
@@ -57,16 +68,71 @@ class ScipyPatch:
         self.calls: Counter[str] = Counter()
 
     def takes(self, routine: str, size: float) -> bool:
-        """Whether a call of this size goes to pyblasgpu."""
+        """Return whether a call of this size is routed.
+
+        Parameters
+        ----------
+        routine : str
+            The routine, a key of `thresholds`.
+        size : float
+            The order of a square problem with as many operations.
+
+        Returns
+        -------
+        bool
+            Whether `size` reaches the threshold.
+
+        See Also
+        --------
+        count : Counts the calls that were.
+
+        Examples
+        --------
+        >>> import pyblasgpu
+        >>> with pyblasgpu.patch_scipy(backend="cpu", thresholds=100) as patch:
+        ...     patch.takes("solve", 99), patch.takes("solve", 100)
+        (False, True)
+        """
         return size >= self.thresholds[routine] and size >= 0
 
     def count(self, routine: str) -> None:
-        """Note that a call of the routine was served."""
+        """Count a call of the routine.
+
+        Parameters
+        ----------
+        routine : str
+            The routine.
+
+        See Also
+        --------
+        takes : Whether a call is routed.
+
+        Examples
+        --------
+        >>> import pyblasgpu
+        >>> with pyblasgpu.patch_scipy(backend="cpu") as patch:
+        ...     patch.count("solve")
+        >>> patch.calls["solve"]
+        1
+        """
         with _lock:
             self.calls[routine] += 1
 
     def apply(self) -> None:
-        """Switch this patch on; it decides until another is applied."""
+        """Switch this patch on; it decides until another is applied.
+
+        See Also
+        --------
+        undo : Switches it off.
+
+        Examples
+        --------
+        >>> import pyblasgpu
+        >>> patch = pyblasgpu.patch_scipy(backend="cpu")
+        >>> patch.undo()
+        >>> patch.apply()
+        >>> patch.undo()
+        """
         with _lock:
             ACTIVE.append(self)
             try:
@@ -76,7 +142,18 @@ class ScipyPatch:
                 raise
 
     def undo(self) -> None:
-        """Switch this patch off; more than once does nothing."""
+        """Switch this patch off; more than once does nothing.
+
+        See Also
+        --------
+        apply : Switches it on.
+
+        Examples
+        --------
+        >>> import pyblasgpu
+        >>> patch = pyblasgpu.patch_scipy(backend="cpu")
+        >>> patch.undo()
+        """
         with _lock:
             if self in ACTIVE:
                 ACTIVE.remove(self)
@@ -102,10 +179,10 @@ def patch_scipy(
     Parameters
     ----------
     thresholds : number or mapping of str to number, optional
-        From which size on a call goes to the GPU: for all routines, or by name where the default shall not
-        hold. By default what ``pyblasgpu tune --scipy`` has found here, else values of an H200. The size is
-        the order of a square problem with as many operations; of a solve with k right-hand sides the cube
-        root of n n k.
+        The size from which on a call goes to the GPU: for all routines, or by name where the default shall
+        not hold. By default the results of ``pyblasgpu tune --scipy`` here, else values of an H200. The size
+        is the order of a square problem with as many operations; for a solve with k right-hand sides it is
+        the cube root of n n k.
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
         'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.
@@ -115,13 +192,13 @@ def patch_scipy(
     Returns
     -------
     ScipyPatch
-        As a context manager, it ends the patch at the end of its block, whatever is raised there. Its
-        attribute ``calls`` counts the calls that were taken.
+        A context manager that ends the patch at the end of its block, whatever is raised there. Its
+        attribute ``calls`` counts the calls that were routed.
 
     Raises
     ------
     BackendUnavailable
-        When 'cuda' or 'sim' is asked for and cannot run here.
+        When 'cuda' or 'sim' is named and cannot run here.
     ValueError
         For an unknown backend or routine.
     TypeError
@@ -170,7 +247,16 @@ def unpatch_scipy() -> None:
 
     See Also
     --------
-    patch_scipy : What is switched off.
+    patch_scipy : Switches a patch on.
+
+    Examples
+    --------
+    >>> import pyblasgpu, scipy.linalg
+    >>> before = scipy.linalg.solve
+    >>> patch = pyblasgpu.patch_scipy(backend="cpu")
+    >>> pyblasgpu.unpatch_scipy()
+    >>> scipy.linalg.solve is before
+    True
     """
     with _lock:
         ACTIVE.clear()

@@ -1,10 +1,8 @@
-"""The site: public names are documented, what pages name exists, and what a script makes is up to date."""
+"""The site: public names are listed, what pages name exists, and what a script makes is up to date."""
 
 from __future__ import annotations
 
-import doctest
 import importlib
-import inspect
 import re
 import subprocess
 import sys
@@ -60,62 +58,6 @@ def test_dir_shows_public_names_alone(name):
     assert dir(module) == sorted({*module.__all__, *optional})
     for each in dir(module):
         getattr(module, each)
-
-
-FUNCTIONS = {
-    f"{module.__name__}.{name}": getattr(module, name)
-    for module in (pyblasgpu, *MODULES)
-    for name in module.__all__
-    if callable(getattr(module, name))
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_docstring_stands_by_itself(name):
-    """Every parameter is annotated and described, and nothing is left to be filled in."""
-    function = FUNCTIONS[name]
-    doc = inspect.getdoc(function)
-    assert "%(" not in doc and "As those of" not in doc
-    entries = re.findall(r"^([\w, ]+) : .*\n    \S", doc.split("\nReturns\n")[0], re.MULTILINE)
-    described = {parameter for entry in entries for parameter in entry.split(", ")}
-    signature = inspect.signature(function)
-    assert set(signature.parameters) <= described
-    annotations = [signature.return_annotation, *[x.annotation for x in signature.parameters.values()]]
-    assert inspect.Signature.empty not in annotations
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
-    """On the CPU backend."""
-    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-    examples = doctest.DocTestParser().get_doctest(inspect.getdoc(FUNCTIONS[name]), {}, name, None, None)
-    output: list[str] = []
-    assert not doctest.DocTestRunner().run(examples, out=output.append).failed, "".join(output)
-    device.described_by_driver.cache_clear()  # `explain` has looked at a card that is not here
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_default_is_told(name):
-    """A parameter with a default other than None says which it is."""
-    function = FUNCTIONS[name]
-    if inspect.isclass(function):
-        return
-    sections = re.findall(r"^([\w, ]+) : (.*(?:\n    .*)*)", inspect.getdoc(function), re.MULTILINE)
-    texts = {parameter: text for names, text in reversed(sections) for parameter in names.split(", ")}
-    parameters = inspect.signature(function).parameters.values()
-    defaults = [x.name for x in parameters if x.default not in (None, inspect.Parameter.empty)]
-    assert not [parameter for parameter in defaults if "default" not in texts[parameter]]
-
-
-#: What numpydoc asks for and docstrings here need not have: long summaries, examples, bare types.
-NOT_ASKED = {"ES01", "EX01", "RT02"}
-
-
-@pytest.mark.skipif(not find_spec("numpydoc"), reason="needs the extra docs, which `make docs` installs")
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_numpydoc_finds_nothing(name):
-    validate = importlib.import_module("numpydoc.validate").validate
-    assert [error for error in validate(name)["errors"] if error[0] not in NOT_ASKED] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())

@@ -1,0 +1,210 @@
+"""Docstrings of all that is public: complete by numpydoc's rules, and their examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+from importlib.util import find_spec
+
+import pytest
+from public import PUBLIC, UNSIGNED, failures_of_examples, signature_of
+
+from pyblasgpu.api.docstrings import Shared, completed
+from pyblasgpu.gpu import device
+
+#: Functions of keyword style, and SciPy's and NumPy's names.
+TAKING_ARRAYS = [
+    name
+    for name, value in PUBLIC.items()
+    if "Array" in [each.annotation for each in signature_of(value).parameters.values()]
+]
+#: First words that leave open what a text is about.
+HEADLESS = re.compile(r"(Of|Those|That|As|The same|What|Where)\b")
+
+
+def sections(name: str) -> dict[str, str]:
+    """The sections of a docstring by name, what is before them by ''."""
+    first, *others = re.split(r"^(\w[\w ]*)\n-+\n", inspect.getdoc(PUBLIC[name]), flags=re.MULTILINE)
+    return {"": first} | dict(zip(others[::2], others[1::2]))
+
+
+def entries(text: str) -> dict[str, str]:
+    """Headings of a section's entries, and what is said of each."""
+    lines = [entry.partition("\n") for entry in re.split(r"\n(?=\S)", text.strip())]
+    return {heading: inspect.cleandoc(description) for heading, _, description in lines}
+
+
+def described(name: str) -> dict[str, str]:
+    """What is said of each parameter; a class has parameters, attributes or both."""
+    parts = [entries(sections(name).get(section, "")) for section in ("Attributes", "Parameters")]
+    return {
+        parameter.lstrip("*"): f"{heading}\n{text}"
+        for part in parts
+        for heading, text in part.items()
+        for parameter in heading.partition(" : ")[0].split(", ")
+    }
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_docstring_stands_by_itself(name):
+    """It has a summary, every parameter is annotated and described, and nothing is left to be filled in."""
+    doc, signature = inspect.getdoc(PUBLIC[name]), signature_of(PUBLIC[name])
+    assert re.match(r"[A-Z].*\.\n", doc + "\n") and "%(" not in doc
+    texts = described(name)
+    assert all("\n" in texts[parameter] for parameter in signature.parameters)
+    annotations = [signature.return_annotation, *[x.annotation for x in signature.parameters.values()]]
+    assert inspect.isclass(PUBLIC[name]) or inspect.Signature.empty not in annotations
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if not inspect.isclass(value)])
+def test_results_are_described(name):
+    """Each entry of Returns, or of Yields, says what it holds."""
+    texts, annotation = sections(name), signature_of(PUBLIC[name]).return_annotation
+    listed = entries(texts.get("Returns") or texts.get("Yields") or "")
+    assert all(listed.values()) or annotation in ("None", None)
+
+
+@pytest.mark.parametrize("name", TAKING_ARRAYS)
+def test_errors_of_shapes_are_told(name):
+    listed = entries(sections(name)["Raises"])
+    assert {"ValueError", "numpy.linalg.LinAlgError"} & set(listed) and all(listed.values())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_has_an_example(name):
+    """With output, where the function returns something."""
+    examples = doctest.DocTestParser().get_examples(sections(name)["Examples"])
+    says = [example for example in examples if example.want or "assert " in example.source]
+    returns_none = getattr(signature_of(PUBLIC[name]), "return_annotation", None) in ("None", None)
+    assert says or (examples and (returns_none or inspect.isclass(PUBLIC[name])))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_texts_begin_with_their_subject(name):
+    texts = sections(name)
+    listed = [entries(texts.get(section, "")) for section in ("Parameters", "Returns", "Raises", "Warns")]
+    descriptions = [description for part in listed for description in part.values()]
+    others = [line.partition(" : ")[2] for line in texts.get("See Also", "").splitlines()]
+    assert not [text for text in (texts[""], *descriptions, *others) if HEADLESS.match(text)]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
+    """On the CPU backend."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    assert not failures_of_examples(name, gpu=False)
+    device.described_by_driver.cache_clear()  # `explain` has looked at a card that is not here
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_default_is_told(name):
+    """A parameter with a default other than None says which it is."""
+    parameters = signature_of(PUBLIC[name]).parameters.values()
+    defaults = [x.name for x in parameters if x.default not in (None, inspect.Parameter.empty)]
+    texts = described(name)
+    assert not [parameter for parameter in defaults if "default" not in texts[parameter]]
+
+
+#: What numpydoc asks for and docstrings here need not have: long summaries, bare types.
+NOT_ASKED = {"ES01", "RT02"}
+
+
+@pytest.mark.skipif(not find_spec("numpydoc"), reason="needs the extra docs, which `make docs` installs")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_numpydoc_finds_nothing(name):
+    validate = importlib.import_module("numpydoc.validate").validate
+    not_asked = NOT_ASKED | ({"PR01"} if PUBLIC[name] in UNSIGNED else set())
+    assert [error for error in validate(name)["errors"] if error[0] not in not_asked] == []
+
+
+SHARED = Shared(
+    """
+    A shared paragraph.
+
+    Parameters
+    ----------
+    x, y : array
+        Two vectors.
+    x : array
+        A vector.
+    y : array
+        Another vector.
+
+    Returns
+    -------
+    array
+        A shared result.
+    """,
+    Shared("""
+    Parameters
+    ----------
+    y : array
+        A vector that is never taken.
+
+    Raises
+    ------
+    ValueError
+        A shared error.
+    TypeError
+        Another one.
+
+    See Also
+    --------
+    shared : A function.
+    """),
+)
+OWN = """Summary.
+
+Parameters
+----------
+x : array, shape (n,)
+
+Raises
+------
+ValueError
+    An own error.
+
+Notes
+-----
+A note.
+"""
+COMPLETED = """Summary.
+
+A shared paragraph.
+
+Parameters
+----------
+x : array, shape (n,)
+    A vector.
+y : array
+    Another vector.
+
+Returns
+-------
+array
+    A shared result.
+
+Raises
+------
+ValueError
+    An own error.
+TypeError
+    Another one.
+
+See Also
+--------
+shared : A function.
+
+Notes
+-----
+A note.
+"""
+
+
+def test_a_docstring_is_completed_from_what_it_shares():
+    assert completed(OWN, SHARED, ["x", "y"]) == COMPLETED
+    both = completed("Summary.", SHARED, ["x", "y"])
+    assert "x, y : array\n    Two vectors." in both and "A vector." not in both
+    assert "Two vectors" not in completed("Summary.", SHARED, ["y", "x"])
