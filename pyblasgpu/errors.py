@@ -73,7 +73,21 @@ class OverlapError(PyblasgpuError, ValueError):
 
 
 class DtypeError(PyblasgpuError, TypeError, ValueError):
-    """An array's dtype is none that is computed; SciPy raises TypeError or ValueError, by the function."""
+    """An array's dtype is none that is computed; SciPy raises TypeError or ValueError, by the function.
+
+    See Also
+    --------
+    pyblasgpu.gemm : Raises it for arrays of objects.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> try:
+    ...     pyblasgpu.gemm(np.array([["a"]]), np.eye(1), backend="cpu")
+    ... except pyblasgpu.errors.DtypeError as error:
+    ...     print(isinstance(error, TypeError), isinstance(error, ValueError))
+    True True
+    """
 
 
 class CallCancelled(PyblasgpuError, RuntimeError):
