@@ -15,6 +15,7 @@ __all__ = [
     "Command",
     "OTHERS",
     "ROUTINES",
+    "add_help",
     "parse_amount",
     "parse_architectures",
     "parse_batches",
@@ -29,7 +30,6 @@ __all__ = [
     "parse_listed",
     "parse_part",
     "parse_prefixed",
-    "parse_routines",
     "parse_seconds",
     "parse_shape",
     "parse_shapes",
@@ -52,10 +52,19 @@ OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 MOST = 2**63 - 1  # of a number that is counted with
 
 
+def add_help(parser: argparse.ArgumentParser) -> None:
+    """Add the option that prints a parser's help."""
+    parser.add_argument("-h", "--help", action="help", help="Print this help, and exit. Example: --help")
+
+
 class Command(argparse.ArgumentParser):
-    """One whose options may stand before, between and after its other arguments."""
+    """Parser whose options may be before, between and after its other arguments."""
 
     _between = False
+
+    def __init__(self, **settings):
+        super().__init__(**settings, add_help=False)
+        add_help(self)
 
     def parse_known_args(self, args=None, namespace=None):
         if self._between:
@@ -100,10 +109,6 @@ def parse_architectures(text: str) -> tuple[str, ...]:
 
     rows = (device.known(name) for name in device.names() if name.startswith("sm_"))
     return parse_listed(text, [card.name for card in rows if card.cc >= device.OLDEST])
-
-
-def parse_routines(text: str) -> tuple[str, ...]:
-    return parse_listed(text, ROUTINES)
 
 
 def parse_benchmarked(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -54,6 +55,44 @@ def test_wrong_use_exits_with_2(arguments, capsys):
         cli.main(arguments)
     assert exit.value.code == 2
     assert "usage: pyblasgpu" in capsys.readouterr().err
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of all commands, and the one of the command line under the name ''."""
+    whole = cli.parser()
+    (chosen,) = (each for each in whole._actions if isinstance(each, argparse._SubParsersAction))
+    return {"": whole, **chosen.choices}
+
+
+#: Arguments that a command needs beside its options.
+NEEDED = {"explain": ["dgemm", "64"], "wisdom": ["list"], "": ["info"]}
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_help_is_sentences_with_an_example_that_parses(command, capsys):
+    parser = commands()[command]
+    texts = {command: f"{parser.description} {parser.epilog}"}
+    texts |= {str(action.option_strings or action.dest): action.help for action in parser._actions}
+    for name, text in texts.items():
+        sentences, _, example = text.partition(" Example: ")
+        assert re.fullmatch(r"([A-Z].*[A-Za-z0-9)]\.)+", sentences) and example, (name, text)
+        words = example.split()
+        if words[0] == "pyblasgpu":
+            cli.parser().parse_args(words[1:])
+        elif words[0] in ("--help", "--version"):
+            with pytest.raises(SystemExit):
+                cli.parser().parse_args([*command.split(), *words])
+        else:
+            cli.parser().parse_args([*command.split(), *NEEDED.get(command, []), *words])
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_is_printed(command, capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main([*command.split(), "--help"])
+    assert exit.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: pyblasgpu {command}".strip() in text and "Example: pyblasgpu" in text
 
 
 def test_version(capsys):

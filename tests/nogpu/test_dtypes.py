@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import blas, cli, linalg
+from pyblasgpu import blas, linalg, options
 from pyblasgpu.frontend.dtypes import common_dtype, numpy_dtype, stored_dtype
 from pyblasgpu.types import DTYPES, dtype_of
 
@@ -97,13 +97,13 @@ def test_explain(letter, spelling, monkeypatch):
     [("s,d", "sd"), ("float32", "s"), ("f8,complex64", "dc"), ("S,F", "sc"), ("complex, float,d", "zd")],
 )
 def test_the_command_line(text, letters):
-    assert cli.parse_dtypes(text) == tuple(letters)
+    assert options.parse_dtypes(text) == tuple(letters)
 
 
 @pytest.mark.parametrize("text", ["", "x", "s,", "float16", "int", "d,i8"])
 def test_the_command_line_refuses_others(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is none of s, d, c, z"):
-        cli.parse_dtypes(text)
+        options.parse_dtypes(text)
 
 
 @pytest.mark.parametrize("dtype", ["i4", "?", "i8", "f2", "f4", "D"])

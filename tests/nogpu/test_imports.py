@@ -21,6 +21,7 @@ LAYERS = [
     {"cli"},
     {"demo"},
     {"bench"},
+    {"command_line"},
     {"options"},
     {"tuning"},
     {"build", "explain_command"},
