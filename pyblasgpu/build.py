@@ -84,10 +84,10 @@ class Watcher(Protocol):
     """Progress display of a build."""
 
     def begin(self, architecture: str, total: int) -> None:
-        """So many kernels are wanted."""
+        """Begin an architecture with `total` kernels."""
 
     def step(self, count: int = 1) -> None:
-        """So many more are ready."""
+        """Count `count` more kernels as ready."""
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -255,7 +255,7 @@ def _alone(path: Path, watcher: Watcher) -> Iterator[None]:
 
 
 def main(options: Any) -> int:
-    """Build what ``pyblasgpu build`` was asked for; returns the exit code.
+    """Build the kernels that ``pyblasgpu build`` requests; return the exit code.
 
     Parameters
     ----------

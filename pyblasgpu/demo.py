@@ -217,7 +217,7 @@ def collect(
     n : int, optional
         Order of the matrices, instead of 4096 on a device, 1024 on the CPU.
     progress : callable
-        Told what comes next.
+        Receives the name of the next step.
     """
     where = backend_status().backend
     machine = _Gpu() if where == "cuda" else _Host()

@@ -36,7 +36,7 @@ _LIBRARIES = (
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Versions, the backend and why it is that one, devices, and the files that tuned values come from.
+    """Versions, the backend and why it is that one, devices, and the files of tuned values.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _described_archive(entry: dict[str, Any]) -> str:
 
 
 def _database() -> list[dict[str, str]]:
-    """The files that Configs come from, first the ones that win."""
+    """The files of Configs, in order of precedence."""
     from .dispatch import tuned_files
 
     levels = [level for here in device.here() for level in tuned_files.levels(here) if level.exists]

@@ -31,7 +31,7 @@ def span(
 class Operand(NamedTuple):
     """`batch` matrices of `rows` by `cols` elements, none of them copied.
 
-    Element (z, i, j) lies at ``pointer + (z*batch_stride + i*row_stride + j*col_stride) * itemsize``.
+    Element (z, i, j) is at ``pointer + (z*batch_stride + i*row_stride + j*col_stride) * itemsize``.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Operand(NamedTuple):
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """All but where it lies: what a plan for it depends on, with the alignment of its address."""
+        """All but the address: what a plan for it depends on, with the alignment of its address."""
         return self[1:9], self.pointer % SECTOR
 
     @property

@@ -1,4 +1,4 @@
-"""Processes that work beside this one: at low priority, and none the worse for one that dies."""
+"""Processes that work next to this one: at low priority, and none the worse for one that dies."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Pool:
 
 @contextmanager
 def beside(count: int) -> Iterator[ProcessPoolExecutor]:
-    """So many processes that yield to whoever is timing, and end with the block."""
+    """A pool of `count` processes that yield to whoever is timing, and end with the block."""
     pool = _processes(count)
     try:
         yield pool
@@ -134,7 +134,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 
 def _retire() -> None:
-    """Give way to whoever is timing; Ctrl-C is for the process that asks, and without that this one ends."""
+    """Give way to whoever is timing; Ctrl-C is for the parent process, and without that this one ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):  # POSIX

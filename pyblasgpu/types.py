@@ -37,7 +37,7 @@ TENSOR = "tensor"
 class _Flag(Enum):
     @classmethod
     def parse(cls, value: Any, routine: str, argument: str) -> Self:
-        """The flag that `value` (a member, a letter of either case, or SciPy's int) stands for."""
+        """The flag that `value` (a member, a letter of either case, or SciPy's int) denotes."""
         if isinstance(value, cls):
             return value
         table: dict[Any, Any] = _SPELLINGS[cls.__name__]
@@ -251,8 +251,8 @@ def dtype_spelling(dtype: Any) -> str:
     Parameters
     ----------
     dtype : str, class, or dtype of any library
-        A string is NumPy's code or a name; a class, of Python (float) or NumPy (numpy.float64), has its
-        name; an object of another library tells it by an attribute `name` or as the end of its str.
+        A string is NumPy's code or a name; a class, of Python (float) or NumPy (numpy.float64), has its name;
+        an object of another library has it as an attribute `name` or as the end of its str.
     """
     if isinstance(dtype, str):
         return dtype.lstrip("<>=|").rpartition(".")[2]

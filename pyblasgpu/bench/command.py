@@ -1,9 +1,9 @@
 """``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
 
 With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them, with
-``--rhs`` triangles and so many right-hand sides; with
-``--splits`` products with k in so many slices too, with ``--packed`` with operands packed first and as they
-lie, whatever would be chosen, so that it can be seen whether the choice is the best.
+``--rhs`` triangles and that number of right-hand sides; with ``--splits`` products with k in that number of
+slices too, with ``--packed`` with operands both packed and unpacked, whatever would be chosen, so that it can
+be seen whether the choice is the best.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ SHAPES = {
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run what `options` (of `pyblasgpu.cli`) ask for; 1 if a result is outside its error bound."""
+    """Run what `options` (of `pyblasgpu.cli`) request; return 1 if a result is outside its error bound."""
     cases = requested(options)
     require_device()
     if options.plot:
@@ -185,7 +185,7 @@ def stacks(
 def measure(
     problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (), packed: bool = False
 ) -> dict[str, Any]:
-    """The record of one case; a product also with its k in each number of slices of `splits`, and if asked
+    """The record of one case; a product also with its k in each number of slices of `splits`, and on request
     for with its operands `packed`, and not.
     """
     from .timing import Rotation
@@ -284,8 +284,8 @@ def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
 
 
 def _other_rates(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
-    """TFLOP/s of a product in so many slices, packed and not, of cuBLAS's TRMM out of place; NaN where that
-    was not timed.
+    """TFLOP/s of a product in each number of slices, packed and not, of cuBLAS's TRMM out of place; NaN where
+    that was not timed.
     """
     rates = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
     rates |= record.get("packed_tflops", {})

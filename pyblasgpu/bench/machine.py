@@ -30,7 +30,7 @@ _UNITS = {
 
 
 def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:
-    """Everything to be kept beside the results."""
+    """Everything to be kept with the results."""
     return {
         "device": device.name,
         "arch": device.arch,

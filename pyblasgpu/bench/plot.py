@@ -1,5 +1,5 @@
 """TFLOP/s over n, ours and cuBLAS, a panel a call; of `benchmarks.cliffs` their ratio over n; of
-`benchmarks.counters` the bytes of DRAM over n, beside those of a GEMM of the same size (KBLAS, Figure 4).
+`benchmarks.counters` the bytes of DRAM over n, with those of a GEMM of the same size (KBLAS, Figure 4).
 
 ``python -m pyblasgpu.bench.plot RESULTS.json [PLOT.svg]``
 """

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 __all__ = ["COLOURS", "OURS", "OUT_OF_PLACE", "VENDOR"]
 __all__ += ["canvas", "from_zero", "legend", "over_n", "save", "with_dash"]
 
-#: Colours that the colour-blind tell apart (Okabe and Ito).
+#: Colours that the colour-blind can distinguish (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 OURS = {"color": COLOURS[0], "linestyle": "-", "marker": "o"}
 VENDOR = {"color": COLOURS[1], "linestyle": "--", "marker": "s"}

@@ -11,10 +11,10 @@ __all__ = ["cpu", "require"]
 
 
 class _Lazy:
-    """The module of intrinsics, which imports Numba when something of it is first asked for."""
+    """The module of intrinsics, which imports Numba at its first use."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what Python asks of any object
+        if name.startswith("__"):  # what Python looks up on any object
             raise AttributeError(name)
         return getattr(require(), name)
 

@@ -35,7 +35,7 @@ class Processor:
     vector_registers : int
         Vector registers of a core.
     clock_mhz : float
-        Highest clock that the system tells; 0 if unknown.
+        Highest clock that the system reports; 0 if unknown.
     """
 
     name: str

@@ -46,7 +46,7 @@ def with_current_names(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class TLayout(NamedTuple):
-    """How the triangle T of a fused TRSM lies, all else being column-major.
+    """Layout of the triangle T of a fused TRSM, all else being column-major.
 
     Attributes
     ----------

@@ -74,11 +74,11 @@ MATRIX_VECTOR_POINTS = {
     for m, n in [*((n, n) for n in _SQUARE_ORDERS), *_TALL, *((cols, rows) for rows, cols in _TALL)]
 }
 
-WARP = 32  # a triangle counts as one of at least so many columns
+WARP = 32  # a triangle counts as one with at least this number of columns
 
 ORDER_WEIGHT = 2  # the order counts for more than right-hand sides: a leaf is a leaf
-REACH = 2.8  # twice the order and four times the sides: farther away a point tells nothing
-FEWEST = 16  # right-hand sides that points tell of: with fewer, tiles are not filled
+REACH = 2.8  # twice the order and four times the sides: farther points do not carry over
+FEWEST = 16  # right-hand sides of the points, at least: with fewer, tiles are not filled
 
 
 def algorithms_of(point: str) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ _DROPPED = ("trsm_leaf",)  # families that are no more
 def from_schema_1(raw: dict[str, Any], schema: int) -> dict[str, Any]:
     """`raw` of schema 1 with today's names, and as one of `schema`.
 
-    Stop sizes are constants now. Methods were kept without rates, so they say nothing beside those of others.
+    Stop sizes are constants now. Methods were kept without rates, so they do not compare with those of
+    others.
     """
     entries = {
         stem: value

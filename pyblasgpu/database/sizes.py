@@ -265,7 +265,7 @@ def is_batch(size: str) -> bool:
 
 
 def nearest(stem: str, size: str) -> tuple[str, ...]:
-    """All classes, `size` first, then what stands in for it."""
+    """All classes, `size` first, then those that substitute for it."""
     return _classes(stem)[size]
 
 

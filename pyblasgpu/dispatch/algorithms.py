@@ -48,9 +48,9 @@ LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
 
 
 def override_of(routine: str) -> str | None:
-    """The algorithm that an override asks for; None: to be decided.
+    """The algorithm that an override requests; None: to be decided.
 
-    An override of the leaves of a routine, or of its stop size, asks for the recursion.
+    An override of the leaves of a routine, or of its stop size, requests the recursion.
     """
     requested: str | None = overrides.get_override(f"{routine}_algorithm")
     if requested is None and leaves_requested(routine):
@@ -144,7 +144,7 @@ def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: De
 
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
-    """Whether products of one matrix are asked to be made on tensor cores, and can be."""
+    """Whether products of one matrix are requested on tensor cores, and can be made there."""
     return batch == 1 and splits_singles(dtype) and runs("gemm_wgmma", device)
 
 

@@ -42,7 +42,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
             yield from _leaves(routine, dtype, device)
         yield from _matrix_vector(dtype, device)
     for stem, family in FIXED.items():
-        if family.runs_on(device) and stem != "pack":  # which is asked for by name
+        if family.runs_on(device) and stem != "pack":  # which only a name requests
             for dtype in family.dtypes:
                 yield from _fixed(stem, family.fixed_config(dtype), device)
 

@@ -1,4 +1,4 @@
-"""The choice at run time: a Config for (family, dtype, layout, extents, device), and where it comes from.
+"""The choice at run time: a Config for (family, dtype, layout, extents, device), and its origin.
 
 The levels, first the one that wins: an override, the user's file, the packaged file of the device, that of
 its architecture, a computed default. What a device cannot run is passed over with a warning.
@@ -52,22 +52,22 @@ def select(
     conjs: tuple[bool, bool] = (False, False),
     adds: bool = False,
 ) -> KernelChoice:
-    """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
+    """The Config for a problem, and its origin; the Config names its family, and says whether it is `packed`.
 
     Parameters
     ----------
     name : str
-        'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
-        for a leaf of any family; or a family, for operands as they lie: 'trsm_fma', 'gemv', ...
+        'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm', for
+        a leaf of any family; or a family, for operands in their layout: 'trsm_fma', 'gemv', ...
     dtype : Dtype
     layout : str
-        As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
+        Layout, as the family's Config has it ('nn', 'tn', ...); else ignored.
     extents : tuple of int
         (m, n, k) of a GEMM, (order, right-hand sides) of a leaf, (rows, columns) of the matrix of a GEMV or
         GER; then the batch, if any.
     device : Device
     copied : (bool, bool)
-        Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
+        Whether A, B of a product must be copied, unless they are packed. A copy can have either layout.
     region : Region or Triangle
         Of the C of a product, as `kernels.common.region` names it; or the triangle of order k by which it is
         multiplied in place, as `kernels.gemm.trmm_fused` does.
@@ -134,12 +134,12 @@ def _override_of_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
 
 
 def _serves(config: Any, layout: str) -> bool:
-    """Whether operands may lie so; before they are packed, in any way."""
+    """Whether operands may have the layout; before packing, they may have any."""
     return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
 
 
 def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[Any, str]:
-    """The Configs between which `select` decides for a single product, and where each comes from.
+    """The Configs between which `select` decides for a single product, and the origin of each.
 
     Parameters
     ----------

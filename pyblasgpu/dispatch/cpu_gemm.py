@@ -35,7 +35,7 @@ class TunedProcessor(NamedTuple):
 
 @lru_cache(maxsize=16)
 def choose(letter: str, processor: Processor) -> tuple[CpuGemm, str]:
-    """The Config of a dtype, and where it comes from."""
+    """Return the Config of a dtype, and its origin."""
     origin, configs = _tuned(processor)
     config = configs.get(letter)
     return (default(letter, processor), COMPUTED) if config is None else (config, origin)

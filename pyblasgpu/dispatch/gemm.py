@@ -1,11 +1,11 @@
 """The choice for a product, at run time, between the Configs of all classes.
 
-A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
-should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
-`score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
-the Config it is decided into how many slices its k is split (`split_k`), and whether its operands are copied
-first (`operand_copies`), or packed where that is asked for. Where three real products may make a complex one,
-the variant of that kind is taken.
+A product takes, of the Configs that won a size class in any family that serves the dtype, the one that should
+be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of `score`.
+So there are no bounds between classes, and no family is preferred but by what was measured. With the Config
+it is decided into how many slices its k is split (`split_k`), and whether its operands are copied first
+(`operand_copies`), or packed where that is requested. Where three real products may make a complex one, the
+variant of that kind is taken.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Candidate(NamedTuple):
 
 def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
     """The fastest candidate by measurement and model: of the tuned Configs of all classes, of numbers of
-    slices, and of operands as they lie or copied; of packed ones where these are asked for.
+    slices, and of operands in place or copied; of packed ones where these are requested.
     """
     best = _fastest(_packed_candidates(problem, device)) if problem.packed else None
     if best is None:
@@ -203,7 +203,7 @@ def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candida
 
 
 def prefetches_c(k: int, adds: bool, device: Device) -> bool:
-    """Return whether a product that `adds` to C asks L2 for it ahead: by an override, else by its `k`."""
+    """Return whether a product that `adds` to C prefetches it into L2: by an override, else by its `k`."""
     requested = get_override("prefetch_c")
     return adds and (k <= policy_of(device).prefetch_c_max_k if requested is None else bool(requested))
 
@@ -337,7 +337,7 @@ def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
 
 
 def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
-    """All Configs that stand in where nothing was measured."""
+    """Return all Configs to choose from where nothing was measured."""
     known = portfolio.products(problem.stems, problem.dtype.letter, problem.layout, device)
     tuned = [Measured(config, (((), known.origin),)) for config in known.rates]
     return Unmeasured(tuned, policy_of(device).cycle_seconds)

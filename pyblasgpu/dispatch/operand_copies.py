@@ -1,9 +1,9 @@
 """Whether operands of a product are copied before it, and the time that copies and packing take.
 
 A copy of one operand, transposed or to columns that begin with a sector of memory, may be worth a faster
-kernel. Against that stands the copying, which reads and writes an operand once. One with neither rows nor
-columns contiguous is copied anyway. Packed operands (`kernels.copy.packing`) are asked for by name: their
-product runs as one of layout 'nt' does, whose k-tiles come as they lie.
+kernel. The cost is the copy, which reads and writes an operand once. One with neither rows nor columns
+contiguous is copied anyway. Packed operands (`kernels.copy.packing`) are requested by name: their product
+runs as one of layout 'nt' does, whose k-tiles are copied as stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TILE = 32  # what a block copies at a time: as long for less
 
 
 class OperandLayouts(NamedTuple):
-    """How the operands of a product lie: 'nn', 'tn', ..., which of A, B are copied for it, and the bytes, up
+    """The layout of a product's operands: 'nn', 'tn', ..., which of A, B are copied for it, and the bytes, up
     to `ALIGNED`, at multiples of which their columns begin (rows, if transposed).
     """
 
@@ -51,9 +51,9 @@ class OperandLayouts(NamedTuple):
 
 
 def other_layouts(layouts: OperandLayouts) -> Iterator[OperandLayouts]:
-    """With operands copied that need not be, or to lie otherwise; but none for nothing.
+    """Return the problem with operands copied that need not be, or to another layout; but none for nothing.
 
-    A copy lies either way, and its columns begin with a sector.
+    A copy has either layout, and its columns begin with a sector.
     """
     operands = list(zip(*layouts, strict=True))
 
@@ -69,7 +69,7 @@ def other_layouts(layouts: OperandLayouts) -> Iterator[OperandLayouts]:
 
 
 def with_layout(layouts: OperandLayouts, layout: str) -> OperandLayouts:
-    """The operands in that `layout`, copied where they lie otherwise."""
+    """The operands in that `layout`, copied where their layout differs."""
     candidates = (each for each in (layouts, *other_layouts(layouts)) if each.layout == layout)
     return min(candidates, key=lambda each: sum(each.copied))
 
@@ -89,7 +89,7 @@ def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dty
 
 
 def within(size: int, workspace_limit: int | None) -> bool:
-    """Whether so many bytes may be taken for copies that need not be, of the `workspace_limit` of them."""
+    """Whether optional copies may take `size` bytes, within their `workspace_limit`."""
     return size <= (MOST_COPIED if workspace_limit is None else min(workspace_limit, MOST_COPIED))
 
 

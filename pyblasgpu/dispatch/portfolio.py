@@ -49,7 +49,7 @@ class Portfolio(NamedTuple):
     ----------
     rates : mapping of Config to mapping of str to float
     origin : str
-        Where they come from, if not from files with rates.
+        Their origin, if not files with rates.
     """
 
     rates: Mapping[Any, Mapping[str, float]]
@@ -65,7 +65,7 @@ class Portfolio(NamedTuple):
     ) -> tuple[Any, ...]:
         """The `most` of those that are `ordered`; None: all.
 
-        None of them gains less than `least_gain` beside those before and those that are `free`. There is at
+        None of them gains less than `least_gain` over those before and those that are `free`. There is at
         least one, unless some are free.
         """
         order = self.ordered(usable, weight)

@@ -83,7 +83,7 @@ class Kind(NamedTuple):
 
     @property
     def unpacked(self) -> Kind:
-        """The kind of the same product of all of C with operands as they lie, by which it is judged."""
+        """The kind of the same product of all of C with unpacked operands, by which it is estimated."""
         uses = {PACKED: PLAIN, PACKED_3M: THREE_M}
         return Kind(uses[self.use]) if self.use in uses else self
 
@@ -272,7 +272,7 @@ class GemmProblem(NamedTuple):
 
     @property
     def layouts(self) -> OperandLayouts:
-        """How the operands lie."""
+        """Layout of the operands."""
         return OperandLayouts(self.layout, self.copied, self.aligned)
 
     def kind(self, packed: bool = False) -> Kind:
@@ -295,7 +295,7 @@ class GemmProblem(NamedTuple):
 
 
 def without_3m(problem: GemmProblem) -> GemmProblem:
-    """Return the problem without the three products; raise for a product in place, which has no stand-in."""
+    """Return the problem without the three products; raise for one in place, which has no substitute."""
     if isinstance(problem.region, Triangle):
         raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
     return problem._replace(three_m=False)
@@ -346,7 +346,7 @@ def triangle_variant(config: Any) -> Any:
 
 @lru_cache(maxsize=1 << 12)
 def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
-    """`config` as it runs on operands that begin at multiples of so many bytes: its kernel copies single
+    """`config` as it runs on operands that begin at multiples of `aligned` bytes: its kernel copies single
     elements where these bound its vectors.
     """
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
@@ -365,7 +365,7 @@ def persistent(config: Any, device: Device) -> list[Any]:
     return [replace(config, persistent=True, min_blocks=count) for count in counts]
 
 
-SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+SPARE = {1: 40, 2: 110}  # registers that a kernel needs beyond its estimate, by parts of an element
 #: Registers a thread needs beyond the estimate, by dtype, when compiled for several blocks a multiprocessor.
 #: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
 TIGHT, LEAST = {"s": 40, "c": 56}, 120
@@ -393,8 +393,8 @@ def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[An
 
 
 def trsm_variant(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
-    """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
-    it cannot, or has too few, or is none.
+    """The Config as it solves, with all registers that `blocks` on a multiprocessor leave it; None where it
+    cannot, or has too few, or is none.
     """
     fused = config and fused_variant(config, triangle)
     if not fused or (blocks > 1 and config.dtype not in TIGHT):

@@ -38,14 +38,14 @@ STREAM_K = 0  # as a number of slices: stream-K, by the blocks of a persistent k
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MIN_SLICE = 128  # of k: below it a product is mostly its beginning and its end
-MOST_WAVES = 4  # of blocks: with so many, none is idle for long
+MOST_WAVES = 4  # of blocks: then none is idle for long
 MOST_PARTIALS = 32 << 20  # bytes of workspace
 HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so more slices will not do
 UNCERTAINTY = 1.05  # slices must promise to be so much faster
 
 
 class SplitTime(NamedTuple):
-    """Seconds that a product should take in so many slices, or `STREAM_K`."""
+    """Estimated seconds of a product in a number of slices, or `STREAM_K`."""
 
     seconds: float
     splits: int
@@ -75,7 +75,7 @@ def split_times(
     workspace_limit: int | None = None,
 ) -> Iterator[SplitTime]:
     """The product unsplit, or by stream-K, then in those numbers of slices that may be worth their sum; or in
-    `only` so many.
+    `only` that number.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def split_times(
 
 
 class _Launch(NamedTuple):
-    """A product by `config`, at so many `seconds_per_cycle` of `score`."""
+    """A product by `config`, at `seconds_per_cycle` of `score`."""
 
     config: Any
     seconds_per_cycle: float
@@ -176,8 +176,8 @@ def tile_schedule_of(
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. No tile is shared where it
-    would bring nothing; how much scratch it takes is the caller's concern. Blocks end after
-    `tiles_per_block`, if that is asked for, so that others come in between.
+    would not pay; how much scratch it takes is the caller's concern. Blocks end after `tiles_per_block`, if
+    that is given, so that others can run in between.
     """
     blocks = device.sm_count * config.min_blocks
     if not config.persistent or tiles + blocks > MAX_K_TILES:

@@ -1,4 +1,4 @@
-"""Whether a product that asks for tensor cores gets them, and the Configs that make it."""
+"""Whether a product in a mode for tensor cores gets them, and the Configs that make it."""
 
 from __future__ import annotations
 
@@ -139,13 +139,13 @@ def _fp16_obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -
 
 
 class TensorProblem(NamedTuple):
-    """A product that asks for tensor cores.
+    """A product in a mode for tensor cores.
 
     Attributes
     ----------
     dtype : Dtype
     layout : str
-        How A and B lie, as the Configs of products tell it.
+        Layout of A and B, as the Configs of products have it.
     extents : (int, int, int, int)
         m, n, k and batch.
     device : Device
@@ -209,7 +209,7 @@ class Int8Product(NamedTuple):
 def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
     """How a product of float64 or complex128 is made; or the algorithm that serves instead, and why.
 
-    Memory that is free counts as it is when a layout comes for the first time.
+    Memory that is free counts as it is when a layout is first seen.
     """
     dtype, device, layout = problem.dtype, problem.device, problem.layout
     reason, (m, n, k, _) = _int8_obstacle(problem), problem.extents
@@ -268,7 +268,7 @@ def _workspace_limit(device: Device) -> int:
 
 def _blocks(config: Any, m: int, n: int, k: int, workspace_limit: int) -> tuple[int, int] | None:
     """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
-    blocks of rows as leave `MIN_BLOCK` columns beside them, for each of which B is packed, and as many
+    blocks of rows as leave `MIN_BLOCK` columns next to them, for each of which B is packed, and as many
     columns as fit. None where blocks would be smaller than that.
     """
     of_row = -(-k // 128) * 128 * (config.images + 1)

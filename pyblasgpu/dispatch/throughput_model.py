@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
-SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
+SAME = 0.3  # of such a factor, within which a Config's measurement is used as it is
 REACH = 2.0  # such factors, over which a measurement says less of what is usual
 NEAR = 8.0  # such factors, over which a Config's own factor gives way to the usual one
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
@@ -51,7 +51,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A Config, where it comes from, and its samples; there are none where nothing was measured.
+    """A Config, its origin, and its samples; there are none where nothing was measured.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ThroughputModel:
         stems = [known.config.STEM for known in tuned]
         family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
         self._of = family.argmax(axis=0)
-        # a choice asks for the same extents several times, once for each way to copy operands
+        # a choice looks up the same extents several times, once for each way to copy operands
         self._last: tuple[Extents | None, Any] = (None, None)
         self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
@@ -146,7 +146,7 @@ def _padded(extents: Extents) -> list[int]:
 
 
 def _log2_distance(first: Extents, second: Extents) -> float:
-    """How many factors of two lie between them."""
+    """Number of factors of two between them."""
     return sum(abs(log2(one / other)) for one, other in zip_longest(first, second, fillvalue=1))
 
 

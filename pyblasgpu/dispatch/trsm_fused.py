@@ -29,7 +29,7 @@ __all__ = ["choose", "likeliest", "serving_trsm"]
 
 NEAR = 1.0  # how far away a point may be, as `nearest_points` measures it
 MOST_COMPUTED = 2  # Configs by the model, where nothing was tuned
-TUNED_SHARE = 0.97  # of the best estimate: tiles that fit the extents a little better come after a tuned one
+TUNED_SHARE = 0.97  # of the best estimate: a tuned tile precedes those that fit the extents a little better
 
 
 def choose(
@@ -43,7 +43,7 @@ def choose(
     """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it; of T
     conjugated or not.
 
-    An override by a Config of a GEMM kernel comes first.
+    An override by a Config of a GEMM kernel takes precedence.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, c
     """The `count` Configs of different tiles that had better be timed for a T of this layout.
 
     First the one that is chosen, then by their estimates; and those of the first half for more blocks a
-    multiprocessor, which the estimate does not tell from them.
+    multiprocessor, which the estimate does not distinguish from them.
     """
     product_layout, triangle = T_LAYOUTS[layout]
     key = dtype, product_layout, _extents(order, rhs, triangle), triangle, device
@@ -105,7 +105,7 @@ def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, c
 def serving_trsm(dtype: Dtype, layout: str, device: Device, conj: bool = False) -> tuple[Any, ...]:
     """The Configs that solve by a T of this layout, one of `T_LAYOUTS`; of a conjugated T the first alone.
 
-    Those of the files, and where they tell of few points also some by the model.
+    They are those of the files, and where these have few points also some by the model.
     """
     product_layout, triangle = T_LAYOUTS[layout]
     rates: dict[Any, dict[str, float]] = {}

@@ -37,7 +37,7 @@ DEEP = 64  # unknowns of a k-tile of `s`, with which no product is tuned; of oth
 
 @tuned_files.memo(1 << 7)
 def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> dict[Any, float]:
-    """The Configs that are asked, and how many times longer each is taken to be."""
+    """The Configs to estimate, and the factor by which each one's time is multiplied."""
     uncertainties: dict[Any, float] = {}
 
     def add(config: Any, uncertainty: float = UNCERTAINTY) -> None:

@@ -6,7 +6,7 @@ from ..tasks.task_list import Grid, Step, TaskList, Tile, TileLeaf, finished
 
 __all__ = ["WINDOWS", "by_columns"]
 
-#: The flag of a leaf that tells which rows of its operands are meant, as pairs; None of all rows.
+#: The flag of a leaf with the rows of its operands that are meant, as pairs; None of all rows.
 WINDOWS = "windows"
 
 

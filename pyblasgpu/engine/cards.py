@@ -125,7 +125,7 @@ def record_mark(stream: int) -> Mark:
 
 
 def wait_for(stream: int, marks: Sequence[Mark | None]) -> None:
-    """Let what is queued on `stream` from now on wait for what `marks` stand for."""
+    """Let what is queued on `stream` from now on wait for the work of `marks`."""
     for mark in marks:
         if mark is not None and mark.stream != stream:
             mark.event.hold_back(stream)

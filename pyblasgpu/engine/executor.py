@@ -1,4 +1,4 @@
-"""Executes a list of tasks: fetches what a task reads, runs its leaf, brings home what is final.
+"""Executes a list of tasks: fetches what a task reads, runs its leaf, copies final tiles home.
 
 One thread enqueues everything, in the order of the list, so that whatever waits on a device waits for what is
 enqueued already. It runs ahead of the devices by a few tasks, and requests tiles further ahead: their slots
@@ -30,9 +30,9 @@ __all__ = ["AHEAD", "AHEAD_ON_SEVERAL", "FEW", "IN_FLIGHT", "MOST_IN_FLIGHT", "T
 #: Tasks whose tiles are requested before they are enqueued, on one card and on several. These wait for each
 #: other, and a copy that waits holds up those that were requested after it.
 AHEAD, AHEAD_ON_SEVERAL = 24, 8
-#: Tasks that a card may have before it, enqueued and not done: so many, and more while another card has `FEW`
-#: or less. Many in a row are of one card, as those of a tile or of a column of tiles. More tasks in flight
-#: take more memory, as slots are written anew once tasks are done.
+#: Tasks that a card may have before it, enqueued and not done; more while another card has `FEW` or less.
+#: Many in a row are of one card, as those of a tile or of a column of tiles. More tasks in flight take more
+#: memory, as slots are written anew once tasks are done.
 IN_FLIGHT, MOST_IN_FLIGHT = 32, 128
 FEW = 8
 
@@ -54,7 +54,7 @@ class TaskExecutor:
         By card, ``infos[card](number)``: the operand for the info of the leaf of a task.
 
     importers : mapping of Tile to int, optional
-        The cards that bring tiles from the host; by default those that need them first.
+        The cards that copy tiles from the host; by default those that need them first.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class TaskExecutor:
         return cache.assign_slot(tile, matrix.layout(tile), device)
 
     def _home_copy(self, index: int, matrix: DeviceMatrix, tile: Tile) -> TileCopy:
-        """A tile where it lies in the caller's array."""
+        """A tile's place in the caller's array."""
         operand, block = matrix.home_operand(tile), matrix.home_block(tile)
         copy = self.caches[index].copies[tile] = TileCopy(tile, operand, block, None)
         copy.version = self.home_versions[tile]
@@ -199,7 +199,7 @@ class TaskExecutor:
     # -------------------------------------------------------------------------------------------- fetches
 
     def _begin_import(self, index: int, tile: Tile, number: int) -> list[TileCopy]:
-        """Begin to bring a tile from the host to another card, from which this one then has it.
+        """Begin to copy a tile from the host to another card, from which this one then copies it.
 
         That card's copy is pinned and given, if there is to be one.
         """
@@ -225,7 +225,7 @@ class TaskExecutor:
         return [cache for other, cache in enumerate(self.caches) if other != index]
 
     def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> bool:
-        """Begin to bring the newest version to a card, if it is not there; False where no buffer is free."""
+        """Begin to copy the newest version to a card, if it is not there; False where no buffer is free."""
         if copy.version == self.versions[copy.tile] or copy.staged is not None:
             return True
         matrix = self.matrices[copy.tile.matrix]
@@ -311,7 +311,7 @@ class TaskExecutor:
         """Enqueue a task, whose tiles are requested."""
         index = self.owners[number]
         card, copies = self.cards[index], self._requested.popleft()
-        # of a tile that comes by way of another card, its own copy is the first one
+        # of a tile that is copied by way of another card, its own copy is the first one
         by_tile = {copy.tile: copy for copy in reversed(copies)}
         reads = [by_tile[tile] for tile in task.reads]
         writes = [by_tile[tile] for tile in task.writes]
@@ -354,7 +354,7 @@ class TaskExecutor:
             copy.is_dirty, self.home_versions[tile] = False, copy.version
 
     def _finish(self, index: int, copy: TileCopy) -> None:
-        """Bring a final tile home."""
+        """Copy a final tile home."""
         if copy.is_dirty:
             self._bring_home(index, copy)
         self.final.append(copy.tile)

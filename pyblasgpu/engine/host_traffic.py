@@ -1,4 +1,4 @@
-"""Tiles between the host and cards: copied as they lie where pages are locked, else through pinned buffers.
+"""Tiles between the host and cards: copied directly where pages are locked, else through pinned buffers.
 
 Threads copy between the caller's pages, mapped files among them, and the buffers while the device works.
 """
@@ -69,7 +69,7 @@ class HostTraffic:
         _join(self.home_jobs.get(tile))
 
     def is_home(self, tile: Tile) -> bool:
-        """Whether the newest version of a tile has come to host memory, once all is over."""
+        """Whether the newest version of a tile is in host memory, once all is over."""
         try:
             self.join(tile)
         except BaseException:
@@ -77,7 +77,7 @@ class HostTraffic:
         return True
 
     def stage(self, matrix: HostMatrix, tile: Tile, is_written: bool, must: bool) -> Staged | None:
-        """Begin to copy a tile into pinned buffers; None where there are none, unless these `must` come."""
+        """Begin to copy a tile into pinned buffers; None where there are none, unless it `must` wait."""
         layout = matrix.layout(tile)
         pieces = list(layout.pieces(PIECE))
         buffers = self._take_all([_buffer_bytes(layout, part) for _, part in pieces], wait=must)

@@ -1,4 +1,4 @@
-"""The info of the leaves of factors, which tell the first pivot that is zero, or not positive."""
+"""The info of the leaves of factors, which record the first pivot that is zero, or not positive."""
 
 from __future__ import annotations
 

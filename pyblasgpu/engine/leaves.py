@@ -1,4 +1,4 @@
-"""Leaves of tasks as launches: the routine that a leaf names, on tiles that lie on a card."""
+"""Leaves of tasks as launches: the routine that a leaf names, on tiles in a card's memory."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _launch_list(routine: str) -> Callable[..., Any]:
 def enqueue_leaf(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
     """Enqueue the launches of a leaf, whose operands are those of the task: what is read, what is written.
 
-    Before the operands of "potrf" and "getrf" comes that of the info.
+    The operand of the info precedes those of "potrf" and "getrf".
     """
     run = LeafRun(leaf, operands)
     if run.routine in ("potrf", "getrf", "laswp"):

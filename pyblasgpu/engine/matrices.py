@@ -1,4 +1,4 @@
-"""Matrices of a call as tiles: where they live, and how their tiles lie in the memory of a card."""
+"""Matrices of a call as tiles: their home, and the layout of their tiles in a card's memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PITCH = 128
 
 
 class TileLayout(NamedTuple):
-    """How a tile lies in the memory of a card: `lines` lines, rows or columns of it, `pitch` bytes apart.
+    """Layout of a tile in a card's memory: `lines` lines, rows or columns of it, `pitch` bytes apart.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Matrix:
         return slice(rows[tile.row], rows[tile.row + tile.rows]), slice(cols[tile.col], cols[tile.col + 1])
 
     def layout(self, tile: Tile) -> TileLayout:
-        """How a tile lies on a card other than that of the matrix."""
+        """Return a tile's layout on a card other than that of the matrix."""
         layout = self._layouts.get(tile)
         if layout is None:
             shape = self.grid.tile_shape(tile)
@@ -211,7 +211,7 @@ class HostMatrix(Matrix):
 
 
 class DeviceMatrix(Matrix):
-    """A matrix in the memory of a card: its tiles are used there as they lie, and copied to other cards.
+    """A matrix in the memory of a card: its tiles are used there in place, and copied to other cards.
 
     Parameters
     ----------

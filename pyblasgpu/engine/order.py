@@ -1,15 +1,15 @@
-"""The order of tasks: much to compute for each tile that comes, output that goes home early.
+"""The order of tasks: much to compute for each tile that is transferred, output that goes home early.
 
-At the beginning every tile is new: one row of tiles of C after the other would wait for each tile of B,
-which one product needs. So all tiles of C get the first half of their products first, step by step along k.
-Each row of A and column of B that comes then gives products of all tiles of C. Of the second half a tile of C
-is finished before the next one begins, and goes home meanwhile.
+At the beginning every tile is new: one row of tiles of C after the other would wait for each tile of B, which
+one product needs. So all tiles of C get the first half of their products first, step by step along k. Each
+transferred row of A and column of B then gives products of all tiles of C. Of the second half a tile of C is
+finished before the next one begins, and goes home meanwhile.
 
-Where a card cannot hold its part of C, blocks of g by g tiles of C come one after the other instead. A block
-whose tiles of A and B are new is computed step by step: 2 g tiles give g^2 products.
+Where a card cannot hold its part of C, blocks of g by g tiles of C follow one another instead. A block whose
+tiles of A and B are new is computed step by step: 2 g tiles give g^2 products.
 
 TRMM begins with the row of the triangle that reads all of B. So some columns of B are computed first, row by
-row while the triangle comes, and then those that are left, column by column.
+row while the triangle is transferred, and then those that are left, column by column.
 
 LU on several cards goes panel by panel: each updates all columns, the next panel first. So cards update their
 columns while one of them factors a panel. By columns, as one card takes them, each column waits for the panel
@@ -105,7 +105,7 @@ def by_panels(tasks: TaskList) -> TaskList:
     def step(task: Task) -> tuple[int, bool]:
         column = task.writes[0].col
         if task.leaf.routine == "getrf":
-            return column - 1, False  # with the update that comes last
+            return column - 1, False  # with the last update
         read = task.reads[0]
         panel = read.row if read.matrix == "piv" else read.col
         return (panels, True) if panel > column else (panel, column != panel + 1)

@@ -59,7 +59,8 @@ def _work(tasks: TaskList) -> tuple[list[float], list[float]]:
 def importers(
     tasks: Iterable[Task], uses: Mapping[int, Mapping[Tile, Any]], size: Callable[[Tile], int]
 ) -> dict[Tile, int]:
-    """By tile the card that brings it from the host, of those that need it: all links bring equally much.
+    """Return by tile the card that copies it from the host, of those that need it: all links carry equally
+    much.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Controls(NamedTuple):
 
 
 class CallerStream(NamedTuple):
-    """A stream of the caller's: the work follows what is there, and what comes there follows the work."""
+    """A stream of the caller's: the work follows what is queued there, and later work there follows it."""
 
     device: int
     handle: int
@@ -101,7 +101,7 @@ def run_tasks(
         Whatever went wrong on the way; its attribute `tiles` is a `TileReport`.
     """
     with ExitStack() as stack:
-        # one is always current on this thread, whichever: pinned memory and events ask for no more
+        # one is always current on this thread, whichever: pinned memory and events need no more
         stack.enter_context(current_context(devices[0]))
         cards = stack.enter_context(held(devices))
         caches, infos = _memory_of(schedule, matrices, cards, limit, stack)
@@ -189,7 +189,7 @@ def _follow(cards: Sequence[Card], stream: CallerStream | None) -> None:
 
 
 def _lead(cards: Sequence[Card], stream: CallerStream | None) -> None:
-    """Let what comes on the caller's stream follow all work on the cards."""
+    """Let later work on the caller's stream follow all work on the cards."""
     if stream is None:
         return
     for card in cards:

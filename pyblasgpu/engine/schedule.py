@@ -52,7 +52,7 @@ class Schedule:
         self._brought_by: dict[frozenset[str], dict[Tile, int]] = {}
 
     def brought_by(self, on_host: frozenset[str]) -> dict[Tile, int]:
-        """The cards that bring tiles from the host, where these matrices are; see `importers`."""
+        """The cards that copy tiles from the host, where these matrices are; see `importers`."""
         if len(self.uses) < 2:
             return {}
         if on_host not in self._brought_by:

@@ -1,8 +1,8 @@
 """The tiles that a card holds: slots of equal size, and which tile gives way to which.
 
-The list of tasks tells when each tile is needed again: the one whose next use lies farthest ahead gives way
-(Belady, 1966), what has no copy elsewhere last. A slot is written anew only after all that still reads it.
-A tile that no card needs again gives its slot back at once.
+The list of tasks determines when each tile is needed again: the one whose next use is farthest ahead gives
+way (Belady, 1966), what has no copy elsewhere last. A slot is written anew only after all that still reads
+it. A tile that no card needs again gives its slot back at once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class TileCopy:
     ----------
     tile : Tile
     operand, block : Operand, Block
-        Where it lies, for routines and for copies.
+        Its memory, for routines and for copies.
     address : int or None
-        The slot; None of a tile that lies in the caller's array.
+        The slot; None for a tile in the caller's array.
     version : int
         How often the tile had been written when this copy was made; -1 while nothing is there.
     ready : Mark or None
@@ -115,7 +115,7 @@ class TileCache:
         return max(candidates, key=lambda copy: (not copy.is_dirty, self.next_use(copy.tile, number)))
 
     def find_free_slot(self) -> bool:
-        """Whether a slot is free, once more memory is asked for where none is, or none that nothing uses."""
+        """Whether a slot is free, after allocating more memory where none is, or none that is unused."""
         if not self._free or not all(mark.event.is_done() for mark in self._free[0][1].values()):
             self._add(self._more())
         return bool(self._free)

@@ -1,4 +1,4 @@
-"""Memory of a card for tiles: taken in chunks while tiles come, and kept for later calls.
+"""Memory of a card for tiles: allocated in chunks on demand, and kept for later calls.
 
 A GiB takes a card some ten milliseconds to allocate. So a call begins with the memory for its first tiles,
 and what it keeps later calls do not allocate again.
@@ -62,7 +62,7 @@ class TileMemory:
         return slots
 
     def _allocate(self) -> Chunk:
-        """A chunk of no more slots than may come, or of what the card has; all its streams may use it."""
+        """Allocate a chunk of no more slots than are needed, or than the card has, for all its streams."""
         card, count = self._card, min(max(1, CHUNK // self._nbytes), self._left)
         with current_context(card.device):
             while True:

@@ -20,12 +20,12 @@ PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Parts of a Cholesky factor on several cards, where they leave tiles of `WANTED` or more: fewer keep cards
 #: waiting for each other, more cost the host too much.
 PARTS_ON_SEVERAL, STEP = 11, 256
-#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: beside kernels shorter ones
-#: are copied at two thirds of the rate.
+#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: next to running kernels
+#: shorter ones are copied at two thirds of the rate.
 LINE = 32 << 10
-#: By dtype the longest side up to which transfers take as long as products. Then less should come before the
-#: first task and go after the last one: dimensions along which no matrix has its lines are cut into
-#: `NARROW_PARTS`, of solves with no fewer columns than their kernels need. Single precision lost by it.
+#: By dtype the longest side up to which transfers take as long as products. Then less should be transferred
+#: before the first task and go after the last one: dimensions along which no matrix has its lines are cut
+#: into `NARROW_PARTS`, of solves with no fewer columns than their kernels need. Single precision lost by it.
 NARROW_UP_TO = {"d": 8192}
 NARROW_PARTS, NARROWEST, NARROWEST_SOLVE = 8, 512, 1024
 #: Below this kernels lose more than a small memory is worth.
@@ -37,8 +37,8 @@ HELD = 24
 EACH = 2
 #: Tiles are made smaller, down to `EVENED`, lest some cards have one more than others; multiples of `EVEN`.
 EVENED, EVEN = 3072, 128
-#: So many cards are done with a task of `WANTED` before the host has enqueued the next one for each of them.
-#: Of large matrices tiles are longer along the inner dimension then, and tasks fewer.
+#: Number of cards that are done with a task of `WANTED` before the host has enqueued the next one for each of
+#: them. Of large matrices tiles are longer along the inner dimension then, and tasks fewer.
 MANY_CARDS = 4
 
 
@@ -77,7 +77,7 @@ def tile_orders(
         order = _evened(order, side, dealt_among(routine, cards))
     along = order if inner is None else _along_inner(routine, order, extents, inner, cards, limit // itemsize)
     orders = tuple(along if index == inner else order for index in range(len(extents)))
-    # as large as the matrix or half of it, rather than a sliver beside a tile
+    # as large as the matrix or half of it, rather than a sliver next to a tile
     whole = _part(longest, 2 if longest >= WANTED else 1, UNIT)
     orders = tuple(min(each, whole) for each in orders)
     fits = longest * longest * itemsize * 8 <= limit

@@ -1,7 +1,8 @@
-"""Tiles of which a call needs one triangle: what is brought and what goes home, for the rest to stay.
+"""Tiles of which a call needs one triangle: the parts copied to cards and home, so that the rest stays.
 
 The triangle is copied in strips of some lines. A strip begins or ends at a square on the diagonal, which
-holds elements of the other triangle, too. Where such a strip goes home, the squares were brought before.
+holds elements of the other triangle, too. Where such a strip goes home, the squares were copied to the card
+before.
 
 Lines are columns, or rows. Of line j the triangle has its tail, the elements from j on, or its head.
 """
@@ -14,7 +15,7 @@ from ..gpu.transfers import Block
 
 __all__ = ["PARTS", "STRIP", "beside", "covering"]
 
-#: Lines of a strip: so many, or more where there would be too many strips.
+#: Lines of a strip, at least, and the most strips of a tile.
 STRIP, PARTS = 256, 8
 
 

@@ -18,7 +18,7 @@ _Work = tuple[Future[None], Callable[..., object], tuple[Any, ...]]
 
 
 class Workers:
-    """Threads that run functions in the order in which they come.
+    """Threads that run functions in the order of their submission.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Workers:
         self._count, self._name = count, name
 
     def submit(self, function: Callable[..., object], *arguments: Any) -> Future[None]:
-        """Have a thread run ``function(*arguments)``; the future tells when it has, or raises its error."""
+        """Have a thread run ``function(*arguments)``; the future returns then, or raises its error."""
         future: Future[None] = Future()
         if len(self._threads) < self._count:
             thread = Thread(target=self._work, name=f"{self._name}-{len(self._threads)}")

@@ -1,8 +1,8 @@
 """Archives of kernels built ahead: a file an architecture, checked on reading, nothing unpickled.
 
-The first line is a header in JSON, the second the index in JSON, and after them lies the machine code,
-compressed by zlib. The header holds digests of the kernels' source text and of the index, the toolchain and
-the size of the file; the index holds a digest of each kernel's machine code.
+The first line is a header in JSON, the second the index in JSON, and after them the machine code, compressed
+by zlib. The header holds digests of the kernels' source text and of the index, the toolchain and the size of
+the file; the index holds a digest of each kernel's machine code.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def write(
 
 
 def archive_name(architecture: str, source: str) -> str:
-    """The name of an archive's file; those of several versions of this package lie side by side."""
+    """The name of an archive's file; those of several versions of this package coexist."""
     return f"{architecture}-{source[:12]}{SUFFIX}"
 
 

@@ -80,7 +80,7 @@ def _imported() -> tuple[Any, str | None]:
 
 
 def _have_numba_know_modules() -> None:
-    """Have Numba take a `_Lazy` in a kernel for the module that it stands for."""
+    """Let Numba resolve a `_Lazy` in a kernel to its module."""
     from numba.cuda import types
     from numba.cuda.typing.typeof import typeof_impl
 
@@ -89,7 +89,7 @@ def _have_numba_know_modules() -> None:
 
 
 class _Lazy:
-    """A module that is imported when something of it is first asked for.
+    """A module that is imported at its first use.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class _Lazy:
         return getattr(intrinsics, self._part) if self._part else intrinsics
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what Python asks of any object
+        if name.startswith("__"):  # what Python looks up on any object
             raise AttributeError(name)
         return getattr(self.target(), name)
 

@@ -16,7 +16,7 @@ def facts_of(name: str, text: bytes, known: set[str]) -> tuple[str, list[str]]:
 
 
 def code_of(text: bytes) -> str:
-    """Return a text as its syntax tree, without comments, layout and strings that stand alone."""
+    """Return a text as its syntax tree, without comments, layout and strings that are statements."""
     return json.dumps(_tree(ast.parse(text)))
 
 

@@ -59,7 +59,7 @@ class KernelSource:
     config : object
         Its frozen Config.
     flags : tuple of (str, value)
-        What specialises it beside the Config.
+        Facts that specialise it besides the Config.
     real : str
         'float32' or 'float64', the type behind its pointers.
     parameters : str
@@ -98,7 +98,7 @@ class KernelSource:
 
     @classmethod
     def of(cls, config: Any, parameters: str, build: Callable[[], Callable], **others: Any) -> KernelSource:
-        """The kernel of a Config; `others` are attributes that it does not tell, or tells otherwise."""
+        """The kernel of a Config; `others` are attributes that it lacks, or that override its own."""
         known = {"flags": (), "min_blocks": 1, "threads": config.threads, "shared_bytes": config.shared_bytes}
         real = config.dtype_facts.real
         return cls(config.STEM, config, real=real, parameters=parameters, build=build, **{**known, **others})

@@ -25,9 +25,9 @@ __all__ = [
     "stream_device",
 ]
 
-# Handles that stand for default streams of the current context, as 0 does; created streams have their own.
+# Handles of default streams of the current context, as 0 does; created streams have their own.
 LEGACY_STREAM, THREAD_STREAM = 1, 2
-#: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
+#: Handles that are another stream on each thread; 0 is one where cuda.bindings is configured so.
 AMBIGUOUS_STREAMS = {THREAD_STREAM}
 if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
     AMBIGUOUS_STREAMS.add(0)
@@ -61,7 +61,7 @@ def make_current(device: int) -> Any:
 
 def restore(before: Any) -> None:
     """Make current again what `make_current` has found."""
-    load().cuCtxSetCurrent(before)  # an error is that of an earlier call, which tells of it
+    load().cuCtxSetCurrent(before)  # an error is that of an earlier call, which reports it
 
 
 class current_context:
@@ -116,7 +116,7 @@ def stream_device(stream: int) -> int | None:
 
 
 def pointer_device(pointer: int) -> int | None:
-    """Ordinal of the device where memory lies; None where the driver does not know the address."""
+    """Ordinal of the device that memory is on; None where the driver does not know the address."""
     if _SIMULATED:
         return 0
     # its ordinal reads 0 on every device with cuda-bindings below 13.5 (NVIDIA/cuda-python, issue 2928)

@@ -1,8 +1,8 @@
 """The limits of a device: read from the driver, or looked up by name when the device is absent.
 
-The driver tells the limits; the units in which it hands out registers and shared memory it does not
-tell, they go by compute capability (``cuda_occupancy.h`` of the CUDA toolkit). ``devices.json`` describes
-devices that are not there.
+The driver reports the limits. It does not report the units in which registers and shared memory are
+allocated; they depend on the compute capability (``cuda_occupancy.h`` of the CUDA toolkit). ``devices.json``
+describes devices that are not there.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def here() -> Iterator[Device]:
 
 
 def simulated() -> Device:
-    """Numba's simulator, described as one multiprocessor of the newest device that it stands in for."""
+    """Numba's simulator, described as one multiprocessor of the newest device that it emulates."""
     return replace(known("sm_90"), name="Numba simulator", sm_count=1)
 
 
@@ -363,7 +363,7 @@ def stand_in(device: Device) -> Device:
 
 
 def current(ordinal: int = 0) -> Device:
-    """Return the device of number `ordinal`, or what stands in for it; nothing is allocated on it.
+    """Return the device of number `ordinal`, or its substitute; nothing is allocated on it.
 
     Raises
     ------

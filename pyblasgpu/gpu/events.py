@@ -1,4 +1,4 @@
-"""Events of the driver: what one stream waits for on another, and whether the device has come so far.
+"""Events of the driver: what one stream waits for on another, and whether the device has reached it.
 
 The context of the streams' device is current.
 """
@@ -38,7 +38,7 @@ class Event:
         check(load().cuStreamWaitEvent(stream, self._handle, 0), "cuStreamWaitEvent")
 
     def synchronize(self) -> None:
-        """Wait for it on the host; errors are those of the work, which are told elsewhere."""
+        """Wait for it on the host; errors are those of the work, which are reported elsewhere."""
         load().cuEventSynchronize(self._handle)
 
     def join(self) -> None:

@@ -32,7 +32,7 @@ def python_text(source: KernelSource) -> str:
     Returns
     -------
     str
-        The functions as they stand in the files, the kernel first. Before each stand the values that it sees:
+        The functions as written in the files, the kernel first. Before each are the values that it sees:
         constants as assignments, functions by number. What is written as LLVM or PTX is named.
 
     Raises
@@ -143,7 +143,7 @@ def _value_text(value: Any) -> str:
 
 
 def _is_generated(function: Callable) -> bool:
-    """Whether it was made by `backend.unrolled` or `in_order`, and so stands in no file."""
+    """Whether it was made by `backend.unrolled` or `in_order`, and so is in no file."""
     return function.__code__.co_filename == "<string>"
 
 

@@ -1,4 +1,4 @@
-"""The second stream of a launch list: beside each stream of callers another one, of higher priority.
+"""The second stream of a launch list: for each stream of callers a side stream, of higher priority.
 
 It follows the caller's stream by events alone, and is captured in a graph where that one is.
 """
@@ -28,7 +28,7 @@ after_fork(known_streams.clear)
 
 
 def beside(device: int, stream: int) -> Stream | None:
-    """The stream beside `stream`, of which the device serves launches first; it ends with its last user.
+    """The side stream of `stream`, whose launches the device serves first; it ends with its last user.
 
     Two calls on one stream share it, as they share their stream. None in the simulator.
     """

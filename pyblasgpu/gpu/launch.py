@@ -70,7 +70,7 @@ class Kernel:
         reals: tuple[float, ...],
         pdl: int = False,
     ) -> None:
-        """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`.
+        """Enqueue the kernel; addresses, integers and reals are in the order of `source.parameters`.
 
         The context of its device is current (`context.make_current`), as it is for all launches of a call.
         With `pdl` (programmatic dependent launch) its blocks may start while the launch before it still runs;
@@ -160,7 +160,7 @@ class LoadedKernel(Kernel):
 
         Blocks that start early go where there is room, which is where blocks of the launch before have ended.
         There they would crowd, while other multiprocessors are idle later, unless only one fits at a time, or
-        there are so many that all multiprocessors come to have as much to do.
+        they are enough to load all multiprocessors alike.
         """
         from cuda.bindings import driver
 
@@ -226,7 +226,7 @@ def _supports_pdl(cc: tuple[int, int]) -> bool:
 
 
 class ArgumentLayout:
-    """How the arguments of a kernel lie in memory: pointers, integers, reals, each part packed by itself."""
+    """Layout of a kernel's arguments in memory: pointers, integers, reals, each part packed by itself."""
 
     def __init__(self, parameters: str, real: str):
         parts = re.fullmatch("([pw]*)([iq]*)(r*)", parameters)
@@ -265,7 +265,7 @@ class ArgumentBlock:
         self.address = ctypes.addressof(self._pointers)
 
     def aim(self, grid: tuple[int, int, int], stream: int, pdl: int, attributes: int) -> None:
-        """Make the launch one of `grid` on `stream`, with so many attributes."""
+        """Make the launch one of `grid` on `stream`, with the first `attributes` attributes."""
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid
         config.hStream, config.numAttrs = _handle(stream), attributes

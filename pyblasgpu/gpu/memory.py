@@ -1,6 +1,6 @@
 """Device memory for staging and workspace: stream-ordered, from a pool of our own.
 
-Default streams are those of the current context (`context.current_context`): functions that are not told a
+Default streams are those of the current context (`context.current_context`): functions that are not given a
 device are called while it is current.
 """
 
@@ -53,7 +53,7 @@ if backend.SIMULATED:
         return _allocate(nbytes)
 
     def release(address: int, stream: int) -> None:
-        """Give memory back once `stream` has come so far."""
+        """Give memory back once `stream` has reached this point."""
         _release(address)
 
     def to_device(address: int, array: np.ndarray, stream: int) -> None:
@@ -122,12 +122,12 @@ else:
         return pool
 
     def trim(device: int) -> None:
-        """Give the driver what our pool keeps unused, for other libraries; errors are not told."""
+        """Give the driver what our pool keeps unused, for other libraries; errors are ignored."""
         with suppress(PyblasgpuError, MemoryError), current_context(device):
             check(load().cuMemPoolTrimTo(memory_pool(device), 0), "cuMemPoolTrimTo")
 
     def release(address: int, stream: int) -> None:
-        """Give memory back once `stream` has come so far."""
+        """Give memory back once `stream` has reached this point."""
         check(load().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
 
     def to_device(address: int, array: np.ndarray, stream: int) -> None:

@@ -1,4 +1,4 @@
-"""The state of a device as the driver's management library (NVML) tells it; needs no context."""
+"""The state of a device as the driver's management library (NVML) reports it; needs no context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class State:
-    """A device at one moment. None where NVML does not tell, as on parts of a device.
+    """A device at one moment. None where NVML does not report, as on parts of a device.
 
     Attributes
     ----------

@@ -60,7 +60,7 @@ class PinnedPool:
     ----------
     limit : int
     returns : bool
-        Whether every buffer comes back without the help of whoever waits for one. Else, where none is in
+        Whether every buffer is returned without the help of whoever waits for one. Else, where none is in
         flight, one more is allocated beyond the limit rather than waited for.
     """
 
@@ -151,7 +151,7 @@ def shared_pool(use: str) -> PinnedPool:
 def is_page_locked(address: int, nbytes: int) -> bool:
     """Whether the device copies these bytes of the host's without staging.
 
-    Of page-locked memory the first and the last byte are asked for.
+    The first and the last byte of page-locked memory are looked up.
     """
     driver = load()
     attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE

@@ -59,7 +59,7 @@ def home_folder(kind: str) -> tuple[Path, str]:
         if home.startswith("~"):
             raise NoFolder(f"PYBLASGPU_HOME={configured} names the home folder of a user who has none")
         return Path(home).absolute() / kind, "PYBLASGPU_HOME"
-    import platformdirs  # not of a process that is told its folder
+    import platformdirs  # not in a process whose folder is set
 
     find = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_data_dir
     try:

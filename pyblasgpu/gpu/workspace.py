@@ -3,9 +3,9 @@
 Allocating and freeing take the host longer than a launch, and a call that needs scratch may be over in the
 time of two.
 
-Before every workspace lie flags, by which the blocks of a launch tell each other how far they are. They are 0
-before a launch that uses them, and 0 again after it. Launches that may run side by side have flags of their
-own, so there are as many as lanes of a launch list.
+Before every workspace are flags, with which the blocks of a launch publish their progress. They are 0 before
+a launch that uses them, and 0 again after it. Launches that may run side by side have flags of their own, so
+there are as many as lanes of a launch list.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _channel(pipe: IO[bytes], writable: bool) -> Connection:
 
 
 def worker_main() -> None:
-    """Compile the kernels that standard input tells, and write them to standard output."""
+    """Compile the kernels from standard input, and write them to standard output."""
     import signal
 
     from .registry import source_of

@@ -1,6 +1,6 @@
-"""The kernel families, each told once: by ``family.py`` in the folder of its kernel.
+"""The kernel families, each registered once: by ``family.py`` in the folder of its kernel.
 
-Everything else asks a `Family`. What it tells is light; kernel, Config and search space are imported when
+Everything else reads a `Family`. Its data is light; kernel, Config and search space are imported when
 something needs them.
 """
 
@@ -61,7 +61,7 @@ class Family:
     layouts : tuple of str
         The layouts that have values of their own.
     layout_fields : tuple of str
-        Fields of the Config that a layout stands for, one a letter, 't' meaning true.
+        Fields of the Config that a layout encodes, one a letter, 't' meaning true.
     dtypes : tuple of str
         What it computes in.
     needs : (int, int)
@@ -77,7 +77,7 @@ class Family:
     axes : Axes
         Which parameters the tuner changes together.
     runtime_parameters : tuple of str
-        Those that a launch is told: Configs that differ in nothing else are one kernel.
+        Parameters of a launch: Configs that differ in nothing else are one kernel.
     best_defaults : mapping of str to mapping
         By dtype, parameters that serve better than the defaults of a family without a space.
     solved_columns : int
@@ -176,7 +176,7 @@ class Family:
         return {**self.defaults, **parameters}
 
     def layout(self, layout: str) -> str:
-        """The key of `layout`: itself, or the one key of a family that does not tell layouts apart."""
+        """The key of `layout`: itself, or the one key of a family that does not distinguish layouts."""
         return layout if self.layout_fields else self.layouts[0]
 
     def config(self, dtype: str, layout: str, parameters: Mapping[str, int]) -> Any:
@@ -228,7 +228,7 @@ def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> Ker
 
 
 def _register_all() -> None:
-    """Register what ``family.py`` of each folder tells."""
+    """Register the families of each folder's ``family.py``."""
     here = import_module(__package__)
     for folder in sorted(entry.name for entry in pkgutil.iter_modules(here.__path__) if entry.ispkg):
         if folder != "common":

@@ -2,10 +2,10 @@
 
 A space is a list of axes. An axis gives the values of a few parameters, knowing those chosen before it;
 `prune.walk` runs the loops and drops a branch as soon as a rule is broken. A family's file knows its rules,
-this one only which values are worth asking about.
+this one only which values are worth trying.
 
-'quick' is a short list of tiles, with everything else by formula; 'normal' asks about every tile, and
-`prune` keeps the best of them by `score`; 'exhaustive' also varies how a tile is loaded.
+'quick' is a short list of tiles, with everything else by formula; 'normal' tries every tile, and `prune`
+keeps the best of them by `score`; 'exhaustive' also varies how a tile is loaded.
 """
 
 from __future__ import annotations

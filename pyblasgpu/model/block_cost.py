@@ -57,12 +57,13 @@ class BlockCost(NamedTuple):
     rest: float = 0.0
 
     def together(self, count: int, last: bool = False) -> float:
-        """Cycles of so many at once: the others hide a block's start, but not its stores."""
+        """Cycles of `count` blocks at once: the others hide a block's start, but not its stores."""
         lasting = self.lasting(count) if last else self._flowing(count)
         return lasting + self.start / count + self.end
 
     def lasting(self, count: int) -> float:
-        """Cycles of so many at once between their start and their stores, if none takes an ended one's place.
+        """Cycles of `count` blocks at once between their start and their stores, if none takes an ended one's
+        place.
 
         A scheduler has whole warps: five single ones on four take as long as eight.
         """

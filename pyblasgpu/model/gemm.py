@@ -22,7 +22,7 @@ __all__ = ["dram_cycles", "fma_step", "gemm_block", "k_tile_cycles"]
 
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
-MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
+MOVES = 3  # instructions that move an element of a complex fragment to where four products read it
 #: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
 #: on tensor cores.
 MISALIGNED = {4: 2.5, 8: 2.5, 16: 2.0}
@@ -30,12 +30,13 @@ MISALIGNED_MMA = {8: 1.5, 16: 2.0}
 PAST_L1 = 2.0  # times that, of 16 bytes that do not pass through the L1 cache
 LOAD = 10  # instructions of a global load: address, mask, load
 STORE = 16  # cycles in which a thread stores one real of C
-#: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
+#: Cycles in which a warp gets an instruction of a loop, by the most instructions of the loop: 64 KiB, 128
+#: KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one k-tile to the next
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
-BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
+BANKS = 1.1  # times the cycles of a complex FMA where the operands of one are in one bank of registers
 
 
 def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
@@ -78,7 +79,7 @@ def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]
 def k_tile_cycles(
     config: Any, device: Device, sector_misaligned: tuple[bool, bool] = (False, False)
 ) -> BlockCost:
-    """One k-tile of a tile, but for the time until memory answers; `config` stands for those `alike`."""
+    """One k-tile of a tile, but for the time until memory answers; `config` represents those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.smem_tile_a, config.smem_tile_b), config.shares, sector_misaligned, strict=True)
     smem_tiles = [
@@ -108,7 +109,7 @@ def _misaligned(config: Any, load_bytes: int) -> float:
 
 
 def _fetching(instructions: float) -> float:
-    """Cycles in which a warp gets an instruction of a loop of so many."""
+    """Cycles in which a warp gets an instruction of a loop of `instructions`."""
     return next(cycles for most, cycles in FETCH if instructions < most)
 
 

@@ -62,7 +62,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> BlockCos
     warps = config.WARPS / device.partitions
     fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
     work = max(warps * (tiles * solve + below * update), fetched)
-    # of two warps that take turns the other one updates meanwhile, but for the tile that comes next
+    # of two warps that take turns the other one updates meanwhile, except for the next tile
     chained = max(below / config.WARPS_PER_COLUMN_GROUP, tiles) * update
     return BlockCost(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
 

@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 
-OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
-REGISTER_SLACK = 88  # what it takes beside it if it may; with less, some kernels spill
+OVERHEAD = 24  # registers of addresses and counters that a kernel needs beyond its Config's own estimate
+REGISTER_SLACK = 88  # what it takes beyond it if it may; with less, some kernels spill
 
 
 @lru_cache(maxsize=1 << 16)
@@ -54,7 +54,7 @@ class Fit:
 
 
 def has_register_slack(config: Any, device: Device) -> bool:
-    """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
+    """Whether `config` leaves the compiler enough registers that a trial compilation is unnecessary."""
     # a column that is solved takes as many again as a step of it has real products
     columns = family_of(config.STEM).solved_columns
     solved = columns * config.BLK_M * config.dtype_facts.reals_per_element**2 if columns else 0
@@ -75,7 +75,7 @@ def registers_of(config: Any, device: Device) -> int:
     return min(demand(config).registers + OVERHEAD, register_limit(config, device) // 8 * 8)
 
 
-#: Stages of the shortest pipeline of a product: rules tell apart whether there is one, not how long.
+#: Stages of the shortest pipeline of a product: rules distinguish whether there is one, not how long.
 SHORTEST_PIPELINE = 2
 
 
@@ -95,7 +95,7 @@ def demand(config: Any) -> Demand:
     return known
 
 
-# beside the values that a Config itself remembers
+# next to the values that a Config itself caches
 _DEMAND = "_demand"
 K_TILES = "_k_tiles"  # cycles of a k-tile, by alignment
 

@@ -4,7 +4,7 @@ Whole waves of blocks, then a last one that is not full. What a multiprocessor d
 the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
 resident blocks share, and latency (the k-tile of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
-the whole. What a block costs is told by `model.gemm` and `leaf_cycles`, what many cost by `model.block_cost`.
+the whole. `model.gemm` and `leaf_cycles` estimate a block, `model.block_cost` many.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def cycles(
         (m, n, k[, batch]) of a GEMM, (order, right-hand sides[, batch]) of a leaf.
     device : Device
     stream_k : bool
-        Whether the blocks of a persistent kernel share the last tiles; `fixup_cycles` come on top.
+        Whether the blocks of a persistent kernel share the last tiles; `fixup_cycles` are extra.
     region : Region or Triangle
         Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.

@@ -77,7 +77,7 @@ def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
 
 
 def is_readable(operand: Operand) -> bool:
-    """Whether kernels can read it where it lies: its elements are at multiples of their size."""
+    """Whether kernels can read it in place: its elements are at multiples of their size."""
     return operand.pointer % operand.dtype.itemsize == 0
 
 
@@ -87,7 +87,7 @@ def launch_list_of_product(
     """Return the launch list of ``emit(launches, *operands, beta == 0, *options)``, or of beta C where alpha
     or k is zero.
 
-    It serves operands that lie like these, and scalars that are zero, one like these. None where there is
+    It serves operands of these layouts, and scalars that are 0 or 1 where these are. None where there is
     nothing to do. The last operand is C.
     """
     if operands[-1].is_empty:
@@ -112,7 +112,7 @@ def emit_copy_to_workspace(launches: LaunchList, source: Operand) -> Operand:
 
 
 def emit_kept(launches: LaunchList, source: Operand) -> Operand:
-    """A copy of `source` in the workspace: of a dense batch of small matrices one that lies as it does, else
+    """A copy of `source` in the workspace: of a dense batch of small matrices one of the same layout, else
     column-major.
     """
     if not _are_dense(source, source):
@@ -154,7 +154,7 @@ def _emit(
 
 
 def _are_dense(source: Operand, target: Operand) -> bool:
-    """Whether these are batches of small matrices that lie alike, their elements neighbours."""
+    """Whether these are batches of small matrices of one layout, their elements neighbours."""
     rows, cols = target.rows, target.cols
     strides = target.row_stride, target.col_stride
     return (
@@ -192,7 +192,7 @@ class Packed(NamedTuple):
     memory : Operand
         All its elements as one column a matrix, at a multiple of 16 bytes; not conjugated.
     packing : Packing
-        Where which element lies.
+        The layout of the elements.
     extent, k : int
         Extents before the padding, along m or n and along k.
     """

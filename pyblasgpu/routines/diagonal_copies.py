@@ -17,7 +17,7 @@ __all__ = ["emit_diagonal_blocks"]
 def emit_diagonal_blocks(launches: LaunchList, a: Operand, height: int, diag: Diag) -> Operand:
     """A copy of the lower triangles of `height` rows on the diagonal of A, one after the other.
 
-    A lies by columns or by rows, and so does the copy, with zeros beyond the triangles and ones on a unit
+    A is column-major or row-major, and so is the copy, with zeros beyond the triangles and ones on a unit
     diagonal. `height` is a multiple of 16, or the order of A.
     """
     config = select(diagonal_blocks.STEM, launches.dtype, "", (a.rows,), current(launches.device)).config

@@ -69,7 +69,7 @@ def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> 
 def emit_potrf_leaf(
     launches: LaunchList, config: Any, info: Operand, a: Operand, before: int, clean: bool = False
 ) -> None:
-    """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix come earlier. If
+    """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix precede it. If
     `clean`, the other triangle becomes zero.
     """
 

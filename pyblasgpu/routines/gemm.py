@@ -257,7 +257,7 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
 def _emit_product(
     launches: LaunchList, config: GemmConfig, product: GemmArguments, stream_k: bool = False
 ) -> None:
-    """The product with A and B that lie as `config` has it; `stream_k`: tiles may be split."""
+    """The product with A and B in the layout of `config`; `stream_k`: tiles may be split."""
     a, b = product.a, product.b
     if config.needs_alignment:
         config = match_alignment(config, alignments(config.layout, a, b))

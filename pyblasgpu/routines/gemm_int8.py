@@ -78,7 +78,7 @@ def _emit_residues(launches: LaunchList, how: Int8Product, a: Residues, b: Resid
 
 
 def _words(launches: LaunchList, count: int) -> Operand:
-    """Scratch for so many words of 4 bytes."""
+    """Scratch for `count` words of 4 bytes."""
     return launches.scratch(-(-count * 4 // launches.dtype.itemsize), 1, 1)
 
 

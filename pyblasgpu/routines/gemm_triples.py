@@ -26,7 +26,7 @@ def words_of_triples(configs: tuple[Any, Any], extents: tuple[int, int], k: int,
 
 
 def word_behind(powers: Operand, k: int) -> Operand:
-    """The word behind the powers of two operands that tells whether `pack_halves` has set a flag."""
+    """The word behind the powers of two operands that says whether `pack_halves` has set a flag."""
     return powers._replace(pointer=powers.pointer + 8 * k, rows=1)
 
 

@@ -100,7 +100,7 @@ def alignment(a: Operand) -> int:
 
 
 def _choice(dtype: Dtype, layout: str, problem: GemvProblem, stored: Operand, device: Device) -> KernelChoice:
-    """The Config, of which vectors fit `stored`, the matrix as its columns lie.
+    """The Config, of which vectors fit `stored`, the matrix in the order of its columns.
 
     Of many matrices each has blocks of its own. Then smaller ones may be better, of which more are resident.
     """

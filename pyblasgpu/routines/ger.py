@@ -79,7 +79,7 @@ def emit_triangle(
 def _emit_update(
     launches: LaunchList, x: Operand, y: Operand, a: Operand, bits: int, factors: tuple[Any, Any]
 ) -> None:
-    """The launch. Which operand is conjugated goes by where it stands, along rows or columns."""
+    """The launch. Which operand is conjugated depends on its place, along rows or columns."""
     if not lies_by_columns(a):
         a, x, y = a.T, y, x
         transposed = {kernel.LOWER: kernel.UPPER, kernel.UPPER: kernel.LOWER}

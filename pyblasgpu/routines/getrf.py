@@ -52,8 +52,8 @@ def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
 
 
 def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
-    """Emit the whole call. Matrices of a batch come one after the other where panels take several blocks that
-    are no cluster.
+    """Emit the whole call. Matrices of a batch follow one another where panels take several blocks that are
+    no cluster.
     """
     device = current(launches.device)
     small, order = (
@@ -104,7 +104,7 @@ class _Factors(NamedTuple):
         return self.moves.block(rows, 0, self.moves.rows - rows, 1)
 
 
-#: ``emit(first, cols)`` emits the factors of a panel, and its interchanges in columns beside it.
+#: ``emit(first, cols)`` emits the factors of a panel, and its interchanges in columns outside it.
 _EmitPanel = Callable[[int, int], object]
 
 
@@ -132,7 +132,7 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
 
 
 def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
-    """Emit the factors with lookahead, by blocks of so many columns."""
+    """Emit the factors with lookahead, by blocks of `block` columns."""
     a, width = factors.a, factors.width
     count = min(a.rows, a.cols)
     bounds = [*range(0, count, block), count, a.cols]
@@ -215,7 +215,7 @@ def _emit_panel(
     _, width, _, piv, info, a = factors
     rows, device = a.rows - first, current(launches.device)
     config = factors.config.specialize(rows, device)
-    if width != config.COLS:  # rows in memory are told by groups of all columns
+    if width != config.COLS:  # rows in memory are numbered by groups of all columns
         config = factors.config.specialize(a.rows, device)
     takes_beside = in_block and config.takes_beside(rows)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)

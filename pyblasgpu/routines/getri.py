@@ -1,7 +1,7 @@
 """The inverse of A from P L U = A in place: U is inverted, X L = U^-1 solved, columns are interchanged back.
 
 The factors are copied to the workspace first, since X takes the place of L. Where U has a zero on its
-diagonal, they come back.
+diagonal, they are restored.
 """
 
 from __future__ import annotations

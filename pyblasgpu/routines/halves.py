@@ -14,7 +14,7 @@ from .launch_list import LaunchList
 
 __all__ = ["RASTER", "Halves", "Target", "distinct", "halves_of"]
 
-#: Rows of clusters' tiles of a column in which C is rasterized, where nothing asks for another number: what a
+#: Rows of clusters' tiles of a column in which C is rasterized, where nothing sets another number: what a
 #: wave reads of A and of B is about as much.
 RASTER = 4
 WORD = DTYPES["s"]  # as large as what the parts of an image are counted in

@@ -51,7 +51,9 @@ def moves_scratch(launches: LaunchList, count: int, batch: int) -> Operand:
 
 
 def emit_moves(launches: LaunchList, piv: Operand, first: int, columns: int) -> tuple[Operand, int]:
-    """Emit what makes moves of pivots, for so many columns; the moves, and the pivots of a group."""
+    """Emit the launch that makes moves of pivots, for `columns` columns; return the moves, and the pivots of
+    a group.
+    """
     config = FIXED[pivot_moves.STEM].fixed_config("s").specialize(columns)
     moves = moves_scratch(launches, 2 * config.GROUP * config.grid(piv.rows), piv.batch)
 

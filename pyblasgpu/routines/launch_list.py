@@ -4,7 +4,7 @@ While launches are emitted, operands have *virtual* addresses, ``slot * 2**56 + 
 of them are computed as usual. A replay puts the true addresses in. So a repeated call is cheap, and a
 recursion of many launches as well.
 
-Launches have two *lanes*: the stream of the call, and one beside it for what is urgent. A launch may wait for
+Launches have two *lanes*: the stream of the call, and a side stream for what is urgent. A launch may wait for
 one of the other lane. Each lane has scratch and flags of its own. Any order that keeps the lanes and the
 waits is right: where there is no second stream, all run on one, as listed.
 """
@@ -34,7 +34,7 @@ _WORKSPACE_SLOT = 4  # that of the first lane, behind those of four operands; th
 _ALIGN = 256
 _MAX_GRID_Z = 65535
 
-#: Lanes: the stream of the call, and the one beside it.
+#: Lanes: the stream of the call, and the side stream.
 CALL, BESIDE = 0, 1
 
 #: Scalars of the call; any other scalar of a launch is a number.
@@ -159,7 +159,7 @@ class LaunchList:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Launches that are emitted in the block are of the lane beside the call's.
+        """Launches that are emitted in the block are of the side stream's lane.
 
         They wait for nothing but what `wait_for` names.
         """
@@ -336,7 +336,7 @@ class LaunchList:
 
 
 def _extended(bases: Sequence[int], workspace: int, first_bytes: int) -> tuple[int, ...]:
-    """The bases of all slots; the first lane has so many bytes of the workspace."""
+    """The bases of all slots; the first lane has `first_bytes` of the workspace."""
     return (*bases, *(0,) * (_WORKSPACE_SLOT - len(bases)), workspace, workspace + first_bytes)
 
 
@@ -346,7 +346,7 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
     order = [(entry.lane, entry.after) for entry in entries]
 
     def replay(bases, stream):
-        # held until the join: other threads may bring many streams
+        # held until the join: other threads may use many streams
         lane_stream = lanes.beside(device, stream)
         second = None if lane_stream is None else lane_stream.handle
         streams = stream, stream if second is None else second

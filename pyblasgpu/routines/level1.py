@@ -17,7 +17,7 @@ from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = ["launch_list", "reduce_launch_list"]
 
-_MOST_FLAGS = FLAGS // 8  # vectors of a batch that have a flag each: flags lie as far apart as reals
+_MOST_FLAGS = FLAGS // 8  # vectors of a batch that have a flag each: flags are as far apart as reals
 
 
 def launch_list(operation: str, alpha: complex, *operands: Operand) -> LaunchList | None:

@@ -54,7 +54,7 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -
 
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
-    """Emit the whole call. A leaf writes the zeros of a matrix that it can read where it lies."""
+    """Emit the whole call. A leaf writes the zeros of a matrix that it can read in place."""
     is_leaf = a.rows <= leaf_config(launches, potrf_leaf.STEM, a.rows).ORDER
     if clean and not (is_leaf and is_readable(a)):
         emit_zeros_beyond(launches, a, uplo)
@@ -63,7 +63,7 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
 
 
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:
-    """Emit the factor of a lower triangle, before which as many rows come in the whole matrix. If `clean`, a
+    """Emit the factor of a lower triangle, which `before` rows of the whole matrix precede. If `clean`, a
     leaf that is all of it writes zeros beyond it.
     """
     n = a.rows
@@ -100,7 +100,7 @@ def _emit_rows_below(launches: LaunchList, a11: Operand, a21: Operand) -> None:
 
 
 def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, block: int) -> None:
-    """Emit the factor with lookahead, by blocks of so many columns."""
+    """Emit the factor with lookahead, by blocks of `block` columns."""
     n = a.rows
     bounds = [*range(0, n, block), n, n]
 

@@ -32,7 +32,7 @@ def applies(launches: LaunchList, rows: int) -> bool:
 
 def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
     """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
-    `before` rows of the whole matrix come earlier.
+    `before` rows of the whole matrix precede it.
     """
     config = leaf_config(launches, potrf_panel.STEM, a.cols)
     rows, cols = a.rows, a.cols

@@ -49,7 +49,7 @@ def launch_list(
     b, c : Operand
         m by n, of the same dtype, batch and device; C apart from A and B.
     side : Side
-        Where A stands.
+        The side of A.
     uplo : Uplo
     hermitian : bool
     """
@@ -114,8 +114,8 @@ def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
-    """The order of the diagonal blocks: what an override asks for, else that of A for tensor cores, else the
-    largest power of two of which a block may be copied.
+    """The order of the diagonal blocks: an override's, else that of A for tensor cores, else the largest
+    power of two of which a block may be copied.
     """
     requested: int | None = get_override("symm")
     problem = launches.dtype, c.rows, c.cols, c.batch

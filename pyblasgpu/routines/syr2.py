@@ -41,7 +41,7 @@ def _emit(
 ) -> None:
     factors = ALPHA, CONJ_ALPHA if hermitian else ALPHA
     with launches.temporary():
-        if x.conj != y.conj:  # both stand along rows, and along columns
+        if x.conj != y.conj:  # both are along rows, and along columns
             y = emit_copy_to_workspace(launches, y)
             x = emit_copy_to_workspace(launches, x)
         other = y.conjugate() if hermitian else y

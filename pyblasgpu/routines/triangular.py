@@ -173,7 +173,7 @@ def launch_list_in_place(
 ) -> LaunchList | None:
     """Return the launch list of ``emit(launches, t, b, side, uplo, diag)``, or of zeros where alpha is zero.
 
-    It serves operands that lie like these and an alpha that is zero like this one, or not. None where there
+    It serves operands of these layouts, and any alpha that is zero exactly if this one is. None where there
     is nothing to do.
 
     Parameters
@@ -211,8 +211,8 @@ def emit_in_place(
 ) -> None:
     """Emit what ``emit(system)`` does for these operands, B overwritten.
 
-    Operands that the kernels cannot read in place are copied, and B is copied back. Beside that the workspace
-    is limited (`most_workspace`), for copies, partial tiles and packed operands.
+    Operands that the kernels cannot read in place are copied, and B is copied back. Besides that the
+    workspace is limited (`most_workspace`), for copies, partial tiles and packed operands.
     """
     system = normalized = on_left(t, b, side, uplo)
     if not (is_readable(t) and is_readable(b)):
@@ -258,9 +258,9 @@ def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tupl
 def leaf_emitter(
     launches: LaunchList, t: Operand, b: Operand, diag: Diag, config: Any
 ) -> Callable[[Operand, Operand, Any], None]:
-    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles that lie like T and B.
+    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles in the layouts of T and B.
 
-    Those to come have the same strides and batch, and are of no larger order than the leaf's.
+    Later ones have the same strides and batch, and are of no larger order than the leaf's.
     """
     kernel = family_of(config.STEM).source(config, conj=t.conj, t_by_rows=t.by_rows)
     integers = partial(_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
@@ -327,7 +327,7 @@ class FusedOperands(NamedTuple):
 
     @property
     def aligned(self) -> tuple[int, int]:
-        """Bytes at multiples of which the columns of A, B begin, as `alignments` tells."""
+        """Bytes at multiples of which the columns of A, B begin, by `alignments`."""
         return alignments(self.layout, *self.factors)
 
     @property

@@ -92,5 +92,5 @@ def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm
 def _emit_fused(launches: LaunchList, diag: Diag, block: TriangularSystem, alpha) -> None:
     """A diagonal block as one launch, which takes the call's alpha as all leaves do."""
     fused = _plan(launches, block)
-    assert fused is not None  # a block lies as another of its order does
+    assert fused is not None  # a block has the layout of another of its order
     trmm_fused.emit(launches, fused, diag)

@@ -1,7 +1,7 @@
 """The blocks of a triangle level by level, and TRMM by levels.
 
 A triangle is its diagonal blocks and, below them, squares of one block, of two, four, ... (`diagonal` and
-`off_diagonal_blocks`). Those of one level lie equally far apart, so that what is independent is one batch.
+`off_diagonal_blocks`). Those of one level are equally far apart, so that what is independent is one batch.
 
 In TRMM all products of a level are independent with a copy of B, and one launch.
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
-GRAIN = 64  # a panel is a multiple of so many columns
+GRAIN = 64  # a panel is a multiple of this number of columns
 
 
 def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
@@ -57,7 +57,7 @@ def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
 def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]]:
     """(first row, rows, how many) of the diagonal blocks of `stop` rows of a triangle of `n`.
 
-    Of a batch of triangles they come one by one: a batch of batches is no batch.
+    For a batch of triangles they follow one by one: a batch of batches is no batch.
     """
     return _batched(blocks(n, stop, stop), stop, batch)
 
@@ -86,7 +86,9 @@ def _batched(
 
 
 def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
-    """A batch of `count` blocks, each so many rows and columns after the one before; one is as it is."""
+    """A batch of `count` blocks, each `rows` rows and `cols` columns after the one before; one stays as it
+    is.
+    """
     if count == 1:
         return block
     step = rows * block.row_stride + cols * block.col_stride
@@ -101,7 +103,7 @@ def level_emitter(
     Parameters
     ----------
     b : Operand
-        One matrix, of the same strides and columns as those to come, and no fewer rows.
+        One matrix, of the same strides and columns as later ones, and no fewer rows.
     leaf : callable
         ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
     """
@@ -133,7 +135,7 @@ def panel_columns(b: Operand, rows: int) -> int:
 
 
 def _like(launches: LaunchList, b: Operand, rows: int, cols: int) -> Operand:
-    """Scratch that lies as B does: in its order, and with rows that run the way B's do."""
+    """Scratch in B's layout: in its order, and with rows that run the way B's do."""
     scratch = launches.scratch(rows, cols, 1) if b.by_rows else launches.scratch(cols, rows, 1).T
     return scratch.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
 

@@ -1,4 +1,4 @@
-"""y := A x, A triangular: by the kernels of GEMV, told of the triangle. In place x is copied first."""
+"""y := A x, A triangular: by GEMV's kernels, with options of the triangle. In place x is copied first."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def emit(
 ) -> None:
     """Emit the launch that solves a triangle; `choices` are those of `plan`."""
     operands = _fused_operands(block)
-    assert operands is not None  # a block lies as the whole does
+    assert operands is not None  # a block has the layout of the whole
     t, c, triangle = operands
     choice = choices[block.b.rows]
     config, ldt = choice.config, operands.ldt

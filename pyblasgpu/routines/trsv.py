@@ -27,7 +27,7 @@ def applies(b: Operand) -> bool:
 
 
 def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
-    """Emit the launch; T is lower triangular and stands on the left."""
+    """Emit the launch; T is lower triangular and on the left."""
     device = current(launches.device)
     choice = select(STEM, launches.dtype, "", (b.rows, b.cols), device)
     config = choice.config.specialize(b.cols, device.shared_per_block)

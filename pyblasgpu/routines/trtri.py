@@ -6,7 +6,7 @@ inverted by one launch. Then pairs of inverses grow together, all of a level as 
     [T11    ]^-1   [      X11            ]
     [T21 T22]    = [-X22 T21 X11      X22]    two TRMMs in place, or products with copies
 
-A zero on the diagonal is looked for first, and told by info. Then the triangle stays as it is.
+A zero on the diagonal is looked for first, and recorded in info. Then the triangle stays as it is.
 """
 
 from __future__ import annotations

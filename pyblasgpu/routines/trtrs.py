@@ -1,4 +1,4 @@
-"""Solve T X = B in place; where T has a zero on its diagonal, tell it and leave B."""
+"""Solve T X = B in place; where T has a zero on its diagonal, record it in info and leave B."""
 
 from __future__ import annotations
 

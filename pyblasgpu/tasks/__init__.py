@@ -1,8 +1,7 @@
 """Tile algorithms as plain lists of tasks, for whatever runs them: several cards, Dask, a simulation.
 
-A list names the routines of the BLAS that are run on tiles, in an order that is valid as it stands. No array,
-device or scheduler is known here. A routine's first argument is the cut of a dimension into blocks, which may
-be ragged::
+A list names the routines of the BLAS that are run on tiles, in a valid order. No array, device or scheduler
+is known here. A routine's first argument is the cut of a dimension into blocks, which may be ragged::
 
     factor = potrf(cut(1000, 256), Uplo.LOWER)
     for task in factor.tasks: ...

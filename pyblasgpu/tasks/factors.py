@@ -13,8 +13,8 @@ __all__ = ["getrf", "potrf"]
 def potrf(n: Cut, uplo: Uplo, clean: bool = False) -> TaskList:
     """The Cholesky factor of a, in its triangle `uplo`; tiles of the other triangle are not touched.
 
-    Block columns of L, or block rows of U, come one after the other, the diagonal tile first. If `clean`, the
-    other triangle of each diagonal tile becomes zero, else it is neither read nor written.
+    Block columns of L, or block rows of U, follow one another, the diagonal tile first. If `clean`, the other
+    triangle of each diagonal tile becomes zero, else it is neither read nor written.
     """
     lower = uplo is Uplo.LOWER
     side = Side.RIGHT if lower else Side.LEFT

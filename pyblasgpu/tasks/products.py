@@ -11,7 +11,7 @@ __all__ = ["gemm", "op_tile", "symm", "syrk"]
 
 
 def op_tile(matrix: str, row: int, col: int, trans: Trans) -> Tile:
-    """The tile of the stored matrix that stands at (row, col) of op(matrix)."""
+    """The tile of the stored matrix at (row, col) of op(matrix)."""
     return Tile(matrix, row, col) if trans is Trans.NO else Tile(matrix, col, row)
 
 

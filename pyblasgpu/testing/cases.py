@@ -1,7 +1,7 @@
 """The one list of cases: what tests, benchmarks and the tuner's verification run.
 
-Sizes stand at the edges of tiles and far from them; flags are crossed in full at one awkward shape; the
-special values of alpha and beta are crossed in full at another.
+Sizes are at the edges of tiles and far from them; flags are crossed in full at one awkward shape; the special
+values of alpha and beta are crossed in full at another.
 """
 
 from __future__ import annotations

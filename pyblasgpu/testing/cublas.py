@@ -1,4 +1,4 @@
-"""cuBLAS, to be measured beside ours; nothing in the library computes with it.
+"""cuBLAS, to be measured with ours; nothing in the library computes with it.
 
 The library is the one that the process has loaded, else the first that cuda.pathfinder finds.
 """
@@ -57,7 +57,7 @@ class Cublas:
     def _product(
         self, name: str, lies: Callable, alpha, a, b, beta, c, trans_a, trans_b, *batch: int
     ) -> None:
-        """``lies(x)`` tells where a matrix, or a batch of them, lies."""
+        """``lies(x)`` returns the place of a matrix, or of a batch of them."""
         dtype, k = dtype_of(c.dtype), a.shape[-1 if trans_a is Trans.NO else -2]
         extents = _TRANS[trans_a], _TRANS[trans_b], *c.shape[-2:], k
         self._named(

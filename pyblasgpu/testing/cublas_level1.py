@@ -1,4 +1,4 @@
-"""cuBLAS's Level 1, to be measured beside ours."""
+"""cuBLAS's Level 1, to be measured with ours."""
 
 from __future__ import annotations
 

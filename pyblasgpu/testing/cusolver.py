@@ -1,4 +1,4 @@
-"""cuSOLVER's factorisations, to be measured beside ours; nothing in the library computes with it."""
+"""cuSOLVER's factorisations, to be measured with ours; nothing in the library computes with it."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ _WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128
 def gemm_error(alpha, a, b, beta, c, result, seed: int = 0, extra: int = 2, size: Any = np.abs) -> float:
     """Largest sampled error of ``result = alpha a b + beta c`` over its bound.
 
-    All arrays are in host memory; `a` (m, k) and `b` (k, n) come with their transposition applied. With
-    alpha = 0 they are not looked at, and with beta = 0 `c` (None will do) is not. The bound counts `extra`
-    roundings beside those of k terms, of what ``size(a)`` and ``size(b)`` say.
+    All arrays are in host memory; `a` (m, k) and `b` (k, n) have their transposition applied. With alpha = 0
+    they are not looked at, and with beta = 0 `c` (None will do) is not. The bound counts `extra` roundings
+    besides those of k terms, of what ``size(a)`` and ``size(b)`` say.
     """
     dtype = dtype_of(result.dtype)
     rows, cols = _sample(result.shape, seed)
@@ -113,7 +113,7 @@ def _worst(
 ) -> float:
     """max |alpha left right + beta c - result| / (terms u (|alpha| |left| |right| + |beta| |c|)).
 
-    Over the entries that are `kept`; `size` tells what |left| and |right| are.
+    Over the entries that are `kept`; `size` gives |left| and |right|.
     """
     wide = _WIDE[dtype.letter]
     left, right = left.astype(wide), right.astype(wide)
@@ -147,7 +147,7 @@ def _crossing(x, rows, cols):
 
 
 def _left(a, side: Side, uplo: Uplo, trans: Trans):
-    """The triangle as it stands to the left of its operand, as a view, and whether it is lower."""
+    """The triangle as the left factor of its operand, as a view, and whether it is lower."""
     if trans is Trans.CONJ:
         a = a.conj()
     transposed = (trans is not Trans.NO) != (side is Side.RIGHT)

@@ -56,7 +56,7 @@ _PART = 128
 
 
 class FakeDriver(FakeStreams):
-    """The stand-in for `cuda.bindings.driver`; what is not here is taken from there.
+    """A fake of `cuda.bindings.driver`; what is not here is taken from there.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class FakeDriver(FakeStreams):
             return
         assert end <= memory.end, f"{name} reaches beyond its memory"
         if memory.device < 0:
-            # a thread that has waited may have told another one
+            # a thread that has waited may have informed another one
             clock = dict(clock)
             join(clock, self.known)
         for part in range(first // _PART, (end - 1) // _PART + 1):

@@ -23,7 +23,7 @@ def deciding_by(**values: Any) -> Iterator[None]:
     Yields
     ------
     None
-        The values before come back with the end of the block.
+        The previous values are restored at the end of the block.
     """
     tuned_files.policy_changes.append(values)
     choose.reload()

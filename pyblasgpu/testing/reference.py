@@ -1,7 +1,7 @@
-"""Inputs whose results are known exactly, memory that tells on who touches it, and the exact results.
+"""Inputs whose results are known exactly, memory that reveals accesses, and the exact results.
 
 Small integers are exact in every dtype and every order of summation, so their results are compared with
-``==``. What a routine may not read is NaN; what it may not write lies behind fences. The error bounds of
+``==``. What a routine may not read is NaN; what it may not write is behind fences. The error bounds of
 rounded results are in `pyblasgpu.testing.error_bounds`.
 """
 
@@ -75,7 +75,7 @@ def triangle(
 
 
 def read_part(a: np.ndarray, uplo: Uplo, diag: Diag) -> np.ndarray:
-    """The matrix that the triangle `a` stands for: zeros in the other triangle, ones on a unit diagonal."""
+    """The matrix that the triangle `a` represents: zeros in the other triangle, ones on a unit diagonal."""
     n = a.shape[-1]
     full = np.where(triangle_mask(n, uplo is Uplo.LOWER), a, 0).astype(a.dtype, copy=False)
     if diag is Diag.UNIT:
@@ -116,7 +116,7 @@ def exact_triangular(case: TriangularCase, a, x, alpha=None) -> np.ndarray:
 
 
 def packed(packing: Packing, values: np.ndarray) -> np.ndarray:
-    """`values`, of shape (extent, k), as they lie once packed, zeros between them: shape (elements,)."""
+    """`values`, of shape (extent, k), as packed, zeros between them: shape (elements,)."""
     extent, k = values.shape
     elements = np.zeros(packing.size(extent, k), values.dtype)
     i, kk = np.ogrid[:extent, :k]
@@ -142,7 +142,7 @@ def fenced(values: np.ndarray, order: str = "C", gap: int = 3, margin: int = 16)
     view : ndarray
         The copy.
     unharmed : callable
-        ``unharmed()`` tells whether all memory around the copy is as it was, bit for bit.
+        ``unharmed()`` says whether all memory around the copy is as it was, bit for bit.
     """
     swapped = values.swapaxes(-1, -2) if order == "F" else values
     *batch_shape, outer, inner = swapped.shape

@@ -1,7 +1,7 @@
 """Cases of SYMM, HEMM, SYRK, HERK, SYR2K, HER2K and GEMMTR, their inputs, and results that are exact.
 
 As in `cases` and `oracle`: flags are crossed in full at one awkward shape, alpha and beta at another, sizes
-stand at the edges of tiles; what must not be read is NaN.
+are at the edges of tiles; what must not be read is NaN.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def algorithms(routine: str) -> tuple[str | None, ...]:
 class SymmetricCase:
     """A routine of one dtype and size.
 
-    Of `SYMMETRIC` C is `m` by `n`, A stands at `side` and `uplo` of it is stored. Of `RANK_K` C is n by n,
-    its triangle `uplo` is computed, `k` is the inner extent; GEMMTR has a second op, `trans_b`.
+    Of `SYMMETRIC` C is `m` by `n`, A is at `side` and `uplo` of it is stored. Of `RANK_K` C is n by n, its
+    triangle `uplo` is computed, `k` is the inner extent; GEMMTR has a second op, `trans_b`.
     """
 
     routine: str
@@ -147,7 +147,7 @@ def _kept(case: SymmetricCase) -> np.ndarray:
 
 
 def _whole(x: np.ndarray, case: SymmetricCase) -> np.ndarray:
-    """The symmetric or Hermitian matrix that the triangle in `x` stands for."""
+    """The symmetric or Hermitian matrix that the triangle in `x` represents."""
     n = case.order
     diagonal = np.arange(n)
     triangle = np.where(_kept(case), x, 0)

@@ -40,7 +40,7 @@ class ActiveSearch:
         return self._open[config]
 
     def measured(self, measurement: Measurement, seconds: float) -> None:
-        """Tell the strategy a time."""
+        """Pass a time to the strategy."""
         self._times[measurement] = seconds
 
     def close(self, config: Any, failed: bool = False) -> None:
@@ -52,7 +52,7 @@ class ActiveSearch:
             self._advance()
 
     def stop(self) -> int:
-        """Time is up; how many candidates are left: wanted, or not asked for since no batch was answered."""
+        """Time is up; how many candidates are left: wanted, or not requested since no batch was answered."""
         left = len(self.wanted) + len(self._unasked)
         self._steps.close()
         self.wanted.clear()
@@ -60,7 +60,7 @@ class ActiveSearch:
         return left
 
     def _advance(self, first: bool = False) -> None:
-        """Ask the strategy, until it wants what is not known yet or ends."""
+        """Advance the strategy, until it wants what is not measured yet or ends."""
         while not self._open and not self.ended:
             try:
                 batch = next(self._steps) if first else self._steps.send(self._times)

@@ -45,7 +45,7 @@ class ClockMonitor:
         self._reference_at = -REFERENCE_EVERY
 
     def state(self) -> dict[str, float]:
-        """The state that a record of this moment keeps; NVML is asked once a second."""
+        """The state that a record of this moment keeps; NVML is queried once a second."""
         now = time.monotonic()
         if now - self._read_at >= SAMPLE_EVERY:
             self._read_at, self._last = now, self._sensor.read()

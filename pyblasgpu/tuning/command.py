@@ -33,7 +33,7 @@ from .worker_bench import Bench
 __all__ = ["main", "show_report"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
-#: Seconds that an effort may take where nothing else is asked for.
+#: Seconds that an effort may take by default.
 BUDGETS = {"quick": 140.0, "normal": 840.0}
 LIST_PROCESSES = 2  # processes that make the lists of candidates
 
@@ -73,7 +73,7 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
 
 
 def tune_device(options: Any, device: Device, routine: Callable) -> int:
-    """Tune `device` as `options` ask; returns the exit status."""
+    """Tune `device` as `options` request; return the exit status."""
     searches = dryrun.searches_of(options)
     log = SweepLog(device, options.effort, options.resume)
     monitor = ClockMonitor(Sensor(device.ordinal))

@@ -56,7 +56,7 @@ class Compilers(Pool):
 def compile_all(
     jobs: Iterable[CompileJob], cc: tuple[int, int], workers: int | None = None
 ) -> Iterator[tuple[CompileJob, Resources | str]]:
-    """Compile (stem, Config) pairs; yields each with its report, as they come."""
+    """Compile (stem, Config) pairs; yields each with its report, in order of completion."""
     with Compilers(cc, workers) as compilers:
         for job in jobs:
             compilers.submit(*job)

@@ -1,4 +1,4 @@
-"""Makes the Configs of a search; those that a family's rules do not tell apart are checked once."""
+"""Makes the Configs of a search; those that a family's rules do not distinguish are checked once."""
 
 from __future__ import annotations
 

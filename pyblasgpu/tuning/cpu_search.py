@@ -32,7 +32,7 @@ __all__ = ["SearchResult", "main", "measured_peak", "search", "seconds_of"]
 
 SIZES = {"s": 768, "d": 768, "c": 512, "z": 512}
 REPEATS = 3
-BUDGET = 240.0  # seconds for all dtypes, where nothing else is asked for
+BUDGET = 240.0  # seconds for all dtypes, by default
 ROUNDS = 200_000
 
 
@@ -121,7 +121,7 @@ class _Measure:
 
 
 def main(options: Any) -> int:
-    """Search for each dtype that is asked for, write what was found, and print it; returns the exit code."""
+    """Search for each requested dtype, write what was found, and print it; returns the exit code."""
     processor = current()
     if options.dry_run:
         _count(options, processor)

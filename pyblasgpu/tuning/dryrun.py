@@ -120,7 +120,7 @@ def sizes(options: Any) -> tuple[str, ...]:
 
 
 def guidelines(options: Any, otherwise: Guidelines) -> Guidelines:
-    """The guidelines `otherwise`, but for what ``min_threads``, ``min_blocks``, ... of `options` ask."""
+    """The guidelines `otherwise`, but for what ``min_threads``, ``min_blocks``, ... of `options` set."""
     asked = {name: getattr(options, f"min_{name}", None) for name in _OPTIONS}
     return replace(otherwise, **{name: value for name, value in asked.items() if value is not None})
 
@@ -158,7 +158,7 @@ def _described(name: str | None) -> Device:
 
 @contextmanager
 def _watched(total: int, what: str) -> Iterator[Callable[[str], None]]:
-    """Something to call after each of so many steps: a bar on a terminal, else a line each, on stderr."""
+    """Yield a function to call after each of `total` steps: it moves a bar on stderr, or prints a line."""
     screen = terminal.console(WIDTH, stderr=True)
     if screen.is_terminal:
         with Progress(*Progress.get_default_columns(), console=screen, transient=True) as bar:

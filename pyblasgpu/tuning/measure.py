@@ -86,10 +86,10 @@ class Timer:
             self._flush_seconds = self._between(lambda: self._flush(10)) / 10
 
     def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
-        """Seconds of one call; two untimed ones compile, warm up, and tell how long the host takes.
+        """Seconds of one call; two untimed ones compile, warm up, and measure how long the host takes.
 
         `best` is the time to beat: a call far behind it is timed once more, lest a hiccup end a candidate, or
-        what a pass takes beside its calls, which is as long as a short call. Else the median of `repeats`
+        what a pass takes besides its calls, which is as long as a short call. Else the median of `repeats`
         passes.
         """
         with memory.current_context(self._device):
@@ -152,8 +152,8 @@ class Workload:
     def rotation(
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
-        """`routine` at `extents` on copies of its operands: A, B of a GEMM lie as `layout` says, a triangle
-        as that one of `T_LAYOUTS`, by default the first.
+        """`routine` at `extents` on copies of its operands: A, B of a GEMM have the `layout`, a triangle as
+        that one of `T_LAYOUTS`, by default the first.
         """
         make = {
             "gemm": self.products,
@@ -188,7 +188,7 @@ class Workload:
         pad: int = 0,
         shift: int = 0,
     ) -> Rotation:
-        """A GEMM at (m, n, k[, batch]); `pad` elements lie between columns (rows), and the first `shift`
+        """A GEMM at (m, n, k[, batch]); `pad` elements are between columns (rows), and the first `shift`
         elements behind an aligned address.
         """
         m, n, k, *batch = extents

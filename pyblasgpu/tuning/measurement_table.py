@@ -29,7 +29,7 @@ class MeasurementTable:
         self._known_tile_effect: np.ndarray | None = None
 
     def ask(self, measurements: list[Measurement]) -> Batches:
-        """Yield those of `measurements` that were not asked for before, and keep the answers."""
+        """Yield those of `measurements` that were not requested before, and keep the answers."""
         batch = []
         for measurement in measurements:
             asked, number = self._asked[measurement.problem], self._number[measurement.config]
@@ -51,7 +51,7 @@ class MeasurementTable:
     def by_time(self, problem: Problem) -> list[Any]:
         """The candidates that have a time, the fastest first."""
         times = self._times[problem]
-        order = np.argsort(times, kind="stable")  # NaN comes last
+        order = np.argsort(times, kind="stable")  # NaN is last
         return self._configs(order[: np.count_nonzero(~np.isnan(times))])
 
     def best(self, problem: Problem) -> float:

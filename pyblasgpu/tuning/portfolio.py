@@ -2,8 +2,8 @@
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
 gains most (`dispatch.portfolio`), over all dtypes and layouts of an architecture at once, until there are as
-many as kernels can be built ahead for. What is best for updates of low rank is kept beside. So is
-what gains most for calls that were timed between the classes, with operands as callers have them (`Call`).
+many as kernels can be built ahead for. The best one for updates of low rank is kept in addition. So are those
+that gain most for calls that were timed between the classes, with operands as callers have them (`Call`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .results import Record, candidate_of, sound
 
 __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "kernel_of", "reduced"]
 
-#: Configs, told apart by their kernels, that are kept of a dtype and layout, on average: of products, fused
-#: TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
+#: Configs, distinguished by their kernels, that are kept of a dtype and layout, on average: of products,
+#: fused TRSMs, leaves of TRSM and TRMM, products of a matrix and a vector, and updates by vectors.
 BUDGETS = {"gemm": 8.4375, "trsm_fused": 4.95, "leaf": 3.0, "gemv": 2.0, "ger": 1.0}
 #: Weights of layouts. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
@@ -30,8 +30,8 @@ WEIGHTS = {"nn": 2.0}
 #: spend their time in such updates.
 UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 
-#: Configs of products that are kept beside for calls, of all dtypes and layouts together, and what a call
-#: counts for beside a class. Batches and triangles of C are fewer among the calls than squares.
+#: Configs of products that are kept in addition for calls, of all dtypes and layouts together, and what a
+#: call counts for relative to a class. Batches and triangles of C are fewer among the calls than squares.
 FOR_CALLS, CALL_WEIGHT, FEWER_WEIGHT = 25, 2.0, 4.0
 TRIANGULAR = ("syrk", "herk", "syr2k", "her2k")
 
@@ -111,7 +111,7 @@ def chosen(records: Iterable[Record], calls: Iterable[Call] = ()) -> set[tuple]:
 
 
 def _for_calls(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iterable[Call]) -> Iterator[Any]:
-    """The `FOR_CALLS` candidates that gain most beside those `kept`, where `calls` count as classes do."""
+    """The `FOR_CALLS` candidates that gain most over those `kept`, where `calls` count as classes do."""
     orders = {}
     for cell, rates in _with_calls(cells, calls).items():
         orders[cell] = GreedyOrder(rates, _weight(cell))
@@ -125,8 +125,8 @@ def _for_calls(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iter
 
 
 def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell, Rates]:
-    """The rates of those cells of which `calls` tell; where neither a candidate nor one with the same tile
-    was timed for a call of its layout, it counts as the slowest that was.
+    """The rates of those cells that `calls` have; where neither a candidate nor one with the same tile was
+    timed for a call of its layout, it counts as the slowest that was.
     """
     with_calls: dict[Cell, Any] = {}
     for number, call in enumerate(calls):
@@ -158,13 +158,13 @@ def _by_tiles(rates: Rates) -> dict[Any, dict[Any, float]]:
 
 
 def _tile(candidate: tuple) -> tuple:
-    """`candidate` without what tells only which thread copies which elements."""
+    """`candidate` without the parameters that only assign elements to threads for copies."""
     stem, dtype, layout, *parameters = candidate
     return stem, dtype, layout, *((name, value) for name, value in parameters if name not in COPYING)
 
 
 def _for_updates(rates: Rates, kept: Iterable[Any]) -> Iterator[Any]:
-    """The best candidate at `UPDATES` on a device where none that is `kept` comes near."""
+    """The best candidate at `UPDATES` on a device where none that is `kept` is near."""
     kept = set(kept)
     for at in {at for by_class in rates.values() for at in by_class if at[1] == UPDATES}:
         best = max(rates, key=lambda candidate: rates[candidate].get(at, 0.0))

@@ -1,6 +1,6 @@
 """The funnel: rules of the Config, limits of the device, guidelines. The compiler goes on (`compile_pool`).
 
-A rule is a `ConfigError`, wherever it stands; the funnel counts by its name.
+A rule is a `ConfigError`, wherever it is raised; the funnel counts by its name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 #: there.
 FEW_REGISTERS, FEW_OVERHEAD = 63, 12
 
-EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
+EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines require by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
 PERSISTENT = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
@@ -150,7 +150,7 @@ def candidates(
         As in the database.
     effort : str
         'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each problem and what
-        'quick' has, unless the guidelines say how near the best a candidate must come.
+        'quick' has, unless the guidelines say how near the best a candidate must be.
     guidelines : Guidelines, optional
         Default: `defaults`.
     problems : sequence of extents, optional

@@ -199,7 +199,7 @@ def _rate(tflops: float) -> str:
 
 
 def _form(layout: str) -> str:
-    """'tn' is AᵀB; a family that does not tell layouts apart has no form."""
+    """'tn' is AᵀB; a family that does not distinguish layouts has no form."""
     if not set(layout) <= set(_MARKS):
         return ""
     return "".join(name + _MARKS[letter] for name, letter in zip("AB", layout, strict=False))

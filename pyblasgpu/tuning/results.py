@@ -55,9 +55,9 @@ class Record:
         Of the Config; of an algorithm ``{name: 1}``; of a leaf within its routine the Config's, and
         ``{"stop": order}``.
     outcome : str
-        'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
-        it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
-        'reference', and whole routines 'before' and 'after' the run.
+        'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where it
+        must not), 'crash', 'hang', 'error'; or what was timed besides the candidates: 'vendor', 'reference',
+        and whole routines 'before' and 'after' the run.
     seconds, tflops : float
         0 without a time.
     detail : str
@@ -65,11 +65,11 @@ class Record:
     effort, toolchain : str
         Of the run; a later one resumes what was measured with its own.
     caches : {'warm', 'cold'}
-        Whether operands lay in the L2 cache.
+        Whether operands were in the L2 cache.
     when : str
         Date and time, UTC.
     state : dict
-        Clock, temperature, power of the device as NVML told it: sm_mhz, celsius, watts.
+        Clock, temperature, power of the device as NVML reported it: sm_mhz, celsius, watts.
     numbers : dict
         What the linker reported of a candidate that was dropped for it: registers, bytes of spills, ...
     """
@@ -222,7 +222,7 @@ def winners(records: Iterable[Record], device: str) -> Document:
 
 
 def _algorithm(record: Record) -> str | None:
-    """The algorithm of TRSM of which the record tells: with any Config, the fused one is what it is."""
+    """The algorithm of TRSM of the record: with any Config, the fused one."""
     is_fused = record.stem in FUSED_TRSM and record.layout == "left_colmajor"
     return TRSM_FUSED if is_fused else record.algorithm
 
@@ -248,7 +248,7 @@ def _add_trsm(document: Document, records: Iterable[Record], tried: dict[tuple, 
 
 
 def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
-    """Tell of each product's Config what it reached at the extents of other classes, by `sound` records."""
+    """Add to each product's Config its rates at the extents of other classes, by `sound` records."""
     rates: dict[tuple, dict[str, float]] = defaultdict(dict)
     for record in records:
         if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":

@@ -45,7 +45,7 @@ class Runner:
         self.worker, self.log, self.monitor, self.interrupts = worker, log, monitor, interrupts
 
     def finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
-        """Run a job: the times of its problems, as far as it came, and how it failed."""
+        """Run a job: the times of its problems, up to its failure, and how it failed."""
         self.worker.send(job, patience)
         times: list[float] = []
         failure: Failed | Lost | None = None

@@ -311,7 +311,7 @@ def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str,
 def promising(key: SearchKey, configs: list[Any], log: SweepLog, device: Device, effort: str) -> list[Any]:
     """The candidates, those first whose tiles did best in the first layout.
 
-    The best tile of every class comes first, then the second best. A quick run tries no others, since layouts
+    The best tile of every class is first, then the second best. A quick run tries no others, since layouts
     differ in their loads only.
 
     Parameters

@@ -30,7 +30,7 @@ Problem = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement that a strategy asks for.
+    """One measurement that a strategy requests.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ class Interrupts:
     """Within the block Ctrl-C is noted, and the next `check` raises it. A second one before that is raised at
     once.
 
-    Where Ctrl-C is ignored or handled otherwise, and beside the main thread, all stays as it is.
+    Where Ctrl-C is ignored or handled otherwise, and outside the main thread, all stays as it is.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 A strategy is a generator. It yields batches of measurements, is sent the seconds of those that succeeded, and
 returns when it wants nothing more. It touches no device, no file and no clock. So a recorded sweep can be
-replayed to it (`tuning/papers/replay.py`), where the searches of the papers stand as well.
+replayed to it (`tuning/papers/replay.py`), which has the searches of the papers as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIKELY = (0.8, 0.65, 0.5)  # of the best score: one part after the other, the li
 def in_turns(search: SearchProblem) -> list[Any]:
     """The candidates, the best by score for each problem first, then the second best of each, and so on.
 
-    By their best scores alone those for skinny products would come last: at best these are far from the
+    By their best scores alone those for skinny products would be last: at best these are far from the
     device's rate.
     """
     table = MeasurementTable(search)
@@ -49,7 +49,7 @@ def exhaustive(search: SearchProblem) -> Batches:
 
 
 def likely(search: SearchProblem, least_shares: Sequence[float] = LIKELY) -> Batches:
-    """The candidates whose score comes near the best of a size class.
+    """The candidates whose score is near the best of a size class.
 
     First those that reach the first of these `parts` of the best score on a problem of the class, then what
     the next part adds, and so on. Nothing is timed that is far behind another family. Where all of them fail,
@@ -76,7 +76,7 @@ def likely(search: SearchProblem, least_shares: Sequence[float] = LIKELY) -> Bat
 
 
 def beginning_with(current: Mapping[str, Any], strategy: Strategy) -> Strategy:
-    """First the current Config of each size class, there alone; then what `strategy` asks for.
+    """First the current Config of each size class, there alone; then the requests of `strategy`.
 
     So a search that ends early knows what to beat wherever it has timed something.
     """
@@ -136,10 +136,10 @@ def score_first(
 ) -> Batches:
     """For each problem the best by score.
 
-    First one variant of each of so many `tiles`: all variants of one have nearly the same score and would
-    fill the list. Then more tiles, by the score and the tile effect, until `patience` rounds brought nothing
-    or a `share` of the candidates is spent, for at least so many `rounds`. At last `variants` of the three
-    best.
+    First one variant of each of the best `tiles` tiles: all variants of one have nearly the same score and
+    would fill the list. Then more tiles, by the score and the tile effect, until `patience` rounds gained
+    nothing or a `share` of the candidates is spent, for at least `rounds` rounds. At last `variants` of the
+    three best.
     """
     table = MeasurementTable(search)
     rounds = max(rounds, math.ceil(share * len(search.candidates) / tiles))

@@ -41,7 +41,7 @@ def edit_file(
 ) -> Iterator[_Values]:
     """Give the values in a file, to be changed: written at the end, removed where none is left.
 
-    Several processes may do so at once. A file that cannot be read is kept beside, as ``….damaged``.
+    Several processes may do so at once. A file that cannot be read is kept, as ``….damaged``.
 
     Parameters
     ----------

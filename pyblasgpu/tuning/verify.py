@@ -1,7 +1,7 @@
 """No candidate is timed before its results are right: exact integers, compared bit for bit.
 
-The extents are multiples of no tile, outputs stand amid memory that must not change, what may not be read
-is NaN.
+The extents are multiples of no tile, outputs are amid memory that must not change, what may not be read is
+NaN.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Fenced:
         self.operand = Operand(pointer, rows, cols, row_stride, col_stride, dtype, device=device)
 
     def compare(self, expected: np.ndarray, what: str) -> None:
-        """Fetch the matrix; raise `WrongResult` unless it is `expected` and its fences stand."""
+        """Fetch the matrix; raise `WrongResult` unless it is `expected` and its fences are intact."""
         memory.to_host(self._memory, self._address, self._stream)
         wrong = np.argwhere(self.view != expected)
         if len(wrong):

@@ -1,6 +1,6 @@
 """A process that runs jobs one at a time, and is replaced when it dies or hangs.
 
-The job's answers come one by one through a pipe of our own. So what a job had measured before it took the
+The job's answers arrive one by one through a pipe of our own. So what a job had measured before it took the
 process down is not lost. Only these two processes write to the pipe.
 """
 
@@ -169,7 +169,7 @@ class Worker:
 
 def _serve(pipe: Connection, make: Callable, arguments: tuple) -> None:
     """The process: jobs in, answers out, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent process
     try:
         body = make(*arguments)
     except Exception as problem:

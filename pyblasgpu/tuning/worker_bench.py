@@ -206,7 +206,7 @@ class _OutOfPlace:
 
 
 def _stored(operand: Operand) -> tuple[_Array, Trans]:
-    """The column-major matrix that lies there, and what makes `operand` of it."""
+    """The column-major matrix there, and the function that makes `operand` of it."""
     return (_Array(operand), Trans.NO) if operand.row_stride == 1 else (_Array(operand.T), Trans.TRANS)
 
 

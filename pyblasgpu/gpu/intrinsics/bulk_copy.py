@@ -1,7 +1,7 @@
-"""Bulk copies from global to shared memory, and the mbarriers that tell when they are over (Hopper).
+"""Bulk copies from global to shared memory, and the mbarriers that complete with them (Hopper).
 
-Blocks of a cluster reach one another's shared memory: what lies there lies at the same address in each.
-Barriers and targets are named by *shared addresses*: int32, in bytes, as PTX counts them in ``.shared``.
+Blocks of a cluster reach one another's shared memory: an object has the same address in each. Barriers and
+targets are named by *shared addresses*: int32, in bytes, as PTX counts them in ``.shared``.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def mbarrier_arrive(_, barrier):
 
 @intrinsic
 def mbarrier_expect(_, barrier, nbytes):
-    """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
+    """Arrive, and have the phase wait for `nbytes` of bulk copies as well."""
     code = statement("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r")
     return types.void(types.int32, types.int32), code
 
@@ -116,7 +116,7 @@ def _copy(suffix: str, operands: str):
 def bulk_copy(_, target, source, i, nbytes, barrier):
     """Begin to copy `nbytes` from ``source[i]`` on to a shared address.
 
-    The mbarrier counts them as they come. Addresses and `nbytes` are multiples of 16.
+    The mbarrier counts them on arrival. Addresses and `nbytes` are multiples of 16.
     """
     return types.void(types.int32, source, i, types.int32, types.int32), _copy("", "")
 
@@ -142,7 +142,7 @@ def mbarrier_arrive_at(_, barrier, rank):
 def store_async(_, target, value, barrier, rank):
     """Begin to write a real or an int32 to a shared address of the block with this rank in the cluster.
 
-    Its mbarrier counts the bytes as they come.
+    Its mbarrier counts the bytes on arrival.
     """
     is_word = value == types.int32
     kind, letter = ("s32", "r") if is_word else (PTX_TYPE[nbytes(value)], LETTER[nbytes(value)])
@@ -171,5 +171,5 @@ def cluster_rank(_):
 
 @intrinsic
 def cluster_sync(_):
-    """Wait for all threads of the cluster, which must all come here."""
+    """Wait for all threads of the cluster, which must all get here."""
     return types.void(), statement("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;")

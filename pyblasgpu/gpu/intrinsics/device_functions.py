@@ -12,7 +12,7 @@ from numba.cuda.extending import intrinsic
 __all__ = ["called", "inlined"]
 
 _MOST_SHARED = 4096  # functions
-_ANY = (8, 0)  # a compute capability, which Numba wants to be told; nothing here depends on it
+_ANY = (8, 0)  # a compute capability, which Numba requires; nothing here depends on it
 
 
 def inlined(function):

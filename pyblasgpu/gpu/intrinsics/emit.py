@@ -43,8 +43,8 @@ REALS = {"float32": types.float32, "float64": types.float64}
 
 
 def asm(builder, result, arguments, text, constraints, effect=True, convergent=False):
-    """An instruction; a `convergent` one, of several threads together, comes into no branch and no copy of a
-    loop's body that it was not in.
+    """An instruction; a `convergent` one, of several threads together, is moved into no branch and no copy of
+    a loop's body that it was not in.
     """
     function = ir.FunctionType(result, [argument.type for argument in arguments])
     attributes = ("convergent",) if convergent else ()

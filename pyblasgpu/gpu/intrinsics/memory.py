@@ -63,7 +63,7 @@ def shared_pointer(_, array):
 
 @made_once
 def load_shared(width: int, count: int = 1, step: int = 0):
-    """``load(local, i, pointer, j)``: `count` vectors of `width` reals that lie `step` reals apart.
+    """``load(local, i, pointer, j)``: `count` vectors of `width` reals, `step` reals apart.
 
     ``local[i + v*width + lane] = pointer[j + v*step + lane]``.
     """
@@ -192,7 +192,7 @@ def store_int64(_, pointer, i, value):
 
 @intrinsic
 def prefetch(_, pointer, i, ok):
-    """Ask L2 for the line of memory that ``pointer[i]`` lies in, where `ok`; nothing waits for it."""
+    """Prefetch the line of memory with ``pointer[i]`` into L2, where `ok`; nothing waits for it."""
 
     def codegen(context, builder, signature, arguments):
         source, i, ok = arguments
@@ -234,7 +234,7 @@ def store_global_vector(width: int):
 
 @made_once
 def is_aligned(width: int):
-    """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
+    """``aligned(pointer)``: whether a vector of `width` reals may be there."""
 
     @intrinsic
     def aligned(_, pointer):

@@ -1,4 +1,4 @@
-"""Numbers that blocks send each other: each word goes with a tag that says it has come."""
+"""Numbers that blocks send each other: each word goes with a tag that says it has arrived."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def send_real(_, words, i, value, tag):
 
 @intrinsic
 def try_receive_real(_, local, k, words, i, tag):
-    """Whether number `i` of `words` has come with this tag; ``local[k]`` is it then, and else nothing."""
+    """Whether number `i` of `words` has arrived with this tag; ``local[k]`` is it then, and else nothing."""
     real = local.dtype
     size = nbytes(real)
 

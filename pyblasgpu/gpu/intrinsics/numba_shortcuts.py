@@ -142,7 +142,7 @@ def _first_registry(template, reason: str):
 
 
 def _incremental(context) -> Callable:
-    """``refresh()`` of a context that is up to date now: it asks registries that have grown since."""
+    """``refresh()`` of a context that is up to date now: it reads registries that have grown since."""
 
     def length(registry) -> int:
         return sum(len(getattr(registry, item)) for item in context._registries[registry].registry_items)

@@ -1,9 +1,9 @@
 """Intrinsics of the CUDA target: for memory, for arithmetic, and for kernels made of several functions.
 
-Each name here has a stand-in of the same meaning in `simulator`. A *pointer* is a ``types.CPointer`` to
-float32 or float64; complex matrices are passed as pointers to their real parts. Indices count reals.
-Predicates are written into the instruction instead of a branch: a branch inside an unrolled loop makes
-the compiler index the accumulators at run time, and they fall out of the registers.
+Each name here has an equivalent in `simulator`. A *pointer* is a ``types.CPointer`` to float32 or float64;
+complex matrices are passed as pointers to their real parts. Indices count reals. Predicates are written into
+the instruction instead of a branch: a branch inside an unrolled loop makes the compiler index the
+accumulators at run time, and they fall out of the registers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How a ``for`` loop over a constant range asks for its next number, on compute capability 10.0 and later.
+"""How a ``for`` loop over a constant range fetches its next number, on compute capability 10.0 and later.
 
 Numba counts down only where numbers are left: a branch in the header of each loop, whose values meet again
 before the exit. The LLVM that NVVM has for these devices moves address computations into the branch. It then
 finds no count of the loop, leaves it rolled, and puts arrays that it indexes into local memory. Counting
-without the branch does no harm: nothing asks again once none is left. Loops that end at a variable keep the
-branch: without it LLVM keeps an address a load in registers from step to step, and they spill.
+without the branch does no harm: no loop fetches again once none is left. Loops that end at a variable keep
+the branch: without it LLVM keeps an address a load in registers from step to step, and they spill.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _functions(module: str) -> list[str]:
 
 def _without_branches(function: str) -> str:
     """A block of the function in Python has a name; what Numba makes of its statements is named after it, and
-    may stand far behind. The block that makes a range is followed by the loop's header.
+    may be far behind. The block that makes a range is followed by the loop's header.
     """
     head, *rest = _LABEL.split(function)
     blocks = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))

@@ -33,10 +33,9 @@ def rank1_update(
 
     `reals_per_element` is 1 for real tiles, 2 for complex ones, whose real and imaginary parts are
     neighbours; `acc` is column-major. `by_rows` decides in which order (see `products_by_rows`); the result
-    is the same to the last bit. `at_a`, `at_b` tell which element of the arrays comes first, and how far the
-    next ones are.
-    Written as an intrinsic because a Python loop nest of this size is unrolled only by the compiler's
-    leave, and one that is not puts the accumulators into local memory.
+    is the same to the last bit. `at_a`, `at_b` are the first elements of the arrays, and how far the next
+    ones are. Written as an intrinsic because a Python loop nest of this size is unrolled only by the
+    compiler's leave, and one that is not puts the accumulators into local memory.
     """
     plus = (True, not conj_b), (not conj_a, conj_a != conj_b)  # [part of a][part of b]: whether it is added
     order = (products_by_rows if by_rows else products_by_elements)(m, n, reals_per_element)
@@ -78,13 +77,13 @@ def products_by_rows(m: int, n: int, reals_per_element: int) -> list[tuple[int, 
     """Return the order of products by rows: all of one real of `a` before the next, back and forth along the
     row.
 
-    An FMA reads three registers. Two come in a cycle, one with an even number and one with an odd number;
-    one that the instruction before has read in the same place need not come again (Huerta et al., Analyzing
-    modern NVIDIA GPU cores, 2025, on Ampere). In this order nearly every FMA shares its real of `a` with its
-    neighbours, and the compiler can give the other two an even and an odd number.
+    An FMA reads three registers. Two are read in a cycle, one with an even number and one with an odd number;
+    one that the instruction before has read in the same place need not be read again (Huerta et al.,
+    Analyzing modern NVIDIA GPU cores, 2025, on Ampere). In this order nearly every FMA shares its real of `a`
+    with its neighbours, and the compiler can give the other two an even and an odd number.
 
     Vectors put real parts, of sums too, in even registers and imaginary ones in odd. Imaginary parts of `a`
-    come first: they multiply what lies in the other bank than the sum, whose new value goes to the other
+    are first: they multiply a register in the other bank than the sum, whose new value goes to the other
     bank, where the real part of `a` wants it. The other way round, the compiler must turn all sums over
     before the loop, and at times it does not: a third of the FMAs then wait (CGEMM 47 instead of 53 TFLOP/s).
     """
@@ -111,7 +110,7 @@ def shifted_update(
 ):
     """``update(acc, a, b)``: element (i, j) of A B, of m rows and n columns, goes into `acc`; straight-line.
 
-    It is added to the element at ``sources[i*n + j]``, and the sum lies at ``targets[i*n + j]``: indices of
+    It is added to the element at ``sources[i*n + j]``, and the sum is at ``targets[i*n + j]``: indices of
     reals, each read before any is written. `a` holds A by rows, of `depth` elements each; `b` holds rows of n
     elements, of which B begins with the row `first`. Products of one element of A follow one another, those
     of one sum are far apart: no FMA waits for another.
@@ -154,7 +153,7 @@ def axpy_column(
 
     `pointer` is the n-by-n matrix T in shared memory, its columns `ld` elements apart, or n. The loads are
     volatile: their order is the program's, which keeps the compiler from holding all of T in registers. They
-    bring `width` reals each, aligned.
+    load `width` reals each, aligned.
     """
     ld = ld or n
 

@@ -62,7 +62,7 @@ def atomic_add(_, flags, i, count):
 @intrinsic
 def take_ticket(_, flags, i):
     """How many have taken a ticket of ``flags[i]`` before: what they knew to be written is read after it, and
-    what this thread knows to be written is read by those that come later.
+    what this thread knows to be written is read by those that arrive later.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -104,8 +104,8 @@ def store_release(_, flags, i, value):
 def store_relaxed(_, flags, i, value):
     """``flags[i] = value``, for others to acquire, which may then write what this block has read.
 
-    What was read up to the last barrier has come, so nothing must be waited for, as `store_release` waits: it
-    tells nothing of what was written.
+    Reads up to the last barrier are complete, so nothing must be waited for, as `store_release` waits: it
+    publishes no writes.
     """
     return types.void(flags, i, types.int32), _flag_store("relaxed")
 

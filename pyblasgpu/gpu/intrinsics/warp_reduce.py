@@ -1,4 +1,4 @@
-"""Reductions over the lanes of a warp, and numbers that they tell each other."""
+"""Reductions over the lanes of a warp, and exchanges between them."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _SHUFFLE_64 = (
 
 @intrinsic
 def shuffle(_, value, lane):
-    """The `value` that another lane of the warp brings, an int32 or a real; all lanes take part."""
+    """The `value` that another lane of the warp passes, an int32 or a real; all lanes take part."""
 
     def codegen(context, builder, signature, arguments):
         kind = signature.args[0]

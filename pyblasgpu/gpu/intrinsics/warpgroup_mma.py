@@ -68,9 +68,9 @@ def warpgroup_mma(n: int, first: bool, integers: bool = False, bfloat: bool = Fa
     """``multiply(acc, a, b)``: acc += A B by wgmma, m64 `n` k16; with `first` acc = A B.
 
     `a` and `b` are shared addresses of 16 k of 64 rows of A and of `n` columns of B. A row (column) has 128
-    bytes, eight of them begin at a multiple of 1024; chunks of 16 bytes are swizzled: chunk c of row r lies
-    at c ^ (r % 8). Of `integers` there are 32 k in the same bytes: signed ones of a byte, summed in int32,
-    which wraps around. With `bfloat` the numbers are BF16.
+    bytes, eight of them begin at a multiple of 1024; chunks of 16 bytes are swizzled: chunk c of row r is at
+    c ^ (r % 8). Of `integers` there are 32 k in the same bytes: signed ones of a byte, summed in int32, which
+    wraps around. With `bfloat` the numbers are BF16.
 
     Notes
     -----

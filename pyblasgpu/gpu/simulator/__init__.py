@@ -1,1 +1,1 @@
-"""Numba's simulator made strict: stand-ins of the intrinsics, blocks of threads, checked memory."""
+"""Numba's simulator made strict: emulated intrinsics, blocks of threads, checked memory."""

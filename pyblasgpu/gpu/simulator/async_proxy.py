@@ -88,7 +88,7 @@ class _Copy:
 
 @dataclass(frozen=True)
 class _Read:
-    """It is over for who knows so many of an event; `by_threads`: up to the next barrier of the block."""
+    """A read, over for whoever knows `number` of an event; `by_threads`: up to the block's next barrier."""
 
     event: tuple[str, int, int]
     number: int
@@ -144,8 +144,8 @@ class AsyncProxy:
         return state
 
     def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int, *news: News) -> None:
-        """Begin to bring `values`, bytes, to a shared address, for the mbarrier at `at`; who waits there
-        hears the `news`.
+        """Begin to copy `values`, bytes, to a shared address, for the mbarrier at `at`; who waits there hears
+        the `news`.
         """
         barrier = self.barrier(at, thread)
         if not barrier.fenced:

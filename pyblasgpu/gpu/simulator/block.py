@@ -184,7 +184,7 @@ class Block:
                 copy.enter()
 
     def shared_array(self, thread: Thread, count: int, dtype: np.dtype, alignment: int) -> Pointer:
-        """The block's array that `thread` means: a thread's calls are told apart by their order."""
+        """The block's array that `thread` means: a thread's calls are distinguished by their order."""
         key = (0, 0, dtype)
         if count > 0:
             thread.static_arrays += 1
@@ -195,7 +195,7 @@ class Block:
             array = memory[:nbytes].view(dtype)
             self.shared[key] = array, AccessLog(array.size, "shared")
         array, log = self.shared[key]
-        # aligned as was asked for and no better
+        # aligned as requested and no better
         return Pointer(array, alignment // dtype.itemsize, log=log)
 
     def _static(self, nbytes: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The intrinsics of `bulk_copy` in Python: copies that come when they like, and mbarriers."""
+"""The intrinsics of `bulk_copy` in Python: copies that arrive at any time, and mbarriers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def mbarrier_arrive_at(barrier: int, rank: int) -> None:
 
 
 def mbarrier_expect(barrier: int, nbytes: int) -> None:
-    """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
+    """Arrive, and have the phase wait for `nbytes` of bulk copies as well."""
     if nbytes < 1:
         raise SimulatorError(f"an mbarrier expects {nbytes} bytes")
     _arrive(barrier, nbytes)
@@ -151,6 +151,6 @@ def cluster_rank() -> int:
 
 
 def cluster_sync() -> None:
-    """Wait for all threads of the cluster, which must all come here."""
+    """Wait for all threads of the cluster, which must all get here."""
     thread = current_thread()
     thread.block.proxy.meet_cluster(thread)

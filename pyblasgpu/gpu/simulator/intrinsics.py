@@ -159,7 +159,7 @@ def store_int64(pointer: Pointer, i: int, value: int) -> None:
 
 
 def is_aligned(width: int):
-    """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
+    """``aligned(pointer)``: whether a vector of `width` reals may be there."""
 
     def aligned(pointer):
         return (pointer.phase + pointer.start) % width == 0
@@ -233,7 +233,7 @@ def wait_async(pending: int):
 
 
 def prefetch(pointer: Pointer, i: int, ok: bool) -> None:
-    """Ask for the line of memory that ``pointer[i]`` lies in, where `ok`: within what there is."""
+    """Prefetch the line of memory with ``pointer[i]``, where `ok`: check that it is within its memory."""
     if ok:
         pointer.span(i, 1)
 

@@ -1,7 +1,7 @@
 """Memory of the simulator: bounds-checked pointers, access logs of shared memory, device allocations.
 
-Addresses are those of the host memory that stands for the device's, so that any integer a routine
-computes can be looked up, and one that lies nowhere is noticed.
+Addresses are those of the host memory that emulates the device's, so that any integer a routine computes can
+be looked up, and one that is nowhere is noticed.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def adopt(array: np.ndarray) -> int:
 
 
 def _find(address: int) -> tuple[np.ndarray, int]:
-    """The allocation that `address` lies in, or is the end of, and the distance from its start."""
+    """The allocation that contains `address`, or that ends there, and the distance from its start."""
     start = max((start for start in _allocations if start <= address), default=0)
     memory = _allocations.get(start)
     if memory is None or address > start + memory.size:

@@ -27,7 +27,7 @@ def send_real(words: Pointer, i: int, value, tag: int) -> None:
 
 
 def try_receive_real(local: Pointer, k: int, words: Pointer, i: int, tag: int) -> bool:
-    """Whether number `i` of `words` has come with this tag; ``local[k]`` is it then, and else nothing."""
+    """Whether number `i` of `words` has arrived with this tag; ``local[k]`` is it then, and else nothing."""
     thread, count = current_thread(), local.array.itemsize // 4
     at = i * 2 * count
     pairs = words.array[words.span(at, 2 * count, 2)]

@@ -80,7 +80,7 @@ def warp_mma(
     first: int = 0,
     three_m: bool = False,
 ):
-    """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_mma`."""
+    """``update(acc, a, b)``: acc += A B by a warp; `ptx.warp_mma` says what a lane holds."""
     rows, depth_per_mma = elements_per_mma(shape, reals_per_element, three_m)
     groups, steps = m * rows // 8, depth * depth_per_mma // 4
 

@@ -46,7 +46,7 @@ def try_take_flag(flags: Pointer, i: int) -> bool:
 def atomic_add(flags: Pointer, i: int, count: int) -> int:
     """Return the value of ``flags[i]`` before `count` is added to it.
 
-    Other blocks come in between, so that those that have their numbers run in any order.
+    Other blocks run in between, so that those that have their numbers run in any order.
     """
     thread, flag = current_thread(), _flag(flags, i)
     before = int(flag[0])
@@ -82,7 +82,7 @@ def load_acquire(flags: Pointer, i: int) -> int:
 def store_release(flags: Pointer, i: int, value: int) -> None:
     """``flags[i] = value``, for others to acquire, with all that this thread knows to be written.
 
-    Other blocks may come in between, which then find this value, not the last one.
+    Other blocks may run in between, which then find this value, not the last one.
     """
     _store(flags, i, value, written=True)
 

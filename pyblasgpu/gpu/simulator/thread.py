@@ -22,7 +22,7 @@ class Thread(greenlet.greenlet):
     """One thread of a block, and the asynchronous copies it has under way."""
 
     barrier: tuple[str, int] | None = None  # file and line where it waits
-    vote = False  # what it brings to that barrier
+    vote = False  # what it passes to that barrier
     meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
     stalled = False  # until another block is further
     static_arrays = 0
@@ -60,7 +60,7 @@ class Thread(greenlet.greenlet):
         self.parent.switch()
 
     def meet(self, brought, together: Callable[[list], None]) -> None:
-        """Give way until all lanes of the warp are here; one does `together` with what all brought."""
+        """Give way until all lanes of the warp are here; one does `together` with what all passed."""
         self.meeting = _Meeting(self._line(), brought, together)
         self.parent.switch()
 

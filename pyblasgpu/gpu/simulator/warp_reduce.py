@@ -50,7 +50,7 @@ def first_max_lane(size, label: int, ok: bool) -> int:
 
 
 def shuffle(value, lane: int):
-    """The `value` that another lane of the warp brings; all lanes take part."""
+    """The `value` that another lane of the warp passes; all lanes take part."""
     if not 0 <= lane < 32:
         raise SimulatorError(f"shuffle from lane {lane}")
     answer: list = []

@@ -1,6 +1,6 @@
 """Run-time options of a kernel, as the bits of one int32: triangle, conjugation, diagonal.
 
-What is told so needs no kernel of its own.
+Such an option needs no kernel of its own.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (
 #: factor.
 FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
 PREFETCH_C = 1 << 12
-#: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.
+#: From this bit on: the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
-#: From this bit on stand the slices of `split_k_reduce`.
+#: From this bit on: the slices of `split_k_reduce`.
 SLICES_BIT = 16
 
 
@@ -65,7 +65,7 @@ def options_of(
     by_rows : bool
         Neighbouring rows (else columns) are neighbours in memory.
     prefetch_c : bool
-        L2 is asked for a tile of C before its product, where C is read.
+        A tile of C is prefetched into L2 before its product, where C is read.
     raster : int
         Rows of tiles of a column in which C is rasterized; 0: as many as usual.
     """

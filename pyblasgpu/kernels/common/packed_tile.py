@@ -1,8 +1,8 @@
 """How k-tiles of packed operands (`copy.packing`) are addressed and loaded: nothing is masked, zeros are
 there.
 
-A k-tile of 'cbl' and of 'rbl' is a small row-major matrix, rows of the k-tile's `ld`; 'row' has rows of
-the whole operand. A kernel is told one stride, `Packing.stride`.
+A k-tile of 'cbl' and of 'rbl' is a small row-major matrix, rows of the k-tile's `ld`; 'row' has rows of the
+whole operand. A kernel receives one stride, `Packing.stride`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def packed_iterator(smem_tile: Any) -> SimpleNamespace:
 
 
 def packed_copier(smem_tile: Any) -> Callable[..., None]:
-    """Asynchronous copies of a packed k-tile, as it lies; of one of 'row' row by row."""
+    """Asynchronous copies of a packed k-tile, as stored; of one of 'row' row by row."""
     int32, offset = ptx.types.int32, ptx.offset
     copy = ptx.copy_async(RUN, smem_tile.cache_policy)
     THREADS, RUN_REALS = smem_tile.dim_x * smem_tile.dim_y, RUN // smem_tile.dtype.real_size
@@ -72,7 +72,7 @@ def packed_copier(smem_tile: Any) -> Callable[..., None]:
 
 
 def within_tile(smem_tile: Any, start: Callable[..., None]) -> Callable[..., None]:
-    """`start` of a packed k-tile that is brought as any row-major matrix is: with the leading dimension that
+    """`start` of a packed k-tile that is loaded as any row-major matrix is: with the leading dimension that
     it has.
     """
     LD, BY_ROWS, int64 = smem_tile.ld, smem_tile.packing == ROW, ptx.types.int64

@@ -1,6 +1,7 @@
 """Which elements and tiles belong to a `Region` of a matrix.
 
-A kernel is made for all of a matrix, for triangles, or for both. Which triangle, `options` tell at run time.
+A kernel is made for all of a matrix, for triangles, or for both. Which triangle, `options` select at run
+time.
 
 The `shift` of a tile is its first row less its first column. Element (i, j) of the tile is on the diagonal
 where i + shift = j.

@@ -1,11 +1,11 @@
-"""One k-tile of A or B, BLK_K deep: how it lies in memory and in shared memory, and what a thread brings.
+"""One k-tile of A or B, BLK_K deep: its layout in global and shared memory, and a thread's share of the load.
 
-In shared memory a k-tile is [k][m] (or [k][n]), rows of ``ld`` elements, so that the innermost loop does
-not know how the operand lies in global memory: a k-tile that is contiguous along k is transposed on the way.
-Or, with `keeps_k_major`, such a k-tile stays [m][k], for who reads single elements, or some along k.
+In shared memory a k-tile is [k][m] (or [k][n]), rows of ``ld`` elements, so that the innermost loop does not
+know the operand's layout in global memory: a k-tile that is contiguous along k is transposed on the way. Or,
+with `keeps_k_major`, such a k-tile stays [m][k], for who reads single elements, or some along k.
 
-A k-tile of a packed operand (`packed_tile`) lies in global memory as it shall in shared memory, or row by
-row, with its padding and zeros where the matrix has ended: nothing is masked.
+A k-tile of a packed operand (`packed_tile`) has the layout in global memory that it has in shared memory, or
+row by row, with its padding and zeros where the matrix has ended: nothing is masked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Forward substitution in one diagonal tile of T, a thread a column, shared by the leaves of TRSM.
 
-The tile is `n` rows high and lies in shared memory by columns; the columns to be solved lie in a *panel*,
+The tile is `n` rows high and is column-major in shared memory; the columns to be solved are in a *panel*,
 `row` reals from one row of it to the next. No inverse of more than a scalar is formed. Division is a
 multiplication by the reciprocal that one residual makes as good as a division; where the reciprocal is not
 safe (zero, tiny, huge, not finite), `exact_division_solver` divides instead.
@@ -58,7 +58,7 @@ def diagonal_inverter(facts: Dtype, n: int, step: int):
     """``invert(diagonal, inverse, t, rows, unit)``: thread t inverts its element, if any; whether it is safe.
     Of a `unit` diagonal both become one.
 
-    Elements of the diagonal, of which there are `n` at most, lie `step` elements apart.
+    Elements of the diagonal, of which there are `n` at most, are `step` elements apart.
     """
     real, REALS, invert_one, int32 = (
         ptx.REALS[facts.real],
@@ -241,9 +241,9 @@ def panel_writer(
     col: int | None = None,
     by_rows: bool | None = None,
 ):
-    """``write(b, panel, row_stride, col_stride, t, rows, cols, sign)``: the panel back to B by so many
-    threads, neighbours to neighbours in memory, imaginary parts times `sign`. Its columns lie `col` reals
-    apart, by default `reals`. Rows of B are neighbours, or columns; by default the strides tell.
+    """``write(b, panel, row_stride, col_stride, t, rows, cols, sign)``: the panel back to B by `threads`
+    threads, neighbours to neighbours in memory, imaginary parts times `sign`. Its columns are `col` reals
+    apart, by default `reals`. Rows of B are neighbours, or columns; by default the strides decide.
     """
     col = col or reals
     int32, opaque, store = ptx.types.int32, ptx.opaque, ptx.store_global

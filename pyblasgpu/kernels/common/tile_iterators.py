@@ -10,7 +10,7 @@ from .smem_tile import SmemTile
 
 __all__ = ["l2_prefetcher", "tile_iterator"]
 
-LINE = 128  # bytes of memory that L2 is asked for at once
+LINE = 128  # bytes of memory that one prefetch into L2 covers
 
 
 def tile_iterator(smem_tile: SmemTile) -> SimpleNamespace:
@@ -35,7 +35,7 @@ def tile_iterator(smem_tile: SmemTile) -> SimpleNamespace:
 
 
 def l2_prefetcher(smem_tile: SmemTile, threads: int):
-    """``ask(source, ld, t, extent, depth)``: L2 for a k-tile that will be loaded before long."""
+    """``ask(source, ld, t, extent, depth)``: prefetch a k-tile, which will be loaded soon, into L2."""
     K_MAJOR, REALS, ELEMENTS = (
         smem_tile.k_major,
         smem_tile.dtype.reals_per_element,

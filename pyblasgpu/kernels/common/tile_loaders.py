@@ -1,7 +1,7 @@
-"""How a block of threads brings a k-tile of A or B (`smem_tile`) into shared memory.
+"""Loads of a k-tile of A or B (`smem_tile`) into shared memory by a block of threads.
 
-It comes by asynchronous copies, or through registers: by vectors where the source is aligned for them, else
-by single elements.
+It is loaded by asynchronous copies, or through registers: by vectors where the source is aligned for them,
+else by single elements.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .smem_tile import SmemTile
 
 __all__ = ["loaders"]
 
-SECTOR = 32  # bytes of memory that are brought at least
+SECTOR = 32  # bytes of the smallest access to memory
 THREADS = 1024  # of a block at most
-UNROLLED = 4  # copies of a thread that stand one after the other where the text shall be small
+UNROLLED = 4  # copies of a thread that are unrolled where the code shall be small
 
 
 def loaders(smem_tile: SmemTile, stages: int, shared: bool) -> SimpleNamespace:
     """``vectors(shared, staged, source, ld, t, extent, depth)``, ``vectors_edge`` (masked), the same of
     `elements`, ``finish``, and ``is_aligned(source, ld)``.
 
-    With one stage they load into registers and ``finish(shared, staged, t)`` stores them; with more
-    they start asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
-    the matrix from the k-tile's first element on; what lies beyond them becomes zero.
+    With one stage they load into registers and ``finish(shared, staged, t)`` stores them; with more they
+    start asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of the
+    matrix from the k-tile's first element on; what is beyond them becomes zero.
 
     `vectors` are for a source that is aligned for them, as all k-tiles of a matrix are, or none. Single
     elements do for any. `ONE_WAY`: both are the same.
@@ -74,7 +74,7 @@ def _both_ways(smem_tile: SmemTile, asynchronous: bool, masked: bool):
 
     Asynchronous copies of doubles whose lines do not begin with sectors of memory are faster through the L1
     cache, which those of single elements pass. The masks of loads into registers are those of elements.
-    Elements of 16 bytes are vectors, wherever they lie: both are the same.
+    Elements of 16 bytes are vectors, at any address: both are the same.
     """
     single = replace(smem_tile, vec=1)
     if asynchronous:
@@ -102,7 +102,7 @@ def _both_ways(smem_tile: SmemTile, asynchronous: bool, masked: bool):
 def _alignment(smem_tile: SmemTile, asynchronous: bool):
     """``is_aligned(source, ld)``: whether vectors may be copied from there, and from all k-tiles after it.
 
-    Lines that begin with sectors of memory are asked for where that pays, and all k-tiles can.
+    Lines that begin with sectors of memory are required where that pays, and all k-tiles can.
     """
     size, row_length = smem_tile.dtype.itemsize, smem_tile.depth if smem_tile.k_major else smem_tile.blk
     wanted = SECTOR if asynchronous and smem_tile.dtype.real_size == 8 else smem_tile.load_bytes
@@ -129,9 +129,9 @@ def _skip_finish(shared, staged, t):
 
 
 def _cp_async_copier(smem_tile: SmemTile, masked: bool, small: bool = False):
-    """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest.
+    """Asynchronous copies; the masked one copies fewer bytes, down to none, and zeros for the rest.
 
-    Where they shall be `small`, many are a loop: unrolled, they take registers from what stands beside.
+    Where they shall be `small`, many are a loop: unrolled, they take registers from the code around them.
     """
     int32, int64, offset, opaque = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.opaque
     copy = ptx.copy_async(smem_tile.load_bytes, smem_tile.cache_policy)

@@ -18,7 +18,7 @@ from ...types import Region
 __all__ = ["MAX_K_TILES", "RASTER", "TileSchedule", "squares_of_tiles", "tile_count"]
 
 #: Tiles of C are ordered in columns of this many rows of tiles, so that a wave shares its A in L2, where the
-#: options of a launch ask for no other number.
+#: options of a launch set no other number.
 RASTER = 8
 MAX_K_TILES = 2**31 - 1  # that are numbered
 
@@ -71,7 +71,7 @@ class TileSchedule(NamedTuple):
 def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.ALL) -> int:
     """Tiles of an m-by-n matrix that are scheduled, to compute a `region` of it (`Region`).
 
-    A triangle may be longer than its order: rows below a lower one, columns beside an upper one.
+    A triangle may be longer than its order: rows below a lower one, columns right of an upper one.
     """
     if region is Region.ALL:
         return -(-m // BLK_M) * -(-n // BLK_N)

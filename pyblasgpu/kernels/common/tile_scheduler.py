@@ -16,7 +16,7 @@ __all__ = ["columns", "rasterize", "tile_coords", "tile_origins", "work_tiles"]
 
 def tile_origins(BLK_M: int, BLK_N: int, triangular: bool | None = False):
     """``coords(tile, tiles_m, tiles_n, options)``: row and column where a tile of a matrix begins, or of the
-    triangle that the `options` tell. `triangular` says whether it is a triangle; None: the options say.
+    triangle that the `options` select. `triangular` says whether it is a triangle; None: the options say.
     """
     if triangular is None:
         return _origins_in_either(tile_origins(BLK_M, BLK_N), tile_origins(BLK_M, BLK_N, True))

@@ -201,10 +201,10 @@ def block_copier(
     """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first)``,
     asynchronously.
 
-    Element (i, j) of the source goes to ``i*row_step + j*col_step``; neighbouring threads take
-    neighbours in memory. Of what is `triangular`, elements with ``i + shift - j < first`` are zeros and not
-    read: what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer
-    instructions, and registers for many addresses at once.
+    Element (i, j) of the source goes to ``i*row_step + j*col_step``; neighbouring threads take neighbours in
+    memory. Of what is `triangular`, elements with ``i + shift - j < first`` are zeros and not read: what is
+    above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer instructions, and
+    registers for many addresses at once.
     """
     REALS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
@@ -327,7 +327,8 @@ def slice_adder(config: TrianglePanel):
 def tile_visitor(config: TrianglePanel, visit):
     """``visit_all(0, ..., tx, ty)``: ``visit(row, col, x, ...)`` for every element of the thread's tile.
 
-    `x` is where the element's first real stands in the accumulators; what follows is passed on as it is.
+    `x` is the offset of the element's first real in the accumulators; further arguments are passed on
+    unchanged.
     """
     THR_M, VEC_M, VEC_N = config.THR_M, config.VEC_M, config.VEC_N
     REALS = config.dtype_facts.reals_per_element

@@ -108,7 +108,7 @@ class CopyScaled:
 
 
 def source(config: CopyScaled) -> KernelSource:
-    """The kernel of `config`, for matrices by rows and by columns, which it tells by their strides.
+    """The kernel of `config`, for matrices by rows and by columns, distinguished by their strides.
 
     Returns
     -------

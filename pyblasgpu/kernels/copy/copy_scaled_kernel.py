@@ -37,7 +37,7 @@ def _element_index(config: CopyScaled, by_rows: bool):
 def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
     """``read(s, values, t, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
 
-    All of them are asked for before any is used.
+    All of them are loaded before any is used.
     """
     REALS, load = config.dtype_facts.reals_per_element, ptx.load_global(width, False)
     first, ROWS, COLS = _element_index(config, by_rows)
@@ -93,7 +93,7 @@ def _scaler(config: CopyScaled, by_rows: bool):
 def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: bool = False):
     """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, or zeros.
 
-    `mirrored` ones lie across the diagonal, conjugated if they are Hermitian.
+    `mirrored` ones are across the diagonal, conjugated if they are Hermitian.
     """
     facts = config.dtype_facts
     REALS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
@@ -140,7 +140,7 @@ def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
     """``fetch(tile, values, s, ...)``: a tile of S, times alpha; ``put(d, across, tile, values, ...)``: to D,
     of matrices `by_rows` or by columns.
     """
-    # complex numbers at once, or real by real where they lie so
+    # complex numbers at once, or real by real where aligned so
     REALS, wanted = config.dtype_facts.reals_per_element, _wanted()
     read, read_parts = (_reader(config, by_rows, wanted, width) for width in (REALS, 1))
     write, write_parts = (_writer(config, by_rows, wanted, width) for width in (REALS, 1))

@@ -1,10 +1,11 @@
 """``pack``: an operand of a product, op() applied, into a packed layout (`packing`), zeros at its ends.
 
 These are the copy kernels of Matsumoto, Nakasato, Sedukhin (2012), section 3.2; one text serves both, for a
-transposition is a matter of strides. A thread copies a *tile*: 16 bytes along the extent by up to 4 k.
-It asks for all of it, by 16 bytes where S lies so, else by elements or by reals, and writes 16 bytes at a
-time. What lies along k is read along k and turned in registers, so that no thread waits for another, and
-shared memory is not needed. Which layout it is, the strides of the target say; the kernel is the same.
+transposition is a matter of strides. A thread copies a *tile*: 16 bytes along the extent by up to 4 k. It
+loads all of it, by 16 bytes where S is aligned so, else by elements or by reals, and writes 16 bytes at a
+time. A source that is contiguous along k is read along k and turned in registers, so that no thread waits for
+another, and shared memory is not needed. Which layout it is, the strides of the target say; the kernel is the
+same.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STEM = "pack"
 PARAMETERS = "pp iii qq qqq qq".replace(" ", "")
 STORE = 16  # bytes of one store
 DEPTH = 4  # k of a thread tile, at most: 64 bytes a thread are under way
-SIDE = 4  # threads side by side along k where S lies so: a warp reads runs of 64 bytes and writes such of 128
+SIDE = 4  # threads side by side along k, if S is contiguous there: a warp reads runs of 64 bytes, writes 128
 RESIDENT = 1024  # threads of a multiprocessor, at least, so that enough reads are under way
 
 
@@ -88,7 +89,7 @@ class Pack:
 
     @property
     def depth(self) -> int:
-        """k of a thread tile, which lies within a k-tile."""
+        """k of a thread tile, which is within a k-tile."""
         return gcd(DEPTH, self.BLK_K)
 
     @property
@@ -128,10 +129,10 @@ def plain_sources(config: Pack) -> Iterator[KernelSource]:
 
 @dataclass(frozen=True)
 class ThreadTile:
-    """How a thread reads its tile: by *lines*, which lie in one run where S does.
+    """A thread's reads of its tile: by *lines*, each one run where S is.
 
-    Along k a thread tile is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what
-    they load at once lies side by side.
+    Along k a thread tile is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that their
+    loads at one time are contiguous.
     """
 
     config: Pack
@@ -171,7 +172,7 @@ class ThreadTile:
 
 def _locator(thread_tile: ThreadTile):
     """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its thread
-    tile along k, of `deep`. Blocks follow one another as S lies.
+    tile along k, of `deep`. Blocks follow one another in S's order.
     """
     X, Y, SIDE, BY_ROWS = (
         thread_tile.config.DIM_X,
@@ -194,7 +195,7 @@ def _locator(thread_tile: ThreadTile):
 
 def _reader(thread_tile: ThreadTile, width: int):
     """``read(0, values, s, row_step, k_step, rows, depth)``: a thread tile of S, line by line, `width` reals
-    at a time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
+    at a time, zeros beyond the `rows` and the `depth` that are left. All is loaded before any is used.
     """
     REALS = thread_tile.config.dtype_facts.reals_per_element
     VEC, BY_ROWS, STEP = thread_tile.config.VEC, thread_tile.by_rows, thread_tile.STEP
@@ -263,7 +264,7 @@ def _writer(thread_tile: ThreadTile):
 
 
 def _packer(config: Pack, by_rows: bool):
-    """``pack_thread_tile(s, d, ...)``: the tile of a thread, of an S that lies `by_rows` or along k."""
+    """``pack_thread_tile(s, d, ...)``: pack a thread's tile of S, contiguous `by_rows` or along k."""
     facts, thread_tile = config.dtype_facts, ThreadTile(config, by_rows)
     real, REALS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32

@@ -11,8 +11,8 @@ rbl    row blocks: the depth by blk elements of a k-tile are contiguous, row-maj
 =====  ==================================================================================================
 
 So in 'cbl' as in 'rbl' a k-tile is one contiguous run; in 'cbl' the next k-tile of the same tile follows it.
-The padding of the extents is zeros. Rows may be lengthened by `pad`, which the paper does not have: so that
-a k-tile that is copied as it lies has the rows in shared memory that reads without bank conflicts ask for.
+The padding of the extents is zeros. Rows may be lengthened by `pad`, which the paper does not have: so that a
+k-tile that is copied as stored has the rows in shared memory that reads without bank conflicts need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...errors import require
 __all__ = ["CBL", "LAYOUTS", "RBL", "ROW", "Packing", "Steps"]
 
 LAYOUTS = ("row", "cbl", "rbl")
-ROW, CBL, RBL = range(len(LAYOUTS))  # as Configs tell them
+ROW, CBL, RBL = range(len(LAYOUTS))  # as Configs have them
 
 
 class Steps(NamedTuple):
@@ -104,7 +104,7 @@ class Packing:
         return self.tiles(extent) * self.k_tiles(k) * self.k_tile_size
 
     def steps(self, extent: int, k: int) -> Steps:
-        """How far its parts lie apart."""
+        """The distances of its parts."""
         tiles, k_tiles = self.tiles(extent), self.k_tiles(k)
         if self.layout == "row":
             return Steps(self.blk, self.depth * tiles * self.blk, tiles * self.blk)
@@ -122,7 +122,7 @@ class Packing:
         return i // self.blk * step.tile + kk // self.depth * step.k_tile + within
 
     def stride(self, extent: int, k: int) -> int:
-        """The one step of a layout that the extents decide, which a kernel is told: from k to k in 'row',
+        """The one step of a layout that the extents decide, which a kernel receives: from k to k in 'row',
         from tile to tile in 'cbl', from k-tile to k-tile in 'rbl'.
         """
         steps = self.steps(extent, k)

@@ -1,10 +1,10 @@
 """``split_k_reduce``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
 
-A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into slices;
-one launch computes the product of each slice as one matrix of a batch, and this kernel adds them up, always
-in the same order: a group of a block's threads sums neighbouring partials, then the groups' sums are added.
-Of a triangle what is beyond it is not read, but for what shares 16 bytes with it. How many groups there are
-(`SLICES`) is told at run time: one kernel serves any number of partials.
+A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into slices; one
+launch computes the product of each slice as one matrix of a batch, and this kernel adds them up, always in
+the same order: a group of a block's threads sums neighbouring partials, then the groups' sums are added. Of a
+triangle what is beyond it is not read, but for what shares 16 bytes with it. How many groups there are
+(`SLICES`) is a run-time option: one kernel serves any number of partials.
 
 The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
 in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading dimension.
@@ -100,7 +100,7 @@ class SplitKReduce:
         return options_of(region) | self.SLICES << SLICES_BIT
 
     def grid(self, ldp: int, cols: int) -> int:
-        """Blocks for partials of `cols` columns that lie `ldp` elements apart."""
+        """Blocks for partials of `cols` columns that are `ldp` elements apart."""
         return -(-ldp * cols // self.TILE)
 
 
@@ -138,7 +138,7 @@ def _adder(facts: Dtype, UNROLL: int):
     @device_function
     def add_up(acc, prefetched, p, stride, count, inside):
         for first in range(0, count, UNROLL):
-            # the whole group is under way before the first is needed; beyond the last come zeros
+            # the whole group is under way before the first is needed; beyond the last are zeros
             fetch_all(0, prefetched, p, stride, count - first, inside)
             add_all(0, acc, prefetched)
             p = offset(p, UNROLL * stride * REALS)
@@ -180,7 +180,7 @@ def _build(config: SplitKReduce):
 
     @device_function
     def beyond(row0, col0, distance, ldp):
-        """Row and column of what is so many elements on."""
+        """Return the row and column of the element `distance` elements on."""
         columns = (row0 + distance) // int32(ldp)
         return row0 + distance - columns * int32(ldp), col0 + columns
 

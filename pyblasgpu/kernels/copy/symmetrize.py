@@ -3,8 +3,8 @@
 With W = alpha A op(B) that is all of the routine but for one ordinary product: the other one is its mirror
 image, of a Hermitian C with conj(alpha). W is dense, column-major, its columns at multiples of 16 bytes. A
 block has a square tile of C, the same tile of W, and by way of shared memory the one across the diagonal, so
-that both are read in the order in which they lie. C is written real by real, at any strides; it should lie
-as W does, by columns.
+that both are read in the order of memory. C is written real by real, at any strides; it should be
+column-major, as W is.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _packer(config: CpuGemm) -> Any:
 
 
 def _mover(config: CpuGemm) -> Any:
-    """``move(x, b, rs, cs, order, lanes, loads)``: columns of B into the buffer, zeros beside, or back."""
+    """``move(x, b, rs, cs, order, lanes, loads)``: columns of B into the padded buffer, or back."""
     facts = config.dtype_facts
     REALS, LANES, ROWS, number = facts.reals_per_element, config.THR_M, config.THR_N, cpu.REALS[facts.real]
     load, store = cpu.load(facts.real), cpu.store(facts.real)

@@ -17,7 +17,7 @@ GROUP = 4  # columns between barriers, and rows and columns of a tile
 def _pivots(config, safe: bool):
     """``factor(tile, bad, unsafe, before)``: the tile's four rows of pivots and its own row, by rows.
 
-    They are conjugated. ``bad[0]`` is the first bad pivot, counted from 1, of which `before` come earlier.
+    They are conjugated. ``bad[0]`` is the first bad pivot, counted from 1, after the `before` earlier ones.
     ``unsafe[0]`` says afterwards whether the roots of the pivots need to be `safe`.
     """
     facts, REALS = config.dtype_facts, config.dtype_facts.reals_per_element

@@ -1,8 +1,8 @@
 """How `getrf_panel` chooses a pivot in a cluster: blocks write into one another's shared memory.
 
 Each block chooses among the candidates of its warps, as in `row_exchange`, and sends size, label and row to
-all blocks. An mbarrier in each counts what comes. So a column takes one way between multiprocessors, and none
-through memory.
+all blocks. An mbarrier in each counts the arrivals. So a column takes one way between multiprocessors, and
+none through memory.
 
 There are two slots for each block, and two mbarriers, used in turn: a block that sends its next candidate but
 one has received those of all others for the step between, and they had read this one before.
@@ -41,7 +41,7 @@ def _message_reals(config) -> int:
 
 
 def _mbarriers(config) -> int:
-    """The word of shared memory at which the first one lies."""
+    """The word of shared memory with the first one."""
     return config.words + TURNS * _warps(config)
 
 
@@ -101,7 +101,7 @@ def _sender(config):
 
 def search_in_cluster(config):
     """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row lies, and its label.
+    memory the pivot's row is, and its label.
     """
     REALS, WARPS, MESSAGE = config.row_reals, _warps(config), _message_reals(config)
     AREA, MESSAGES = config.results, config.results + TURNS * WARPS * REALS

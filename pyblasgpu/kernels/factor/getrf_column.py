@@ -3,7 +3,7 @@
 It is for panels of more rows than a device has threads at a time (`getrf_panel`). The launch before has left
 the candidates for the pivot, one a block, with their rows, and the row that the pivot's will replace. So all
 blocks find the pivot by themselves. Each thread eliminates its rows, which stay in memory, and a block leaves
-its candidate for the next column. What one launch reads of the others' lies apart from what it leaves.
+its candidate for the next column. What one launch reads of the others' is apart from what it leaves.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GetrfColumn(BlockConfig):
         return WARP * self.dtype_facts.real_size + WARP * 4
 
     def grid(self, rows: int) -> int:
-        """Blocks for a panel of so many rows: no more than threads, each of which looks at a candidate."""
+        """Blocks for a panel of `rows` rows: no more than threads, each of which looks at a candidate."""
         return min(-(-rows // self.DIM), self.DIM)
 
     def state_reals(self, blocks: int, cols: int) -> int:
@@ -71,7 +71,7 @@ def source(config: GetrfColumn) -> KernelSource:
 def _chooser(config: GetrfColumn):
     """``choose(size, label, ok, sizes, labels, t)``: the label of the largest of a block, in all threads.
 
-    A barrier must lie between two calls.
+    A barrier must separate two calls.
     """
     WARPS = config.DIM // WARP
     int32, NO_LABEL, warp_first_max = ptx.types.int32, ptx.NO_LABEL, ptx.warp_first_max
@@ -94,7 +94,7 @@ def _chooser(config: GetrfColumn):
 
 def _eliminator(config: GetrfColumn):
     """``eliminate(a, source, pivot, j, n, a_cs, s_cs, value)``: a row of A from `source`, less its part of
-    the pivot's row; ``value[:parts]`` is the element beside the diagonal after it.
+    the pivot's row; ``value[:parts]`` is the element next to the diagonal after it.
     """
     facts = config.dtype_facts
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]

@@ -2,15 +2,15 @@
 
 A thread owns a row and keeps it in registers. A pivot moves no row: each has a label, its row in the result,
 and the pivot row and the uppermost row left swap labels. A step chooses the largest element of a column and
-tells all the row that it stands in. Each row is shifted by one element while it is eliminated, so that the
-column at hand is always the first one. What is done lies in shared memory, and is written where labels say.
+publishes its row number. Each row is shifted by one element while it is eliminated, so that the column at
+hand is always the first one. Finished rows are in shared memory, and are written where labels say.
 
-Blocks of threads tell each other their candidates (`pivot_exchange`); all of them are resident.
-Ties go to the uppermost row, as LAPACK's do; NaN is taken where there is no number. Where all of a column is
-zero, it stays, `info` is told, and the elimination goes on.
+Blocks of threads exchange their candidates (`pivot_exchange`); all of them are resident. Ties go to the
+uppermost row, as LAPACK's do; NaN is taken where there is no number. Where all of a column is zero, it stays,
+`info` records it, and the elimination goes on.
 
-Columns beside the panel may be interchanged, and rows of U solved, in the same launch (`panel_beside`).
-Both strides are free. Matrices of few rows are panels whole, of a batch too.
+Columns outside the panel may be interchanged, and rows of U solved, in the same launch (`panel_beside`). Both
+strides are free. Matrices of few rows are panels whole, of a batch too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["STEM", "GetrfPanel", "plain_sources", "source"]
 
 STEM = "getrf_panel"
 PARAMETERS = "p wwww iiiiii qqq qqqq".replace(" ", "")
-OTHER_REGISTERS = 64  # of a thread, beside those for its row
+OTHER_REGISTERS = 64  # of a thread, besides those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 MOST_OF_CLUSTER = 16  # blocks
@@ -144,7 +144,7 @@ class GetrfPanel:
         return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
 
     def specialize(self, rows: int, device: Device) -> GetrfPanel:
-        """The Config for matrices of so many rows: one block where that can be, or a cluster; where there
+        """The Config for matrices of `rows` rows: one block where that can be, or a cluster; where there
         would be more blocks than are resident, larger ones. Still more rows are not for this kernel: see
         `applies`.
 
@@ -184,11 +184,11 @@ class GetrfPanel:
         return self
 
     def applies(self, rows: int, device: Device) -> bool:
-        """Whether all blocks of a panel of so many rows run at the same time, as they must."""
+        """Whether all blocks of a panel of `rows` rows run at the same time, as they must."""
         return self.takes_batches(rows) or self.grid(rows) <= self.resident(device)
 
     def takes_batches(self, rows: int) -> bool:
-        """Whether a launch may have several matrices of so many rows: no block waits but for its cluster."""
+        """Whether a launch may have several matrices of `rows` rows: no block waits but for its cluster."""
         return self.grid(rows) <= max(self.CLUSTER, 1)
 
     def resident(self, device: Device) -> int:
@@ -211,8 +211,8 @@ class GetrfPanel:
         return replace(self, CLUSTER=MOST_OF_CLUSTER) if self.CLUSTER > 1 else self
 
     def takes_beside(self, rows: int) -> bool:
-        """Whether a launch may do to columns beside the panel what its pivots do: the blocks of a cluster
-        wait for one another, and a lane has a row on top.
+        """Whether a launch may apply its pivots to columns outside the panel: the blocks of a cluster wait
+        for one another, and a lane has a row on top.
         """
         return bool(self.CLUSTER) and self.takes_batches(rows) and self.COLS <= WARP
 
@@ -222,7 +222,7 @@ class GetrfPanel:
         return self.row_reals * self.dtype_facts.real_size // 4
 
     def grid(self, rows: int) -> int:
-        """Blocks for a panel of so many rows."""
+        """Blocks for a panel of `rows` rows."""
         return -(-rows // self.ROWS)
 
 
@@ -290,7 +290,7 @@ def _row_mover(config: GetrfPanel):
 def _upper_writer(config: GetrfPanel):
     """``write(a, pivot_row, a_cs, t, count)``: `count` elements of U, by as many threads.
 
-    The first one, which is the pivot, lies behind the others.
+    The first one, which is the pivot, is behind the others.
     """
     REALS, COLS, store = config.dtype_facts.reals_per_element, config.COLS, ptx.store_global
 
@@ -351,7 +351,7 @@ def _build(config: GetrfPanel):
         read(0, values, offset(a, row * a_rs * REALS), a_cs, n, is_row)
         label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
 
-        # (2) a column after the other: the pivot, and the row that it stands in
+        # (2) a column after the other: the pivot, and its row
         while j < n:
             at, pivot = search(values, label, is_left, shared, words, got, flags, t, block, blocks, j)
             pivot_row = offset(shared, at)
@@ -381,7 +381,7 @@ def _build(config: GetrfPanel):
         if CLUSTER == 0 and blocks > 1:
             finish(flags, offset(words, TOLD), t, blocks)
 
-        # (5) columns beside the panel
+        # (5) columns outside the panel
         if BESIDE:
             update_beside(a, moves, values, x, going, n, on_left, on_right, a_rs, a_cs, t, block, blocks)
 

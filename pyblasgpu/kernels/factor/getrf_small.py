@@ -1,9 +1,9 @@
 """``getrf_small``: P L U of matrices of up to 32 rows and columns, of a batch as a rule, several a warp.
 
 A lane owns a row and keeps it in registers, as a thread of `getrf_panel` does. The pivot is chosen among the
-lanes of a matrix by shuffles, and its row passes through shared memory. So no step waits for other warps.
-A pivot moves no row: each has a label, its row in the result. A row of pivots keeps its part of U in
-registers to the end; L goes to shared memory as it comes.
+lanes of a matrix by shuffles, and its row passes through shared memory. So no step waits for other warps. A
+pivot moves no row: each has a label, its row in the result. A row of pivots keeps its part of U in registers
+to the end; L goes to shared memory as it is computed.
 
 A matrix whose columns are neighbours in memory is read straight into registers.
 """
@@ -32,7 +32,7 @@ FEW = 8  # columns of the smallest matrices
 TURNS = 2  # slots for pivot rows, used in turn
 #: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
 RESIDENT = {8: 16, 16: 14, 32: 10, 64: 6, 128: 4}
-OTHER_REGISTERS = 64  # of a thread, beside those for its row
+OTHER_REGISTERS = 64  # of a thread, besides those for its row
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class GetrfSmall(SmallMatrices):
         require(self.COLS in GROUPS, "columns", f"COLS in {GROUPS}", COLS=self.COLS)
 
     def on(self, device: Device) -> GetrfSmall:
-        """The Config for a device: before Hopper the compiler needs more registers beside a row."""
+        """The Config for a device: before Hopper the compiler needs more registers besides a row."""
         is_long = self.dtype_facts.itemsize > 8 and device.cc < (9, 0)
         return replace(self, COLS=min(self.COLS, 16)) if is_long else self
 
     def specialize(self, order: int, device: Device) -> GetrfSmall:
-        """The Config for matrices of so many rows and columns at most: of few, more warps are resident."""
+        """The Config for matrices of at most `order` rows and columns: of few, more warps are resident."""
         config = self.on(device)
         if order <= FEW:
             config = replace(config, COLS=FEW)
@@ -249,7 +249,7 @@ def _build(config: GetrfSmall):
         load_row(values, rows, row, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, is_left)
         label, mine, done, j, left, steps = int32(lane), int32(0), n, int32(0), n, int32(min(m, n))
 
-        # (2) a column after the other: the pivot, and the row that it stands in
+        # (2) a column after the other: the pivot, and its row
         while j < steps:
             pivot_row = offset(pivot_rows, int32((j & 1) * ROW))
             pivot = find(size_of(values), label, is_left, lanes)

@@ -61,7 +61,7 @@ def source(config: GetrsSmall) -> KernelSource:
 
 
 def _follower(config: GetrsSmall):
-    """``follow(piv, piv_step, lane_of_row, n, lane, t)``: the row that interchanges bring to this lane."""
+    """``follow(piv, piv_step, lane_of_row, n, lane, t)``: the row that interchanges move to this lane."""
     int32, shuffle, sync_warp = ptx.types.int32, ptx.shuffle, ptx.sync_warp
 
     @device_function
@@ -190,7 +190,7 @@ def _build(config: GetrsSmall):
         lu, extent = offset(lu, matrix * stride_lu * REALS), n if is_here else 0
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
 
-        # (2) the row that the interchanges bring here: of B, or backwards where X goes
+        # (2) the row that the interchanges move here: of B, or backwards where X goes
         other, ok = int32(lane), is_here & (lane < n)
         if not mirrored:
             other = follow(piv, piv_step, lane_of_row, n, lane, t, is_here)

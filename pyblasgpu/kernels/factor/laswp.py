@@ -1,11 +1,11 @@
 """``laswp``: rows interchanged as pivots say, in place, a group of pivots after the other.
 
-The interchanges of a group are one permutation of few rows (`pivot_moves`): the rows that come to stand on
-top of it, and those where the rows go that stood there. All of them are read at once and then written. Blocks
-of threads have columns of their own, of which some in the middle may be left out, as a panel's are.
+The interchanges of a group are one permutation of few rows (`pivot_moves`): the rows that move to its top,
+and the targets of the rows that were there. All of them are read at once and then written. Blocks of threads
+have columns of their own, of which some in the middle may be left out, as a panel's are.
 
 Backwards, the groups in reverse and each the other way round, undoes it. Both strides are free; neighbours in
-memory have neighbouring threads. Elements are accessed real by real, and so may lie at reals' addresses.
+memory have neighbouring threads. Elements are accessed real by real, and so may have reals' addresses.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Laswp:
         return 0
 
     def columns(self, group: int) -> int:
-        """Columns of a block, for groups of so many pivots, a power of two."""
+        """Columns of a block, for groups of `group` pivots, a power of two."""
         return max(self.DIM * self.PER_THREAD // group, 1)
 
     def grid(self, columns: int, group: int) -> int:
@@ -88,18 +88,18 @@ def source(config: Laswp) -> KernelSource:
 
     Notes
     -----
-    Of each group, moves hold for every row on top which row comes to stand there, and then where the row goes
-    that stood there: twice as many int32 as a group has pivots, counted from the first row on top.
+    For each row on top of a group, the moves hold the row that moves there, and then the target of the row
+    that was there: twice as many int32 as a group has pivots, counted from the first row on top.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _interchange(config: Laswp):
-    """``read(0, coming, going, there, a, to_top, from_top, ...)``: the elements that come to stand on top,
-    and those that stood there; ``write(0, coming, going, there, a, ...)``: both to where they go.
+    """``read(0, coming, going, there, a, to_top, from_top, ...)``: the elements that move to the top, and
+    those that were there; ``write(0, coming, going, there, a, ...)``: both to where they go.
 
-    What follows tells which elements: the first row and column, the steps to the next, how many rows there
-    are, where columns end, where some are left out, how many, the strides.
+    Further arguments select the elements: the first row and column, the steps to the next, how many rows
+    there are, where columns end, where some are left out, how many, the strides.
     """
     REALS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64
     load, store = ptx.load_global(1, False), ptx.store_global

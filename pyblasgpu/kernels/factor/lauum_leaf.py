@@ -47,9 +47,9 @@ def source(config: LauumLeaf) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to L and to the product, which lies where and as L does; int32 n; int64
-        row and column stride, batch stride (elements). Grid: x one block, z the batch. The imaginary parts
-        of the product's diagonal are zero.
+        Its parameters are pointers to L and to the product, which has L's layout and may replace it; int32 n;
+        int64 row and column stride, batch stride (elements). Grid: x one block, z the batch. The imaginary
+        parts of the product's diagonal are zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

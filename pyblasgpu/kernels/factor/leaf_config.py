@@ -89,8 +89,8 @@ class TriangleInShared:
         return self._with_order(enough[0]) if enough else self
 
     def fitting(self, shared_per_block: int) -> Self:
-        """The Config for a device whose blocks have so many bytes of shared memory: with half the ORDER, and
-        so on, where that is not enough.
+        """The Config for a device whose blocks have `shared_per_block` bytes of shared memory: with half the
+        ORDER, and so on, where that is not enough.
         """
         config = self
         while config.shared_bytes > shared_per_block and config.ORDER % 16 == 0:

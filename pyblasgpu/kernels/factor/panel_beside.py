@@ -18,8 +18,8 @@ AT_ONCE = 2  # columns of a warp
 
 
 def _column_mover(config):
-    """``fetch(0, x, going, a, ...)``: the elements that come to stand on top of a warp's columns, and those
-    that stood there. ``put(0, x, going, a, ...)``: both to where they go. What follows tells the column, the
+    """``fetch(0, x, going, a, ...)``: the elements that move to the top of a warp's columns, and those that
+    were there. ``put(0, x, going, a, ...)``: both to where they go. Further arguments give the column, the
     step to the next one, where they end and the panel begins, its columns, the strides, the row of the lane.
     """
     REALS, int32, int64 = config.dtype_facts.reals_per_element, ptx.types.int32, ptx.types.int64

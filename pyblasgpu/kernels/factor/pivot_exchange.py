@@ -38,7 +38,7 @@ def slot_reals(row_reals: int) -> int:
 
 
 def words_of_exchange(config, blocks: int) -> int:
-    """Words of the flags that so many blocks use."""
+    """Words of the flags that `blocks` blocks use."""
     return MESSAGES + 2 * blocks * slot_reals(config.row_reals) * config.dtype_facts.real_size // 2
 
 
@@ -59,7 +59,7 @@ def _barrier(config):
 def _in_block(config):
     """``find(size, label, ok, sizes, labels, t)``: the label of the largest of a block, in all threads.
 
-    A barrier must lie between two calls.
+    A barrier must separate two calls.
     """
     WARPS = config.ROWS // WARP
     int32, NO_LABEL, warp_first_max = ptx.types.int32, ptx.NO_LABEL, ptx.warp_first_max
@@ -85,7 +85,7 @@ def _in_block(config):
 
 def search_by_labels(config):
     """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row lies, and its label.
+    memory the pivot's row is, and its label.
 
     A candidate's row is put out when all of the block know it, and fetched by other blocks when they do.
     """

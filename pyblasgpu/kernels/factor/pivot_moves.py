@@ -65,7 +65,7 @@ class PivotMoves:
         return self.GROUP * 4
 
     def specialize(self, columns: int) -> PivotMoves:
-        """The Config for interchanges in so many columns: in few, larger groups leave fewer steps."""
+        """The Config for interchanges in `columns` columns: in few, larger groups leave fewer steps."""
         return replace(self, GROUP=max(self.GROUP, LARGE)) if columns < FEW else self
 
     def grid(self, pivots: int) -> int:

@@ -85,15 +85,14 @@ def source(config: PotrfLeaf) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to info and A; int32 n, the rows of the whole matrix that come before A,
-        and whether the strict upper triangle becomes zero; int64 row and column stride of A, batch strides of
-        info and A (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its
-        element.
+        Its parameters are pointers to info and A; int32 n, the rows of the whole matrix before A, and whether
+        the strict upper triangle becomes zero; int64 row and column stride of A, batch strides of info and A
+        (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its element.
 
     Notes
     -----
     info becomes 0, or the number of the first pivot, from 1 on in the whole matrix, that is not positive.
-    Where rows come before A, an info that is not 0 stays, and A as well.
+    Where rows precede A, an info that is not 0 stays, and A as well.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -172,7 +171,7 @@ def _build(config: PotrfLeaf):
             update(l, acc, x, y, t, first + BLK, rows - first - BLK)
             cuda.syncthreads()
 
-        # (4) L to where A was, zeros above it if they are asked for, and the first bad pivot
+        # (4) L to where A was, zeros above it on request, and the first bad pivot
         if clean != 0:
             clear(l, t)
             cuda.syncthreads()

@@ -4,7 +4,7 @@
 [A21]    A21 := A21 L11^-H, ROWS rows a block
 
 Every block factors A11 itself, with its own rows of A21 below: it costs what the factor alone would, and no
-block waits for the factor. The last block writes L11, once all others have told by a flag that they have read
+block waits for the factor. The last block writes L11, once all others have set a flag after they have read
 A11.
 """
 
@@ -103,7 +103,7 @@ class PotrfPanel(TriangleInShared):
         return (self.BLK + 3 * GROUP * GROUP) * self.dtype_facts.itemsize // 4 + 32
 
     def grid(self, rows: int) -> int:
-        """Blocks along x for so many rows below."""
+        """Blocks along x for `rows` rows below."""
         return -(-rows // self.ROWS)
 
 
@@ -114,8 +114,7 @@ def source(config: PotrfPanel) -> KernelSource:
     -------
     KernelSource
         Its parameters are pointers to info, A and the flags, one a block; int32 n, m, and the rows of the
-        whole matrix that come before A; int64 row and column stride of A (elements). Grid: x
-        ``config.grid(m)``.
+        whole matrix before A; int64 row and column stride of A (elements). Grid: x ``config.grid(m)``.
 
     Notes
     -----

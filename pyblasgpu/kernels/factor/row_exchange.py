@@ -47,7 +47,7 @@ def chooser(config):
 
 def block_candidate(config, area: int, sizes: int):
     """``find(values, size, label, is_left, shared, words, turn, t)``: which row of those at `area` in shared
-    memory is the candidate of the block, and its label; its size is beside those at `sizes`.
+    memory is the candidate of the block, and its label; its size is next to those at `sizes`.
     """
     REALS, WARPS, COLS = config.row_reals, config.ROWS // WARP, config.COLS
     AREA, SIZES, LABELS = area, sizes, config.words
@@ -83,7 +83,7 @@ def _receiver(config):
     def receive_some(x, rows, sizes, labels, got, messages, lane, there, other, tag):
         k = lane + x * WARP
         if k < REALS:
-            beside = there + (REALS + k if k <= LABEL else k)  # asked for at once, not one after the other
+            beside = there + (REALS + k if k <= LABEL else k)  # loaded at once, not one after the other
             while not (
                 try_receive(got, 0, messages, there + k, tag) & try_receive(got, 1, messages, beside, tag)
             ):
@@ -109,7 +109,7 @@ def _receiver(config):
 
 def search_by_rows(config):
     """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row lies, and its label.
+    memory the pivot's row is, and its label.
     """
     REALS, WARPS, DIRECT = config.row_reals, config.ROWS // WARP, config.DIRECT
     AREA, SIZES = config.results, config.results + _candidates(config) * config.row_reals

@@ -29,11 +29,11 @@ class SmallMatrices(BlockConfig):
 
     @staticmethod
     def lanes(rows: int) -> int:
-        """Lanes of a matrix of so many rows."""
+        """Lanes of a matrix of `rows` rows."""
         return next(lanes for lanes in GROUPS if rows <= lanes)
 
     def grid(self, rows: int, count: int) -> int:
-        """Blocks for so many matrices of so many rows."""
+        """Blocks for `count` matrices of `rows` rows."""
         return -(-count // (self.DIM // self.lanes(rows)))
 
 
@@ -74,7 +74,7 @@ def matrix_loader(config: SmallMatrices):
 
 def matrix_writer(config: SmallMatrices):
     """``write(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the
-    matrix, of which there are no more than lanes, lies in row ``lane_of_row[i]`` of shared memory.
+    matrix, of which there are no more than lanes, is in row ``lane_of_row[i]`` of shared memory.
     """
     REALS, LD, store = config.dtype_facts.reals_per_element, config.LD, ptx.store_global
     int32, offset = ptx.types.int32, ptx.offset

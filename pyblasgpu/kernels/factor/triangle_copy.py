@@ -1,4 +1,4 @@
-"""The lower triangle of a matrix into shared memory and back, whatever the order in which it lies."""
+"""The lower triangle of a matrix into shared memory and back, in any order of the matrix."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class GemmConfig:
     PAD_A, PAD_B : int
         Elements added to a row of the k-tile in shared memory, against bank conflicts.
     stages : int
-        1: the next k-tile is staged through registers (Algorithm 1 of Kurzak et al.). More: so many
+        1: the next k-tile is staged through registers (Algorithm 1 of Kurzak et al.). More: the number of
         stages in shared memory, filled by cp.async.
     prefetch : bool
         Whether what a step multiplies is read from shared memory during the step before, also from one
@@ -45,13 +45,13 @@ class GemmConfig:
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
     persistent : bool
-        Whether a launch is of just so many blocks, which share all tiles (`tile_schedule`), and load
+        Whether a launch has only the resident blocks, which share all tiles (`tile_schedule`), and load
         k-tiles of one while they multiply those of another.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
-        share need not be brought twice.
+        share need not be loaded twice.
     packed : bool
-        Whether A and B are packed (`packing.Packing`) as k-tiles in shared memory shall lie, or by rows:
+        Whether A and B are packed (`packing.Packing`) in the layout of k-tiles in shared memory, or by rows:
         nothing is left to transpose, to conjugate, or to mask but C.
     packing_a, packing_b : int
         How they are packed then: ROW, CBL or RBL of `packing`.
@@ -101,7 +101,7 @@ class GemmConfig:
 
     @property
     def asks_for_c(self) -> bool:
-        """Whether the kernel asks L2 for tiles of C, where its options say so: it updates factors."""
+        """Whether the kernel prefetches tiles of C into L2, where its options say so: it updates factors."""
         return self.persistent and self.dtype in "sd" and not self.trans_a
 
     @property
@@ -157,7 +157,7 @@ class GemmConfig:
         """Whether the kernel copies by vectors alone, and operands that are not aligned for them take the
         `scalar_variant`.
 
-        One operand comes by single elements in any case, sums fill the registers, and the addresses of a
+        One operand is loaded by single elements in any case, sums fill the registers, and the addresses of a
         second way would spoil the order of FMAs of complex numbers: by 12 % of the time.
         """
         is_mixed = min(self.VEC_A, self.VEC_B) == 1 < max(self.VEC_A, self.VEC_B)
@@ -286,7 +286,7 @@ class GemmConfig:
         return group, max(LOADS_IN_FLIGHT // reals, 1)
 
     def for_alignment(self, a: int, b: int) -> Self:
-        """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`."""
+        """This Config where A, B can be loaded by vectors of `a`, `b` elements, else its `scalar_variant`."""
         return self if a >= self.VEC_A and b >= self.VEC_B else self.scalar_variant
 
     @property

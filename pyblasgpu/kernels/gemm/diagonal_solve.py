@@ -24,7 +24,7 @@ from .warp_substitution import group_solver
 
 __all__ = ["diagonal_solver"]
 
-AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
+AT_ONCE = 128  # bytes of T, at most, that a thread loads before it divides any
 
 
 def diagonal_solver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
@@ -67,7 +67,7 @@ def diagonal_solver(config: GemmConfig, product: Product, triangle: Triangle, co
 
 
 def _at_once(config: GemmConfig, layout: SimpleNamespace) -> int:
-    """Elements of a tile's triangles that a thread asks for before it divides any."""
+    """Elements of a tile's triangles that a thread loads before it divides any."""
     return min(-(-layout.block * layout.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
 
 
@@ -77,7 +77,7 @@ def _preparer(config: GemmConfig, layout: SimpleNamespace, conj: bool):
     threads share a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of
     this thread's is not safe.
 
-    The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
+    The first elements are loaded before the diagonal is waited for: one way to memory instead of several.
     """
     facts, COUNT, BLOCK, THREADS = config.dtype_facts, layout.count, layout.block, config.threads
     REALS = facts.reals_per_element
@@ -160,7 +160,7 @@ def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, layout
     if not OF_A:
         k_of, side_of, OWN, OTHER = side_of, k_of, OTHER, OWN
     UNKNOWN, SIDE, COUNT = layout.unknown, layout.side, layout.count
-    # unknowns that follow one another are asked for once: between two branches nothing is read ahead
+    # unknowns that follow one another are loaded at once: between two branches nothing is read ahead
     RUN = product.run if OF_A and COUNT % product.run == 0 else 1
     DIAGONAL, INVERSE, divided = layout.diagonal, layout.inverse, quotient(facts, ptx.inlined, False)
 
@@ -225,7 +225,7 @@ def _solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNa
 def _single_solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> SimpleNamespace:
     """Return a solver like `group_solver`, with a thread for each right-hand side.
 
-    What is not finite stays so down to the last unknown, which tells of all.
+    What is not finite stays so down to the last unknown, which shows it.
     """
     facts, SIDES, COUNT = config.dtype_facts, layout.sides, layout.count
     REALS, SIDE, UNKNOWN, SIGN = facts.reals_per_element, layout.side, layout.unknown, 1 if down else -1
@@ -262,7 +262,7 @@ def _single_solver(config: GemmConfig, layout: SimpleNamespace, down: bool) -> S
 
 
 def _exact_division_solver(config: GemmConfig, layout: SimpleNamespace, conj: bool, down: bool):
-    """``solve(panel, matrix, t, extent, unit)``: the same by true divisions, and the triangle as it lies in
+    """``solve(panel, matrix, t, extent, unit)``: the same by true divisions, and the triangle as stored in
     T's k-tile at `matrix`; in shared memory.
     """
     facts, SIDES, THREADS, SIGN = config.dtype_facts, layout.sides, config.threads, 1 if down else -1

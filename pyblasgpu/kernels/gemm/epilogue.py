@@ -18,11 +18,11 @@ READ_AHEAD_PERSISTENT = 8
 
 def epilogue(config: GemmConfig, product: Product, triangular: bool | None = False):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
-    `options` tell which triangle of C is meant, if the kernel is `triangular`, or whether one is (None), and
-    whether acc is conjugated.
+    `options` select the triangle of C, if the kernel is `triangular`, or whether one is (None), and whether
+    acc is conjugated.
 
-    What lies beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is
-    written without asking for each element, by vectors where C is aligned for them.
+    What is beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is written without
+    a check of each element, by vectors where C is aligned for them.
     """
     BLK_M, BLK_N, RUN, REALS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * REALS)
@@ -30,7 +30,7 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool | None = Fal
     overwrite_edge, update_edge = (
         _writer(config, product, reads_c, 0, triangular) for reads_c in (False, True)
     )
-    # with vectors beside masks, FMAs of complex numbers lose the order of their registers: 12 % of the time
+    # with vectors next to masks, FMAs of complex numbers lose the order of their registers: 12 % of the time
     BY_ELEMENTS = triangular is True and config.dtype == "c" and config.has_many_sums
     covers_tile = contains_tile(BLK_M, BLK_N, triangular)
 
@@ -43,7 +43,7 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool | None = Fal
         # alpha conj(acc) is the sum of other products with the same alpha: the sign goes with alpha
         sign = real(-1) if options & CONJUGATE else real(1)
         scalars = alpha, alpha_i, sign * alpha, sign * alpha_i, beta, beta_i
-        # the branches stand outside the unrolled columns
+        # the branches are outside the unrolled columns
         reads_c = (beta != real(0)) | (beta_i != real(0))
         if rows >= BLK_M and cols >= BLK_N and is_covered(shift, options) and aligned(c) and ldc % RUN == 0:
             if reads_c:
@@ -59,8 +59,8 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool | None = Fal
 
 
 def c_prefetcher(config: GemmConfig):
-    """``ask(c, ldc, t, rows, cols, options, beta, beta_i)``: L2 for the tile that begins at `c`, where it
-    will be read and the options say so.
+    """``ask(c, ldc, t, rows, cols, options, beta, beta_i)``: prefetch the tile that begins at `c` into L2,
+    where it will be read and the options say so.
 
     The epilogue reads a few elements at a time, and would wait for memory each time.
     """

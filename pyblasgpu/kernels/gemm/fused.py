@@ -21,7 +21,7 @@ __all__ = [
     "tile_orders",
 ]
 
-APART = 128  # bytes between two flags: such as lie together are asked for in turn
+APART = 128  # bytes between flags, so that polls hit different lines
 MOST = 128  # threads that share: all of them load what they meet of T
 FEWEST = 32  # parts of the unknowns that threads share
 WIDEST = 2  # times the unknowns, right-hand sides that are shared: more keep the block busy, a thread each

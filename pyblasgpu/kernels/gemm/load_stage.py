@@ -1,4 +1,4 @@
-"""How the k-tiles of a stage come from memory: by vectors or by single elements, masked at edges or not."""
+"""Loads of a stage's k-tiles: by vectors or by single elements, masked at edges or not."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["load_stage"]
 
 
 def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamespace) -> SimpleNamespace:
-    """``start(vectors, ...)``: begin to bring the next k-tiles, by `vectors` or by single elements; nothing
-    comes where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` tells for all k-tiles of two matrices
-    whether they may come by vectors.
+    """``start(vectors, ...)``: begin to load the next k-tiles, by `vectors` or by single elements; nothing is
+    loaded where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` says whether vectors may load all k-tiles
+    of two matrices.
 
-    A kernel asks once, and all that comes after it is there twice, with `vectors` a constant: where the
-    compiler keeps registers for both ways, it orders the loop worse.
+    A kernel checks once, and all code after it is there twice, with `vectors` a constant: where the compiler
+    keeps registers for both ways, it orders the loop worse.
     """
     ONE_WAY = load_a.ONE_WAY and load_b.ONE_WAY
     a_is_aligned, b_is_aligned = load_a.is_aligned, load_b.is_aligned

@@ -2,7 +2,7 @@
 
     C (m x n, rows contiguous) := alpha * A (m x k) * B (k x n) + beta * C
 
-A block computes a BLK_M x BLK_N tile of C; A and B pass in k-tiles BLK_K deep (`k_tile`). A family brings a
+A block computes a BLK_M x BLK_N tile of C; A and B pass in k-tiles BLK_K deep (`k_tile`). A family supplies a
 `Product`, and `epilogue` writes C. All four dtypes are one text: memory is read as reals, one or two an
 element.
 """
@@ -47,7 +47,7 @@ def mma_k_block(config: GemmConfig, product: Product):
 def _middle(config: GemmConfig, product: Product):
     """``multiply(acc, ra, rb, ra_next, rb_next, ...)``: the steps of a k-tile but the first and the last.
 
-    It begins and ends with what comes next in the second set of registers.
+    It begins and ends with the next operands in the second set of registers.
     """
     load, update = product.load, product.update
 
@@ -121,12 +121,12 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
 
 def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: Callable) -> SimpleNamespace:
     """``start(vectors, ...)``, ``is_aligned(a, b, lda, ldb)`` and `ONE_WAY` of `load_stage`; ``run(vectors,
-    k_tiles, ...)``: multiply so many k-tiles, while later ones are loaded.
+    k_tiles, ...)``: multiply `k_tiles` k-tiles, while later ones are loaded.
 
-    It returns the `load_state` then, and the stage that is read next. `params` begins
-    with two of the kernel's pointers. ``operands(load_state, params, tile)`` tells what to load: pointers
-    into A and B, their leading dimensions, rows, columns and depth. ``advance(load_state, params, tile)``
-    goes on by a k-tile.
+    It returns the `load_state` then, and the stage that is read next. `params` begins with two of the
+    kernel's pointers. ``operands(load_state, params, tile)`` returns what to load: pointers into A and B,
+    their leading dimensions, rows, columns and depth. ``advance(load_state, params, tile)`` goes on by a
+    k-tile.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
     load_a, load_b = (loaders(k_tile, STAGES, True) for k_tile in (config.smem_tile_a, config.smem_tile_b))
@@ -249,7 +249,7 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
             cuda.syncthreads()
             load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
 
-        # (4) body: start a k-tile that comes later, multiply the present one
+        # (4) body: start to load a later k-tile, multiply the present one
         registers = acc, ra, rb, ra_next, rb_next, staged_a, staged_b
         params = rows, cols, lda, ldb, step_a, step_b
         here, sources = (a, b, depth), (src_a, src_b, src_depth)

@@ -2,9 +2,9 @@
 
 A block's warps tile its BLK_M x BLK_N region of C; a warp multiplies WARP_M x WARP_N of it by ``mma.sync``
 instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the result is that of a dot product
-by FMAs. K-tiles lie in shared memory as they lie in global memory, padded so that no load of a fragment
-meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
-the parts of the same fragments, one of both parts, or, as a method, three. All around the innermost
+by FMAs. K-tiles have the same layout in shared memory as in global memory, padded so that no load of a
+fragment meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones
+on the parts of the same fragments, one of both parts, or, as a method, three. All around the innermost
 product is in `mainloop`.
 """
 
@@ -31,7 +31,7 @@ STEM = "gemm_mma"
 
 @dataclass(frozen=True, kw_only=True)
 class GemmMma(GemmConfig):
-    """Config of one `gemm_mma` kernel, beside what `GemmConfig` holds.
+    """Config of one `gemm_mma` kernel, besides what `GemmConfig` holds.
 
     Attributes
     ----------

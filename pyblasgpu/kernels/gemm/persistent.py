@@ -6,7 +6,7 @@ ordinary kernel, and taken from `mainloop`.
 
 Of a parted tile the block with its beginning, the *owner*, writes C. The blocks after it, whose runs begin
 within the tile, leave their accumulators in scratch and set a flag, at the beginning of their runs; the owner
-comes to the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last
+reaches the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last
 block of the grid, so a block waits only for such as the device starts before it.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["build"]
 
 
 def _hider(config: GemmConfig):
-    """`opaque` where registers are short, as C is asked for ahead; else what leaves a value as it is."""
+    """`opaque` where registers are short, as C is prefetched; else the identity."""
     return ptx.opaque if _is_short(config) else device_function(_itself)
 
 
@@ -56,7 +56,7 @@ def _pointers(config: GemmConfig, triangular: bool):
     or of the next.
 
     All return what is `load_state` of the loads: pointers into A and B; rows, columns and depth from there
-    on, no depth where nothing comes any more; k-tiles left of the work tile, and its number.
+    on, no depth where nothing is left; k-tiles left of the work tile, and its number.
     """
     REALS = config.dtype_facts.reals_per_element
     iterator_a, iterator_b = tile_iterator(config.smem_tile_a), tile_iterator(config.smem_tile_b)
@@ -314,8 +314,8 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
 
         registers, number, reading = (acc, ra, rb, ra_next, rb_next, old), int32(0), int32(0)
         while left > 0:
-            # (4) body: start a k-tile that comes later, multiply the present one. The loop ends where the
-            # loads go on to the next work tile: what finds it, within, would spoil the order
+            # (4) body: start to load a later k-tile, multiply the present one. The loop ends where the loads
+            # go on to the next work tile: what finds it, within, would spoil the order
             if ASKS_FOR_C:
                 ask_c(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
             zero(acc, real(0))

@@ -23,7 +23,7 @@ class Product:
     unroll : int
         Steps that are unrolled where there is no prefetching.
     row, col : device function
-        ``row(i, t)``, ``col(j, t)``: where in the tile the i-th row, the j-th column of thread `t` stands.
+        ``row(i, t)``, ``col(j, t)``: the place in the tile of the i-th row, the j-th column of thread `t`.
     fragment_a, fragment_b : int
         Reals of the register arrays `ra` and `rb`.
     run : int

@@ -31,7 +31,7 @@ STEM = "gemm_simt"
 
 @dataclass(frozen=True, kw_only=True)
 class GemmSimt(GemmConfig):
-    """Config of one `gemm_simt` kernel, beside what `GemmConfig` holds.
+    """Config of one `gemm_simt` kernel, besides what `GemmConfig` holds.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class GemmSimt(GemmConfig):
         Lanes of a warp along M.
     VEC_K : int
         Elements along k that a thread reads at a time of a k-tile that is contiguous along k. 1: such a
-        k-tile is transposed on its way to shared memory. More: it stays as it lies, and comes by wide copies;
-        then the rows, columns of a thread are not adjacent, lest those of a warp meet in a bank.
+        k-tile is transposed on its way to shared memory. More: it stays as stored, and is loaded by wide
+        copies; then the rows, columns of a thread are not adjacent, lest those of a warp meet in a bank.
     UNROLL : int
         Elements along k that are unrolled.
     share_a, share_b : bool

@@ -35,7 +35,7 @@ def kernel_source(
     batch.
 
     Of a persistent kernel the pointers are to A, B, C, the partial tiles (one a block) and the flags (one a
-    block, 0 before the launch and after it). After the options stand int32 tiles, full_waves,
+    block, 0 before the launch and after it). After the options follow int32 tiles, full_waves,
     k_iters_per_block and remainder of a `TileSchedule`. Grid: x as many as the device holds.
 
     With a `triangle`, all of C is multiplied by it in place. The parameters

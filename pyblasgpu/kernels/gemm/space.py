@@ -12,7 +12,7 @@ from ..registry import FAMILIES
 
 __all__ = ["deepened", "gemm_mma", "gemm_simt", "laid_out"]
 
-KEPT = 64  # bytes of the shortest row that stays as it lies
+KEPT = 64  # bytes of the shortest row that keeps its layout
 LINE = 128  # bytes of shared memory that one access serves without a conflict
 
 # Of gemm_simt, DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
@@ -108,7 +108,7 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
         return _loads(dtype, chosen, "B", chosen["BLK_N"], chosen["VEC_N"], k_major=not trans_b)
 
     def order(chosen: Parameters) -> list[Parameters]:
-        """A double's FMA takes so long that its registers come in time; small tiles have them at hand."""
+        """A double's FMA is slow enough to load its registers in time; small tiles have them at hand."""
         tile = chosen["BLK_M"] * chosen["BLK_N"] // (chosen["DIM_X"] * chosen["DIM_Y"])
         both = dtype.letter == "s" and tile >= _LARGE_PER_THREAD and chosen["prefetch"]
         return [{"by_rows": by_rows} for by_rows in ((False, True) if both else (dtype.letter == "c",))]
@@ -120,7 +120,7 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
 
 def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int) -> tuple[bool, ...]:
-    """Whether k-tiles along k may stay as they lie, which is worth it for rows of some length.
+    """Whether k-tiles along k may keep their layout, which is worth it for rows of some length.
 
     Wide copies are asynchronous; where FMAs take long, narrow ones do as well.
     """
@@ -130,7 +130,7 @@ def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int)
 
 
 def _fragments(dtype: Dtype, layout: str, chosen: Parameters, keeps: bool) -> Parameters:
-    """By how many elements threads read k-tiles; `keeps`: those along k stay as they lie."""
+    """By how many elements threads read k-tiles; `keeps`: those along k keep their layout."""
     thr_m, thr_n = chosen["BLK_M"] // chosen["DIM_X"], chosen["BLK_N"] // chosen["DIM_Y"]
     return {
         "VEC_M": 1 if keeps and layout[0] == "t" else widest(dtype, thr_m),
@@ -232,7 +232,7 @@ def _warps(
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
-    """How the threads load a k-tile that stays as it lies, by the widest loads, its rows padded against bank
+    """How the threads load a k-tile that keeps its layout, by the widest loads, its rows padded against bank
     conflicts.
     """
     warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
@@ -243,8 +243,8 @@ def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) 
 def _kept_rows(itemsize: int, name: str, threads: int, depth: int, blk: int, k_major: bool) -> Parameters:
     """Return the thread grid for rows kept along k, with a given number of threads.
 
-    A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension
-    at a time: rows must lie so far apart that these are all of the banks.
+    A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension at a
+    time: rows must be so far apart that these are all of the banks.
     """
     major, minor = (depth, blk) if k_major else (blk, depth)
     line = LINE // itemsize
@@ -306,7 +306,7 @@ def _transposing(
     for vec in (4, 2, 1):
         rows = _tiling(threads, depth, blk, vec) if vec <= widest else []
         if rows:
-            # copies of 4 bytes are so many that longer rows are worth a conflict
+            # there are so many copies of 4 bytes that longer rows are worth a conflict
             spread = fragment // (2 if itemsize == 4 else 1)
             short = [x for x in rows if LINE // itemsize // x >= spread]
             x = max(short or rows)
@@ -336,8 +336,8 @@ def _no_grid(name: str, threads: int) -> Parameters:
 def _pad(itemsize: int, blk: int, lanes: int, fragment: int) -> int:
     """Elements after a row of `blk` such that a transposing store meets no bank twice.
 
-    `lanes` neighbours store into as many rows, the next ones an element further: rows must lie
-    (elements of a line) / lanes apart. A row must still hold whole fragments.
+    `lanes` neighbours store into as many rows, the next ones an element further: rows must be (elements of a
+    line) / lanes apart. A row must still hold whole fragments.
     """
     line = LINE // itemsize
     apart = max(line // lanes, fragment)

@@ -5,12 +5,12 @@
 A tile of C is a sum of products of tiles of T with the tiles of its *strip*, a column of tiles (of a row of
 them, where T is on the right), from the diagonal on. So the tiles of a strip have an order, the most work
 first, in which each is read by itself and by those before it alone: their *levels*. A block goes along T away
-from the diagonal, so that it reads first what shall be written first. By a flag it tells how many levels it
-has passed, and it writes its own tile when all blocks before it have passed that. A block waits only for such
-as the device starts before it.
+from the diagonal, so that it reads first what shall be written first. By a flag it publishes how many levels
+it has passed, and it writes its own tile when all blocks before it have passed that. A block waits only for
+such as the device starts before it.
 
-The diagonal blocks of T come from a copy (`diagonal_blocks`), in which what is beyond the triangle is zero.
-Zero times what is not finite would spoil rows that do not depend on it: where sums are not finite after the
+The diagonal blocks of T are in a copy (`diagonal_blocks`), in which what is beyond the triangle is zero. Zero
+times what is not finite would spoil rows that do not depend on it: where sums are not finite after the
 diagonal block, they are made again without these products.
 """
 
@@ -134,9 +134,9 @@ def _pointers(config: GemmConfig, triangle: Triangle):
 
 
 def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
-    """``finish(vectors, ...)``: all that comes after the diagonal block.
+    """``finish(vectors, ...)``: all that follows the diagonal block.
 
-    Where the tile begins is told by `rows` and `cols` anew: what it is made of need not be kept meanwhile.
+    The start of the tile is computed anew from `rows` and `cols`: its parts need not be kept meanwhile.
     """
     BLK, FREE = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
@@ -155,7 +155,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
         (m, n, _), own, count, rows, cols = tile
         strips = quotient(opaque(n if OF_A else m) + (FREE - 1), FREE)
 
-        # (5) level after level; tell what was read
+        # (5) level after level; publish what was read
         passed, left = int32(level + 1), int32(count - own)
         while left > 0:
             if t == 0 and (passed - level) % EVERY == 0:
@@ -247,7 +247,7 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """The kernel's function; `conj`: T is meant conjugated. Its options tell which triangle T is."""
+    """The kernel's function; `conj`: T is meant conjugated. Its options select the triangle T."""
     facts = config.dtype_facts
     real, REALS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, PREFETCH = triangle.on_left, config.prefetch

@@ -4,14 +4,14 @@
 
 A tile of X needs the tiles of its *strip*, a column of tiles (of a row of them, where T is on the right),
 that are solved before it. It is one product all along: its sums with the k-tiles of T and of what is solved;
-then come the k-tiles on the diagonal, each of which is solved in shared memory (`diagonal_solve`) before it
-is multiplied like the others, into the rows that are left. What that adds to rows that are solved is of no
+then the k-tiles on the diagonal, each of which is solved in shared memory (`diagonal_solve`) before it is
+multiplied like the others, into the rows that are left. What that adds to rows that are solved is of no
 meaning.
 
-A flag for each strip counts the k-tiles that are solved. A block asks for it before it loads what it had not
-seen to be there, and has L2 bring what of T will meet that. While that is not solved it multiplies what was
-loaded, and so has nothing but the last k-tile left to multiply when it comes; then it waits, only for blocks
-that the device starts before it. The last block of a strip sets the flag back to 0.
+A flag for each strip counts the k-tiles that are solved. A block polls it before it loads k-tiles that it has
+not seen solved, and prefetches their part of T into L2. While that is not solved it multiplies what was
+loaded, and so has nothing but the last k-tile left to multiply when that is solved; then it waits, only for
+blocks that the device starts before it. The last block of a strip sets the flag back to 0.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
 
     @device_function
     def compute(vectors, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
-        # (1) the tile of this block: its level and its strip; its own k-tiles, and how many come before them
+        # (1) the tile of this block: its level and its strip; its own k-tiles, and how many precede them
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
         strip, level = coords(cuda.blockIdx.x, strips, levels, order)
@@ -146,7 +146,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
         registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
-        # (3) prologue: what is solved already, and the triangles on the diagonal; L2 is asked for the rest of
+        # (3) prologue: what is solved already, and the triangles on the diagonal; L2 prefetches the rest of
         # the tile's own
         grid_dependency_wait()
         prefetch(params, first, other, own, order, others, t)
@@ -161,7 +161,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first), unit, down)
         safe = cuda.syncthreads_or(unsafe) == 0
 
-        # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
+        # (4) body: load what is solved; multiply it, while the next one is not solved without loading more
         load_state, reading = multiply_solved(
             vectors, registers, load_state, reading, ready, empty, count, flags, flag, board, shared, params,
             tile, int32(order - first), t,
@@ -202,7 +202,7 @@ def _in_three_ways(compute: Callable, one_way: bool):
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """The kernel's function; `conj` says whether T is meant conjugated. Its options tell which triangle T
+    """The kernel's function; `conj` says whether T is meant conjugated. Its options select which triangle T
     is, and so whether the first unknowns are solved first, `down`.
     """
     real, shared_pointer, OF_A = ptx.REALS[config.dtype_facts.real], ptx.shared_pointer, triangle.on_left

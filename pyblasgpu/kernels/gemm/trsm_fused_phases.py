@@ -28,7 +28,7 @@ def flag_poller(config: GemmConfig):
     """``poll_flag(flags, flag, passed, waits, board, t)``: how many k-tiles are solved, as all threads read
     on the `board`; it `waits` until they are more than those that were `passed`.
 
-    One thread asks: many that ask for one flag keep who sets it waiting.
+    One thread polls: many polls of one flag delay its write.
     """
     real, int32, load_acquire = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.load_acquire
 
@@ -48,11 +48,11 @@ def flag_poller(config: GemmConfig):
 
 
 def pipeline_filler(config: GemmConfig, start, advance, operands):
-    """``fill_pipeline(vectors, empty, ready, load_state, ...)``: begin to bring those k-tiles that are
-    `ready` into the stages that are `empty`, the last ones before the one that is read next; what is ahead
-    then, and how many stages are empty still.
+    """``fill_pipeline(vectors, empty, ready, load_state, ...)``: begin to load those k-tiles that are `ready`
+    into the stages that are `empty`, the last ones before the one that is read next; what is ahead then, and
+    how many stages are empty still.
 
-    Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
+    Each stage counts as begun, so that one is in memory once the usual number was begun after it.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
 
@@ -78,7 +78,7 @@ def pipeline_filler(config: GemmConfig, start, advance, operands):
 
 
 def prefetcher(config: GemmConfig, triangle: Triangle):
-    """``prefetch(params, first, other, own, order, others, t)``: L2 is asked for a tile's `own` k-tiles."""
+    """``prefetch(params, first, other, own, order, others, t)``: prefetch a tile's `own` k-tiles into L2."""
     REALS, BLK_K = config.dtype_facts.reals_per_element, config.BLK_K
     smem_tiles = (config.smem_tile_a, config.smem_tile_b)[:: 1 if triangle.on_left else -1]
     begin_t, begin_c = (tile_iterator(smem_tile).begin for smem_tile in smem_tiles)

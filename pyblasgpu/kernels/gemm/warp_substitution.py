@@ -1,11 +1,11 @@
 """How the threads of a block solve right-hand sides together: by groups of unknowns, one after the other.
 
 Some lanes of a warp *share* a right-hand side, and have some rows each of every group. All of them solve a
-group alike, in registers, from what lies in the panel; then each takes it off its own rows of the groups that
-follow, and puts those of the next one into the panel. So a group costs the substitution of its few unknowns
-and no barrier of the block, where one thread would take it off all that follows, with most of the block idle.
+group alike, in registers, from the panel; then each takes it off its own rows of the groups that follow, and
+puts those of the next one into the panel. So a group costs the substitution of its few unknowns and no
+barrier of the block, where one thread would take it off all that follows, with most of the block idle.
 
-The triangle lies in shared memory by rows, divided by its diagonal (`diagonal_solve`).
+The triangle is row-major in shared memory, divided by its diagonal (`diagonal_solve`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _within(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace):
 
 def _own_rows(facts: Dtype, layout: SimpleNamespace, at: SimpleNamespace, group: int):
     """``update(column, own)``, twice: the solved `group` taken off the rows that this thread has of the next
-    one, and of those behind it. The first row of T that it has lies at `own`.
+    one, and of those behind it. Its first row of T is at `own`.
     """
     REALS, GROUP, LD, take_off = facts.reals_per_element, group_of(facts), layout.ld, subtracter(facts)
     X, LINE, HAS, WIDTH = at.unknowns, at.line, GROUP // layout.shares, 16 // facts.real_size
@@ -149,7 +149,7 @@ def group_solver(facts: Dtype, threads: int, layout: SimpleNamespace, down: bool
     threads : int
         Of the block.
     layout : SimpleNamespace
-        Of `diagonal_solve`: how the panel and the triangle lie.
+        Layout of the panel and the triangle, by `diagonal_solve`.
     down : bool
         Whether the first unknown is solved first.
 

@@ -20,7 +20,7 @@ MOST_SHARED = 227 << 10  # bytes of a block
 
 
 class WarpgroupConfig:
-    """The part of a Config that tells of warpgroups and stages; the dataclass has the fields."""
+    """The part of a Config with warpgroups and stages; the dataclass has the fields."""
 
     dtype: str
     BLK_M: int
@@ -28,7 +28,7 @@ class WarpgroupConfig:
     stages: int
     cluster: int
 
-    #: Registers of a thread that brings operands, and of one that multiplies.
+    #: Registers of a thread that loads operands, and of one that multiplies.
     FEW_REGISTERS: ClassVar[int] = 40
     MANY_REGISTERS: ClassVar[int] = 232
     min_blocks: ClassVar[int] = 1
@@ -75,7 +75,7 @@ class WarpgroupConfig:
         require(self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M)
 
     def check_pipeline(self) -> None:
-        """There are stages to bring while others are multiplied, and memory for them."""
+        """There are stages to load while others are multiplied, and memory for them."""
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
             self.shared_bytes <= MOST_SHARED,
@@ -87,7 +87,7 @@ class WarpgroupConfig:
 
 
 def releaser(config: WarpgroupConfig):
-    """``release(stage, shared, lane)``: a warp tells all blocks of a cluster that a stage is empty."""
+    """``release(stage, shared, lane)``: a warp signals to all blocks of a cluster that a stage is empty."""
     int32, CLUSTER, EMPTY = ptx.types.int32, config.cluster, config.barriers + 8
     arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
 

@@ -83,7 +83,9 @@ class VectorConfig:
 def extents(
     dtype: Dtype, config: VectorConfig, n: int, increments: Sequence[int], batch_strides: Sequence[int]
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
-    """How a kernel of `config` is told of vectors of `dtype`: elements, increments, batch strides, bits."""
+    """The arguments by which a kernel of `config` receives vectors of `dtype`: elements, increments, batch
+    strides, bits.
+    """
     if dtype.is_complex and not config.dtype_facts.is_complex:
         return 2 * n, tuple(increments), tuple(2 * stride for stride in batch_strides), PAIRS
     return n, tuple(increments), tuple(batch_strides), 0

@@ -21,10 +21,10 @@ def elements(config: VectorConfig, wide: bool) -> SimpleNamespace:
     Attributes
     ----------
     count : int
-        Elements of a thread, those included that may lie beyond the end.
+        Elements of a thread, those included that may be beyond the end.
     read : device function
-        ``read(values, p, inc, pair, t, left)``: of the tile at `p`, whose `left` elements lie `inc` apart;
-        beyond them come zeros. With a `pair` of 1 two neighbours are one element of a kernel of reals, and
+        ``read(values, p, inc, pair, t, left)``: of the tile at `p`, whose `left` elements are `inc` apart;
+        beyond them are zeros. With a `pair` of 1 two neighbours are one element of a kernel of reals, and
         `inc` is from the first of a pair to the first of the next.
     write : device function
         ``write(values, p, inc, pair, t, left)``: the same elements, written.
@@ -87,7 +87,7 @@ def _accesses(REALS: int, ACCESS: int, width: int, STEP: int, count: int, FIRST:
     """``read(0, values, p, inc, pair, i, left)``, and the same to write: `count` accesses of `ACCESS` reals.
 
     They move `width` reals at a time. The first is at element `i`, the next ones `STEP` elements on; in
-    `values` they stand from `FIRST` on.
+    `values` they are from `FIRST` on.
     """
     load, store = ptx.load_global(width, False), ptx.store_global_vector(width)
 

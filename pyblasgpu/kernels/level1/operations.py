@@ -58,7 +58,7 @@ def operation_of(facts: Dtype, operation: str) -> SimpleNamespace:
     settle : device function
         ``settle(acc, where)``: `acc` made whole, after the last element.
     merge : device function
-        ``merge(acc, p, at, step)``: another partial result added, whose reals lie `step` apart from p[at] on.
+        ``merge(acc, p, at, step)``: another partial result added, whose reals are `step` apart from p[at] on.
     finish : device function
         ``finish(out, at, acc)``: the result written as element `at`.
     accumulate_all : callable

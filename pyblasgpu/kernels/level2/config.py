@@ -60,6 +60,6 @@ class VectorLoads:
 
 
 def require_threads(threads: int, **dimensions: int) -> None:
-    """Raise `ConfigError` unless a block may have so many threads."""
+    """Raise `ConfigError` unless a block may have `threads` threads."""
     rule = f"{' * '.join(dimensions)} % 32 == 0 and {' * '.join(dimensions)} <= 1024"
     require(threads % WARP == 0 and 0 < threads <= MAX_THREADS, "threads", rule, **dimensions)

@@ -1,12 +1,12 @@
 """``gemv``: y := alpha op(A) x + beta y, one launch.
 
 A is column-major. An *output* is an element of y: that of a row of A, or, `transposed`, of a column; what is
-added up runs along the other dimension. All else is one text. Each thread has a few outputs, and so many
-vectors of A under way that memory never waits for it. Threads, then slices of the sum, which blocks of their
-own compute, are added in a fixed order: by the block of a tile that is the last to be done. How the threads
-lie along outputs and sums is told at run time.
+added up runs along the other dimension. All else is one text. Each thread has a few outputs, and enough
+vectors of A in flight that memory is never idle. Threads, then slices of the sum, which blocks of their own
+compute, are added in a fixed order: by the block of a tile that is the last to be done. How the threads are
+along outputs and sums is a run-time option.
 
-A triangle of A may be meant, its diagonal taken to be 1. What lies beyond it is neither read nor multiplied.
+A triangle of A may be meant, its diagonal taken to be 1. What is beyond it is neither read nor multiplied.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def source(config: Gemv) -> KernelSource:
     Parameters
     ----------
     config : Gemv
-        Vectors lie along the outputs, or the sums: A's stride there is 1, and it and the number of rows are
+        Vectors are along the outputs, or the sums: A's stride there is 1, and it and the number of rows are
         multiples of a vector, unless loads are of single reals.
 
     Returns
@@ -54,7 +54,7 @@ def source(config: Gemv) -> KernelSource:
         `X_VECTORS`: x and its batch stride are multiples of vectors, and its stride is 1); int64 strides of A
         along outputs and terms, of x, from slice to slice, of y, batch strides of A, x, y (elements); alpha
         and beta (real, imaginary part). With beta = 0 y is not read. Grid: x ``config.grid(outputs) *
-        slices``, z the batch. The sums of a matrix of the batch lie behind those of the one before; there is
+        slices``, z the batch. The sums of a matrix of the batch are behind those of the one before; there is
         a flag for each tile of each matrix.
     """
     config = config.kernel

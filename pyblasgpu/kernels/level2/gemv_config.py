@@ -16,8 +16,8 @@ ALL, BEFORE, AFTER = 0, 1, 2
 #: Bits of the options. The last says that x may be read by vectors.
 CONJ_A, CONJ_X, UNIT, X_VECTORS = 1, 2, 4, 8
 
-UNDER_WAY = 8  # vectors of A that a thread asks for at a time, where nothing was tuned
-REGISTERS = 16  # of addresses, counters and predicates, beside what `registers` counts
+UNDER_WAY = 8  # vectors of A that a thread loads at a time, where nothing was tuned
+REGISTERS = 16  # of addresses, counters and predicates, besides what `registers` counts
 
 
 def _is_power_of_2(number: int) -> bool:
@@ -26,17 +26,17 @@ def _is_power_of_2(number: int) -> bool:
 
 @dataclass(frozen=True)
 class Gemv(VectorLoads):
-    """Config of `gemv`; DIM_R and MIN_STEPS are told at run time, and make no kernel of their own.
+    """Config of `gemv`; DIM_R and MIN_STEPS are run-time options, and make no kernel of their own.
 
     Attributes
     ----------
     transposed : bool
-        Whether neighbours in memory are terms of one sum, as where the matrix lies by rows; else they belong
+        Whether neighbours in memory are terms of one sum, as where the matrix is row-major; else they belong
         to neighbouring outputs.
     WARPS : int
         Of a block.
     DIM_R : int
-        Threads along the sums; the others lie along the outputs.
+        Threads along the sums; the others are along the outputs.
     THR_O : int
         Outputs of a thread.
     THR_R : int
@@ -92,7 +92,7 @@ class Gemv(VectorLoads):
 
     @property
     def LOG_R(self) -> int:
-        """The logarithm of DIM_R, by which the kernel is told."""
+        """The logarithm of DIM_R, as the kernel receives it."""
         return self.DIM_R.bit_length() - 1
 
     @property
@@ -102,7 +102,7 @@ class Gemv(VectorLoads):
 
     @property
     def VEC_R(self) -> int:
-        """Terms of a sum that a load brings."""
+        """Terms of a sum in a load."""
         return self.VEC if self.transposed else 1
 
     @property
@@ -155,7 +155,7 @@ class Gemv(VectorLoads):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether what a load brings has neighbours in memory, at any number of loads."""
+        """Whether a load has neighbours in memory, at any number of loads."""
         return self.BYTES == LOAD
 
     @classmethod
@@ -182,7 +182,7 @@ class Gemv(VectorLoads):
         return tuple(replace(self, DIM_R=dim) for dim in dims)
 
     def grid(self, outputs: int) -> int:
-        """Blocks for so many outputs, and one slice."""
+        """Blocks for `outputs` outputs, and one slice."""
         return -(-outputs // self.BLK_O)
 
     def terms_per_slice(self, terms: int, slices: int) -> int:

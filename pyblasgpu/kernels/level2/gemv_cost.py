@@ -23,11 +23,11 @@ TICKET = 4900  # those in which a slice's sums are stored, and the last block fi
 SLOTS = 780  # those in which a thread reads the sums of `UNROLL` slices
 BORDER = 4000  # those of a step along the border of a triangle
 
-SM_BYTES = 256.0  # that a multiprocessor takes in a cycle, beside its steps
+SM_BYTES = 256.0  # that a multiprocessor loads in a cycle, besides its steps
 DRAM_SHARE = 0.93  # of what memory could give
 WHOLE, SPREAD = 4096, 0.006  # neighbouring bytes that memory gives best; what each halving of them costs
 NARROW, NARROW_SHARE = 128, 0.75  # those with fewer than which it gives far less, and how much
-UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
+UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not report it
 MOST_SLICES = 256
 WAVES = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
 MORE_WAVES = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do

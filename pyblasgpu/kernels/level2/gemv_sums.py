@@ -94,7 +94,8 @@ def _line_adder(config: Gemv) -> Any:
 
 def _slice_adder(config: Gemv) -> Any:
     """``add(sums, total, prefetched, w, ldw, t, left, block, slices)``: the slices' sums of each output of a
-    block; the threads share the slices. Returns how many lines of `sums` hold them, and what they lie apart.
+    block; the threads share the slices. Returns how many lines of `sums` hold them, and the distance between
+    them.
     """
     REALS, THREADS = config.dtype_facts.reals_per_element, config.threads
     real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset

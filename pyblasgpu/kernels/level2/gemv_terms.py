@@ -12,7 +12,7 @@ __all__ = ["stepper", "term_ranges"]
 
 
 def _relation() -> Any:
-    """``distance(k, o, which)``: how far term k of output o lies within the triangle; below 0 it is none."""
+    """``distance(k, o, which)``: how far term k of output o is within the triangle; below 0 it is none."""
     AFTER_ = AFTER
 
     @device_function
@@ -26,8 +26,8 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
     """``fetch(0, a, ...)``: what a thread has of A in one step; zeros beyond it.
 
     `next_o` and `next_r` are from a vector of a thread to its next, along outputs and terms; `o_step` and
-    `r_step` are what the vectors lie apart in memory. If `masked`, a triangle is meant: it is loaded real by
-    real, without what is beyond it, and without a unit diagonal, which becomes 1.
+    `r_step` are the distances of the vectors in memory. If `masked`, a triangle is meant: it is loaded real
+    by real, without what is beyond it, and without a unit diagonal, which becomes 1.
     """
     facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
     REALS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
@@ -174,7 +174,7 @@ def term_ranges(config: Gemv) -> Any:
     def ranges(o0, block, slice_, terms, per_slice, which):
         begin, end = int32(0), terms
         border, stop = int32(0), int32(0)
-        if which != ALL_:  # whole vectors lie before the border, and behind it
+        if which != ALL_:  # whole vectors are before the border, and behind it
             border = int32(min(o0 // VEC_R * VEC_R, terms))
             stop = int32(min((o0 + block + VEC_R - 1) // VEC_R * VEC_R, terms))
             if which == AFTER_:

@@ -1,8 +1,8 @@
 """``ger``: A := A + alpha x y', or of a triangle, + beta y x' too: updates of rank 1 and 2, one launch.
 
 A is column-major. Every element of A that is meant is read once and written once; with `OVERWRITE` it is not
-read. Whether x, y are conjugated, whether there is a second product, and which triangle is meant are told at
-run time: of tiles on the diagonal a block writes real by real what belongs to it.
+read. Whether x, y are conjugated, whether there is a second product, and which triangle is meant are chosen
+at run time: of tiles on the diagonal a block writes real by real what belongs to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "source",
 ]
 
-REGISTERS = 8  # of addresses, counters and predicates, beside what `Ger.registers` counts
+REGISTERS = 8  # of addresses, counters and predicates, besides what `Ger.registers` counts
 PARAMETERS = "ppp iii qqqqqqq rrrr".replace(" ", "")
 
 #: Bits of the flags: the factor along the rows, along the columns conjugated; a second product; A is not

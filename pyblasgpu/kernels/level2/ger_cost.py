@@ -11,7 +11,7 @@ LAUNCH = 1000  # cycles that a launch takes, whatever it does
 BLOCK = 3000  # those until a block runs, has its elements and has stored them
 SM_BYTES = 39.0  # that a multiprocessor takes, or gives, in a cycle
 DRAM_SHARE = 0.85  # of what memory could give to a kernel that reads and writes
-UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
+UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not report it
 
 
 def cycles(config: Ger, rows: int, cols: int, batch: int, device: Device) -> float:

@@ -15,7 +15,7 @@ UNROLL = 8  # partial sums under way at a time
 def tree_adder(facts: Dtype, lines: int, count: int, threads: int) -> Any:
     """``add(sums, t)``: ``sums[i] += sums[i + LD] + ...`` of `lines` lines of `count` elements each.
 
-    Lines lie ``count | 1`` elements apart; `lines` is a power of two. It begins and ends with a barrier.
+    Lines are ``count | 1`` elements apart; `lines` is a power of two. It begins and ends with a barrier.
     """
     SIZE, LD = count * facts.reals_per_element, (count | 1) * facts.reals_per_element
     LINES, THREADS, int32 = lines, threads, ptx.types.int32

@@ -81,7 +81,7 @@ class Symv(VectorLoads):
         return -(-n // self.BLK)
 
     def tiles(self, n: int, batch: int, blocks: int) -> int:
-        """Tiles of a block, so that there are about so many blocks, but no more than 8."""
+        """Tiles of a block, so that there are about `blocks` blocks, but no more than 8."""
         strips = self.strips(n)
         return max(min(strips * (strips + 1) // 2 * batch // blocks, 8), 1)
 

@@ -21,7 +21,7 @@ __all__ = ["VECTORS", "SymvSmall", "source"]
 
 PARAMETERS = "ppp ii qqqqqqq rrrr".replace(" ", "")
 
-#: Bit of the flags, beside those of `symv`: columns of A are contiguous, and vectors fit them.
+#: Bit of the flags, besides those of `symv`: columns of A are contiguous, and vectors fit them.
 VECTORS = 8
 SECTOR = 32  # bytes of memory that are read together
 

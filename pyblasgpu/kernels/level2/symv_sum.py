@@ -55,7 +55,7 @@ class SymvSum:
         return self.DIM_R * (self.DIM_O | 1) * self.dtype_facts.itemsize
 
     def grid(self, n: int) -> int:
-        """Blocks for so many elements of y."""
+        """Blocks for `n` elements of y."""
         return -(-n // self.DIM_O)
 
 

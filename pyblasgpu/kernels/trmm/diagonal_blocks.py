@@ -1,7 +1,7 @@
 """``diagonal_blocks``: the blocks on the diagonal of a triangle T, zero beyond it, and flags, all zero.
 
-What `trmm_fused` needs beside T and C. The blocks lie one after the other, each by columns or by rows, as
-T does; a unit diagonal, which T need not hold, is there in them.
+`trmm_fused` needs them besides T and C. The blocks follow one another, each by columns or by rows, as T does;
+a unit diagonal, which T need not hold, is there in them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def source(config: DiagonalBlocks) -> KernelSource:
     KernelSource
         Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, number
         of flags, and options (`kernels.common.options`: the triangle, whether its diagonal is one and is not
-        read, and whether T lies by rows, as the copy then does); int64 leading dimension of T (elements).
+        read, and whether T is row-major, as the copy then does); int64 leading dimension of T (elements).
         Grid: x ``config.grid(order, block)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))

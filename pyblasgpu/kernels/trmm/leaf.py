@@ -1,7 +1,7 @@
 """``trmm_leaf``: B := alpha * T * B in place, T lower triangular (see `triangle`).
 
 Block rows are computed from the last to the first, so that what is read to the left of the diagonal is still
-B's old content. The diagonal block is a k-tile like the others but for its masks: a product with what lies
+B's old content. The diagonal block is a k-tile like the others but for its masks: a product with what is
 above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on it.
 K-tiles of the next block row are on their way while the present one is multiplied.
 """
@@ -61,7 +61,7 @@ def plain_sources(config: TrmmLeaf) -> Iterator[KernelSource]:
 def _diagonal_multiplier(config: TrmmLeaf, conj: bool):
     """``multiply(acc, rt, rx, pt, px, tx, shift, unit)``: a slice's part of a k-tile that meets the diagonal.
 
-    `shift` is how far the tile's first row lies below the row that the slice's first k belongs to.
+    `shift` is how far the tile's first row is below the row that the slice's first k belongs to.
     """
     THR_M, THR_N, REALS = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element
     DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICED_K
@@ -71,7 +71,7 @@ def _diagonal_multiplier(config: TrmmLeaf, conj: bool):
 
     @device_function
     def set_unit_diagonal(pt, tx, diagonal):
-        # the row whose diagonal element this k is, if the thread has it; its zero stands in the k-tile
+        # the row whose diagonal element this k is, if the thread has it; its zero is in the k-tile
         for i in range(THR_M):
             row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
             if row == diagonal:
@@ -164,7 +164,7 @@ def _build(config: TrmmLeaf, conj: bool):
         acc, old = cuda.local.array(ACC, real), cuda.local.array(ACC, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
-        # (2) prologue: the first k-tiles; `next_row` and `next_k` tell the k-tile that is started next
+        # (2) prologue: the first k-tiles; `next_row` and `next_k` are the k-tile that is started next
         grid_dependency_wait()
         blocks = (n + BLK_M - 1) // BLK_M
         next_row, next_k = int64(blocks - 1) * BLK_M, int64(0)

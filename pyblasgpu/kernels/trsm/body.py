@@ -3,10 +3,10 @@
     T X = alpha * B in place, T lower triangular of small order
 
 Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
-warps of a block share only what comes of T. A tile of BLK rows after the other is solved by substitution, a
+warps of a block share only the loads of T. A tile of BLK rows after the other is solved by substitution, a
 lane a column (see `substitution`), and goes into the rows below at once: rows below += -T X. T passes in
-*strips*, all that lies below a diagonal tile, through a circular buffer in shared memory (`load_triangle`);
-warps of their own may bring it, so that those that compute need not. A family brings an `Updater`: how a warp
+*strips*, all that is below a diagonal tile, through a circular buffer in shared memory (`load_triangle`);
+producer warps may load it, so that those that compute need not. A family supplies an `Updater`: how a warp
 multiplies a strip with what is solved into its accumulators.
 
 A row of a diagonal tile is divided by its diagonal element beforehand, for all tiles at once, and so is what
@@ -38,8 +38,8 @@ from .load_triangle import row_divider, tile_starters
 
 __all__ = ["UNASKED", "Updater", "source_with"]
 
-#: Rows that are updated without asking between whether there are so many: the loads of one tile hide behind
-#: the products of another.
+#: Rows that are updated without a check in between: the loads of one tile hide behind the products of
+#: another.
 UNASKED = 32
 
 
@@ -68,10 +68,10 @@ class Updater:
 
 
 def _updates_left(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
-    """``update(acc, rt, rx, ptr_t, tiles_left)``: tiles from `first` to `stop`, if so many are left.
+    """``update(acc, rt, rx, ptr_t, tiles_left)``: tiles from `first` to `stop`, as far as `tiles_left` goes.
 
-    They are asked for in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and
-    so is what it makes of it.
+    They are checked in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and so
+    is what it makes of it.
     """
     if first >= stop:
         return device_function(_stop)
@@ -96,7 +96,7 @@ def _accumulators(config: TrsmConfig):
     """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's tiles of B, from lane (g, q), the
     first one at `b`, and ``scale(acc, alpha, alpha_i, sign)``: times alpha, imaginary parts times `sign`.
 
-    Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they lie
+    Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they are
     tile after tile, column by column.
     """
     facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
@@ -207,9 +207,10 @@ def _solver(config: TrsmConfig, exact_division: bool):
 
 
 def source_with(updater: Callable[..., Updater], config: TrsmConfig, flags: dict[str, bool]) -> KernelSource:
-    """The kernel of `config` with what ``updater(config, **flags)`` brings, as `triangle_panel.panel_source`.
+    """The kernel of `config` with the result of ``updater(config, **flags)``, as
+    `triangle_panel.panel_source`.
 
-    A flag is `t_by_rows`, where an updater has to know how T lies.
+    A flag is `t_by_rows`, where an updater has to know T's layout.
     """
 
     def make(config, **flags):
@@ -257,7 +258,7 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
             panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
             mine = owns and (WARPS_PER_COLUMN_GROUP == 1 or odd == part)
 
-            # (4) the tile before is solved and its strip is there; a strip that comes later sets out
+            # (4) the tile before is solved and its strip is there; start to load a later strip
             if j > 0:
                 wait()
                 if exact_division:
@@ -342,7 +343,7 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
 
     def trsm(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, its first tile, the lane
-        t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
+        t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
         part, group = (warp // WARPS, warp % WARPS) if WARPS_PER_COLUMN_GROUP > 1 else (0, warp)
         owns = ALL_OWN or warp < OWNERS

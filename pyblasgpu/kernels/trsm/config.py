@@ -33,7 +33,7 @@ class TrsmConfig:
     min_blocks : int
         Blocks a multiprocessor must be able to hold.
     PRODUCER_WARPS : int
-        Further warps of a block, which do nothing but bring T; 0: all warps bring their part.
+        Further warps of a block, which only load T; 0: all warps load their part.
     WARPS_PER_COLUMN_GROUP : int
         Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
     """
@@ -84,13 +84,13 @@ class TrsmConfig:
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
         """Elements from row to row, and from column to column, of a strip in shared memory.
 
-        `by_rows` tells whether neighbouring rows of T are neighbours in memory (else columns).
+        `by_rows` says whether neighbouring rows of T are neighbours in memory (else columns).
         """
         raise NotImplementedError
 
     @property
     def stage_elements(self) -> int:
-        """A strip in shared memory, however T lies."""
+        """A strip in shared memory, for any layout of T."""
         raise NotImplementedError
 
     @cached_property
@@ -108,7 +108,7 @@ class TrsmConfig:
 
     @property
     def loading_threads(self) -> int:
-        """Threads that bring the strips of T."""
+        """Threads that load the strips of T."""
         return 32 * (self.PRODUCER_WARPS or self.owners)
 
     @property

@@ -2,7 +2,7 @@
 
 All around the update is in `trsm_body`. A warp keeps its columns of B as `trsm_mma` does; a lane multiplies
 for its own elements, so that any dtype will do. It holds its columns of X in registers for a whole strip, and
-reads the rows of T by 16 bytes. A strip therefore lies by rows in shared memory, however T lies.
+reads the rows of T by 16 bytes. A strip is therefore row-major in shared memory, for any layout of T.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TrsmFma(TrsmConfig):
 
     @property
     def row_of_strip(self) -> int:
-        """Elements from row to row of a strip: the vectors of eight rows lie in different banks."""
+        """Elements from row to row of a strip: the vectors of eight rows are in different banks."""
         return self.BLK + self.vector
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
@@ -65,7 +65,7 @@ class TrsmFma(TrsmConfig):
 
     @property
     def reuse(self) -> float:
-        """FMAs for each element loaded from shared memory, where most tiles lie below."""
+        """FMAs for each element loaded from shared memory, where most tiles are below."""
         return self.dtype_facts.reuse(self.THR_M, self.THR_N)
 
 
@@ -100,7 +100,7 @@ def _updater(config: TrsmFma) -> Updater:
         load = ptx.load_shared(WIDTH * REALS, GROUPS, 8 * ROW)
 
         def step(k):
-            # the first step takes the accumulators from where they lie
+            # the first step takes the accumulators in place
             sources = targets if k > 0 else others
             multiply = ptx.shifted_update(groups, COLUMNS, WIDTH, REALS, False, sources, targets, first=k)
 
@@ -131,7 +131,7 @@ def _updater(config: TrsmFma) -> Updater:
 
 
 def _panel_loader(config: TrsmFma):
-    """``load(0, rx, panel)``: a lane's columns of X, two of each eight; they lie row by row."""
+    """``load(0, rx, panel)``: a lane's columns of X, two of each eight; row by row."""
     REALS, PAIRS = config.dtype_facts.reals_per_element, config.WARP_N // 8
     PAIR, ROW = 2 * REALS, config.row_of_panel * REALS
     WIDTH = min(PAIR, VECTOR // config.dtype_facts.real_size)

@@ -1,8 +1,7 @@
-"""How T comes to warps that own columns of B: its diagonal tiles, divided row by row, the strips below them.
+"""Loads of T for warps that own columns of B: its diagonal tiles, divided row by row, the strips below them.
 
-A strip is all that lies below a diagonal tile. How it lies in shared memory the Config says
-(``strip_steps``), its lines padded, so that it is read without conflicts; the diagonal tiles lie by columns,
-for substitution.
+A strip is all that is below a diagonal tile. The Config has its layout in shared memory (``strip_steps``),
+its lines padded, so that it is read without conflicts; the diagonal tiles are column-major, for substitution.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["row_divider", "tile_starters"]
 
 
-AT_ONCE = 4  # tiles that a thread begins to copy without asking between whether there are so many
+AT_ONCE = 4  # tiles that a thread begins to copy without a check in between
 
 
 def _tiles_copier(
@@ -31,10 +30,9 @@ def _tiles_copier(
     triangular: bool = False,
 ):
     """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count, first)``: `count` of at most `tiles`
-    tiles, each so many reals after the one before, asynchronously; neighbouring threads take neighbours in
-    memory.
+    tiles, `target_step` reals apart, asynchronously; neighbouring threads take neighbours in memory.
 
-    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. Of
+    T has `rows` rows left from the first tile on, BLK fewer from each next one; rows beyond are zeros. Of
     what is `triangular`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the
     diagonal.
     """
@@ -62,7 +60,7 @@ def _tiles_copier(
 
 def _bringer(size: int, tiles: int, target_step: int, first: int = 0):
     """``bring(target, here, source_step, inside, count)``: an element of each of `count` tiles, from the
-    `first` on; those past `inside` become 0. Straight-line but for asking, as few threads bring much.
+    `first` on; those past `inside` become 0. Straight-line except for the check, as few threads load much.
     """
     if first >= tiles:
         return device_function(_no_more)
@@ -98,8 +96,8 @@ def _no_more(target, here, source_step, inside, count):
 
 
 def tile_starters(config: TrsmConfig, t_by_rows: bool):
-    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit)`` and
-    ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
+    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit)`` and ``start_strip(stage, tri, t_rs,
+    t_cs, t, n, tiles, j)``: begin to load T, a group of copies each.
     """
     REALS, BLK = config.dtype_facts.reals_per_element, config.BLK
     STEP_ROW, STEP_COL = config.strip_steps(t_by_rows)

@@ -1,8 +1,7 @@
 """``trsm_mma``: T X = alpha * B in place, T lower triangular of small order, on the tensor cores.
 
 All around the update is in `trsm_body`. A warp keeps its columns of B as accumulators of ``mma.sync``, in
-double precision. A strip of T lies in shared memory as it lies in T: a lane reads single elements of a
-fragment.
+double precision. A strip of T has T's layout in shared memory: a lane reads single elements of a fragment.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ STEM = "trsm_mma"
 
 @dataclass(frozen=True)
 class TrsmMma(TrsmConfig):
-    """Config of one `trsm_mma` kernel, beside what `TrsmConfig` holds; `dtype` is 'd' or 'z'.
+    """Config of one `trsm_mma` kernel, besides what `TrsmConfig` holds; `dtype` is 'd' or 'z'.
 
     Attributes
     ----------

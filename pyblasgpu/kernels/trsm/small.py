@@ -35,8 +35,9 @@ ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
 COLUMN_REALS = (
     64  # of a column in registers: twice as many take four times the instructions, too many to be cached
 )
-#: Triangles of so many rows or fewer have blocks of 32 columns, if such a block of B has `NARROW_BYTES` or
-#: more. With less a multiprocessor has as many blocks as it may hold, and still too little to do.
+#: Triangles of this number of rows or fewer have blocks of 32 columns, if such a block of B has
+#: `NARROW_BYTES` or more. With less a multiprocessor has as many blocks as it may hold, and still too little
+#: to do.
 MOST_NARROW, NARROW_BYTES = 16, 2048
 VECTOR = 16  # bytes of a load from shared memory
 
@@ -79,7 +80,7 @@ class TrsmSmall:
         )
 
     def specialize(self, order: int, columns: int) -> TrsmSmall:
-        """The Config for triangles of `order` rows, of which there are `most_rows` at most, and so many
+        """The Config for triangles of `order` rows, of which there are `most_rows` at most, and `columns`
         columns.
         """
         fitting = next(each for each in ORDERS if order <= each)
@@ -112,7 +113,7 @@ class TrsmSmall:
     @property
     def ld(self) -> int:
         """Elements from column to column of T in shared memory: a vector more than a column, against bank
-        conflicts where T comes in by rows.
+        conflicts where T is loaded by rows.
         """
         return self.ORDER + VECTOR // self.dtype_facts.itemsize
 

@@ -106,7 +106,7 @@ _CROWDED = (
 
 
 def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
-    """More columns for each element of T that is read, or fewer registers; no warp that brings T alone."""
+    """More columns for each element of T that is read, or fewer registers; no warp that only loads T."""
     block = 8 if dtype.is_complex else 16
     return [
         {
@@ -124,7 +124,7 @@ def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
 
 
 def _loaders(effort: str) -> tuple[int, ...]:
-    """Warps that do nothing but bring T."""
+    """Warps that only load T."""
     return (0, 4) if effort == "quick" else (0, 2, 4, 8)
 
 

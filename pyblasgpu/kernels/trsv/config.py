@@ -15,7 +15,7 @@ __all__ = ["STEM", "WARP", "Trsv"]
 STEM = "trsv"
 WARP = 32
 REGISTERS, MOST_REGISTERS = 65536, 255  # 32-bit ones, of a block, and of a thread
-OTHER_REGISTERS = 26  # of a thread, beside those for a group of rows
+OTHER_REGISTERS = 26  # of a thread, besides those for a group of rows
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Trsv:
 
     @property
     def shared_elements(self) -> int:
-        """The diagonal block, X to come, y, the solution, the inverse of the diagonal, sums."""
+        """The diagonal block, the rest of X, y, the solution, the inverse of the diagonal, sums."""
         return self.ROWS * (self.ld + 1) + 3 * self.panel + self.DIM_K * self.ld_sums
 
     @property
@@ -127,7 +127,7 @@ class Trsv:
 
     @property
     def _spills(self) -> bool:
-        """Whether a group of rows needs more registers than a thread of so many has, by the estimate."""
+        """Whether a group of rows needs more registers than its threads have, by the estimate."""
         have = min(REGISTERS // self.threads, MOST_REGISTERS)
         return self.group_registers + OTHER_REGISTERS > have
 

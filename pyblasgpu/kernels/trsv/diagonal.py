@@ -1,7 +1,7 @@
 """How `trsv` solves the diagonal block of a block of threads: by groups of rows, or carefully.
 
 The columns of the block are divided by the diagonal beforehand, T'_ij = T_ij / t_jj, and what is carried is
-y_j = t_jj x_j: a row then costs one multiply-add, and the divisions of y stand at the end, all at once. The
+y_j = t_jj x_j: a row then costs one multiply-add, and the divisions of y are at the end, all at once. The
 errors are those of a substitution with two more roundings in each product, of T' and of x.
 """
 
@@ -62,7 +62,7 @@ def preparer(config: Trsv):
 
 
 def _group(config: Trsv):
-    """How a group of rows is solved by a thread, and the thread's own row brought up to date.
+    """How a group of rows is solved by a thread, and the thread's own row updated.
 
     ``load(corner, line, own, here)``: the corner of T' that the group meets itself in, column by column, and
     the line of T' below it that is of the own row; ``solve(y, group, corner, line)``.
@@ -111,7 +111,7 @@ def by_groups(config: Trsv):
     the division by the diagonal; in `solution`. `y` is a thread's row, which is lost.
 
     A group passes through `pending` from the threads that have its rows to all that have rows from there on.
-    What comes from T' is prefetched by a group.
+    Loads of T' are prefetched by a group.
     """
     facts, ROWS, COLS, GROUP = config.dtype_facts, config.ROWS, config.COLS, config.GROUP
     REALS, LD, SIZE = facts.reals_per_element, config.ld, COLS * facts.reals_per_element

@@ -3,14 +3,14 @@
 A block of threads owns ROWS rows of T and X. It takes its number by a ticket, so that blocks are numbered in
 the order in which they start, and walks along its rows of T, a square tile after the other: a tile is on its
 way to the registers while the block waits until the rows of X that it meets are solved. What is left is the
-diagonal block, which came to shared memory long before. The word `PROGRESS` tells how many block rows are
-solved; each block sets it in its turn.
+diagonal block, which was loaded into shared memory long before. The word `PROGRESS` counts how many block
+rows are solved; each block sets it in its turn.
 
 Half of T is read, once; but the blocks' substitutions form a chain. So the columns of the diagonal block are
 divided by the diagonal beforehand, T'_ij = T_ij / t_jj, and what is carried is y_j = t_jj x_j: a row then
 costs the chain one multiply-add. GROUP rows at a time are solved by all warps alike, in registers, without a
-word to each other; then each thread brings its own row up to date. Where a diagonal element is not safe to
-divide by, or what comes out not finite, the block starts again, with true divisions of X.
+word to each other; then each thread updates its own row. Where a diagonal element is not safe to divide by,
+or a result is not finite, the block starts again, with true divisions of X.
 
 Both strides of T and B are free and may be negative, as in `triangle`.
 """
@@ -147,7 +147,7 @@ def _build(config: Trsv):
     def trsv(tri, flags, b, n, r, options, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
         # (1) the number of this block, among those that have started, and its rows; the coordinates of this
         # thread
-        t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
+        t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
         m, k = (t % DIM_M, t // DIM_M) if abs(t_rs) <= abs(t_cs) else (t // DIM_K, t % DIM_K)
         unit = options & UNIT != 0
         first = 1 if unit else 0
@@ -197,7 +197,7 @@ def _build(config: Trsv):
         t_there = offset(t_row, row0 * t_cs * REALS)
         solve(registers, memory, t_there, mine, strides, t, rows, r, sign, unit, first, is_safe)
 
-        # (6) the others are told. The last block has seen the progress that all before it made, so all have
+        # (6) publish the progress. The last block has seen the progress that all before it made, so all have
         # taken their tickets and have nothing more to wait for: the flags are 0 again
         if t == 0:
             is_last = row0 + ROWS >= n

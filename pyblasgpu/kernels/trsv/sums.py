@@ -43,7 +43,7 @@ def tiles(config: Trsv):
 def right_sides(config: Trsv):
     """``read(0, y, b, b_rs, b_cs, row, ok, cols, sign, alpha, alpha_i)``: a thread's row of B, times alpha,
     and ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols, sign)``: a
-    block row of X comes to shared memory. All imaginary parts are multiplied by `sign`.
+    block row of X is loaded into shared memory. All imaginary parts are multiplied by `sign`.
     """
     REALS = config.dtype_facts.reals_per_element
     ROWS, COLS, THREADS = config.ROWS, config.COLS, config.threads

@@ -1,5 +1,5 @@
-"""``combine_residues``: C := alpha c + beta C, c the integers that residues of ``gemm_int8`` tell, times the
-scales of their rows and columns.
+"""``combine_residues``: C := alpha c + beta C, c the integers that residues of ``gemm_int8`` represent, times
+the scales of their rows and columns.
 
 A block takes a part of a tile: one vector of residues of each thread. Tiles with a flag are left alone.
 Of complex matrices P, Q and R are the products of real parts, of imaginary parts and of the sums of both:

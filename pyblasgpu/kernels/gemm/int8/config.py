@@ -1,4 +1,4 @@
-"""The Config of ``gemm_int8``, and where things lie in its shared memory."""
+"""The Config of ``gemm_int8``, and the layout of its shared memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class GemmInt8(WarpgroupConfig):
     moduli : int
         Moduli, of each of which there are `image.parts_of` images.
     BLK_M, BLK_N : int
-        Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup brings the operands.
+        Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup loads the operands.
     PANEL : int
         Rows of A's panels and columns of B's, as they are packed.
     stages : int
         Stages in shared memory, of `image.STAGE_K` k of both operands.
     cluster : int
-        Blocks, one below the other, that bring a part of B each, for all of them.
+        Blocks, one below the other, that load a part of B each, for all of them.
     sample : int
         Of how many chunks of a stage one has digits.
     """
@@ -91,7 +91,7 @@ class GemmInt8(WarpgroupConfig):
 
     @property
     def columns(self) -> int:
-        """Columns of B that a block brings."""
+        """Columns of B that a block loads."""
         return self.BLK_N // self.cluster
 
     @property
@@ -123,5 +123,5 @@ class GemmInt8(WarpgroupConfig):
         return -(-m // (self.cluster * self.BLK_M)) * -(-n // self.BLK_N)
 
     def blocks(self, most: int, tiles: int) -> int:
-        """Blocks of a launch for so many numbered tiles; of whole clusters as many as `most` may be."""
+        """Blocks of a launch for `tiles` numbered tiles; of whole clusters as many as `most` may be."""
         return min(max(most // self.cluster, 1), tiles) * self.cluster

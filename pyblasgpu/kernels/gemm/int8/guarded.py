@@ -1,6 +1,6 @@
 """``gemm_int8_guarded``: the tiles that ``gemm_int8`` leaves, by ``gemm_mma``.
 
-It is launched after every product, on the operands as they lie, and asks the same flags: a block of a tile
+It is launched after every product, on the operands as stored, and reads the same flags: a block of a tile
 without one returns at once. So the host decides nothing, and waits for nothing.
 """
 
@@ -105,7 +105,7 @@ def source(config: GemmInt8Guarded) -> KernelSource:
 
 
 def plain_sources(config: GemmInt8Guarded) -> Iterator[KernelSource]:
-    """All kernels of a Config, with operands that lie either way."""
+    """All kernels of a Config, with operands of either layout."""
     return (source(config.specialize(*trans)) for trans in pairs((False, True), (False, True)))
 
 

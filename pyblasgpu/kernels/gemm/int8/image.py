@@ -4,7 +4,7 @@ An operand is `extent` rows of A, or columns of B, by k. BLK rows are a *panel*,
 A row of it has 128 bytes, whose chunks of 16 are swizzled as wgmma reads them. Of each modulus there is an
 image, panel after panel, stage after stage, and after them one of *digits*: the seven leading bits of
 elements, by the size of their row. With them a lower bound of ``|A| |B|`` is computed, for which a *sample*
-of k will do: of each stage one chunk in so many, other ones than of the stage before.
+of k will do: of each stage one chunk in `sample`, other ones than of the stage before.
 
 A complex product is three of real matrices: of real parts, of imaginary parts, and of the sums of both. So a
 complex operand has three images of each modulus, those of all moduli one part after the other. The digit of
@@ -71,5 +71,5 @@ class Image:
         return self.rows * self.stages * STAGE_WORDS_OF_ROW
 
     def all_words(self, images: int, sample: int) -> int:
-        """Words of so many images, and of that of digits."""
+        """Words of `images` images, and of that of digits."""
         return self.words * images + self.rows * -(-self.stages // sample) * STAGE_WORDS_OF_ROW

@@ -35,7 +35,7 @@ TABLE = tuple(
     for first in (0, TABLE_SIZE)
 )
 
-#: Elements are integers of at most so many bits.
+#: The most bits of elements as integers.
 LARGEST = 51
 #: Float64 that hold a weight.
 PARTS = 3
@@ -46,8 +46,8 @@ class Weights(NamedTuple):
     """256 w_l and P in `PARTS` parts, the highest first: of each part sums and multiples, as they occur, are
     exact in float64.
 
-    Residues come as fractions, 1 + r/256: so ``sum(256 w_l (1 + r_l/256)) + first`` is ``sum(w_l r_l)``, but
-    for a multiple of P.
+    Residues are fractions, 1 + r/256: so ``sum(256 w_l (1 + r_l/256)) + first`` is ``sum(w_l r_l)``, but for
+    a multiple of P.
 
     Attributes
     ----------

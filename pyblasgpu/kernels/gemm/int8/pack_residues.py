@@ -159,7 +159,7 @@ def _integer_maker(config: PackResidues):
     """
     real, int32, fma, low_word = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.low_word
     COMPLEX, PART = config.dtype_facts.is_complex, config.rows * ROW_LD
-    LOWEST = 255  # what of a sum's bits tells residues, so that it stays an int32
+    LOWEST = 255  # the bits of a sum that decide its residues, so that it stays an int32
 
     @device_function
     def to_integer(i, shared, at, x, lows, scale, scale_i, part):
@@ -192,7 +192,7 @@ def _residues(p: int):
 
     @device_function
     def residue(x, low):
-        """In its lowest byte: the lowest bits of the quotient tell it."""
+        """In its lowest byte: the lowest bits of the quotient decide it."""
         if PLAIN:
             return int64(low)
         return int64(low) - int64(low_word(fma(x, real(INVERSE), real(MAGIC)))) * p
@@ -219,7 +219,7 @@ def _residues(p: int):
 
 def _digits(config: PackResidues):
     """``write(d, row, row_in_panel, panel, stage, stages, chunk, x, words, digit)``: the digits of a chunk in
-    the sample, those of sizes, rounded down, to their image; and after the last stage zeros beside them.
+    the sample, those of sizes, rounded down, to their image; and after the last stage zeros next to them.
     """
     real, int32, int64, fma = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.fma
     low_bytes, store, zero, quotient = ptx.low_bytes, ptx.store_global_vector(4), ptx.fill(4), ptx.quotient

@@ -5,8 +5,8 @@ Sums are exact: the epilogue reduces them to a byte. Of digits it computes a low
 instead, and flags the tiles in which the error of integers might exceed the bound. They are left to
 ``gemm_int8_guarded``.
 
-Blocks are persistent, and take a tile of one modulus after the other. One warp brings stages by bulk copies,
-full and empty stages are told by mbarriers, and the other warpgroups multiply 64 rows of the tile each.
+Blocks are persistent, and take a tile of one modulus after the other. One warp loads stages by bulk copies,
+mbarriers signal full and empty stages, and the other warpgroups multiply 64 rows of the tile each.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _verdict(config: GemmInt8):
 
 
 def _depth(config: GemmInt8):
-    """``depth_of(image, stages)``: stages of an image, where those of moduli have so many."""
+    """``depth_of(image, stages)``: stages of an image, where those of moduli have `stages`."""
     int32, quotient, DIGITS, SAMPLE = ptx.types.int32, ptx.quotient, config.images, config.sample
 
     @device_function
@@ -213,7 +213,7 @@ def _build(config: GemmInt8):
         make_barriers(shared, t)
         grid_dependency_wait()
 
-        # (2) a warp brings the stages of all tiles
+        # (2) a warp loads the stages of all tiles
         if t >= WORKERS:
             fewer()
             if t < WORKERS + 32:

@@ -2,8 +2,7 @@
 share of the product's error.
 
 A block takes ROWS rows, all of k: sums of sizes and of squares, and the largest. The order of a sum depends
-on nothing but how the operand lies. A complex row is one of twice as many reals: both its parts have one
-scale.
+only on the operand's layout. A complex row is one of twice as many reals: both its parts have one scale.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class RowScales:
         return 8 * 3 * PARTIALS * LD
 
     def grid(self, rows: int) -> int:
-        """Blocks for so many rows, those of whole panels."""
+        """Blocks for `rows` rows, those of whole panels."""
         return -(-rows // ROWS)
 
 
@@ -203,7 +202,7 @@ def _build(config: RowScales):
                 row = int32(row + WARPS)
         cuda.syncthreads()
 
-        # (2) what they tell
+        # (2) their results
         if t < ROWS:
             count = WARPS if options & BY_ROWS else 32
             size, square, largest = add_up(partials, count, t)

@@ -1,4 +1,4 @@
-"""The Config of ``gemm_wgmma``, and where things lie in its shared memory."""
+"""The Config of ``gemm_wgmma``, and the layout of its shared memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GemmWgmma(WarpgroupConfig):
     dtype : str
         's'.
     BLK_M, BLK_N : int
-        Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup brings the operands.
+        Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup loads the operands.
     PANEL : int
         Rows of A's panels and columns of B's, as they are packed; tiles divide them.
     BLK_K : int
@@ -32,7 +32,7 @@ class GemmWgmma(WarpgroupConfig):
     stages : int
         Stages in shared memory, of `image.STAGE_K` k of both operands.
     cluster : int
-        Blocks, one below the other, that bring a part of B each, for all of them.
+        Blocks, one below the other, that load a part of B each, for all of them.
     ordered : bool
         The two warpgroups take turns: one adds up its sums while the other one's products run.
     """
@@ -115,7 +115,7 @@ class GemmWgmma(WarpgroupConfig):
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of a stage: A, B, and the scales of both, which come with the last stage of a block."""
+        """Bytes of a stage: A, B, and the scales of both, which are loaded with the last stage of a block."""
         used = self.bytes_a + self.bytes_b + 4 * (self.BLK_M + self.BLK_N)
         return -(-used // UNIT) * UNIT
 
@@ -139,5 +139,5 @@ class GemmWgmma(WarpgroupConfig):
         return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n, region)
 
     def blocks(self, most: int, tiles: int) -> int:
-        """Blocks of a launch for so many numbered tiles; of whole clusters as many as `most` may be."""
+        """Blocks of a launch for `tiles` numbered tiles; of whole clusters as many as `most` may be."""
         return min(max(most // self.cluster, 1), tiles) * self.cluster

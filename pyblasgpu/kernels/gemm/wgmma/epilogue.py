@@ -77,7 +77,7 @@ def _write_masked(config: GemmWgmma):
     total + beta old of elements that are `rows` and `cols` from the end and belong to the region, the first
     in row less column `shift`.
 
-    Of a complex C even rows hold real parts and odd ones imaginary parts; the lane with the other part brings
+    Of a complex C even rows hold real parts and odd ones imaginary parts; the lane with the other part passes
     it. With a real `alpha` and `beta` C may as well be real.
     """
     store, is_meant = ptx.store_global, _is_meant()

@@ -1,7 +1,7 @@
 """``equilibrate``: a power of two for each k, by which A is multiplied and B divided before they are packed.
 
 A product stays what it is. Data that are graded along k, as A D and D^-1 B, are within the range of pairs
-then. Which powers they are matters to no result: a few rows of A and columns of B tell the sizes.
+then. The choice of powers affects no result: a few rows of A and columns of B give the sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["STEM", "Equilibrate", "source"]
 
 STEM = "equilibrate"
 PARAMETERS = "ppp iii qq qq".replace(" ", "")
-KNOWN = 100  # exponents beyond this, either way, tell nothing
+KNOWN = 100  # exponents beyond this, either way, do not count
 LEAST_RATIO = 6  # bits by which A and B differ at least where they are changed
 MOST_SHIFT = 60
 

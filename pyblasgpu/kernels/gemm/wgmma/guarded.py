@@ -1,6 +1,6 @@
 """``gemm_guarded``: the tiles that ``gemm_wgmma`` leaves, by ``gemm_simt``.
 
-It is launched after every `gemm_wgmma`, on the operands as they lie, and asks the same flags: a block with no
+It is launched after every `gemm_wgmma`, on the operands as stored, and reads the same flags: a block with no
 flagged operand returns at once. So the host decides nothing, and waits for nothing.
 """
 
@@ -112,7 +112,7 @@ def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> Ke
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
-    """All kernels of a Config, with operands that lie either way."""
+    """All kernels of a Config, with operands of either layout."""
     is_complex = config.dtype_facts.is_complex
     forms, conjs = ((Form.ALL,), (False, True)) if is_complex else (Form, (False,))
     for trans_a, trans_b, form, conj in pairs((False, True), (False, True), forms, conjs):

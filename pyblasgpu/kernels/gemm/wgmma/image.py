@@ -3,9 +3,9 @@
 An element is ``2^-s (hi + lo 2^-11)``, hi and lo FP16, s the shift of its row (column, of B) in a *block* of
 BLK_K along k. BLK rows are a *panel*. An image has panel after panel, of each block after block, of each
 stages of `STAGE_K` k: BLK rows of 128 bytes, 32 k of hi and then of lo, whose chunks of 16 bytes are swizzled
-as wgmma reads them. So a stage is one run of memory, which a bulk copy brings without a tensor map.
-Beside the image stand ``2^-s``, a float32 for each row of a block, and flags: one for each *unit*, the rows
-of a block that a block of threads packs.
+as wgmma reads them. So a stage is one run of memory, which a bulk copy loads without a tensor map. Next to
+the image are ``2^-s``, a float32 for each row of a block, and flags: one for each *unit*, the rows of a block
+that a block of threads packs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 UNIT = 8192  # elements of a block, at most, that a block of threads packs
-#: Rows and k of the squares by which the diagonal of a triangle is told: tiles of one have the same k.
+#: Rows and k of the squares by which the diagonal of a triangle is handled: tiles of one have the same k.
 GRAIN = 256
 STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
 LO_SHIFT = 11  # bits by which lo is shifted up: as many as hi has
@@ -51,7 +51,7 @@ def unit_rows(blk: int, blk_k: int) -> int:
 @dataclass(frozen=True)
 class Image:
     """Sizes of the image of an operand of `extent` rows (columns, of B) and `k`, in words of 4 bytes; an
-    element has so many `parts` of two bytes.
+    element has `parts` parts of two bytes.
     """
 
     blk: int

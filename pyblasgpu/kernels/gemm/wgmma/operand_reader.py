@@ -1,8 +1,8 @@
 """How ``pack_halves`` reads an operand: float32 as it is, complex64 as a real matrix.
 
 C := A B of complex numbers is a real product: C and B, whose real and imaginary parts alternate along m and
-along k, are real matrices as they lie, and of A each element is expanded to ``[[re, -im], [im, re]]``. So A
-has twice the rows and twice the k, B twice the k.
+along k, are real matrices as stored, and of A each element is expanded to ``[[re, -im], [im, re]]``. So A has
+twice the rows and twice the k, B twice the k.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def reader(config: PackHalves):
     thread, zeros beyond the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and
     nothing is cut. Steps are those of elements; an `expanded` operand has two rows for one of S.
 
-    Of a real triangle zeros stand for what is not in it; `shift` is the unit's first row less its first k.
+    Elements outside a real triangle are zeros; `shift` is the unit's first row less its first k.
     """
     coords, CHUNKS = thread_coords(config), config.chunks // config.threads
     load_four, offset, is_wide = ptx.load_global(4, False), ptx.offset, ptx.is_aligned(4)

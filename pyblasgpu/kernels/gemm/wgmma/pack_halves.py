@@ -1,10 +1,9 @@
 """``pack_halves``: A and B of float32 as pairs of FP16 in the `image` s that ``gemm_wgmma`` reads.
 
-The panels of A come first, and those of B follow them in the same image. Complex operands are packed as real
-ones, see `operand_reader`. A block of threads takes a unit,
-rows of a block of a panel: it reads all of it, finds the largest element of each row, shifts and splits the
-elements, and writes their part of the image. So each element is read once. What the pairs cannot hold, Inf
-and NaN among it, sets the flag of the unit.
+The panels of A are first, and those of B follow them in the same image. Complex operands are packed as real
+ones, see `operand_reader`. A block of threads takes a unit, rows of a block of a panel: it reads all of it,
+finds the largest element of each row, shifts and splits the elements, and writes their part of the image. So
+each element is read once. What the pairs cannot hold, Inf and NaN among it, sets the flag of the unit.
 """
 
 from __future__ import annotations
@@ -308,7 +307,7 @@ def _build(config: PackHalves):
         settle(maxima, scales, bad, t)
         cuda.syncthreads()
 
-        # (3) split it into shared memory, and write that as it lies
+        # (3) split it into shared memory, and write that as stored
         write(0, image, maxima, powers, own, values, halves, bad, t, options, least)
         failed = cuda.syncthreads_or(bad[0])
         if t == 0:

@@ -4,8 +4,8 @@ A product of pairs is three of FP16: hi hi in one accumulator, hi lo + lo hi, 2^
 After each block along k both are added up in float32, times the scales of the block's row and column: the
 tensor core cuts its sums instead of rounding them, so few of them follow one another.
 
-Blocks are persistent. One warp brings stages by bulk copies, full and empty stages are told by mbarriers, and
-the other warpgroups multiply 64 rows of the tile each. A tile whose operands have a flagged block is left to
+Blocks are persistent. One warp loads stages by bulk copies, mbarriers signal full and empty stages, and the
+other warpgroups multiply 64 rows of the tile each. A tile whose operands have a flagged block is left to
 ``gemm_guarded``.
 """
 
@@ -215,7 +215,7 @@ def _consumer(config: GemmWgmma):
 def tile_scheduler_loop(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles=None):
     """``run(a, b, scales_a, scales_b, judged, c, ...)``: all of a block of threads. A block of a panel has
     `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it. ``has_tiles(judged)``
-    tells, after the wait, whether there is anything to do.
+    says, after the wait, whether there is anything to do.
     """
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK_K, STAGES = config.BLK_K, config.stages
@@ -281,7 +281,7 @@ def tile_scheduler_loop(config: GemmWgmma, bring, multiply_tile, verdict, words:
         if SOMETIMES:
             tiles = int32(tiles if has_tiles(judged) else 0)
 
-        # (2) a warp brings the stages of all tiles
+        # (2) a warp loads the stages of all tiles
         if t >= WORKERS:
             fewer()
             if t < WORKERS + 32:

@@ -32,7 +32,7 @@ def is_servable():
 
 def _locator(config: GemmWgmma):
     """``locate(tile, m, n, options)``: row, column and matrix where a cluster's tiles begin, of all of C or
-    of the triangle that the options tell.
+    of the triangle that the options select.
     """
     of_all = tile_coords(config.cluster * config.BLK_M, config.BLK_N)
     of_triangle = tile_coords(config.cluster * config.BLK_M, config.BLK_N, True)
@@ -63,8 +63,8 @@ def _range_of_k(config: GemmWgmma):
 
 
 def _tile_order(config: GemmWgmma):
-    """``number(i, tiles, options)``: the tile that comes as the i-th: of a triangle the longest first, and
-    to and fro, so that all blocks have as much to do.
+    """``number(i, tiles, options)``: the i-th tile in order: of a triangle the longest first, and to and fro,
+    so that all blocks have as much to do.
     """
     int32, quotient, CLUSTER = ptx.types.int32, ptx.quotient, config.cluster
 

@@ -1,7 +1,7 @@
 """How ``gemm_guarded`` computes a tile of C of which a factor is a triangle: what is off the diagonal as all
 products, and then, one element after the other, what the diagonal block adds.
 
-It may be slow: few tiles of ordinary data come here, and of these a small part.
+It may be slow: few tiles of ordinary data get here, and of these a small part.
 """
 
 from __future__ import annotations
