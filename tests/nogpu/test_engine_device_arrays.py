@@ -18,6 +18,7 @@ from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import CallerStream, run_tasks
 from pyblasgpu.engine.schedule import Schedule
+from pyblasgpu.frontend import call as frontend_call
 from pyblasgpu.frontend import engine_lu
 from pyblasgpu.frontend.call import Call
 from pyblasgpu.frontend.device_integers import DeviceIntegers
@@ -92,6 +93,59 @@ def test_calls(cupy_on):
     pyblasgpu.trmm(put(a), x, lower=True, out=x, devices=[1, 0, 3])
     np.testing.assert_array_equal(x.host, np.tril(a) @ b)
     assert driver.copied[1, 0] and driver.copied[0, 1] and driver.copied[3, 1]
+
+
+#: Calls on a, b and c whose output begins as a copy of an argument, and what they return.
+STARTING = {
+    "trmm": (lambda a, b, c: pyblasgpu.trmm(a, b, lower=True), lambda a, b, c: np.tril(a) @ b),
+    "trmm into another": (
+        lambda a, b, c: pyblasgpu.trmm(a, b, lower=True, out=c),
+        lambda a, b, c: np.tril(a) @ b,
+    ),
+    "trsm": (
+        lambda a, b, c: pyblasgpu.trsm(a, b, lower=True),
+        lambda a, b, c: np.linalg.solve(np.tril(a), b),
+    ),
+    "dgemm": (lambda a, b, c: pyblasgpu.blas.dgemm(2, a, b, 1, c), lambda a, b, c: 2 * a @ b + c),
+    "dsyrk": (
+        lambda a, b, c: pyblasgpu.blas.dsyrk(2, b, 1, c, lower=1),
+        lambda a, b, c: np.where(np.tri(24) > 0, 2 * b @ b.T + c, c),
+    ),
+    "potrf": (
+        lambda a, b, c: pyblasgpu.lapack.potrf(a, 1, clean=0)[0],
+        lambda a, b, c: scipy.linalg.lapack.dpotrf(a, 1, clean=0)[0],
+    ),
+    "potrs": (
+        lambda a, b, c: pyblasgpu.lapack.potrs(a, b, 1)[0],
+        lambda a, b, c: scipy.linalg.cho_solve((a, 1), b),
+    ),
+    "getrf": (lambda a, b, c: pyblasgpu.lapack.getrf(a)[0], lambda a, b, c: scipy.linalg.lapack.dgetrf(a)[0]),
+}
+
+
+@pytest.mark.parametrize("call", STARTING)
+def test_an_output_that_begins_as_another_array(cupy_on, monkeypatch, call):
+    """The copy is enqueued on the caller's stream, and the other array stays as it is."""
+    driver, put = cupy_on
+    copies = []
+
+    def enqueue_copy(_prepare, _scalars, operands, stream):
+        source, target = operands
+        copies.append(stream)
+        driver.launch(stream, "copy", [], lambda: np.copyto(elements(target), elements(source)))
+
+    monkeypatch.setattr(frontend_call, "enqueue", enqueue_copy)
+    rng = np.random.default_rng(3)
+    a, b, c = (np.asfortranarray(rng.integers(-3, 4, (24, 24)) * 1.0) for _ in range(3))
+    a = np.asfortranarray(a @ a.T + 24 * np.eye(24))
+    arrays = [put(each.copy("F")) for each in (a, b, c)]
+    routine, expected = STARTING[call]
+    with pyblasgpu.use_devices([0, 1]):
+        result = routine(*arrays)
+    np.testing.assert_allclose(result.host, expected(a, b, c), atol=1e-11)
+    assert len(copies) == 1 and driver.copied[1, 0]
+    for array, before in zip(arrays, (a, b, c)):
+        assert array is result or np.array_equal(array.host, before)
 
 
 @pytest.mark.parametrize("order", "CF")

@@ -9,6 +9,7 @@ import os
 import pwd
 import tempfile
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -135,28 +136,45 @@ def test_a_relative_folder_is_one_of_the_working_folder(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def another_user():
-    """A folder in which this process, another user for a while, can neither write nor read below `closed`."""
+def root_folder():
+    """A folder in which another user can neither write nor read below `closed`."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         home = Path(name)
         home.chmod(0o755)
         (home / "closed").mkdir(mode=0o700)
-        CubinStore(home / "warm")  # Python's own files may be out of that user's reach
-        assert cli.main(["info"]) == cli.main(["wisdom", "list"]) == 0
-        os.seteuid(12345)
-        try:
-            yield home
-        finally:
-            os.seteuid(0)
+        yield home
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@contextmanager
+def another_user():
+    """In the block this process is another user: not longer, as pytest reads and writes files of its own."""
+    before = os.geteuid()
+    os.seteuid(12345)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+
+
+@as_root
+def test_this_process_is_the_same_user_after_an_error():
+    with pytest.raises(PermissionError), another_user():
+        Path("/root/of-another-user").write_text("")
+    assert os.geteuid() == 0
+
+
+@as_root
 @pytest.mark.parametrize("closed", ["", "closed"])
-def test_a_home_that_cannot_be_used_is_no_error(closed, another_user, capsys, monkeypatch, caplog):
-    home = another_user / closed
+def test_a_home_that_cannot_be_used_is_no_error(closed, root_folder, capsys, monkeypatch, caplog):
+    home = root_folder / closed
+    CubinStore(root_folder / "warm")  # Python's own files may be out of that user's reach
+    assert cli.main(["info"]) == cli.main(["wisdom", "list"]) == 0
     monkeypatch.setenv("PYBLASGPU_HOME", str(home))
     capsys.readouterr()
-    with caplog.at_level(logging.WARNING, "pyblasgpu"), warnings.catch_warnings():
+    with caplog.at_level(logging.WARNING, "pyblasgpu"), warnings.catch_warnings(), another_user():
         warnings.simplefilter("ignore", DatabaseWarning)
         assert cli.main(["info"]) == 0
         page = capsys.readouterr().out

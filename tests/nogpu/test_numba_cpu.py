@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import fields, replace
 
 import numpy as np
@@ -70,7 +72,8 @@ def test_several_threads_give_the_bits_of_one(monkeypatch, rng):
         np.testing.assert_array_equal(result, results[0])
 
 
-def test_all_parts_are_over_where_one_fails(monkeypatch):
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+def test_all_parts_are_over_where_one_fails(error, monkeypatch):
     """Who catches the error may write into the arrays."""
     monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
     begun, ended = threading.Event(), []
@@ -78,14 +81,53 @@ def test_all_parts_are_over_where_one_fails(monkeypatch):
     def multiply(*_):
         if not begun.is_set():
             begun.set()
-            raise ValueError("the first part")
+            raise error("the first part")
         time.sleep(0.1)
         ended.append(True)
 
     monkeypatch.setattr(numba_cpu, "multiply", multiply)
-    with pytest.raises(ValueError, match="the first part"):
+    with pytest.raises(error, match="the first part"):
         pyblasgpu.gemm(np.ones((200, 200)), np.ones((200, 200)), backend="numba")
     assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_computed"),
+    [("cannot schedule new futures after interpreter shutdown", True), ("can't start new thread", False)],
+)
+def test_a_pool_that_takes_no_task(problem, is_computed, monkeypatch):
+    """Without a pool that has ended the caller computes; other errors are raised, and nothing runs twice."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    parts = []
+    monkeypatch.setattr(numba_cpu, "multiply", lambda *_: parts.append(threading.get_ident()))
+
+    def submit(pool, task):
+        raise RuntimeError(problem)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    a = np.ones((200, 200))
+    with nullcontext() if is_computed else pytest.raises(RuntimeError, match=problem):
+        pyblasgpu.gemm(a, a, backend="numba")
+    assert parts == [threading.get_ident()] * 2 * is_computed
+
+
+def test_an_error_of_a_task_that_the_caller_computes(monkeypatch):
+    """It is the task's own, also where it reads as one of the pool."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    parts = []
+
+    def fail(*_):
+        parts.append(threading.get_ident())
+        raise RuntimeError("cannot schedule a part")
+
+    def submit(pool, task):
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    monkeypatch.setattr(numba_cpu, "multiply", fail)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    with pytest.raises(RuntimeError, match="cannot schedule a part"):
+        pyblasgpu.gemm(np.ones((200, 200)), np.ones((200, 200)), backend="numba")
+    assert len(parts) == 1
 
 
 def test_a_thread_computes_on_where_the_main_one_has_ended():

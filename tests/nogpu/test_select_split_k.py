@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from select_cases import (
     H200,
@@ -16,8 +18,9 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, split_times
+from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, split_times, tile_schedule_of
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES
 
@@ -52,6 +55,34 @@ def test_large_tiles_of_a_panel_are_cut(levels):
         assert choice.config == big and choice.splits > 1, extents
         assert (choice.splits + 1) * partial_bytes(m, n, S) <= MOST_PARTIALS
         assert k // choice.splits >= 128
+
+
+@pytest.fixture
+def persistent():
+    """A Config of a persistent kernel."""
+    served = selecting.select("gemm", DTYPES["d"], "nn", (8192,) * 3, known("h200")).config
+    return replace(served, persistent=True)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_only_so_many_k_tiles_are_numbered(persistent, beyond):
+    """Kernels count the k-tiles of the two last waves in 32 bits."""
+    blocks = H200.sm_count * persistent.min_blocks
+    k_tiles = MAX_K_TILES // (2 * blocks) + beyond
+    for k in (k_tiles * persistent.BLK_K, (k_tiles - 1) * persistent.BLK_K + 1):
+        tiles = 2 * blocks - 1  # in stream-K all of these are shared
+        schedule = tile_schedule_of(persistent, tiles, k, H200, stream_k=True)
+        whole = TileSchedule.of_whole_tiles(blocks, tiles)
+        assert schedule == (whole if beyond else TileSchedule.stream_k(blocks, tiles, k_tiles))
+        assert schedule.begin(blocks) <= MAX_K_TILES
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_only_so_many_tiles_are_numbered(persistent, beyond):
+    blocks = H200.sm_count * persistent.min_blocks
+    tiles = MAX_K_TILES - blocks + beyond
+    for stream_k in (False, True):
+        assert (tile_schedule_of(persistent, tiles, 64, H200, stream_k) is None) == bool(beyond)
 
 
 def test_the_workspace_has_a_limit():
