@@ -1,4 +1,4 @@
-"""The errors that pyblasgpu raises beside ValueError, TypeError and numpy's LinAlgError."""
+"""The errors of pyblasgpu other than ValueError, TypeError and numpy's LinAlgError."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def parse_listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def parse_device(text: str) -> str:
-    """A number, or the name of a device that is here or known; the driver is asked later."""
+    """Return a number, or the name of a device that is here or known; the driver is called later."""
     from .gpu import device
 
     if not text.strip().isdecimal():
@@ -127,7 +127,7 @@ def parse_call(text: str) -> tuple[str, str]:
 
 
 def parse_prefixed(text: str) -> tuple[str, ...]:
-    """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
+    """Return routines, in all dtypes of the options ('gemm') or in their own ('sgemm')."""
     names = (*ROUTINES, *TUNED_TOO)
     return parse_listed(text, (*names, *(dtype + name for dtype in DTYPES for name in names)))
 

@@ -39,7 +39,7 @@ class Views(NamedTuple):
     stream: int | None
 
     def delivered(self, results: Any) -> Any:
-        """What a routine has returned for the views, one array or several, as the caller gets it."""
+        """Return a routine's result for the views, one array or several, as the caller gets it."""
         if isinstance(results, tuple):
             return tuple(map(self.delivered, results))
         for original, view in zip(self.originals, self.arrays, strict=True):

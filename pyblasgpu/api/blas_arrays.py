@@ -51,7 +51,7 @@ def checked_array(name: str, argument: str, array: Array, dtype: Dtype | None) -
 
 
 def two_dimensional(name: str, argument: str, array: Array) -> Array:
-    """What `checked_array` has left, with two dimensions."""
+    """Return the array that `checked_array` has left, with two dimensions."""
     dimensions = len(array.shape)
     if dimensions > 2:
         raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
@@ -60,7 +60,7 @@ def two_dimensional(name: str, argument: str, array: Array) -> Array:
     return reshaped(array, (*array.shape, 1) if dimensions else (1, 1))
 
 
-#: What has no dtype of its own.
+#: Types without a dtype of their own.
 NUMBERS = (list, tuple, int, float, complex)
 
 
@@ -102,7 +102,7 @@ def array_shape(array: Array) -> tuple[int, ...]:
 
 
 def is_fortran(array: Array) -> bool:
-    """Whether `array` is column-major, as NumPy tells it of its own."""
+    """Whether `array` is column-major, by NumPy's definition."""
     library = library_of(array)
     if library.host:
         return library.to_numpy(array).flags.f_contiguous

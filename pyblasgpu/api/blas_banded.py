@@ -1,4 +1,4 @@
-"""Of `blas`: products, solutions and updates with banded and packed matrices, on the processor."""
+"""Products, solutions and updates of `blas` with banded and packed matrices, on the CPU."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class _Half(NamedTuple):
     Attributes
     ----------
     matrix : dict of str to array
-        By its argument, with two dimensions.
+        The matrix by its argument, with two dimensions.
     order : int
     number : int
-        What SciPy's function takes before it: the order of a packed one, diagonals beside the main one of a
-        banded one.
+        The argument of SciPy's function before it: the order of a packed matrix, the diagonals above or below
+        the main one of a banded matrix.
     """
 
     matrix: dict[str, Array]

@@ -43,13 +43,13 @@ def finished(
     function : callable
         Its docstring names it by its stem.
     stem, name : str
-        Without and with the letter of the dtype.
+        The name without and with the letter of the dtype.
     dtype : Dtype or None
-        None: that of the arrays.
+        None for the dtype of the arrays.
     shared : Shared
         The rest of the docstring.
     module : str
-        Where users find it.
+        The public module of the function.
     integers : str
         The dtype of integers that it takes.
     """

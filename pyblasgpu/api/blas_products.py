@@ -23,7 +23,7 @@ class Product:
     Parameters
     ----------
     name, dtype, x, y
-        Of the call.
+        Name of the routine, its dtype and vectors.
     matrix : dict of str to array
         The matrix by its argument, with two dimensions.
     extents : (int, int)
@@ -113,13 +113,12 @@ def in_vector(
     overwrite: Flag,
     run: Callable[..., Any],
 ) -> Array:
-    """What ``run(call, a, x, in_place)`` makes of x: in place, or in a copy of x, but for a whole x, of which
-    there is none.
+    """Return ``run(call, a, x, in_place)``: in place, or in a copy of x; a whole x is not copied.
 
     Parameters
     ----------
     name, dtype, x
-        Of the call.
+        Name of the routine, its dtype and vector.
     matrix : dict of str to array
         The triangle by its argument, with two dimensions.
     order : int

@@ -1,4 +1,4 @@
-"""Of `blas`: the numbers of plane rotations, as the reference BLAS has them."""
+"""Numbers of plane rotations for `blas`, as in the reference BLAS."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..frontend.cpu import scipys_blas
 
 __all__ = ["NOT_SCIPYS", "by_scipy"]
 
-#: What `by_scipy` returns where the call is not SciPy's to compute.
+#: Result of `by_scipy` where SciPy does not serve the call.
 NOT_SCIPYS = object()
 
 _ON_CPU = (None, "", "auto", "cpu")
@@ -20,12 +20,12 @@ _INTEGER, _REAL, _COMPLEX = (int,), (int, float), (int, float, complex)
 
 
 def by_scipy(function: Callable[..., Any], values: dict[str, Any], written: str, factor: str) -> Any:
-    """What SciPy's function of the same name returns, of NumPy vectors of its dtype; else `NOT_SCIPYS`.
+    """Return the result of SciPy's function of this name for NumPy vectors of its dtype; else `NOT_SCIPYS`.
 
     Parameters
     ----------
     function : callable
-        Ours.
+        The function of this package.
     values : dict
         The arguments: x, maybe y, the factor and integers.
     written : str

@@ -20,7 +20,7 @@ __all__ = ["Target", "VectorArgument", "as_vector", "clear_of", "parts_of", "tar
 
 
 class VectorArgument(NamedTuple):
-    """A vector of a call: an array without further dimensions, and where the vector lies in it."""
+    """A vector of a call: an array without further dimensions, and the vector's place in it."""
 
     array: Array
     offset: Any = 0
@@ -42,12 +42,12 @@ def whole(value: Any, name: str, argument: str) -> int:
 
 
 def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
-    """`array` with one dimension, its elements in the order of columns; a view where they lie so.
+    """Return `array` with one dimension, its elements in the order of columns; a view where memory has it.
 
     Raises
     ------
     TypeError
-        For what is no array, and for complex ones of a real routine.
+        For objects that are no arrays, and for complex arrays of a real routine.
     """
     array = checked_array(name, argument, array, dtype)
     if isinstance(array, np.ndarray):
@@ -63,7 +63,7 @@ def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
 
 
 def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str, Vector]:
-    """Which elements of the arrays are meant, by argument.
+    """Return the elements that the call names, by argument.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str,
     vectors : dict of str to VectorArgument
         By argument, 'x' or 'y'.
     n : int or None
-        By default as many as the first array has behind its offset.
+        The number of elements; by default as many as the first array has behind its offset.
 
     Raises
     ------
     ValueError
-        When they lie outside the arrays.
+        When they are outside the arrays.
     """
     ranges = {}
     for argument, (array, offset, increment) in vectors.items():
@@ -102,7 +102,7 @@ def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str,
 
 
 class Target(NamedTuple):
-    """Where a result is written: `vector`, which has one dimension, of `array`, which the caller gets."""
+    """The place of a result: `vector`, which has one dimension, of `array`, which the caller gets."""
 
     array: Array
     vector: Array

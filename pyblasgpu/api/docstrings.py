@@ -1,4 +1,4 @@
-"""Completion of docstrings: what many functions share stands once, and whole in every ``help()``.
+"""Completion of docstrings: entries that functions share are written once, and whole in every ``help()``.
 
 A docstring describes what is its function's own. A `Shared` text of the same sections holds the rest:
 parameters that the docstring leaves out, descriptions of entries without one, Returns, errors, See Also,

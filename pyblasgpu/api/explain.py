@@ -1,4 +1,4 @@
-"""Which kernels a call would run, with which Configs, and where those come from."""
+"""The kernels that a call would run, their Configs, and the origins of these."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def explain(
     See Also
     --------
     override : Sets another choice, within a block.
-    show_config : Lists the files that Configs come from.
+    show_config : Lists the files of Configs.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None)
     ----------
     routine : str
     m, n, k : int
-        As of `explain`.
+        Extents, see `explain`.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None)
     Raises
     ------
     ValueError
-        As of `explain`.
+        For extents that `explain` refuses.
     """
     given = {"m": m, "n": n, "k": k}
     _check(routine, **given)
@@ -137,12 +137,12 @@ def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None)
     return extents
 
 
-def _kernels(lists: list[LaunchList], told: set[str]) -> Iterator[tuple[str, str, str]]:
-    """The Configs of kernels that are not `told`, and the grid of the largest launch of each kernel."""
+def _kernels(lists: list[LaunchList], listed: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the Configs of kernels that are not `listed`, and the largest grid of each kernel."""
     grids: dict[str, list[tuple[int, int, int]]] = {}
     for entry in (entry for launches in lists for entry in launches.entries):
         name = entry.source.name
-        if name not in told and name not in grids:
+        if name not in listed and name not in grids:
             yield name, str(entry.source.config), "fixed"
         grids.setdefault(name, []).append(entry.grid)
     for name, dims in grids.items():

@@ -1,4 +1,4 @@
-"""The launch lists of calls of level 1, level 2 and LAPACK that `explain` tells of, on dense operands."""
+"""The launch lists of calls of level 1, level 2 and LAPACK that `explain` lists, on dense operands."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ _CALLS: dict[str, Callable[[_Call], list[Any]]] = {**_VECTORS, **_RECTANGLES, **
 
 #: The routines: of vectors, of matrices, of LAPACK.
 EXPLAINED = tuple(_CALLS)
-#: Those of vectors, and those of a matrix that is square.
+#: Routines of vectors, and of a square matrix.
 VECTORS, SQUARES = tuple(_VECTORS), tuple(_SQUARES)
 
 

@@ -1,13 +1,13 @@
 """scipy.linalg.lapack, name for name as far as it goes, on any arrays.
 
 Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_a`` means *may*
-overwrite, `info` tells of bad pivots and raises nothing. Lists, numbers, integers and all floating-point
+overwrite, `info` counts bad pivots, and nothing is raised. Lists, numbers, integers and all floating-point
 arrays are cast to the routine's dtype. Beyond SciPy, stacks of matrices of shape (..., n, n) are taken, and
-the functions without a prefix take the dtype from the arrays. Small matrices of a stack on a device are left
-as they lie in the argument, by rows or by columns.
+the functions without a prefix take the dtype from the arrays. Small matrices of a stack on a device keep
+the order of the argument, by rows or by columns.
 
-`info`, and pivots, of device arrays stay on the device, as `DeviceIntegers`: nothing waits until they are
-read. Device arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+`info`, and pivots, of device arrays stay on the device, as `DeviceIntegers`: only a read synchronizes. Device
+arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the functions of `lapack` share: arrays as SciPy's wrappers take them, stacks of matrices besides."""
+"""Arguments and calls of the functions of `lapack`: arrays as SciPy's wrappers take them, and stacks."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def factor_call(
     array: Array,
     overwrite: Flag,
 ) -> tuple[FactorCall, Any]:
-    """The call of a routine that works on `array` in place and reads `inputs`; and what its output holds at
-    first.
+    """Return the call of a routine that works on `array` in place and reads `inputs`, and the source of its
+    output.
 
     The output is `array` if it may be overwritten, else new and column-major; but small matrices of a stack
-    on a device lie as those of `array`, so that they are copied as they are. All arrays are as `as_stack`
-    leaves them.
+    on a device keep the order of those of `array`, so that they are copied without a transpose. `as_stack`
+    has checked all arrays.
     """
     wanted = dtype or common_dtype_of(name, (*inputs.values(), array))
     allowed = enabled(overwrite, name, f"overwrite_{argument}")
@@ -155,12 +155,12 @@ def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
 
 
 def launches_by(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
-    """What gives the launch list of a routine with these flags, as `FactorCall.run_factor` takes it."""
+    """Return a function that makes the launch list of a routine, as `FactorCall.run_factor` takes it."""
     return lambda scalars, operands: launch_list_of(stem)(*operands, **flags)
 
 
 def launches_unless_failed(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
-    """The same for matrices whose info, the first operand, is 0."""
+    """Return `launches_by` for matrices whose info, the first operand, is 0."""
     return lambda scalars, operands: getattr(routine_module("unless"), f"{stem}_launch_list")(
         *operands, **flags
     )

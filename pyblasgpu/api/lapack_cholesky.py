@@ -1,4 +1,4 @@
-"""Of `lapack`: Cholesky factors, and inverses and solutions from them."""
+"""Cholesky factors of `lapack`, and inverses and solutions from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docstrings of `lapack` share."""
+"""Entries that docstrings of `lapack` share."""
 
 from __future__ import annotations
 

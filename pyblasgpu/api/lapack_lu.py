@@ -1,4 +1,4 @@
-"""Of `lapack`: LU factors with partial pivoting, and what is done with them."""
+"""LU factors of `lapack` with partial pivoting, and solutions and inverses from them."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
 
 
 def _used_pivots(name: str, piv: Any, numbers: tuple[int, int | None, int, int], rows: int) -> Any:
-    """Those of the rows k1 to k2, in their order; `piv` has shape (..., count, 1)."""
+    """Return the pivots of the rows k1 to k2, in their order; `piv` has shape (..., count, 1)."""
     count = piv.shape[-2]
     k1, k2, off, inc = (count - 1 if number is None else number for number in numbers)
     start, step, used = off + k1, abs(inc), k2 - k1 + 1

@@ -1,4 +1,4 @@
-"""Of `lapack`: inverses of triangles, solutions by them, and their products with their transposes."""
+"""Inverses of triangles, solutions by them, and their products with their transposes, of `lapack`."""
 
 from __future__ import annotations
 

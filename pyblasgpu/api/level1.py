@@ -1,8 +1,8 @@
-"""Level 1 on any arrays, in keyword style: vectors lie along the last dimension.
+"""Level 1 on any arrays, in keyword style: vectors are along the last dimension.
 
 Leading dimensions count vectors and broadcast as in NumPy. Device arrays are computed on the caller's stream
 without waiting, numbers among them: those are arrays without dimensions. Host arrays are computed on the CPU,
-unless a device is asked for by name, as their copy to it takes longer than what is computed.
+unless the call names a device: their copy to it takes longer than the computation.
 """
 
 from __future__ import annotations

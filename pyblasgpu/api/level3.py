@@ -169,7 +169,7 @@ def multiply(
 
 
 def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:
-    """What the output, m by n, holds at first: `source` or what is in it; None where beta is 0."""
+    """Return the start of the output, m by n: `source` or the output itself; None where beta is 0."""
     if source is not None and tuple(source.shape) != (m, n):
         raise ValueError(f"{call.name}: c has shape {source.shape}; {(m, n)} is needed")
     if beta == 0:

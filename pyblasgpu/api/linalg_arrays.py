@@ -1,4 +1,4 @@
-"""What the functions of linalg share: arrays of any library as NumPy-like ones, dtypes, outputs."""
+"""Arguments and results of linalg: arrays of any library as NumPy-like ones, dtypes, outputs."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ __all__ = [
 
 
 class Arrays(NamedTuple):
-    """The arrays of a call: NumPy's where they lie in host memory, else as their library has them.
+    """The arrays of a call: NumPy's for host memory, else as their library has them.
 
     Attributes
     ----------
     library : Library
-        The one that all came from.
+        The library of all arguments.
     xp : module
         The namespace of the arrays, by the array API.
     each : tuple of arrays
-        In the order of the arguments.
+        The arrays in the order of the arguments.
     dtype : Dtype
         The dtype to compute in.
     like : array
@@ -95,7 +95,7 @@ class Arrays(NamedTuple):
 
     @property
     def placement(self) -> dict[str, Any]:
-        """Keywords by which functions of `xp` make arrays where those of the call lie."""
+        """Keywords by which functions of `xp` make arrays on the device of the call's."""
         if self.library.host:
             return {}
         return {"device": import_module("array_api_compat").device(self.each[0])}
@@ -106,7 +106,7 @@ class Arrays(NamedTuple):
         return self.xp.eye(rows, cols, dtype=kind, **self.placement)
 
     def from_host(self, array: Any) -> Any:
-        """A NumPy array where those of the call lie."""
+        """Return a NumPy array on the device of the call's."""
         return array if self.library.host else self.xp.asarray(array, **self.placement)
 
     def may_overwrite(self, flag: Any, name: str, argument: str, array: Any) -> bool:

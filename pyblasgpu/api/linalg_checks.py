@@ -1,4 +1,4 @@
-"""What the solvers of linalg check of their arguments, and how they tell what a factorization found."""
+"""Checks of the arguments of linalg's solvers, and errors for what a factorization found."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def raise_singular(arrays: Arrays, singular: Any) -> None:
 
 
 def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any], Any]) -> Any:
-    """What ``solve(factors, right)`` gives for stacks of factors and of right-hand sides, or a vector."""
+    """Return ``solve(factors, right)`` for stacks of factors and of right-hand sides, or a vector."""
     vector = len(right.shape) == 1
     right = right[..., None] if vector else right
     factors, right = broadcast_batches(arrays, arrays.cast(factors), arrays.cast(right))

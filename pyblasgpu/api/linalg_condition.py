@@ -28,7 +28,7 @@ STEPS = 5  # of the estimate, at most
 
 
 class Conditions:
-    """What one call of `solve` or `inv` finds of its matrices; nothing where it is not asked for.
+    """Conditions of the matrices of a call of `solve` or `inv`; none where they are not wanted.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Conditions:
         return host_values(self.arrays, norms).ravel()
 
     def tell_solver(self, norms: Any, solve: Callable[[Array, Trans], Array], like: Array) -> None:
-        """Keep what solutions tell of device matrices like `like`: ``solve(x, trans)`` gives them."""
+        """Keep the condition of device matrices like `like`, which ``solve(x, trans)`` solves with."""
         if not self.wanted:
             return
         *batch, n, _ = like.shape
@@ -83,7 +83,7 @@ class Conditions:
                 self.tell_reciprocals(np.divide(*ends))
 
     def tell_triangle(self, triangle: np.ndarray[Any, Any], uplo: Uplo) -> None:
-        """Keep the condition of host triangles, where SciPy tells it."""
+        """Keep the condition of host triangles, where SciPy estimates it."""
         if not self.wanted:
             return
         try:
@@ -127,11 +127,11 @@ def estimate_inverse_norms(solve: Solver, count: int, n: int, dtype: np.dtype[An
     Parameters
     ----------
     solve : callable
-        See `Solver`.
+        A `Solver`.
     count, n : int
         Matrices, and their order.
     dtype : dtype
-        Of right-hand sides.
+        Dtype of right-hand sides.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def estimate_inverse_norms(solve: Solver, count: int, n: int, dtype: np.dtype[An
     -----
     Higham, *FORTRAN codes for estimating the one-norm of a real or complex matrix* (Algorithm 674, ACM
     Transactions on Mathematical Software 14, 1988), as LAPACK's ?lacn2 has it; the vector of alternating
-    signs is solved for beside the first one.
+    signs is solved for with the first one.
     """
     rows = np.arange(n)
     start = np.empty((count, n, 2), dtype)

@@ -160,7 +160,7 @@ def slogdet(a: Array) -> SlogdetResult:
 
 
 def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
-    """What SciPy factors, and whether it may be overwritten: transposes, and so it meets the same pivots.
+    """Return the transposes, whose pivots are SciPy's, and whether they may be overwritten.
 
     Host matrices are overwritten where these are by columns, stacks too.
     """

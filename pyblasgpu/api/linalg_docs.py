@@ -1,4 +1,4 @@
-"""What docstrings of `linalg` share."""
+"""Entries that docstrings of `linalg` share."""
 
 from __future__ import annotations
 

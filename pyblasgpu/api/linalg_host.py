@@ -151,8 +151,8 @@ class InverseNorms:
                 self.norms.append(float(1 / np.float64(run(each, 1.0, **flags)[0])))
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
-        """What estimates from factors on a device, as if it was a launch list; ``solver(*factors, x, trans)``
-        gives the launch list of a solution. None where nothing is wanted.
+        """Return an object with the `run` of a launch list that estimates from factors on a device;
+        ``solver(*factors, x, trans)`` returns the launch list of a solution. None where nothing is wanted.
         """
         if not self.wanted:
             return None
@@ -212,7 +212,7 @@ def _run(
     prepare: Callable[..., Any],
     counts: tuple[int, ...],
 ) -> tuple[Any, ...]:
-    """What a call on `arrays`, a and maybe b, makes in place of the last one, or in a new array by rows."""
+    """Return the results of a call on `arrays`, a and maybe b: in the last one or in a new array by rows."""
     call = FactorCall(name, dict(zip("ab", arrays, strict=False)), None, None, None, dtype)
     *batch, rows, cols = arrays[-1].shape
     call.set_output(out, tuple(batch), rows, cols, column_major=False)

@@ -340,7 +340,7 @@ _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def _single(name: str, out: Any) -> Any:
-    """The one output that may come in a tuple, as NumPy takes it."""
+    """Return the one output, which may be in a tuple, as NumPy takes it."""
     if not isinstance(out, tuple):
         return out
     if len(out) != 1:

@@ -5,7 +5,7 @@ factors solve for corrections, until the test of LAPACK's dsgesv and dsposv hold
 
     max |b - A x|  <=  sqrt(n) eps ||A||inf max |x|     for each right-hand side, eps = 2^-53
 
-What is not solved after `MAX_STEPS` corrections, or no longer comes closer, is left to factors in float64.
+Systems that are not solved after `MAX_STEPS` corrections, or no longer converge, get factors in float64.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _bounds(arrays: Arrays, sums: Any) -> Any:
 def _refined(system: _Factored, right: Any) -> Any:
     """x within the bound, or None. Residuals are scaled by their sizes, so that float32 holds them."""
     xp, before = system.arrays.xp, float("inf")
-    tiny = xp.full_like(system.bounds, TINY)  # instead of 0, of which 1/0 would come
+    tiny = xp.full_like(system.bounds, TINY)  # instead of 0, which would give 1/0
     solution, residual, sizes = xp.zeros_like(right), right, _sizes(xp, right)
     for step in range(MAX_STEPS + 1):
         sizes = xp.maximum(sizes, tiny)

@@ -305,7 +305,7 @@ def _general_solution(
 
 
 def _targets(arrays: Arrays, matrix: Any, right: Any, overwrite: tuple[bool, bool]) -> tuple[Any, bool]:
-    """Where the solution with one host matrix goes, None for a new array, and whether factors go into it."""
+    """Return the output for one host matrix, None for a new array, and whether factors use it."""
     out = arrays.output(right, overwrite[1], matrix)
     return out, arrays.output(matrix, overwrite[0], right) is not None
 

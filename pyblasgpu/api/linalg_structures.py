@@ -12,7 +12,7 @@ __all__ = ["STRUCTURES", "mirror", "mirrored", "square", "structure_of", "with_b
 
 BLOCK = 64  # rows and columns that are mirrored at a time
 
-#: What SciPy calls the structures of a matrix, and how a system with one is solved.
+#: SciPy's names of the structures of a matrix, and how a system with one is solved.
 STRUCTURES = {
     None: "any",
     "general": "general",
@@ -41,7 +41,7 @@ def square(arrays: Arrays, matrix: Any, name: str) -> Any:
 
 
 def structure_of(arrays: Arrays, matrix: Any) -> str:
-    """What SciPy would find of one host matrix, as far as it makes a difference here."""
+    """Return the structure that SciPy would find of one host matrix, as far as it makes a difference here."""
     if not arrays.library.host or matrix.ndim > 2 or len(matrix) < 2:
         return "general"
     from scipy.linalg import bandwidth, ishermitian  # slow to import

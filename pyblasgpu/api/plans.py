@@ -1,4 +1,4 @@
-"""Plans: a call checked, compiled and chosen once, to be made again and again on arrays that lie alike.
+"""Plans: a call checked, compiled and chosen once, and run many times on arrays of one layout.
 
 A plan of a small product costs the host less than the call itself, whose checks, look-ups and launches it
 does not repeat. It runs the same kernels with the same results.

@@ -58,7 +58,7 @@ def map_vectors(
 
 
 def _on_cpu(which: str, alpha: Any, *arrays: Any) -> None:
-    """The same of NumPy arrays, the last of which may be an input too."""
+    """Run a map on NumPy arrays, the last of which may be an input too."""
     *inputs, v = arrays
     if which != "axpy":
         cpu_level1.scal(alpha, inputs[0] if inputs else v, v)

@@ -1,7 +1,7 @@
 """BLAS and LAPACK routines on Dask arrays, whose chunks are NumPy's or CuPy's.
 
 Graphs are made of the tile algorithms of `pyblasgpu.tasks`; the leaves are the routines of this package, so a
-chunk is computed where it lies. An output chunk is accumulated in place, not as a sum of products that are
+chunk is computed where it is. An output chunk is accumulated in place, not as a sum of products that are
 kept. Needs the extra ``dask``.
 """
 

@@ -1,6 +1,6 @@
 """A stream of its own on each card for each thread of a worker.
 
-On the default stream a copy between cards waits for everything on both of them, and what comes after it on
+On the default stream a copy between devices waits for all work on both of them, and all later work on
 either one waits for the copy.
 """
 

@@ -21,7 +21,7 @@ class Declared(NamedTuple):
     Attributes
     ----------
     routine, argument : str
-        What errors name.
+        The names in errors.
     dtype : numpy.dtype
         The dtype of the computation.
     position : (int, int)

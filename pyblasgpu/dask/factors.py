@@ -138,7 +138,7 @@ def lu_factors(routine: str, matrix: Any) -> tuple[Any, Any]:
 
 
 def _permuted(factors: Any, n: tuple[int, ...]) -> Any:
-    """Which row of the matrix comes to each row of its factors, as one chunk."""
+    """Return the row of the matrix at each row of its factors, as one chunk."""
     stem, _, token = factors.name.rpartition("-")
     name = f"{stem}-permutation-{token}"
     layer = {(name, 0): (_permutation, pivot_keys(factors.name, len(n)))}

@@ -42,9 +42,9 @@ class TileLayer(Layer):  # type: ignore[misc]
     sources : mapping of str to str
         Matrices to the names of the arrays that hold their tiles; what is not named begins as zeros.
     library : str
-        Of the chunks: "numpy" or "cupy".
+        The library of the chunks: "numpy" or "cupy".
     dtype : numpy.dtype
-        Of the chunks.
+        The dtype of the chunks.
     caller : str
         The routine that errors name.
     by_columns : bool
@@ -122,7 +122,7 @@ class _Step:
 
 
 class _Builder:
-    """Gives each state of a chunk that somebody reads a key of its own."""
+    """Gives each state of a chunk that a task reads a key of its own."""
 
     def __init__(self, layer: TileLayer):
         self.layer, self.graph = layer, {}  # type: ignore[var-annotated]
@@ -248,7 +248,7 @@ def _segments(steps: list[_Step], made: Container[Key], last_run: int) -> Iterat
 
     Where they read what other tasks make, the last ones wait longest: so the last runs are short. The last
     has `last_run` products, each other as many as those after it together, and one more if `last_run` is 1.
-    What comes after the products is a run of its own if it waits too: they need not wait for that.
+    Steps after the products are a run of their own if they wait too: the products need not wait for them.
     """
     groups: list[list[_Step]] = [[]]  # each ends with a product, the last one with what follows it
     for step in steps:

@@ -72,7 +72,7 @@ class Accumulate:
     They work on a copy: the scheduler may run a task again, and other tasks may read its inputs. A call of
     "getrf" is the last one, and makes a pair of chunk and pivots, these in host memory.
 
-    Chunks of other cards are copied to the current one, where the result lies. The call ends when it is
+    Chunks of other devices are copied to the current one, where the result is. The call ends when it is
     there, so that workers of one process may pass chunks on as they are.
 
     Attributes

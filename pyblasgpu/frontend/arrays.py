@@ -42,7 +42,7 @@ __all__ = [
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY}
 _SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of
 _BY_TYPE: dict[type, Library] = {}
-#: What makes an array of something that is none, where its type has it.
+#: Methods that make an array of an object that is none.
 _CONVERSIONS = ("filled", "toarray", "to_dense", "todense", "to_numpy", "numpy")
 
 
@@ -102,7 +102,7 @@ def _first_met(array: Any) -> Library:
 
 
 def _conversion(kind: type) -> str:
-    """What makes an array of an object of this type, in words."""
+    """Name the function that makes an array of an object of this type."""
     for name in _CONVERSIONS:
         if hasattr(kind, name):
             return f"its {name}()"
@@ -193,9 +193,9 @@ def permuted(array: Any, axes: tuple[int, ...]) -> Any:
 
 
 def by_columns(array: Any, shape: tuple[int, ...]) -> Any:
-    """`array` with another shape, its elements in the order of columns in both; a view where they lie so.
+    """Return `array` with another shape, its elements in the order of columns in both; a view where possible.
 
-    Numba's arrays have to lie so, as reshaping one copies nothing.
+    Numba's arrays must be column-major, as reshaping one copies nothing.
     """
     return transposed(reshaped(transposed(array), shape[::-1]))
 
@@ -216,7 +216,7 @@ def host_array(array: Any, routine: str, argument: str, written: bool = False) -
 
 
 def output_view(array: Any, dtype: Dtype) -> Layout | np.ndarray | None:
-    """Where a result of this dtype would be written in `array`; None where none may be.
+    """Return the view of `array` that a result of this dtype is written to; None where it may not be.
 
     An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated,
     misaligned, has elements that share an address, or is no array. Nothing is raised.

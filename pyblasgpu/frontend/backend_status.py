@@ -1,4 +1,4 @@
-"""Where host arrays are computed: the backend, and why it is that one."""
+"""The backend of host arrays, and why it is that one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim", "numba")
-#: Those that compute where the arrays are.
+#: Backends that compute in host memory.
 ON_PROCESSOR = ("cpu", "numba")
 
 #: The backend where neither the call nor the environment names one.
@@ -61,7 +61,7 @@ class BackendStatus(NamedTuple):
 
 
 def backend_status(backend: str | None = None) -> BackendStatus:
-    """The backend on which a call with host arrays runs.
+    """Return the backend on which a call with host arrays runs.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     --------
     >>> import pyblasgpu
     >>> pyblasgpu.backend_status("cpu")
-    BackendStatus(backend='cpu', reason='asked for by the call')
+    BackendStatus(backend='cpu', reason='named by the call')
     """
-    name, origin = backend, "asked for by the call"
+    name, origin = backend, "named by the call"
     if name is None:
-        name, origin = _preferred.get(), "asked for around the call"
+        name, origin = _preferred.get(), "named around the call"
     if name is None:
         name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
     if name not in BACKENDS:
@@ -119,7 +119,7 @@ def backend_status(backend: str | None = None) -> BackendStatus:
 
 
 def is_auto(backend: str | None) -> bool:
-    """Whether neither the call nor what is around it asks for a backend."""
+    """Whether neither the call nor its context names a backend."""
     return (backend or _preferred.get() or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
 
 

@@ -1,4 +1,4 @@
-"""Where a call runs: the choice of the backend, and what runs routines on arrays.
+"""Calls: the choice of the backend, and the run of a routine on arrays.
 
 Device arrays run on their device, on the caller's stream, without waiting. NumPy arrays (and other arrays
 in host memory) run on SciPy's BLAS, or are copied to the device, computed there and copied back.
@@ -69,7 +69,7 @@ class Call:
     vectors : mapping of str to Vector or None, optional
         The arguments, 'out' among them, that are vectors, of shape (..., length), and which elements are
         meant, None: all; see `vectors`. They become matrices of one column. A copy of host arrays would take
-        longer than what is computed with vectors: unless 'cuda' is asked for, that runs on the CPU.
+        longer than the computation with vectors: unless the call names 'cuda', it runs on the CPU.
 
     Attributes
     ----------
@@ -290,7 +290,7 @@ class Call:
             self.library.written(self.result)
 
     def delivered(self) -> Any:
-        """What the caller gets, once all is computed or queued."""
+        """Return the caller's array, once all is computed or enqueued."""
         library = self.library
         if not library.host:
             library.hold([layout.owner for layout in (*self.inputs, self.out)], self.stream)
@@ -334,7 +334,7 @@ class Call:
         scalars : tuple[Any, ...]
             alpha, or alpha and beta.
         source : array, optional
-            What the output holds at first; the output itself if it is updated in place.
+            The start of the output; the output itself if it is updated in place.
         key : hashable, optional
             Under which `call_cache.replay` may find the call, as it depends on nothing but the arrays
             `inputs` and out.
@@ -387,7 +387,7 @@ class Call:
         keep(key, call)
 
     def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
-        """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
+        """Return the key of `replay`; None where flags may change or arrays were converted before."""
         if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
         for part in key:

@@ -1,4 +1,4 @@
-"""Checked calls that are kept, to be repeated on arrays that lie alike.
+"""Checked calls that are kept, to be repeated on arrays of one layout.
 
 A small product is over in the few microseconds that the checks of its arrays take. They depend, but for the
 addresses, on the arrays' library, shapes, strides, dtypes and devices: where all are as they were, only the
@@ -33,7 +33,7 @@ __all__ = [
 
 #: Types of what a key may be made of: flags that stay what they are, and `type` of the flags' types.
 CONSTANT = (str, int, Enum, np.generic, type, type(None))
-#: What device arrays may be asked to run on.
+#: Backends that a call may name for device arrays.
 ON_DEVICE = (None, "auto", "cuda")
 
 #: How many calls are kept.
@@ -44,7 +44,7 @@ _LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 
 
 class _Run(NamedTuple):
-    """What a run depended on, and what enqueued it (None for no work)."""
+    """The values that a run depended on, and the function that enqueued it (None for no work)."""
 
     pointers: list[int]
     alpha: Any
@@ -59,11 +59,11 @@ class CachedCall:
     Parameters
     ----------
     layouts : tuple of Layout
-        Of the matrices or stacks.
+        The layouts of the matrices or stacks.
     operands : tuple of Operand
-        What `batches` makes of them.
+        The operands that `batches` makes of them.
     prepare : callable
-        ``prepare((alpha, beta), operands)`` gives the launch list for operands that lie like these, None for
+        ``prepare((alpha, beta), operands)`` returns the launch list for operands of these layouts, None for
         no work. It may depend on whether a scalar is 0 or 1, on no other value of it.
     generation : callable
         Its value changes with the tuned values.
@@ -72,7 +72,7 @@ class CachedCall:
     ----------
     device : int
     variants : dict
-        What was prepared, by all that it depends on: tuned values, special scalars, alignments.
+        The prepared launches, by all that they depend on: tuned values, special scalars, alignments.
     """
 
     __slots__ = (
@@ -131,7 +131,7 @@ class CachedCall:
             last.enqueue(pointers, stream)
 
     def _fits(self, pointers: list[int]) -> bool:
-        """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
+        """Whether the matrices may be at `pointers`: aligned, the output clear of all others."""
         bits = 0
         for pointer in pointers:
             bits |= pointer
@@ -161,7 +161,7 @@ def _fits_every_dtype(number: Any) -> bool:
 
 
 def _special_value(number: Any) -> Any:
-    """What a launch list may depend on: scalars that hide operands."""
+    """Return a scalar that a launch list may depend on, 0 or 1, which hide operands; None for others."""
     return number if number == 0 or number == 1 else None
 
 

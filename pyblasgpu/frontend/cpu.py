@@ -157,7 +157,7 @@ def _quotient(x: np.ndarray, divisor: np.generic) -> np.ndarray:
 
 
 def _exponents(x: Any) -> np.ndarray:
-    """Of which the larger part of each complex number is the size."""
+    """Return the binary exponents of the larger parts of complex numbers."""
     return np.frexp(np.maximum(abs(x.real), abs(x.imag)))[1]
 
 
@@ -224,7 +224,7 @@ def syr2k(
     hermitian: bool,
     is_new_output: bool,
 ) -> None:
-    """The same of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
+    """Compute one triangle of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
     _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, is_new_output)
 
 

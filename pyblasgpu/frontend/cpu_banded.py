@@ -53,8 +53,8 @@ def _padded(vector: np.ndarray, count: int) -> np.ndarray:
 def symmetric(
     which: str, alpha: Any, a: np.ndarray, x: np.ndarray, beta: Any, y: np.ndarray, k: int, uplo: Uplo
 ) -> None:
-    """``y := alpha a x + beta y`` by SBMV, HBMV, SPMV or HPMV (`which`); of a packed vector `a` `k` is the
-    order, and of a band the diagonals beside the main one.
+    """Compute ``y := alpha a x + beta y`` by SBMV, HBMV, SPMV or HPMV (`which`); `k` is the order of a packed
+    matrix, and the diagonals above or below the main one of a band.
     """
 
     def multiply(run: Callable[..., Any], start: np.ndarray) -> Any:

@@ -60,7 +60,7 @@ def rot(c: float, s: float, x: np.ndarray, y: np.ndarray) -> None:
 
 
 def rotm(param: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-    """``x, y := H (x, y)`` for the H that `param` tells."""
+    """Compute ``x, y := H (x, y)`` for the H of `param`."""
     run = _blas("rotm", x.dtype)
     for one, other in _vectors(x, y):
         one[...], other[...] = run(one, other, param)

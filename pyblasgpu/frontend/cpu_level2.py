@@ -102,7 +102,7 @@ def syr(alpha: Any, x: np.ndarray, a: np.ndarray, uplo: Uplo, hermitian: bool, i
 def syr2(
     alpha: Any, x: np.ndarray, y: np.ndarray, a: np.ndarray, uplo: Uplo, hermitian: bool, is_new_output: bool
 ) -> None:
-    """The same of ``a := alpha x y' + alpha y x' + a``."""
+    """Compute one triangle of ``a := alpha x y' + alpha y x' + a``."""
     _rank_1("syr2", alpha, (x, y), a, uplo, hermitian, is_new_output)
 
 

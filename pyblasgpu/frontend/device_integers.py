@@ -1,4 +1,4 @@
-"""Integers that a routine leaves on a device, as LAPACK's info: read when somebody asks."""
+"""Integers that a routine leaves on a device, as LAPACK's info, until they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtypes that arrays come in, and the one of the four in which they are computed."""
+"""The dtypes of arrays, and the one of the four in which they are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROMOTION = (
     | {dtype.name: dtype for dtype in DTYPES.values()}
 )
 _NAMES = {dtype.name for dtype in DTYPES.values()}
-#: What `stored_dtype` returned for the dtype objects met so far, which it keeps: by identity, since objects
+#: Results of `stored_dtype` for the dtype objects met so far, which it keeps: by identity, since objects
 #: of different libraries may have one hash and warn when they are compared.
 CACHED: dict[int, tuple[Dtype | None, Any]] = {}
 MAX_CACHED = 1024

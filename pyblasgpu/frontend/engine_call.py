@@ -1,7 +1,7 @@
-"""Calls of Level 3 by tiles: through a part of a card's memory, on several cards, or beside their caller.
+"""Calls of Level 3 by tiles: through a part of a device's memory, on several devices, or on a thread.
 
-A call is whole unless it asks for what only tiles give, or does not fit into the card. Nothing is started
-before all is checked.
+A call is whole unless its options need tiles, or it does not fit into the device. All is checked before
+anything starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["options_by_tiles", "run_call"]
 
-#: Below this many bytes no card is asked how much memory is free.
+#: Bytes of a call below which free memory is not looked up.
 LARGE = 1 << 30
 
 
@@ -88,17 +88,17 @@ def run_call(
     if effective.blocking:
         with watched(call.name, effective.progress) as report:
             return work(lambda: False, report)
-    call.note_write()  # now, not when the thread comes to it
+    call.note_write()  # now, not when the thread runs it
     return Handle(call.name, work, effective.progress if callable(effective.progress) else None)
 
 
 def _goes_with(call: Call, options: EngineOptions, arrays: list[Any]) -> bool:
-    """Whether what is asked for goes with the arrays of the call.
+    """Whether the options go with the arrays of the call.
 
     Raises
     ------
     ValueError
-        Where the call itself asks for what does not.
+        When options of the call itself do not.
     """
     problem = _problem(call, list(options.devices), arrays)
     if problem and not options.is_ambient:
@@ -111,7 +111,7 @@ def _problem(call: Call, devices: list[int], arrays: list[Any]) -> str:
     if not devices:
         return ""
     if call.device is None:
-        return f"devices {devices} are asked for, and the backend is {call.backend!r}"
+        return f"devices {devices} are named, and the backend is {call.backend!r}"
     if not call.library.host and call.device not in devices:
         return f"the arrays are on device {call.device}, which is none of {devices}"
     if call.library.host and call.stream > contexts().THREAD_STREAM and call.device != devices[0]:

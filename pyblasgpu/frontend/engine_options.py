@@ -1,4 +1,4 @@
-"""What a call asks of where and how it runs: cards, their memory, whether it blocks."""
+"""Options of where and how a call runs: devices, their memory, whether it blocks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["EngineOptions", "ambient_options", "engine_options", "use_devices"]
 
 
 class EngineOptions(NamedTuple):
-    """What a call asks of where and how it runs.
+    """Options of where and how a call runs.
 
     Attributes
     ----------
     devices : tuple of int
-        Empty where the call names none.
+        The devices, empty where the call names none.
     max_device_memory : int or None
     blocking : bool
     progress : callable, bool or None
     is_ambient : bool
-        Whether `use_devices` asks, not the call: what does not go with it is then run as without.
+        Whether `use_devices` sets them, not the call: a call that they do not fit runs as without.
     """
 
     devices: tuple[int, ...] = ()
@@ -35,12 +35,12 @@ class EngineOptions(NamedTuple):
     is_ambient: bool = False
 
 
-#: What calls ask for that name nothing themselves.
+#: Options of calls that name none themselves.
 _ambient: ContextVar[EngineOptions | None] = ContextVar("engine_options", default=None)
 
 
 def ambient_options() -> EngineOptions | None:
-    """What `use_devices` asks for around a call."""
+    """Return the options that `use_devices` sets around a call."""
     return _ambient.get()
 
 

@@ -1,4 +1,4 @@
-"""Calls of factorisations: an array is worked on in place, and integers come beside it (info, pivots)."""
+"""Calls of factorizations, which work on an array in place and return integers with it (info, pivots)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FactorCall(Call):
         inputs : tuple of (array, Trans)
             Inputs that are read, of `Call.inputs`.
         source : array
-            What the output holds at first; the output itself if it is updated in place.
+            The start of the output; the output itself if it is updated in place.
         counts : tuple of int
             How many integers a matrix has of each kind, or `ONE`.
         input_integers : tuple of array
@@ -77,7 +77,7 @@ class FactorCall(Call):
         routine : str, optional
             A factorization, whose host matrices are streamed where the policy says so.
         by_columns : bool, default False
-            Whether a device computes the output of host arrays by columns, whichever way it lies.
+            Whether a device computes the output of host arrays by columns, whatever its own order.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""Checked calls of factorisations that are kept, to be repeated on device arrays that lie alike.
+"""Checked calls of factorizations that are kept, to be repeated on device arrays of one layout.
 
-As `call_cache` for products: only addresses are checked anew. The integers that a routine leaves are new each
-time, and share one allocation. A new output is a copy of the array that is passed.
+Only addresses are checked anew, as by `call_cache` for products. The integers that a routine leaves are new
+each time, and share one allocation. A new output is a copy of the array that is passed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ONE", "IntegersPlan", "call_key", "keep_factor", "new_integers", "plan_integers", "replay_factor"]
 
-#: The count of integers of `FactorCall.run_factor` that stands for one number a matrix, not an array of one.
+#: The count of integers of `FactorCall.run_factor` that means one number a matrix, not an array of one.
 ONE = -1
 
 
 class IntegersPlan(NamedTuple):
-    """Where a call's integers lie in one allocation: shapes, strides and distances in elements."""
+    """The places of a call's integers in one allocation: shapes, strides and distances in elements."""
 
     shapes: tuple[tuple[int, ...], ...]
     strides: tuple[tuple[int, ...], ...]
@@ -49,12 +49,12 @@ class _KeptFactor(NamedTuple):
 
 
 def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
-    """Of a routine with these flags; their types too, as 1.0 is no flag, but equals one."""
+    """Return the key of a routine with these flags, and their types: 1.0 is no flag, but equals one."""
     return (name, *flags, *map(type, flags))
 
 
 def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> IntegersPlan:
-    """Memory for so many integers a matrix of each kind, an element each; each kind begins at a sector."""
+    """Plan memory for the `counts` of integers a matrix, an element each; each kind begins at a sector."""
     unit = max(SECTOR // dtype.itemsize, 1)
     shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
     strides = tuple(map(strides_by_rows, shapes))

@@ -15,7 +15,7 @@ from ..graph_breaks import break_graphs
 
 __all__ = ["Handle", "Report", "watched"]
 
-#: Told how many tasks are done, and of how many.
+#: Called with the number of tasks that are done, and of all.
 Report = Callable[[int, int], None]
 #: Seconds after which a call on a terminal shows a bar.
 LATE = 2.0
@@ -201,7 +201,7 @@ class Handle:
 
 @contextmanager
 def watched(name: str, progress: Report | bool | None) -> Iterator[Report]:
-    """What a blocking call reports to: the caller's function, a bar on a terminal, or nothing."""
+    """Provide the function that a blocking call reports to: the caller's, a bar on a terminal, or none."""
     if callable(progress):
         yield progress
     elif progress is False or (progress is None and not _has_terminal()):

@@ -1,4 +1,4 @@
-"""What a call on a stream reads stays alive until the device has come to the call's end.
+"""Arrays that a call on a stream reads stay alive until the device has ended the call.
 
 Exporters may use memory again, on streams of their own, as soon as nobody refers to it.
 """
@@ -34,7 +34,7 @@ def hold(owners: list[Any], stream: int) -> None:
 
 
 def held() -> list[list[Any]]:
-    """What each call keeps alive, the oldest first."""
+    """Return the objects that each call keeps alive, the oldest first."""
     return [owners for _, owners in _held]
 
 

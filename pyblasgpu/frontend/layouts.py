@@ -82,7 +82,7 @@ class Layout(NamedTuple):
 
 
 class MisalignedError(ValueError):
-    """Elements lie where no kernel reads them; the message goes on ``f"{routine}: {argument} "``."""
+    """Elements are where no kernel reads them; the message goes on ``f"{routine}: {argument} "``."""
 
 
 class UnevenStridesError(MisalignedError):
@@ -121,19 +121,19 @@ def check_alignment(pointer: int, shape: Sequence[int], dtype: Dtype) -> None:
 
 
 def at_elements(array: np.ndarray) -> np.ndarray:
-    """`array`, or a copy by rows where its elements do not lie at multiples of their size."""
+    """Return `array`, or a copy by rows where its elements are not at multiples of their size."""
     is_uneven = any(step % array.itemsize for step in array.strides)
     return array.copy() if is_uneven or not array.flags.aligned else array
 
 
 def is_column_major(array: Layout | np.ndarray) -> bool:
-    """Whether rows lie closer together than columns; not so of vectors, which are both."""
+    """Whether rows are closer together than columns; False for vectors, which are both."""
     row_step, col_step = array.strides[-2:]
     return 0 < abs(row_step) < abs(col_step) and min(array.shape[-2:]) > 1
 
 
 def is_fortran_contiguous(array: Layout | np.ndarray) -> bool:
-    """Whether the elements lie without gaps, the first index running fastest."""
+    """Whether the elements have no gaps, the first index running fastest."""
     if isinstance(array, np.ndarray):
         return array.flags.f_contiguous
     step = 1
@@ -171,7 +171,7 @@ _WORK = 10_000  # steps of the exact search, as `numpy.shares_memory` counts the
 
 
 def shares_memory(x: Layout | np.ndarray, y: Layout | np.ndarray) -> bool:
-    """Whether an element of `x` lies where one of `y` lies; True also where the search grows too long."""
+    """Whether an element of `x` shares memory with one of `y`; True also where the search grows too long."""
     if isinstance(x, Layout) and isinstance(y, Layout):
         (low, high), (other_low, other_high) = x.span(), y.span()
         if high <= other_low or other_high <= low or x.device != y.device:
@@ -188,7 +188,7 @@ def reach(layout: Layout) -> tuple[int, int]:
 
 
 def are_clear(pointers: Sequence[int], reaches: Sequence[tuple[int, int]]) -> bool:
-    """Whether no byte of the last array lies between the first and the last of another."""
+    """Whether no byte of the last array is between the first and the last of another."""
     start, stop = reaches[-1]
     start, stop = start + pointers[-1], stop + pointers[-1]
     for pointer, (low, high) in zip(pointers, reaches[:-1], strict=False):

@@ -27,7 +27,7 @@ def launch_list_of(name: str) -> Callable[..., Any]:
 
 @cache
 def routine(name: str) -> Callable[..., None]:
-    """What enqueues a routine: ``run(*arguments, stream, **flags)``, arguments as of its launch list."""
+    """Return ``run(*arguments, stream, **flags)``, which enqueues a routine; see its launch list."""
     prepare = launch_list_of(name)
 
     def run(*arguments: Any, **flags: Any) -> None:

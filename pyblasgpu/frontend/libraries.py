@@ -49,9 +49,9 @@ class Library:
     Attributes
     ----------
     name : str
-        For messages.
+        The name in messages.
     host : bool
-        Whether its arrays lie in host memory.
+        Whether its arrays are in host memory.
     counts_writes : bool
         Whether its arrays on devices count how often they were written; see `written`.
     """
@@ -83,7 +83,7 @@ class Library:
         return None
 
     def has_writable_copies(self, array: Any) -> bool:
-        """Whether a new array, made beside `array`, may be the output of a call on both."""
+        """Whether a new array may be the output of a call on it and `array`."""
         return True
 
     def view(self, array: Any) -> Any:
@@ -122,7 +122,7 @@ class Library:
 
     # device memory
     def device(self, array: Any) -> int:
-        """The device where `array` lies."""
+        """Return the device of `array`."""
         raise NotImplementedError
 
     def layout(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
@@ -131,20 +131,20 @@ class Library:
         Raises
         ------
         MisalignedError
-            When its elements do not lie where kernels read them.
+            When its elements are where no kernel reads them.
         """
         raise NotImplementedError
 
     def read(self, arrays: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], list[int]] | None:
         """All that `layout` reads of each array but its address, hashable, and the addresses.
 
-        Of each array the shape, strides and dtype come first, then what else there is. None where reading it
-        costs as much as describing the arrays anew, or where they are not all of one type of device arrays.
+        The shape, strides and dtype of each array are first, then all else. None where the read costs as much
+        as a new description of the arrays, or where they are not all of one type of device arrays.
         """
         return None
 
     def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
-        """What may change of three arrays that `read` reads while they remain the same objects."""
+        """Return the values of three arrays that may change while they remain the same objects."""
         raise NotImplementedError
 
     def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
@@ -152,7 +152,7 @@ class Library:
         raise NotImplementedError
 
     def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
-        """The same, where `stream` may be the library's own one of now."""
+        """Return `empty`, where `stream` may be the library's own current one."""
         return self.empty(shape, dtype, device, stream)
 
     def swap(self, array: Any) -> Any:
@@ -267,7 +267,7 @@ def _aligned(cupy: Any, array: Any) -> Any:
 
 
 def reachable(array: Any, read: Callable[[], Any]) -> Any:
-    """What `read` returns; NoArrayError where the library says that it cannot.
+    """Return the result of `read`; NoArrayError where the library says that it cannot.
 
     It says so by errors of any of these types.
     """

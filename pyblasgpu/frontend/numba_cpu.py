@@ -29,7 +29,7 @@ from .layouts import at_elements
 
 __all__ = ["Operand", "gemm", "gemmtr", "multiply", "symm", "syr2k", "syrk", "threads", "trmm", "trsm"]
 
-#: FMAs that are worth a thread.
+#: FMAs from which on a thread pays off.
 _WORTH = 1 << 21
 
 
@@ -85,7 +85,7 @@ def _begun(task: Callable[[], Any]) -> Future[Any]:
     except RuntimeError as error:
         if "cannot schedule" not in str(error):
             raise
-    ended: Future[Any] = Future()  # the main thread has come to its end, and others compute on
+    ended: Future[Any] = Future()  # the main thread has ended, and others compute on
     ended.set_result(task())
     return ended
 
@@ -105,7 +105,7 @@ def gemm(
 
 
 def _gemm(alpha: Any, a: Operand, b: Operand, beta: Any, c: np.ndarray) -> None:
-    """A product of matrices, on as many cores as are worth it."""
+    """Compute a product of matrices, on as many cores as pay off."""
     if abs(c.strides[0]) > abs(c.strides[1]):  # the kernel writes columns
         a, b, c = b._replace(array=b.array.T), a._replace(array=a.array.T), c.T
     config, _ = cpu_gemm.choose(dtype_of(c.dtype).letter, current())
@@ -196,7 +196,7 @@ def trsm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans
 def _triangular(
     solves: bool, alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag
 ) -> None:
-    """As a lower triangle that stands on the left; each core has some of the columns."""
+    """Compute with a lower triangle from the left; each core has some of the columns."""
     if alpha == 0:
         b[...] = 0
         return

@@ -18,7 +18,7 @@ __all__ = ["info_integers", "checked_pivots"]
 
 
 def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
-    """`piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of so many rows.
+    """Return `piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of `rows` rows.
 
     Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
     are believed.

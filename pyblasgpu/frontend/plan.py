@@ -195,7 +195,7 @@ class Plan:
 
 
 class _Step(NamedTuple):
-    """A launch list, its scalars, and where its operands lie: in which of a, b, out, at how many bytes."""
+    """A launch list, its scalars, and the places of its operands: an array of a, b, out, and bytes."""
 
     launches: Any
     scalars: tuple[Any, ...]
@@ -253,7 +253,7 @@ def _steps(
     origins: tuple[Any, ...],
     views: tuple[Any, ...],
 ) -> list[_Step]:
-    """What computes with `views`, which are of `origins`, some of `layouts`."""
+    """Return the steps that compute with `views`, which are of `origins`, some of `layouts`."""
     which = [next(i for i, layout in enumerate(layouts) if layout is origin) for origin in origins]
     steps = []
     for operands in batches(views):
@@ -267,7 +267,7 @@ def _steps(
 
 
 def _joined(steps: list[_Step], workspace: int) -> Callable[[list[int], int], None]:
-    """What runs the steps, given the addresses of a, b and out and a stream; all kernels are loaded."""
+    """Return a function that runs the steps, given the addresses of a, b and out and a stream."""
     loaded: list[tuple[Callable[[list[int], int], None], tuple[tuple[int, int], ...]]] = [
         (
             launches.bound_at(workspace, *scalars) if launches.uses_workspace else launches.bound(*scalars),
@@ -294,7 +294,7 @@ def _mixed(name: str, arrays: tuple[Any, ...]) -> TypeError:
 
 
 def _in_words(facts: tuple[Any, ...]) -> str:
-    """What `Library.read` has read of an array, in words."""
+    """Describe in words what `Library.read` has read of an array."""
     shape, strides, dtype, device, *conj = facts
     text = f"shape {tuple(shape)}, strides {tuple(strides)}, dtype {dtype} on device {device}"
     return text + (", conjugated" if any(conj) else "")

@@ -1,6 +1,6 @@
 """Arrays of any library that exports DLPack or the CUDA array interface, and Numba's.
 
-What the library still computes is waited for as the protocol asks: DLPack's exporter gets the stream of
+A call waits for pending work of the library as the protocol says: DLPack's exporter gets the stream of
 the call, and the CUDA array interface names its own. A new result becomes an array of the library through its
 `from_dlpack`, which has the library's stream wait for the call's.
 """
@@ -113,7 +113,7 @@ class _Numba(Library):
         try:
             view = self._cupy_view(array, stream)
         except ImportError:
-            self.layout(array, dtype, stream)  # may know that its elements lie where no kernel reads them
+            self.layout(array, dtype, stream)  # may know that no kernel reads its elements
             raise NoArrayError(
                 f"is a {self.name} array that has to be cast to {dtype.name} first, which takes CuPy"
             ) from None
@@ -246,7 +246,7 @@ def _is_cupys(array: Any) -> bool:
 
 
 def _memory_view(array: Any, stream: int) -> Any:
-    """What the protocols tell of `array`, whose elements are there on `stream`."""
+    """Describe `array` by the protocols; its elements are complete on `stream`."""
     view = module("cuda.core.utils").StridedMemoryView
     return reachable(array, lambda: view.from_any_interface(array, stream_ptr=stream))
 
@@ -280,15 +280,15 @@ def _is_read_only(array: Any) -> bool:
 
 
 def _is_immutable(array: Any) -> bool:
-    """Whether its library never writes into `array`, which DLPack did not tell before version 1."""
+    """Whether its library never writes into `array`, which DLPack does not say before version 1."""
     if not hasattr(type(array), "__array_namespace__"):
         return False
     return not module("array_api_compat").is_writeable_array(array)
 
 
 def _may_be_written(array: Any) -> bool:
-    """Whether NumPy's view of `array` is read-only for the one reason that DLPack could not tell: the
-    exporter is older than its version 1, and exports what may be written alone.
+    """Whether NumPy's view of `array` is read-only only because DLPack cannot say otherwise: the exporter is
+    older than its version 1, and exports writable arrays alone.
     """
     if _is_immutable(array):
         return False
@@ -314,7 +314,7 @@ def _dtype(array: Any) -> Any:
 
 
 def _namespace(array: Any) -> Any:
-    """What makes arrays of the library of `array` by a `from_dlpack`; None where nothing does."""
+    """Return the module whose `from_dlpack` makes arrays like `array`; None where there is none."""
     if hasattr(array, "__array_namespace__"):
         namespace = array.__array_namespace__()
     else:

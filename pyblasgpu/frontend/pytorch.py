@@ -124,9 +124,9 @@ def count_write() -> Callable[[Any], None]:
 
 @cache
 def torch_stream() -> Callable[[int], int]:
-    """What gives the address of PyTorch's current stream on a device.
+    """Return the function that returns the address of PyTorch's current stream on a device.
 
-    The public way makes an object that asks for its own device, at 1.5 µs and more; PyTorch's compilers use
+    The public way makes an object that looks up its own device, at 1.5 µs and more; PyTorch's compilers use
     the other, 20 times as fast, in the code that they write.
     """
     torch = module("torch")

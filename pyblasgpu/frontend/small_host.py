@@ -12,12 +12,12 @@ __all__ = ["prefers_processor"]
 
 
 def prefers_processor(call: Call, arrays: list[Any]) -> bool:
-    """Whether SciPy's BLAS is to compute a call on host matrices that might run on a card.
+    """Whether SciPy's BLAS is to compute a call on host matrices that might run on a device.
 
     Parameters
     ----------
     call : Call
-        Whether it or what is around it asks for a backend counts.
+        The call; a backend that it or its context names counts.
     arrays : list
         Its inputs and its output.
     """

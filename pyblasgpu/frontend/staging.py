@@ -30,9 +30,9 @@ def run_staged(
 ) -> None:
     """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
 
-    `dtypes` are those of the inputs and of the output; `integers` are arrays that come back as well, and that
-    go before the inputs; `input_integers`, of int32, go between. With `by_columns` the output is computed by
-    columns, whichever way it lies; it begins as `source`.
+    `dtypes` are those of the inputs and of the output; `integers` are arrays that are copied back as well,
+    and go before the inputs; `input_integers`, of int32, go between. With `by_columns` the output is computed
+    by columns, whatever its own order; it begins as `source`.
     """
     dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
@@ -68,7 +68,7 @@ def run_staged_in_place(
     device: int,
     stream: int,
 ) -> None:
-    """The same where all `arrays` are read and written."""
+    """Run as `run_staged` where all `arrays` are read and written."""
     with _Staging(dtype, device, stream) as staging:
         dense = [array if _is_dense(array) else array.copy("K") for array in arrays]
         layouts = tuple([staging.upload(array) for array in dense])
@@ -137,7 +137,7 @@ class _Staging:
 
 
 def _is_dense(array: np.ndarray) -> bool:
-    """Whether the elements fill one piece of memory, and lie aligned in it."""
+    """Whether the elements fill one piece of memory, and are aligned in it."""
     return array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous)
 
 

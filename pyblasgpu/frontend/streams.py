@@ -1,4 +1,4 @@
-"""Streams as callers give them: their handles, and that they belong to the device where the arrays lie."""
+"""Streams as callers pass them: their handles, and checks that they are of the arrays' device."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def device_for(stream: Any) -> int:
 
 
 def _device_of(stream: Any, pointer: int) -> int | None:
-    """The device of a stream; None of a default stream, unless the object that stands for it knows."""
+    """Return the device of a stream; None for a default stream, unless its object knows."""
     if pointer > contexts().THREAD_STREAM:
         return contexts().stream_device(pointer)
     if type(stream) is not int:

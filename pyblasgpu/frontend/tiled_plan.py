@@ -19,7 +19,7 @@ __all__ = ["can_hold_output", "made", "plan_of", "task_list", "untouched"]
 
 #: Plans that are kept, and the tasks of the longest one that is: longer calls take longer than to make it.
 KEPT, LONGEST = 16, 8192
-#: Of the memory for tiles, what the output of a product may take while it is computed as a whole.
+#: Share of the memory for tiles that the output of a product may take while it is computed as a whole.
 HELD_OUTPUT = 1 / 4
 
 
@@ -104,7 +104,7 @@ def task_list(tiled: TiledRoutine, orders: tuple[int, ...], scalars: tuple[Any, 
 
 
 def _with_zeros(tasks: TaskList) -> TaskList:
-    """The same whose diagonal tiles get zeros in the other triangle."""
+    """Return the list of tasks with zeros in the other triangle of diagonal tiles."""
     flag = {"syrk": "is_new_output", "herk": "is_new_output", "potrf": "clean"}
 
     def changed(task: Any) -> Any:

@@ -20,16 +20,16 @@ class TiledRoutine(NamedTuple):
     routine : str
         "gemm", "syrk", "symm", "trmm", "trsm", "potrf" or "potrs".
     names : tuple of str
-        Of its inputs, and last of its output, in the list of tasks.
+        Names of its inputs, and last of its output, in the list of tasks.
     extents : tuple of int
-        What is cut into tiles: of gemm m, n and k, of syrk n and k, of symm, trmm and trsm m and n, of
-        potrf n, of potrs n and how many right-hand sides.
+        The extents that are cut into tiles: m, n and k of gemm, n and k of syrk, m and n of symm, trmm and
+        trsm, n of potrf, n and the number of right-hand sides of potrs.
     flags : dict
         Its keyword arguments.
     is_new_output : bool
         Whether the other triangle of the output becomes zero.
     side : Side, optional
-        Of a triangular routine.
+        The side of a triangular routine.
     """
 
     routine: str

@@ -31,7 +31,7 @@ class Vector(NamedTuple):
     increment: int = 1
 
 
-#: Of an output that is one number for each vector: its dimensions are the leading ones alone.
+#: The extents of an output of one number for each vector: its dimensions are the leading ones alone.
 NUMBER = Vector(1, 0, 0)
 
 

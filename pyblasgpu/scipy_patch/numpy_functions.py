@@ -23,7 +23,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _in_words(words: str) -> Callable[[_Function], _Function]:
-    """What gives the `LinAlgError` of a function NumPy's words."""
+    """Return a decorator that raises `LinAlgError` in NumPy's words."""
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)

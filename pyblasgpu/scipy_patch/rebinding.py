@@ -17,7 +17,7 @@ _namespace_of = vars(ModuleType)["__dict__"].__get__
 
 
 def rebind(replacements: Mapping[int, Any]) -> None:
-    """In every module let the names of functions stand for their replacements, which are found by `id`.
+    """Bind the names of functions in every module to their replacements, which are found by `id`.
 
     No code of the modules runs. Modules that are imported later, or that import now on another thread, are
     not seen, nor are other objects than modules in `sys.modules`.

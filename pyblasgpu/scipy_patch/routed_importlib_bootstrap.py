@@ -1,4 +1,4 @@
-"""Functions that stand in the place of SciPy's and pass calls to them, or to pyblasgpu's.
+"""Functions that replace SciPy's and pass calls to them, or to pyblasgpu's.
 
 `warnings` does not count frames of files whose names hold "importlib" and "_bootstrap". So the warnings of a
 function that is called from here name the line of the program, whichever function it is.
@@ -25,7 +25,7 @@ _log = logging.getLogger("pyblasgpu")
 
 #: The patches that are switched on, the last one deciding.
 ACTIVE: list[Any] = []
-#: What pyblasgpu itself calls while it serves a call goes to SciPy.
+#: Set while pyblasgpu serves a call: functions that it calls itself are SciPy's.
 _serving = threading.local()
 
 
@@ -81,7 +81,7 @@ class Routed(_Replacement):
         return _served(patch, target, args, kwargs) if fits else target.original(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        # SciPy tells of its BLAS functions by attributes
+        # SciPy describes its BLAS functions by attributes
         if name in ("_target", "__wrapped__"):
             raise AttributeError(name)
         return getattr(self._target.original, name)

@@ -295,7 +295,7 @@ def _size(value: Any) -> float:
 
 
 def _bind() -> None:
-    """Bind names to the replacements that the patches ask for, and other names back to the originals."""
+    """Bind names to the replacements that the patches need, and other names back to the originals."""
     for patches_numpy in (False, True):
         asked = any(patch.numpy or not patches_numpy for patch in ACTIVE)
         if asked:

@@ -1,4 +1,4 @@
-"""What `patch_scipy` replaces: SciPy's and NumPy's functions, and the size of a call (`thresholds`)."""
+"""The functions of SciPy and NumPy that `patch_scipy` replaces, and the sizes of their calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Target(NamedTuple):
     name : str
         The key of its threshold.
     replaced : str
-        Where the function that is replaced is found, as "module:function".
+        The function that is replaced, as "module:function".
     original, ours : callable
         SciPy's or NumPy's function, and the one in its place.
     size : callable
@@ -97,7 +97,7 @@ def _order_of_a(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
 
 
 def _order_if_square(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-    """The same of square matrices; NumPy refuses others."""
+    """Return the order of square matrices; NumPy refuses others."""
     shape = _shape(_argument(args, kwargs, 0, "a"))
     return -1 if shape is None or shape[-1:] != shape[-2:-1] else _order_of_a(args, kwargs)
 
@@ -153,7 +153,7 @@ _LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
 
 
 def _product(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
-    """Of a product: m n k, whichever of the two is transposed."""
+    """Return m n k of a product, whichever of the two is transposed."""
     a, b = shapes
     inner = a[-2] if flags.get("trans_a") else a[-1]
     return _cube_root(a[0] * a[1] // max(inner, 1), inner, b[0] * b[1] // max(inner, 1))
@@ -172,7 +172,7 @@ def _factor(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
     return _cube_root(*shapes[0], min(shapes[0]))
 
 
-#: Of a routine the arrays that its size depends on, by position and name, and how.
+#: The arrays that the size of a routine depends on, by position and name, and how.
 _PAIR = ((1, "a"), (2, "b"))
 _BLAS = {
     "gemm": (_PAIR, _product),

@@ -58,12 +58,12 @@ THRESHOLDS: dict[str, float] = {
 
 
 def thresholds_file(device: str) -> Path:
-    """Where the user's own sizes for a device are kept; `NoFolder` as of `data_folder`."""
+    """Return the file of the user's own sizes for a device; raises `NoFolder`, see `data_folder`."""
     return data_folder() / "patch_scipy" / file_name(device)
 
 
 def tuned(device: str) -> dict[str, float]:
-    """The user's own sizes for a device, by routine; a file that cannot be read is told on the log."""
+    """Return the user's own sizes for a device, by routine; log a file that cannot be read."""
     try:
         path = thresholds_file(device)
         if not path.exists():

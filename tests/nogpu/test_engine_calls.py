@@ -195,7 +195,7 @@ REFUSED = {
     "no bytes": ({"max_device_memory": 0}, ValueError, "max_device_memory=0"),
     "few bytes": ({"max_device_memory": 2000}, ValueError, "2000 bytes of device memory are too few"),
     "no function": ({"progress": 3}, TypeError, "progress=3"),
-    "on the processor": ({"devices": [0], "backend": "cpu"}, ValueError, r"devices \[0\] are asked for"),
+    "on the processor": ({"devices": [0], "backend": "cpu"}, ValueError, r"devices \[0\] are named"),
 }
 
 

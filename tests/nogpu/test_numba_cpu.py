@@ -40,7 +40,7 @@ def own_folder(monkeypatch, tmp_path):
 
 
 def test_calls_run_on_it_where_it_is_asked_for(rng):
-    assert backend_status("numba") == ("numba", "asked for by the call")
+    assert backend_status("numba") == ("numba", "named by the call")
     a, b = (reference.reals(rng, shape, DTYPES["d"]) for shape in ((2, 70, 80), (80, 90)))
     c = pyblasgpu.gemm(a, b, backend="numba")
     np.testing.assert_allclose(c, a @ b, rtol=1e-12, atol=1e-12)
