@@ -65,7 +65,7 @@ class Built:
     path : str
         The archive.
     kernels, bytes : int
-        What is in it, and its size.
+        Number of kernels in it, and its size.
     compiled : int
         Kernels that this run has compiled; the others were there.
     failed : list of (str, str)
@@ -119,21 +119,21 @@ def build(
     sources : iterable of KernelSource
     cc : (int, int)
     folder : Path, optional
-        Of the archive; by default that of this user, where calls find it.
+        Folder of the archive; by default that of this user, where calls find it.
     workers : int, optional
-        How many processes compile; by default one for each core.
+        Number of processes that compile; by default one for each core.
     watcher : Watcher, optional
     compiler : callable
-        What the processes do.
+        The function that the processes run.
 
     Raises
     ------
     BackendUnavailable
-        Where something must be compiled and no compiler is there.
+        When something must be compiled and there is no compiler.
     NoFolder
-        Where this user has no folder, and `folder` names none.
+        When this user has no folder, and `folder` names none.
     OSError
-        Where the archive cannot be written.
+        When the archive cannot be written.
     """
     folder = archive.user_folder() if folder is None else folder
     path = folder / archive.archive_name(architecture(cc), digest_of_all())
@@ -260,13 +260,13 @@ def main(options: Any) -> int:
     Parameters
     ----------
     options : object
-        With the attributes ``arch`` (names of architectures, or None: those of the devices here), ``jobs``
-        (processes or None), ``out`` (a folder or None) and ``json``.
+        An object with the attributes ``arch`` (names of architectures, or None: those of the devices here),
+        ``jobs`` (processes or None), ``out`` (a folder or None) and ``json``.
 
     Raises
     ------
     BackendUnavailable
-        Where there is no device and no architecture is named, or no compiler.
+        When there is no device and no architecture is named, or no compiler.
     """
     done = []
     with Progress() as watcher:

@@ -64,7 +64,7 @@ class DemoResult:
     error : float
         Largest sampled error over its bound; the check holds up to 1.
     configs : list of (str, str, str)
-        Kernel, its Config, and which level of the database that came from.
+        Kernel, its Config, and its level of the database.
     cublas_seconds : float or None
         cuBLAS on the same data in the same process.
     """

@@ -46,7 +46,7 @@ class Operand(NamedTuple):
     conj : bool
         Whether the elements are meant conjugated (only of operands that are read).
     batch, batch_stride : int
-        How many matrices, and how many elements apart.
+        Number of matrices, and their distance in elements.
     device : int
         Ordinal of the device; -1 is the host.
     owner : object
