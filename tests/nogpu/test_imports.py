@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import import_graph
@@ -39,6 +40,7 @@ LAYERS = [
     {"terminal", "processes"},
     {"types", "errors", "arguments", "graph_breaks", "package_files"},
 ]
+KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 
 
@@ -161,6 +163,33 @@ def test_a_headless_text_is_seen(text):
     assert len(headless_texts(text)) == 1
     whole = "#: Rows of a tile,\n#: Of which few are used.\nROWS = 8\n"
     assert not headless_texts(whole)
+
+
+#: Letters of a kernel's `PARAMETERS`, by the type in the list of its docstring.
+LETTERS = {"pointer": "p", "int32 pointer": "w", "int32": "i", "int64": "q", "real": "r"}
+KERNEL_PARAMETERS = re.compile(r"^Kernel parameters.*\n-+\n((?:.+\n)+)", re.MULTILINE)
+
+
+def listed_parameters(docstring: str) -> Iterator[tuple[list[str], str]]:
+    """The names and letters in each list of kernel parameters: ``name, ...: type, meaning``, a line each."""
+    for entries in KERNEL_PARAMETERS.findall(docstring):
+        pairs = re.findall(r"^([\w, ]+): ([\w ]+), \S.*$", entries, re.MULTILINE)
+        assert len(pairs) == entries.count("\n"), entries
+        lines = [(names.split(", "), LETTERS[kind]) for names, kind in pairs]
+        yield [name for names, _ in lines for name in names], "".join(c * len(n) for n, c in lines)
+
+
+@pytest.mark.parametrize("file", KERNEL_FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_kernel_parameters_are_listed(file):
+    """In the order of the kernel: those of `PARAMETERS` and the like, by the names that it has itself."""
+    text = file.read_text()
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    lists = [each for node in functions for each in listed_parameters((ast.get_docstring(node) or "") + "\n")]
+    declared = re.findall(r'^[A-Z_]+ = "([piqrw ]+)"\.replace', text, re.MULTILINE)
+    assert [letters for _, letters in lists] == [each.replace(" ", "") for each in declared]
+    kernels = [[each.arg for each in node.args.args] for node in functions if node.col_offset]
+    for names, letters in lists:
+        assert names in kernels or not any(len(each) == len(letters) for each in kernels)
 
 
 def private_names(tree: ast.AST) -> list[str]:

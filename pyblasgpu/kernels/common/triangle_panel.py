@@ -174,10 +174,16 @@ def panel_source(
 ) -> KernelSource:
     """The kernel that ``build(config, **flags)`` makes; of `reads_before_wait` see `KernelSource`.
 
-    Its parameters are pointers to T and B; int32 n, columns of B, and options (`options`: whether T is meant
-    conjugated, and whether its diagonal is one and is not read); int64 row and column stride of T, of B,
-    batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``, z the
-    batch.
+    Kernel parameters
+    -----------------
+    tri, b: pointer, T and B
+    n, r: int32, order of T, columns of B
+    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
+    t_rs, t_cs, b_rs, b_cs: int64, row and column stride of T, of B (elements)
+    stride_t, stride_b: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(r)``, z the batch.
     """
     return KernelSource.of(
         config,

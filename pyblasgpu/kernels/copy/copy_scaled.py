@@ -110,12 +110,16 @@ class CopyScaled:
 def source(config: CopyScaled) -> KernelSource:
     """The kernel of `config`, for matrices by rows and by columns, distinguished by their strides.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to S, D; int32 rows, columns and options; int64 row and column stride of
-        S, of D, batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
-        cols)``, z the batch.
+    Kernel parameters
+    -----------------
+    s, d: pointer, source and target
+    m, n: int32, rows and columns
+    options: int32, see the notes
+    s_rs, s_cs, d_rs, d_cs: int64, row and column stride of S, of D (elements)
+    stride_s, stride_d: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(m, n)``, z the batch.
 
     Notes
     -----

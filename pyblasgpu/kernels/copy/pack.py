@@ -107,16 +107,18 @@ class Pack:
 
 
 def source(config: Pack) -> KernelSource:
-    """The kernel of `config`; whether neighbours in S's memory are neighbours along the extent or along k, it
-    tells by the strides.
+    """The kernel of `config`; by S's strides it is contiguous along the extent or along k.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to S, D, the latter at a multiple of 16 bytes; int32 extent, k and options
-        (`kernels.common.options`: whether S is conjugated); int64 strides of S along the extent, along k; of
-        D from tile to tile, from k-tile to k-tile, from one k to the next (`Packing.steps`, multiples of 16
-        bytes); batch strides of S, D (elements). Grid: x ``config.grid(extent, k)``, z the batch.
+    Kernel parameters
+    -----------------
+    s, d: pointer, source and target, D at a multiple of 16 bytes
+    extent, k: int32, of S
+    options: int32, whether S is conjugated (`kernels.common.options`)
+    s_rs, s_ks: int64, strides of S along the extent, along k (elements)
+    d_ts, d_ss, d_ks: int64, from tile to tile, k-tile to k-tile, k to k of D (`Packing.steps`)
+    stride_s, stride_d: int64, batch strides (elements)
+
+    Grid: x ``config.grid(extent, k)``, z the batch. The steps of D are multiples of 16 bytes.
     """
     min_blocks = max(RESIDENT // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=min_blocks)

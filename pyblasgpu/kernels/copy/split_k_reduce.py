@@ -107,10 +107,17 @@ class SplitKReduce:
 def source(config: SplitKReduce) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to P and C; int32 m, n, the number of partials, and
-    ``config.options(region)``; int64 leading dimension of P (a multiple of 16
-    bytes), of C, and from one partial to the next (elements); alpha and beta (real, imaginary part). Grid: x
-    ``config.grid(leading dimension of P, n)``.
+    Kernel parameters
+    -----------------
+    p, c: pointer, partials and C
+    m, n: int32, rows and columns of C
+    partials: int32, their number
+    options: int32, ``config.options(region)``
+    ldp, ldc: int64, leading dimension of P (a multiple of 16 bytes), of C (elements)
+    stride_p: int64, from one partial to the next (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x ``config.grid(ldp, n)``.
     """
     config = replace(config, SLICES=1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))

@@ -87,13 +87,16 @@ class Symmetrize:
 def source(config: Symmetrize) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to W, C; int32 order and options (`kernels.common.options`: the triangle
-        of C; a Hermitian one for W + W^H, the diagonal real, with a real beta); int64 leading dimension of W,
-        row and column stride of C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C
-        is not read. Grid: x ``config.grid(n, region)``, z the batch.
+    Kernel parameters
+    -----------------
+    w, c: pointer, W and C
+    n: int32, order
+    options: int32, C's triangle; a Hermitian one for W + W^H, with a real diagonal and beta
+    ldw, c_rs, c_cs: int64, leading dimension of W, row and column stride of C (elements)
+    stride_w, stride_c: int64, batch strides (elements)
+    beta, beta_i: real, parts of beta; with 0 C is not read
+
+    Grid: x ``config.grid(n, region)``, z the batch.
     """
     return KernelSource.of(
         config, PARAMETERS, lambda: _build(config), min_blocks=max(RESIDENT // config.threads, 1)

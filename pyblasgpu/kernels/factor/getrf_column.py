@@ -56,14 +56,20 @@ class GetrfColumn(BlockConfig):
 def source(config: GetrfColumn) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, to pivots, to info, to ``config.state_reals(blocks, columns)`` reals
-        and twice as many int32 as there are blocks; int32 rows and columns of A, the column, the row of the
-        whole matrix that is A's first; int64 row and column stride of A (elements), words from pivot to
-        pivot. Grid: x ``config.grid(rows)``. It is launched for the columns -1, 0, 1 and so on, one after
-        another: the first launch chooses alone.
+    Kernel parameters
+    -----------------
+    a: pointer, A
+    piv, info: int32 pointer, pivots and info
+    state: pointer, ``config.state_reals(blocks, columns)`` reals
+    labels: int32 pointer, two for each block
+    m, n: int32, rows and columns of A
+    j: int32, the column
+    first: int32, the row of the whole matrix that is A's first
+    a_rs, a_cs: int64, row and column stride of A (elements)
+    piv_step: int64, words from pivot to pivot
+
+    Grid: x ``config.grid(rows)``. It is launched for the columns -1, 0, 1 and so on, one after another: the
+    first launch chooses alone.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

@@ -233,17 +233,22 @@ def source(config: GetrfPanel) -> KernelSource:
     ----------
     config : GetrfPanel
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, to pivots, to moves (see `laswp`), to info, to flags, which are 0
-        before and after; int32 rows
-        and columns of A, the row of the whole matrix that is its first, blocks, columns left and right of A
-        that are interchanged, of which those on the right become rows of U on top, where the Config
-        `takes_beside` some; int64 row and column stride
-        of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
-        (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several
-        blocks that are no cluster.
+    Kernel parameters
+    -----------------
+    a: pointer, A
+    piv, moves, info: int32 pointer, pivots, moves (see `laswp`), info
+    flags: int32 pointer, 0 before and after
+    m, n: int32, rows and columns of A
+    first: int32, the row of the whole matrix that is A's first
+    blocks: int32, blocks of a matrix
+    on_left, on_right: int32, columns left and right of A to interchange, where the Config `takes_beside` some
+    a_rs, a_cs: int64, row and column stride of A (elements)
+    piv_step: int64, words from pivot to pivot
+    stride_a: int64, batch stride of A (elements)
+    stride_piv, stride_moves, stride_info: int64, batch strides (words)
+
+    Grid: x ``config.grid(rows)``, z the batch, which is 1 for several blocks that are no cluster. The columns
+    on the right become rows of U on top.
     """
     config = config.of_kernel
     cluster = WHOLE_ROWS if config.CLUSTER > 1 else 1

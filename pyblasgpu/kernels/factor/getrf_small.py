@@ -114,13 +114,19 @@ class GetrfSmall(SmallMatrices):
 def source(config: GetrfSmall) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, to pivots, to info; int32 rows and columns of a matrix, lanes of a
-        matrix (``config.lanes(rows)``), matrices; int64 row and column stride of A (elements), words from
-        pivot to pivot, batch strides of A (elements), of pivots and info (words). Grid: x
-        ``config.grid(rows, matrices)``.
+    Kernel parameters
+    -----------------
+    a: pointer, A
+    piv, info: int32 pointer, pivots and info
+    m, n: int32, rows and columns of a matrix
+    lanes: int32, lanes of a matrix, ``config.lanes(rows)``
+    count: int32, matrices
+    a_rs, a_cs: int64, row and column stride of A (elements)
+    piv_step: int64, words from pivot to pivot
+    stride_a: int64, batch stride of A (elements)
+    stride_piv, stride_info: int64, batch strides (words)
+
+    Grid: x ``config.grid(rows, matrices)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 

@@ -45,17 +45,28 @@ class GetrsSmall(SmallMatrices):
 def source(config: GetrsSmall) -> KernelSource:
     """The kernel of `config`, by which X overwrites B.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to pivots, to op(LU), to B; int32 rows, right-hand sides, options
-        (`options`: whether it is the lower triangle that has a diagonal of ones, and rows of B are
-        interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is meant
-        conjugated; whether the matrix is mirrored, a Cholesky factor L that needs no pivots), lanes of a
-        matrix (``config.lanes(rows)``), matrices, groups of lanes for each matrix, which share its right-hand
-        sides; int64 row and column stride of op(LU) (elements), words from pivot to pivot, row and column
-        stride of B, batch strides of pivots (words), of LU and B (elements). Grid: x
-        ``config.grid(rows, matrices)`` times the groups for each.
+    Kernel parameters
+    -----------------
+    piv: int32 pointer, pivots
+    lu, b: pointer, op(LU) and B
+    n, r: int32, rows, right-hand sides
+    options: int32, see the notes
+    lanes: int32, lanes of a matrix, ``config.lanes(rows)``
+    count: int32, matrices
+    groups: int32, groups of lanes that share the right-hand sides of a matrix
+    lu_rs, lu_cs: int64, row and column stride of op(LU) (elements)
+    piv_step: int64, words from pivot to pivot
+    b_rs, b_cs: int64, row and column stride of B (elements)
+    stride_piv: int64, batch stride of pivots (words)
+    stride_lu, stride_b: int64, batch strides (elements)
+
+    Grid: x ``config.grid(rows, matrices)`` times the groups for each.
+
+    Notes
+    -----
+    The options (`options`) say whether the lower triangle has a diagonal of ones, and rows of B are
+    interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is conjugated;
+    whether the matrix is mirrored, a Cholesky factor L that needs no pivots.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

@@ -78,13 +78,21 @@ class Laswp:
 def source(config: Laswp) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A and to moves; int32 pivots of a group (a power of two, at most DIM),
-        groups, pivots of the last group, columns; the column where some are left out, how many, whether
-        columns are neighbours in memory, whether all goes backwards; int64 row and column stride of A, batch
-        strides of A (elements) and of moves. Grid: x ``config.grid(columns, group)``, z the batch.
+    Kernel parameters
+    -----------------
+    a: pointer, A
+    moves: int32 pointer, see the notes
+    group: int32, pivots of a group, a power of two, at most DIM
+    groups: int32, groups
+    last: int32, pivots of the last group
+    n: int32, columns
+    skip, skipped: int32, the first column that is left out, and the number of such columns
+    by_columns: int32, whether columns are neighbours in memory
+    backwards: int32, whether the order is reversed
+    a_rs, a_cs: int64, row and column stride of A (elements)
+    stride_a, stride_moves: int64, batch strides of A (elements), of moves (words)
+
+    Grid: x ``config.grid(columns, group)``, z the batch.
 
     Notes
     -----

@@ -44,12 +44,14 @@ class LauumLeaf(TriangleInShared):
 def source(config: LauumLeaf) -> KernelSource:
     """The kernel of `config`, for lower triangles of order n <= ORDER.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to L and to the product, which has L's layout and may replace it; int32 n;
-        int64 row and column stride, batch stride (elements). Grid: x one block, z the batch. The imaginary
-        parts of the product's diagonal are zero.
+    Kernel parameters
+    -----------------
+    source, target: pointer, L and the product, which has L's layout and may replace it
+    n: int32, order
+    a_rs, a_cs: int64, row and column stride (elements)
+    stride_a: int64, batch stride (elements)
+
+    Grid: x one block, z the batch. The imaginary parts of the product's diagonal are zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

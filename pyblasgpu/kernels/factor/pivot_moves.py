@@ -76,13 +76,15 @@ class PivotMoves:
 def source(config: PivotMoves) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to pivots, counted from 0, and to moves; int32 the number of pivots, and
-        which row is the first on top; int64
-        words from pivot to pivot, batch strides of pivots and of moves (words). Grid: x
-        ``config.grid(pivots)``, z the batch.
+    Kernel parameters
+    -----------------
+    piv, moves: int32 pointer, pivots, counted from 0, and moves
+    count: int32, the number of pivots
+    base: int32, the first row on top
+    step: int64, words from pivot to pivot
+    stride_piv, stride_moves: int64, batch strides (words)
+
+    Grid: x ``config.grid(pivots)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

@@ -82,12 +82,16 @@ class PotrfLeaf(TriangleInShared):
 def source(config: PotrfLeaf) -> KernelSource:
     """The kernel of `config`, for the lower triangles of matrices of order n <= ORDER.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to info and A; int32 n, the rows of the whole matrix before A, and whether
-        the strict upper triangle becomes zero; int64 row and column stride of A, batch strides of info and A
-        (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its element.
+    Kernel parameters
+    -----------------
+    info, a: pointer, info and A; an info is an int32 in the first bytes of its element
+    n: int32, order
+    before: int32, the rows of the whole matrix before A
+    clean: int32, whether the strict upper triangle becomes zero
+    a_rs, a_cs: int64, row and column stride of A (elements)
+    stride_info, stride_a: int64, batch strides (elements)
+
+    Grid: x one block, z the batch.
 
     Notes
     -----

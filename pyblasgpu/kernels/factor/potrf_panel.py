@@ -110,11 +110,14 @@ class PotrfPanel(TriangleInShared):
 def source(config: PotrfPanel) -> KernelSource:
     """The kernel of `config`, for a lower triangle of order n <= ORDER and m >= 1 rows below it.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to info, A and the flags, one a block; int32 n, m, and the rows of the
-        whole matrix before A; int64 row and column stride of A (elements). Grid: x ``config.grid(m)``.
+    Kernel parameters
+    -----------------
+    info, a, flags: pointer, info, A, and the flags, one a block
+    n, m: int32, order, rows below
+    before: int32, the rows of the whole matrix before A
+    a_rs, a_cs: int64, row and column stride of A (elements)
+
+    Grid: x ``config.grid(m)``.
 
     Notes
     -----

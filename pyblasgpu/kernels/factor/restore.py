@@ -42,12 +42,17 @@ class Restore(BlockConfig):
 def source(config: Restore) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to info, to what the matrices were, to the matrices; int32 rows, columns,
-        reals of an element; int64 row and column stride of both (elements), batch strides of info (words) and
-        of both (elements). Grid: x ``config.grid(rows, columns)``, z the batch.
+    Kernel parameters
+    -----------------
+    info: int32 pointer, info
+    before, a: pointer, the original matrices, and the matrices
+    m, n: int32, rows and columns
+    reals: int32, reals of an element
+    from_rs, from_cs, to_rs, to_cs: int64, row and column stride of the originals, of the matrices (elements)
+    stride_info: int64, batch stride of info (words)
+    stride_from, stride_to: int64, batch strides (elements)
+
+    Grid: x ``config.grid(rows, columns)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

@@ -73,12 +73,16 @@ class TrtriLeaf(TriangleInShared):
 def source(config: TrtriLeaf) -> KernelSource:
     """The kernel of `config`, for lower triangles of order n <= ORDER.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to info and T; int32 n, whether the diagonal is one and not read, and
-        whether info is written; int64 row and column stride of T, batch strides of info and T (elements).
-        Grid: x one block, z the batch. An info is an int32 in the first bytes of its element.
+    Kernel parameters
+    -----------------
+    info, a: pointer, info and T; an info is an int32 in the first bytes of its element
+    n: int32, order
+    unit: int32, whether the diagonal is one and not read
+    tells: int32, whether info is written
+    a_rs, a_cs: int64, row and column stride of T (elements)
+    stride_info, stride_a: int64, batch strides (elements)
+
+    Grid: x one block, z the batch.
 
     Notes
     -----

@@ -40,12 +40,16 @@ class ZeroDiagonal(BlockConfig):
 def source(config: ZeroDiagonal) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to info and A; int32 n, reals of an element; int64 stride along the
-        diagonal, batch strides of info and A (elements). Grid: x one block, z the batch. An info is an int32
-        in the first bytes of its element: 0, or the number, from 1, of the first zero.
+    Kernel parameters
+    -----------------
+    info, a: pointer, info and A
+    n: int32, order
+    reals: int32, reals of an element
+    step: int64, stride along the diagonal (elements)
+    stride_info, stride_a: int64, batch strides (elements)
+
+    Grid: x one block, z the batch. An info is an int32 in the first bytes of its element: 0, or the number,
+    from 1, of the first zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

@@ -27,26 +27,59 @@ def kernel_source(
     solved: bool,
     product: Callable[..., Product],
 ) -> KernelSource:
-    """The kernel of `config`; with `conj` B is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
+    """The kernel of `config` with ``product(config, conj_a, conj_b)``; with `conj` B, or T, is conjugated.
 
-    The kernel's parameters are pointers to A, B, C; int32 m, n, k and options (`kernels.common.options`:
-    which triangle of C is meant, and whether A B is conjugated); int64 leading dimensions and batch strides
-    of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the
-    batch.
+    With a `triangle`, all of C is multiplied by it in place; with `solved` too, C is solved by it. Then there
+    are no batches.
 
-    Of a persistent kernel the pointers are to A, B, C, the partial tiles (one a block) and the flags (one a
-    block, 0 before the launch and after it). After the options follow int32 tiles, full_waves,
-    k_iters_per_block and remainder of a `TileSchedule`. Grid: x as many as the device holds.
+    Kernel parameters
+    -----------------
+    a, b, c: pointer, A, B, C
+    m, n, k: int32, extents
+    options: int32, C's triangle, whether A B is conjugated (`kernels.common.options`)
+    lda, ldb, ldc: int64, leading dimensions (elements)
+    stride_a, stride_b, stride_c: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
 
-    With a `triangle`, all of C is multiplied by it in place. The parameters
-    are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
-    `diagonal_blocks` makes both), and to C; int32 m, n and options, whether T
-    is upper; int64 leading dimensions of T, C; alpha. Grid: x
-    ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
+    Grid: x ``config.grid(m, n, region)``, z the batch.
 
-    With a `triangle` and `solved`, C is solved by it instead. The parameters are pointers to T, to C, and to
-    the flags (one a strip, 0 before the launch and after it); int32 m, n and options, whether T is upper and
-    has a unit diagonal; else as above.
+    Kernel parameters, persistent
+    -----------------------------
+    a, b, c: pointer, A, B, C
+    partials: pointer, the partial tiles, one a block
+    flags: pointer, one a block, 0 before the launch and after it
+    m, n, k: int32, extents
+    options: int32, as above
+    tiles, full_waves, k_iters_per_block, remainder: int32, of a `TileSchedule`
+    lda, ldb, ldc: int64, leading dimensions (elements)
+    stride_a, stride_b, stride_c: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x as many blocks as the device holds.
+
+    Kernel parameters, in place
+    ---------------------------
+    tri: pointer, T
+    blocks: pointer, the copy of its diagonal blocks, by `diagonal_blocks`
+    flags: pointer, one a tile, 0 before the launch, by `diagonal_blocks`
+    c: pointer, C
+    m, n: int32, extents
+    options: int32, whether T is upper
+    ldt, ldc: int64, leading dimensions (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(m, n)``.
+
+    Kernel parameters, solving
+    --------------------------
+    tri, c: pointer, T, C
+    flags: pointer, one a strip, 0 before the launch and after it
+    m, n: int32, extents
+    options: int32, whether T is upper and has a unit diagonal
+    ldt, ldc: int64, leading dimensions (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(m, n)``.
     """
     if config.serves_any_region and triangle is None:
         form = Form.EITHER

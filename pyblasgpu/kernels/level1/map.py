@@ -55,12 +55,16 @@ def source(config: Map, operation: str) -> KernelSource:
     operation : str
         One of `OPERATIONS`. Where alpha is real, SCAL multiplies parts of complex elements by it.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to x, y, v; `integers`; alpha and beta (real, imaginary part), of 'rot' a,
-        b and c, d, which are real. v is x or y, or apart from them; of 'swap' and 'rot' it is y. Grid: x
-        ``config.grid(n)``, z the batch.
+    Kernel parameters
+    -----------------
+    x, y, v: pointer, the vectors; v is x or y, or apart from them; for 'swap' and 'rot' it is y
+    n: int64, elements, the first of `integers`
+    options: int32, bits
+    incx, incy, incv: int64, increments (elements)
+    stride_x, stride_y, stride_v: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta; for 'rot' the real a, b and c, d
+
+    Grid: x ``config.grid(n)``, z the batch.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
     both = operation in ("swap", "rot")

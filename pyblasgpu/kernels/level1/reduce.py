@@ -74,12 +74,18 @@ def source(config: Reduce, operation: str) -> KernelSource:
     operation : str
         One of `OPERATIONS`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to x, y, to partial results (`reals_of` of the operation for each block),
-        to flags, which are 0 before and after, and to the result; `integers`. Grid: x ``config.grid(n)``, z
-        the batch, of which each has a flag if x is more than 1.
+    Kernel parameters
+    -----------------
+    x, y: pointer, the vectors
+    partials: pointer, partial results, `reals_of` of the operation for each block
+    flags: pointer, 0 before and after, one for each vector of a batch if x of the grid is more than 1
+    out: pointer, the result
+    n: int64, elements, the first of `integers`
+    options: int32, bits
+    incx, incy: int64, increments (elements)
+    stride_x, stride_y, stride_out: int64, batch strides (elements)
+
+    Grid: x ``config.grid(n)``, z the batch.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
     config = config.of_reals if operation in BY_REALS else config

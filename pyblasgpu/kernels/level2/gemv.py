@@ -45,17 +45,23 @@ def source(config: Gemv) -> KernelSource:
         Vectors are along the outputs, or the sums: A's stride there is 1, and it and the number of rows are
         multiples of a vector, unless loads are of single reals.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, x, the slices' sums, flags, and y; int32 number of outputs, of
-        terms, slices, terms of a slice (``config.terms_per_slice``), the logarithm of the threads along the
-        sums (``config.LOG_R``), which terms (`ALL`, `BEFORE`, `AFTER`), options (`CONJ_A`, `CONJ_X`, `UNIT`,
-        `X_VECTORS`: x and its batch stride are multiples of vectors, and its stride is 1); int64 strides of A
-        along outputs and terms, of x, from slice to slice, of y, batch strides of A, x, y (elements); alpha
-        and beta (real, imaginary part). With beta = 0 y is not read. Grid: x ``config.grid(outputs) *
-        slices``, z the batch. The sums of a matrix of the batch are behind those of the one before; there is
-        a flag for each tile of each matrix.
+    Kernel parameters
+    -----------------
+    a, x: pointer, A and x
+    w: pointer, the slices' sums, of a batch those of one matrix after the other
+    flags: pointer, one for each tile of each matrix
+    y: pointer, y
+    outputs, terms: int32, their number
+    slices, per_slice: int32, slices, and terms of a slice, ``config.terms_per_slice``
+    log_r: int32, the logarithm of the threads along the sums, ``config.LOG_R``
+    which: int32, the terms: `ALL`, `BEFORE`, `AFTER`
+    bits: int32, `CONJ_A`, `CONJ_X`, `UNIT`, `X_VECTORS`: x has stride 1, and vectors fit it
+    a_os, a_rs: int64, strides of A along outputs and terms (elements)
+    incx, ldw, incy: int64, stride of x, from slice to slice, of y (elements)
+    stride_a, stride_x, stride_y: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta; with beta = 0 y is not read
+
+    Grid: x ``config.grid(outputs) * slices``, z the batch.
     """
     config = config.kernel
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)

@@ -106,13 +106,17 @@ class Ger(VectorLoads):
 def source(config: Ger) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to x, y, A; int32 m, n, flags (`CONJ_ROW`, ... `HERMITIAN`); int64 strides
-        of x and y, row and column stride of A, batch strides of x, y, A (elements); alpha and beta, the
-        factor of the second product (real, imaginary part). Grid: x ``config.grid(m, n)``, z the batch. With
-        loads of 16 bytes the row stride is 1, and vectors fit.
+    Kernel parameters
+    -----------------
+    x, y, a: pointer, x, y, A
+    m, n: int32, rows and columns
+    bits: int32, `CONJ_ROW`, ... `HERMITIAN`
+    incx, incy: int64, strides of x and y (elements)
+    rs, cs: int64, row and column stride of A (elements)
+    stride_x, stride_y, stride_a: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha, and of beta, the factor of the second product
+
+    Grid: x ``config.grid(m, n)``, z the batch. With loads of 16 bytes the row stride is 1, and vectors fit.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 

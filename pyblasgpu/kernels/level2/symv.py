@@ -93,13 +93,17 @@ class Symv(VectorLoads):
 def source(config: Symv) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, x and the slots, of which there are ``config.strips(n) + 1``; int32
-        n, tiles of a block, flags (`CONJ_A`, `HERMITIAN`, `UPPER`); int64 row and column stride of A, stride
-        of x, from slot to slot, batch strides of A, x, slots (elements). Grid: x ``config.grid(n, tiles)``,
-        z the batch. With loads of 16 bytes the row stride is 1, and vectors fit.
+    Kernel parameters
+    -----------------
+    a, x: pointer, A and x
+    w: pointer, the slots, ``config.strips(n) + 1``
+    n, tiles: int32, order, tiles of a block
+    bits: int32, `CONJ_A`, `HERMITIAN`, `UPPER`
+    rs, cs: int64, row and column stride of A (elements)
+    inc, ldw: int64, stride of x, from slot to slot (elements)
+    stride_a, stride_x, stride_w: int64, batch strides (elements)
+
+    Grid: x ``config.grid(n, tiles)``, z the batch. For loads of 16 bytes A has row stride 1, and vectors fit.
     """
     return KernelSource.of(
         config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)

@@ -106,13 +106,16 @@ class SymvSmall(VectorLoads):
 def source(config: SymvSmall) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to A, x and y; int32 n, flags (`CONJ_A`, `HERMITIAN`, `UPPER` of `symv`,
-        `VECTORS`); int64 row and column stride of A, strides of x and y, batch strides of A, x, y (elements);
-        alpha and beta (real, imaginary part). With beta = 0 y is not read. Grid: x ``config.grid(n)``, z the
-        batch. Without `VECTORS` A is loaded real by real, at any strides.
+    Kernel parameters
+    -----------------
+    a, x, y: pointer, A, x, y
+    n: int32, order
+    bits: int32, `CONJ_A`, `HERMITIAN`, `UPPER` of `symv`; `VECTORS`, without which A is loaded real by real
+    rs, cs: int64, row and column stride of A, any without `VECTORS` (elements)
+    incx, incy, stride_a, stride_x, stride_y: int64, strides of x and y, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta; with beta = 0 y is not read
+
+    Grid: x ``config.grid(n)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 

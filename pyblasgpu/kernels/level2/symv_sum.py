@@ -62,13 +62,19 @@ class SymvSum:
 def source(config: SymvSum) -> KernelSource:
     """The kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to the slots and y; int32 n, rows and columns of a tile of `symv`, tiles
-        of its blocks, slots, whether the upper triangle was read; int64 stride from slot to slot, of y, batch
-        strides of both (elements); alpha and beta (real, imaginary part). With beta = 0 y is not read. Grid:
-        x ``config.grid(n)``, z the batch.
+    Kernel parameters
+    -----------------
+    w, y: pointer, the slots and y
+    n: int32, order
+    BLK: int32, rows and columns of a tile of `symv`
+    tiles: int32, tiles of its blocks
+    slots: int32, their number
+    upper: int32, whether the upper triangle was read
+    ldw, incy: int64, from slot to slot, stride of y (elements)
+    stride_w, stride_y: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta; with beta = 0 y is not read
+
+    Grid: x ``config.grid(n)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

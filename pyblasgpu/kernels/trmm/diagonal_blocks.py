@@ -65,13 +65,15 @@ class DiagonalBlocks:
 def source(config: DiagonalBlocks) -> KernelSource:
     """The one kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, number
-        of flags, and options (`kernels.common.options`: the triangle, whether its diagonal is one and is not
-        read, and whether T is row-major, as the copy then does); int64 leading dimension of T (elements).
-        Grid: x ``config.grid(order, block)``.
+    Kernel parameters
+    -----------------
+    tri, copy, flags: pointer, T, the copy and the flags
+    order, block: int32, order of T, of a block
+    count: int32, number of flags
+    options: int32, T's triangle, a unit diagonal, a row-major T and copy (`kernels.common.options`)
+    ldt: int64, leading dimension of T (elements)
+
+    Grid: x ``config.grid(order, block)``. A unit diagonal is not read.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

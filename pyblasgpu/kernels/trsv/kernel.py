@@ -36,13 +36,17 @@ TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are
 def source(config: Trsv) -> KernelSource:
     """The one kernel of `config`.
 
-    Returns
-    -------
-    KernelSource
-        Its parameters are pointers to T, to flags, which are 0 before and after, and to B; int32 n,
-        columns of B, at most COLS, and options (`kernels.common.options`: whether T is meant conjugated, and
-        whether its diagonal is one and is not read); int64 row and column stride of T, of B (elements);
-        alpha (real, imaginary part). Grid: x ``config.grid(n)``; there are no batches.
+    Kernel parameters
+    -----------------
+    tri: pointer, T
+    flags: pointer, 0 before and after
+    b: pointer, B
+    n, r: int32, order of T, columns of B, at most COLS
+    options: int32, whether T is conjugated, whether its diagonal is one and not read
+    t_rs, t_cs, b_rs, b_cs: int64, row and column stride of T, of B (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(n)``; there are no batches.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

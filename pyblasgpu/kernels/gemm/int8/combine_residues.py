@@ -94,9 +94,17 @@ class CombineResidues:
 def source(config: CombineResidues) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the residues, to what `row_scales` has found of A and of B, to the flags of
-    tiles, and to C; int32 m, n; int64 leading dimension of C (elements); alpha and beta (real, imaginary
-    part). Grid: x ``config.grid(m, n)``.
+    Kernel parameters
+    -----------------
+    residues: int32 pointer, the residues
+    of_a, of_b: pointer, the facts of A's rows and of B's columns by `row_scales`
+    flags: int32 pointer, the flags of tiles
+    c: pointer, C
+    m, n: int32, rows and columns of C
+    ldc: int64, leading dimension of C (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x ``config.grid(m, n)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
 

@@ -97,9 +97,17 @@ class GemmInt8Guarded(GemmMma):
 def source(config: GemmInt8Guarded) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the flags and to A, B, C; int32 m, n, k, options (rasterization, conjugated
-    sums), whether B is conjugated; int64 leading dimensions of A, B, C (elements); alpha and beta (real,
-    imaginary part). Grid: x ``config.grid(m, n)``.
+    Kernel parameters
+    -----------------
+    flags: int32 pointer, the flags of tiles
+    a, b, c: pointer, A, B, C
+    m, n, k: int32, extents
+    options: int32, rasterization, conjugated sums
+    conj: int32, whether B is conjugated
+    lda, ldb, ldc: int64, leading dimensions (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x ``config.grid(m, n)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=config.min_blocks)
 

@@ -105,11 +105,17 @@ class PackResidues:
 def source(config: PackResidues) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, to B, to what `row_scales` has found of each, and to the images of each,
-    at a multiple of 16 bytes; int32 extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along
-    the extent are neighbours in memory; `CONJUGATE`), and blocks of threads for A, none where B alone is
-    meant; int64 strides of A along the extent and along k, and those of B (elements). Grid: x
-    ``config.grid(image)`` of both.
+    Kernel parameters
+    -----------------
+    a, b: pointer, A and B
+    of_a, of_b: pointer, the facts of each by `row_scales`
+    image_a, image_b: int32 pointer, the images, at a multiple of 16 bytes
+    extent_a, extent_b, k: int32, rows of A, columns of B, k
+    options_a, options_b: int32, `BY_ROWS`: neighbours along the extent are so in memory; `CONJUGATE`
+    units_a: int32, blocks of threads for A; none where B alone is packed
+    a_rs, a_ks, b_rs, b_ks: int64, strides of A along the extent and along k, of B (elements)
+
+    Grid: x ``config.grid(image)`` of both.
     """
     resident = max(RESIDENT[config.dtype] // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=resident)

@@ -30,11 +30,19 @@ PARAMETERS = "wwppww iiiiiii".replace(" ", "")
 def source(config: GemmInt8) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the images of A and B, to what `row_scales` has found of A and of B, to the
-    flags of tiles, and to the residues of the product, at a multiple of 16 bytes; int32 m, n, k, options
-    (rasterization), tiles that are numbered, and the first and the number of images to be multiplied. That of
-    digits, after those of the moduli, sets the flags, which the others read. Grid: x as many as the device
-    holds.
+    Kernel parameters
+    -----------------
+    a, b: int32 pointer, the images of A and B
+    facts_a, facts_b: pointer, the facts of A's rows and of B's columns by `row_scales`
+    flags: int32 pointer, the flags of tiles
+    residues: int32 pointer, the residues of the product, at a multiple of 16 bytes
+    m, n, k: int32, extents
+    options: int32, rasterization
+    tiles: int32, numbered tiles
+    first, images: int32, the first image to multiply, and their number
+
+    Grid: x as many blocks as the device holds. The image of digits, after those of the moduli, sets the
+    flags, which the others read.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)

@@ -79,10 +79,16 @@ class RowScales:
 def source(config: RowScales) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, to B, and to what is found of each, `image.FACTS` arrays of the rows of
-    its whole panels; int32 extents of A and B, k, options of A and B (`BY_ROWS`: neighbours along the extent
-    are neighbours in memory), and rows of A's whole panels, none where B alone is meant; int64 strides of A
-    along the extent and along k, and those of B (elements). Grid: x ``config.grid(rows of both)``.
+    Kernel parameters
+    -----------------
+    a, b: pointer, A and B
+    of_a, of_b: pointer, the facts of each, `image.FACTS` arrays of the rows of its whole panels
+    extent_a, extent_b, k: int32, rows of A, columns of B, k
+    options_a, options_b: int32, `BY_ROWS`: neighbours along the extent are so in memory
+    rows_a: int32, rows of A's whole panels; none where B alone is read
+    a_rs, a_ks, b_rs, b_ks: int64, strides of A along the extent and along k, of B (elements)
+
+    Grid: x ``config.grid(rows of both)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 

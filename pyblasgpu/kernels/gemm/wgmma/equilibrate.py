@@ -82,9 +82,15 @@ class Equilibrate:
 def source(config: Equilibrate) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B and the powers: `k` for A, after them `k` for B, their inverses, and a
-    word that becomes 0, as no flag is set yet; int32 rows of A, columns of B, k; int64 strides of A along its
-    rows, along k, and those of B along its columns, along k (elements). Grid: x ``config.grid(k)``.
+    Kernel parameters
+    -----------------
+    a, b: pointer, A and B
+    d: pointer, the powers: `k` for A, `k` for B, their inverses, and a word that becomes 0: no flag is set
+    m, n, k: int32, rows of A, columns of B, k
+    a_rs, a_ks: int64, strides of A along its rows, along k (elements)
+    b_cs, b_ks: int64, strides of B along its columns, along k (elements)
+
+    Grid: x ``config.grid(k)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 

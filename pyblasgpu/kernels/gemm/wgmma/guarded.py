@@ -101,11 +101,23 @@ class GemmGuarded(GemmSimt):
 def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle; with `conj` B is conjugated.
 
-    Its parameters are pointers to the flags of A and B, to further ones, of what pairs do not serve, to A, B,
-    C; int32 m, n, k, options (rasterization, triangle of C, or of which factor is a triangle), flags of a
-    panel, of `GRAIN` k of it, and further ones of a panel, which may be none; int64 flags from one matrix of
-    A, B to the next, and further ones; leading dimensions and batch strides of A, B, C (elements); alpha and
-    beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the batch.
+    Kernel parameters
+    -----------------
+    flags_a, flags_b: int32 pointer, the flags of A and B
+    further_a, further_b: int32 pointer, flags of elements that pairs do not serve
+    a, b, c: pointer, A, B, C
+    m, n, k: int32, extents
+    options: int32, rasterization, triangle of C, or which factor is a triangle
+    count: int32, flags of a panel
+    per_grain: int32, flags of `GRAIN` k of a panel
+    further: int32, further flags of a panel, which may be none
+    stride_fa, stride_fb: int64, flags from one matrix of A, B to the next
+    stride_ga, stride_gb: int64, further flags from one matrix of A, B to the next
+    lda, ldb, ldc: int64, leading dimensions (elements)
+    stride_a, stride_b, stride_c: int64, batch strides (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x ``config.grid(m, n, region)``, z the batch.
     """
     build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
     return KernelSource.of(config, PARAMETERS, build, flags=flags, min_blocks=config.min_blocks)

@@ -119,13 +119,27 @@ class PackHalves:
 def source(config: PackHalves) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B, the powers of `equilibrate`, image, scales, flags, and the word that
-    tells of any flag, the image at a multiple of 16 bytes; int32 extents of A and B, k (those of the real
-    operands), options of A and B (`BY_ROWS`: neighbours along the extent are neighbours in memory;
-    `CONJUGATE`; of a real one the triangle that is meant, whose rows are the extent), units of all matrices
-    of A, and how many powers there are for A, which may be none, else the word becomes 1 with a flag; int64
-    strides of A along the extent, along k, to the next matrix, and those of B (elements);
-    `image.least_element` (real, imaginary part). Grid: x the units of all matrices.
+    Kernel parameters
+    -----------------
+    a, b: pointer, A and B
+    powers: pointer, the powers of `equilibrate`
+    d: pointer, the image, at a multiple of 16 bytes
+    scales: pointer, the scales
+    flags, any_flag: int32 pointer, the flags, and a word that becomes 1 with any of them
+    extent_a, extent_b, k: int32, rows of A, columns of B, k of the real operands
+    options_a, options_b: int32, see the notes
+    units_a: int32, units of all matrices of A
+    count: int32, powers for A; with none the word is not written
+    a_rs, a_ks, a_batch: int64, strides of A along the extent, along k, to the next matrix (elements)
+    b_rs, b_ks, b_batch: int64, strides of B along the extent, along k, to the next matrix (elements)
+    least, least_i: real, parts of `image.least_element`
+
+    Grid: x the units of all matrices.
+
+    Notes
+    -----
+    The options are `BY_ROWS`, where neighbours along the extent are neighbours in memory; `CONJUGATE`; and
+    the triangle of a real operand, whose rows are the extent.
     """
     resident = max(RESIDENT // config.threads, 1)
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)

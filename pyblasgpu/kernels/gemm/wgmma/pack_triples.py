@@ -52,10 +52,18 @@ class PackTriples(PackHalves):
 def source(config: PackTriples) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to A, B, the image, at a multiple of 16 bytes, flags, and the word that tells
-    whether there is anything to do; int32 extents of A and B, k (those of the real operands), options of A
-    and B as of `pack_halves`, units of all matrices of A, and of both; int64 strides of A along the extent,
-    along k, to the next matrix, and those of B (elements). Grid: x as many as the device holds.
+    Kernel parameters
+    -----------------
+    a, b: pointer, A and B
+    d: pointer, the image, at a multiple of 16 bytes
+    flags, any_flag: int32 pointer, the flags, and the word that says whether there is anything to do
+    extent_a, extent_b, k: int32, rows of A, columns of B, k of the real operands
+    options_a, options_b: int32, as in `pack_halves`
+    units_a, units: int32, units of all matrices of A, and of both operands
+    a_rs, a_ks, a_batch: int64, strides of A along the extent, along k, to the next matrix (elements)
+    b_rs, b_ks, b_batch: int64, strides of B along the extent, along k, to the next matrix (elements)
+
+    Grid: x as many blocks as the device holds.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.resident)
 

@@ -32,10 +32,20 @@ STEP = 32  # bytes: k of an instruction
 def source(config: GemmWgmma) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
-    n, k, options (rasterization, triangle of C, or of which factor is a triangle) and tiles of the batch;
-    int64 panels from one matrix of A, B to the next, leading dimension and batch stride of C (elements);
-    alpha and beta (real, imaginary part). Grid: x as many as the device holds.
+    Kernel parameters
+    -----------------
+    a, b: pointer, the images of A and B
+    scales_a, scales_b: pointer, their scales
+    flags_a, flags_b: int32 pointer, their flags
+    c: pointer, C
+    m, n, k: int32, extents
+    options: int32, rasterization, triangle of C, or which factor is a triangle
+    tiles: int32, tiles of the batch
+    step_a, step_b: int64, panels from one matrix of A, B to the next
+    ldc, stride_c: int64, leading dimension and batch stride of C (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x as many blocks as the device holds.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)

@@ -77,11 +77,22 @@ class GemmTriples(GemmWgmma):
 def source(config: GemmTriples) -> KernelSource:
     """The kernel of `config`.
 
-    Its parameters are pointers to the images of A and B, to the flags of pairs of both, and of triples, to
-    the word that tells whether any flag of pairs is set, and to C; int32 m, n, k, options (rasterization),
-    tiles of the batch, and flags of pairs of a panel; int64 panels from one matrix of A, B to the next,
-    leading dimension and batch stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many
-    as the device holds.
+    Kernel parameters
+    -----------------
+    a, b: pointer, the images of A and B
+    pairs_a, pairs_b: int32 pointer, the flags of pairs
+    triples_a, triples_b: int32 pointer, the flags of triples
+    any_flag: int32 pointer, the word that says whether any flag of pairs is set
+    c: pointer, C
+    m, n, k: int32, extents
+    options: int32, rasterization
+    tiles: int32, tiles of the batch
+    flags: int32, flags of pairs of a panel
+    step_a, step_b: int64, panels from one matrix of A, B to the next
+    ldc, stride_c: int64, leading dimension and batch stride of C (elements)
+    alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
+
+    Grid: x as many blocks as the device holds.
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
