@@ -114,15 +114,19 @@ class Arrays(NamedTuple):
         return enabled(flag, name, argument) and not (self.library.host and len(array.shape) > 2)
 
     def output(self, array: Any, overwrite: bool, *others: Any) -> Any | None:
-        """`array` if a host result goes there, as by SciPy: by columns, and not in memory of `others`."""
-        if overwrite and self.library.host and may_overwrite(array, self.dtype, others):
-            return array
-        return None
+        """`array`, which is written then, if a host result goes there as by SciPy: by columns, not in memory
+        of `others`. Else None.
+        """
+        if not (overwrite and self.library.host and may_overwrite(array, self.dtype, others)):
+            return None
+        self.library.written(array)
+        return array
 
     def placed(self, result: Any, out: Any | None) -> Any:
         """`result` in the memory of `out`; where that is None, a host result is by rows."""
         if out is None:
             return np.ascontiguousarray(result) if self.library.host else result
+        self.library.written(out)
         np.copyto(out, result)
         return out
 

@@ -61,8 +61,8 @@ class Routed(_Replacement):
     """The function that replaces `target.original`; without a patch that is on, it is that function."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__(target.original, target.replaced)
         self._target = target
+        super().__init__(target.original, target.replaced)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         target = self._target
@@ -71,20 +71,12 @@ class Routed(_Replacement):
         try:
             patch = ACTIVE[-1]
             fits = patch.takes(target.name, target.size(args, kwargs))
-        except (
-            IndexError,
-            KeyError,
-            TypeError,
-            AttributeError,
-        ):  # an argument is missing, or none of SciPy's
+        except Exception:  # an argument is missing, or none of SciPy's; or another thread ended the patch
             fits = False
         return _served(patch, target, args, kwargs) if fits else target.original(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        # SciPy describes its BLAS functions by attributes
-        if name in ("_target", "__wrapped__"):
-            raise AttributeError(name)
-        return getattr(self._target.original, name)
+        return getattr(self._target.original, name)  # by which SciPy describes its BLAS functions
 
 
 def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -147,20 +147,21 @@ def test_other_objects_in_sys_modules(module):
     assert ModuleType.__dict__["__dict__"].__get__(raising)["solve"] is ORIGINALS["solve"]
 
 
-def test_a_name_that_another_thread_binds_meanwhile_stays(program):
+def test_names_that_another_thread_binds_meanwhile_stay(program):
     """The dictionary of the module changes between the look and the write."""
+
+    def own():
+        """The program's."""
 
     class Replacements(dict):
         def get(self, key, default=None):
-            program.s = len  # by another thread
+            if key == id(own):
+                program.own, program.new = len, min  # by another thread
             return super().get(key, default)
 
-    def replacement():
-        """Stands for solve meanwhile."""
-
-    rebind(Replacements({id(ORIGINALS["solve"]): replacement}))
-    assert program.s is len and scipy.linalg.solve is replacement
-    rebind({id(replacement): ORIGINALS["solve"]})
+    program.own = own
+    rebind(Replacements({id(own): max}))
+    assert program.own is len and program.new is min
 
 
 # ------------------------------------------------------------------------------------- copies and pickles

@@ -13,6 +13,7 @@ import scipy.linalg
 
 from pyblasgpu import cli, patch_scipy
 from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.user_folders import NoFolder
 from pyblasgpu.scipy_patch import switch
 from pyblasgpu.scipy_patch.thresholds import THRESHOLDS, save, thresholds_file, tuned
 from pyblasgpu.tuning import scipy_thresholds as tuning
@@ -69,13 +70,28 @@ def test_sizes_are_kept_by_device(home):
     assert tuned("Card") == {"gemm": 100, "inv": inf} and tuned("Other") == {}
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"thresholds": 3}', '{"thresholds": {"gemm": "many"}}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"thresholds": 3}', '{"thresholds": {"gemm": "many"}}', "\x00"]
+)
 def test_a_damaged_file_is_passed_over(text, caplog):
     path = save("Card", {})
     path.write_text(text)
     with caplog.at_level(logging.WARNING, "pyblasgpu"):
         assert tuned("Card") == {}
     assert "passed over" in caplog.text and str(path) in caplog.text
+
+
+def test_a_file_that_cannot_be_read_is_passed_over(caplog):
+    thresholds_file("Card").mkdir(parents=True)
+    assert tuned("Card") == {} and "passed over" in caplog.text
+
+
+def test_sizes_without_a_folder(monkeypatch, caplog):
+    def missing():
+        raise NoFolder("there is no home folder")
+
+    monkeypatch.setattr("pyblasgpu.scipy_patch.thresholds.data_folder", missing)
+    assert tuned("Card") == {} and "no home folder" in caplog.text
 
 
 def test_unknown_routines_are_left_out():

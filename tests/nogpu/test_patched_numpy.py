@@ -1,0 +1,94 @@
+"""patch_scipy(numpy=True): NumPy's functions give NumPy's results, errors and warnings."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from pyblasgpu import patch_scipy, unpatch_scipy
+
+NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    yield
+    unpatch_scipy()
+    assert all(getattr(np.linalg, name) is original for name, original in NUMPYS.items())
+
+
+def taken(**options):
+    """A patch that takes calls of all sizes to the CPU backend."""
+    return patch_scipy(**{"backend": "cpu", "thresholds": 0, **options})
+
+
+A = np.random.default_rng(3).standard_normal((6, 6))
+A = A @ A.T + 6 * np.eye(6)
+B = np.arange(12.0).reshape(6, 2)
+
+
+def test_numpys_functions():
+    with taken(numpy=True) as patch:
+        for upper in (False, True):
+            np.testing.assert_allclose(np.linalg.cholesky(A, upper=upper), NUMPYS["cholesky"](A, upper=upper))
+        np.testing.assert_allclose(np.linalg.solve(A, B), NUMPYS["solve"](A, B))
+        np.testing.assert_allclose(np.linalg.inv(A), NUMPYS["inv"](A))
+        np.testing.assert_allclose(np.linalg.det(A), NUMPYS["det"](A))
+        np.testing.assert_allclose(np.linalg.slogdet(A), NUMPYS["slogdet"](A))
+        assert type(np.linalg.slogdet(A)) is type(NUMPYS["slogdet"](A))
+        assert np.linalg.det(A.astype("f")).dtype == "f"
+        assert patch.calls["cholesky"] == 2 and patch.calls["slogdet"] == 2
+        with taken():
+            assert np.linalg.inv is not NUMPYS["inv"]
+    with taken():
+        assert np.linalg.inv is NUMPYS["inv"]
+
+
+def singular(*arguments, **options):
+    raise np.linalg.LinAlgError("as of a singular matrix")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("cholesky", (-A,)),
+        ("inv", (np.zeros((2, 2)),)),
+        ("inv", (np.stack([A, 0 * A]),)),
+        ("solve", (np.ones((2, 2)), np.ones(2))),
+        ("solve", (A, np.ones(3))),
+        ("solve", (np.ones((1, 1)), np.ones(3))),
+        ("solve", (A,)),
+        *((name, (a,)) for name in ("cholesky", "inv", "det", "slogdet") for a in (np.ones((2, 3)), A[0])),
+    ],
+)
+def test_errors_are_numpys(name, arguments, monkeypatch):
+    for function in ("matrix_solution", "determinant_of"):  # which check no shapes
+        monkeypatch.setattr(f"pyblasgpu.scipy_patch.numpy_functions.{function}", singular)
+    with pytest.raises(Exception) as expected:
+        NUMPYS[name](*arguments)
+    with pytest.raises(expected.type) as actual, taken(numpy=True):
+        getattr(np.linalg, name)(*arguments)
+    assert str(actual.value) == str(expected.value)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [np.diag([1, 1e-30]), np.diag([1e200, 1e200]), np.diag([1, np.nan]), np.diag([1e-200, 1e200])],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["solve", "inv", "det", "slogdet"])
+def test_numpys_functions_warn_as_numpys(name, a):
+    """Of no condition, but of what overflows or is no number."""
+    arguments = (a, np.ones(2)) if name == "solve" else (a,)
+
+    def texts(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(*arguments)
+        return [(each.category, str(each.message)) for each in caught]
+
+    with taken(numpy=True) as patch:
+        assert texts(getattr(np.linalg, name)) == texts(NUMPYS[name])
+        assert patch.calls[name] == 1
