@@ -31,8 +31,7 @@ _PRODUCT = Shared("""
     order : {'K', 'A', 'C', 'F'}, default 'K'
         Accepted as by `matmul`.
     dtype : dtype, optional
-        The dtype of the computation: float32, float64, complex64 or complex128; by default that of the inputs
-        together.
+        The dtype of the computation, float32 to complex128; by default that of the inputs together.
     subok : bool, default True
         Accepted; results are never instances of subclasses.
 
@@ -95,9 +94,8 @@ def matmul(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pyblasgpu import linalg
-    >>> linalg.matmul(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.matmul(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
     array([3., 7.])
     """
     return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok, method)
@@ -135,9 +133,8 @@ def matvec(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pyblasgpu import linalg
-    >>> linalg.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([[1., 3.],
            [2., 4.]])
     """
@@ -176,9 +173,8 @@ def vecmat(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pyblasgpu import linalg
-    >>> linalg.vecmat(np.array([1.0, 1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.vecmat(np.array([1.0, 1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([4., 6.])
     """
     return _product(_Core("vecmat", "C"), x1, x2, out, casting, order, dtype, subok)
@@ -224,9 +220,8 @@ def vecdot(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pyblasgpu import linalg
-    >>> linalg.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
     x1, x2 = as_array(x1, "vecdot", "x1"), as_array(x2, "vecdot", "x2")

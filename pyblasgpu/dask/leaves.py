@@ -81,7 +81,7 @@ class Accumulate:
     order : {'C', 'F'}
         The order of the chunk in memory.
     declared : tuple of Declared or None
-        What the start and each operand must be, None where that is no chunk of an argument.
+        The declarations of the start and of each operand, None where that is no chunk of an argument.
     """
 
     calls: tuple[LeafCall, ...]

@@ -76,7 +76,7 @@ class Call:
     arrays : tuple[Any, ...]
         The inputs as they were passed.
     device : int or None
-        Where it runs; None on the CPU.
+        The device that it runs on; None on the CPU.
     inputs : list[Any] of Layout or numpy.ndarray
         The inputs, in the dtype of the computation.
     out : Layout or numpy.ndarray
@@ -86,7 +86,7 @@ class Call:
     out_name : str
         The argument that it is, for messages.
     result : array
-        What the caller gets; if `is_new`, once its library has been given it.
+        The caller's result; if `is_new`, once its library has been given it.
     """
 
     __slots__ = (

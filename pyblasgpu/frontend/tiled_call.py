@@ -126,7 +126,7 @@ def prepare_device_output(call: Call, source: Any, cleared: Sequence[Any] = ()) 
 def needed_triangle(tiled: TiledRoutine, name: str, scalars: tuple[Any, ...]) -> Any:
     """The `Triangle` of a matrix that a routine needs, where the other one stays; None where all is copied.
 
-    Of Cholesky factors all is: more copies would cost the host more than the device has to gain.
+    All of a Cholesky factor is copied: more copies would cost the host more than the device gains.
     """
     is_updated = tiled.routine == "syrk" and name == "c" and not tiled.is_new_output
     if not is_updated and (name != "a" or tiled.routine not in ("symm", "trmm", "trsm", "potrs")):
