@@ -27,6 +27,8 @@ import numpy as np
 from ..arguments import Array, Flag, Number, enabled
 from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
+from ..frontend.call_cache import repeat
+from ..frontend.factor_replay import call_key
 from ..types import DTYPES, Diag, Dtype, Side, Trans
 from . import blas_host, blas_level1, blas_level2, blas_rank_1
 from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
@@ -70,12 +72,32 @@ def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
         *,
         method: str | None = None,
     ) -> Array:
+        key = call_key(name, trans_a, trans_b, overwrite_c, method)
+        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        if done is not None:
+            return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
-        options: dict[str, Any] = {"column_major": True, "method": method}
+        options: dict[str, Any] = {"column_major": True, "method": method, "key": key}
         result = multiply(call, alpha, beta, out, trans_a, trans_b, source, **options)
         return shaped_like(result, c)
 
     return dressed(gemm, "gemm", name, dtype)
+
+
+def _is_on(flag: Flag) -> bool:
+    """Return whether a plain flag is on; any other kind of flag is left to the checks."""
+    return type(flag) in (int, bool) and flag == 1
+
+
+def _repeated(
+    key: tuple[Any, ...], inputs: tuple[Array, ...], alpha: Number, beta: Number, c: Array, overwrite_c: Flag
+) -> Array:
+    """Return the result of a call that is kept, with `c` overwritten or copied; None where none is kept."""
+    if c is None:
+        return repeat(key, inputs, None, alpha, 0) if type(beta) in (int, float) else None
+    if _is_on(overwrite_c):
+        return repeat(key, inputs, c, alpha, beta)
+    return repeat(key, (*inputs, c), None, alpha, beta)
 
 
 def _prepare(
@@ -116,8 +138,12 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         *,
         method: str | None = None,
     ) -> Array:
+        key = call_key(name, side, lower, overwrite_c, method)
+        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        if done is not None:
+            return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
-        options: dict[str, Any] = {"column_major": True, "method": method}
+        options: dict[str, Any] = {"column_major": True, "method": method, "key": key}
         result = symmetric(call, which, alpha, beta, out, side, lower, source, **options)
         return shaped_like(result, c)
 
@@ -137,8 +163,12 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         overwrite_c: Flag,
         method: str | None,
     ) -> Array:
+        key = call_key(name, trans, lower, overwrite_c, method)
+        done = _repeated(key, tuple(inputs.values()), alpha, beta, c, overwrite_c)
+        if done is not None:
+            return done
         call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
-        options: dict[str, Any] = {"column_major": True, "method": method}
+        options: dict[str, Any] = {"column_major": True, "method": method, "key": key}
         return shaped_like(rank_k(call, which, alpha, beta, out, lower, trans, source, **options), c)
 
     def update(
@@ -186,9 +216,14 @@ def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
         lower: Flag = 0,
         overwrite_c: Flag = 0,
     ) -> Array:
+        key = call_key(name, trans_a, trans_b, lower, overwrite_c)
+        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        if done is not None:
+            return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
-        flags = lower, trans_a, trans_b
-        return shaped_like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
+        options: dict[str, Any] = {"column_major": True, "key": key}
+        result = triangular_product(call, alpha, beta, out, lower, trans_a, trans_b, source, **options)
+        return shaped_like(result, c)
 
     return dressed(gemmtr, "gemmtr", name, dtype)
 
@@ -208,6 +243,10 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         *,
         method: str | None = None,
     ) -> Array:
+        key = call_key(name, side, lower, trans_a, diag, overwrite_b, method)
+        done = repeat(key, (a, b), b if _is_on(overwrite_b) else None, alpha)
+        if done is not None:
+            return done
         op, unit = Trans.parse(trans_a, name, "trans_a"), Diag.parse(diag, name, "diag")
         triangle, target = as_matrix(name, "a", a, dtype), as_matrix(name, "b", b, dtype)
         overwrite = enabled(overwrite_b, name, "overwrite_b")
@@ -217,7 +256,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         wanted = dtype or common_dtype_of(name, (triangle, target))
         out = target if overwrite and may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
-        options: dict[str, Any] = {"column_major": True, "method": method}
+        options: dict[str, Any] = {"column_major": True, "method": method, "key": key}
         result = triangular(call, which, alpha, out, side, lower, op, unit, **options)
         return shaped_like(result, b)
 

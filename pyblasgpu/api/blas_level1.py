@@ -57,8 +57,9 @@ def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> 
                 return result
         elif len(written) == 1 and values.keys() <= needed | {factor}:
             vectors = tuple(values[name] for name in arrays)
-            if replay((function.__name__,), vectors, values.get(factor, 1), 0, None, None):
-                return vectors[-1]
+            done = replay((function.__name__,), vectors, vectors[-1], values.get(factor, 1), 0, None, None)
+            if done is not None:
+                return done
         return function(*arguments, **options)
 
     return either

@@ -100,8 +100,9 @@ def axpy(
     array([3., 5., 7.])
     """
     key = ("axpy",)
-    if out is y and replay(key, (x, y), alpha, 0, stream, backend):
-        return out
+    done = replay(key, (x, y), out, alpha, 0, stream, backend)
+    if done is not None:
+        return done
     return map_vectors("axpy", {"x": x, "y": y}, alpha, out, stream, backend, key)
 
 
@@ -136,8 +137,9 @@ def scal(
     array([3., 6.])
     """
     key = ("scal",)
-    if out is x and replay(key, (x,), alpha, 0, stream, backend):
-        return out
+    done = replay(key, (x,), out, alpha, 0, stream, backend)
+    if done is not None:
+        return done
     return map_vectors("scal", {"x": x}, alpha, out, stream, backend, key)
 
 
@@ -167,8 +169,9 @@ def copy(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
     array([0., 2., 4.])
     """
     key = ("copy",)
-    if replay(key, (x, out), 1, 0, stream, backend):
-        return out
+    done = replay(key, (x,), out, 1, 0, stream, backend)
+    if done is not None:
+        return done
     return map_vectors("copy", {"x": x}, 1, out, stream, backend, key)
 
 

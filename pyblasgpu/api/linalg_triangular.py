@@ -12,6 +12,8 @@ from numpy.linalg import LinAlgError
 from ..arguments import Array, Flag, enabled
 from ..frontend.arrays import can_be_output, common_library, host_array, may_share_memory
 from ..frontend.call import Call
+from ..frontend.call_cache import repeat
+from ..frontend.factor_replay import call_key
 from ..frontend.streams import contexts
 from ..types import Diag, Dtype, Side, Trans, Uplo
 from .blas_arrays import may_overwrite
@@ -77,6 +79,10 @@ def solve_triangular(
     array([2., 1.])
     """
     name = "solve_triangular"
+    key = call_key(name, trans, lower, unit_diagonal, overwrite_b)
+    done = repeat(key, (a, b), b if overwrite_b is True else None) if check_finite is None else None
+    if done is not None:
+        return done
     trans, uplo = Trans.parse(trans, name, "trans"), Uplo.parse(lower, name, "lower")
     diag = Diag.parse(unit_diagonal, name, "unit_diagonal")
     overwrite = enabled(overwrite_b, name, "overwrite_b")
@@ -97,7 +103,7 @@ def solve_triangular(
     is_host = common_library(name, ("a", "b"), (a, b)).host
     out = right if overwrite and _may_hold(right, a, batch_shape, wanted, is_host) else None
     column_major = True if is_host else None  # as SciPy has it
-    result = substituted(a, right, out, wanted, (uplo, trans, diag), column_major)
+    result = substituted(a, right, out, wanted, (uplo, trans, diag), column_major, key)
     return result[..., 0] if vector else result
 
 
@@ -108,12 +114,13 @@ def substituted(
     dtype: Dtype,
     flags: tuple[Uplo, Trans, Diag],
     column_major: bool | None,
+    key: tuple[Any, ...] | None = None,
 ) -> Array:
     """The solution for right-hand sides that are matrices, in `out` or in a new array; `Call.set_output` has
-    `column_major`.
+    `column_major`, `call_cache.repeat` the `key`.
     """
     call = Call("solve_triangular", {"a": a, "b": right}, out, None, None, dtype)
-    return triangular(call, "trsm", 1, out, Side.LEFT, *flags, column_major)
+    return triangular(call, "trsm", 1, out, Side.LEFT, *flags, column_major, key)
 
 
 def _may_hold(

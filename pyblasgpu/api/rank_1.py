@@ -81,8 +81,9 @@ def ger(
            [7., 9.]])
     """
     key = ("ger", conj, type(conj))
-    if replay(key, (x, y, out), alpha, 0, stream, backend):
-        return out
+    done = replay(key, (x, y), out, alpha, 0, stream, backend)
+    if done is not None:
+        return done
     call = Call("ger", {"x": x, "y": y}, out, stream, backend, vectors={"x": None, "y": None})
     turn = Trans.CONJ if enabled(conj, "ger", "conj") else Trans.TRANS
     rows, cols = call.inputs
@@ -263,8 +264,9 @@ def _rank_1(
     backend: str | None,
 ) -> Any:
     key = (which, lower, type(lower))
-    if replay(key, (*vectors.values(), out), alpha, 0, stream, backend):
-        return out
+    done = replay(key, tuple(vectors.values()), out, alpha, 0, stream, backend)
+    if done is not None:
+        return done
     call = Call(which, vectors, out, stream, backend, vectors=dict.fromkeys(vectors))
     uplo, (first, *others) = Uplo.parse(lower, which, "lower"), call.inputs
     alpha = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)

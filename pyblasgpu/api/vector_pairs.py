@@ -96,7 +96,9 @@ def _is_repeated(
     if dtype is None:
         return False
     scalars = _scalars(which, name, numbers, dtype)[0]
-    if scalars is None or not replay((which,), (x, y), *scalars, stream, backend, checks_numbers=False):
+    if scalars is None:
+        return False
+    if replay((which,), (x,), y, *scalars, stream, backend, checks_numbers=False) is None:
         return False
     if library.counts_writes:
         library.written(x)  # y is the output of the call

@@ -30,7 +30,7 @@ BACKENDS = ("auto", "cuda", "cpu", "sim", "numba")
 ON_PROCESSOR = ("cpu", "numba")
 
 #: The backend where neither the call nor the environment names one.
-_preferred: ContextVar[str | None] = ContextVar("preferred_backend", default=None)
+preferred: ContextVar[str | None] = ContextVar("preferred_backend", default=None)
 
 _log = logging.getLogger("pyblasgpu")
 
@@ -96,7 +96,7 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     """
     name, origin = backend, "named by the call"
     if name is None:
-        name, origin = _preferred.get(), "named around the call"
+        name, origin = preferred.get(), "named around the call"
     if name is None:
         name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
     if name not in BACKENDS:
@@ -120,17 +120,17 @@ def backend_status(backend: str | None = None) -> BackendStatus:
 
 def is_auto(backend: str | None) -> bool:
     """Whether neither the call nor its context names a backend."""
-    return (backend or _preferred.get() or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
+    return (backend or preferred.get() or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
 
 
 @contextmanager
 def preferred_backend(name: str) -> Iterator[None]:
     """Let calls in this context that name no backend run on this one."""
-    token = _preferred.set(name)
+    token = preferred.set(name)
     try:
         yield
     finally:
-        _preferred.reset(token)
+        preferred.reset(token)
 
 
 @cache

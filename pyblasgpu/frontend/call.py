@@ -24,10 +24,22 @@ from .arrays import (
     common_library,
     dtype_name,
     numpy_dtype,
+    quick_library,
     stored_dtype,
 )
 from .backend_status import ON_PROCESSOR, backend_status, is_auto
-from .call_cache import CONSTANT, ON_DEVICE, CachedCall, find, keep
+from .call_cache import (
+    APART,
+    CONSTANT,
+    NEW,
+    ON_DEVICE,
+    CachedCall,
+    KeptCall,
+    NewOutput,
+    find,
+    keep,
+    mode_of,
+)
 from .layouts import (
     Layout,
     MisalignedError,
@@ -100,6 +112,7 @@ class Call:
         "library",
         "name",
         "names",
+        "new",
         "out",
         "out_dtype",
         "out_name",
@@ -110,6 +123,7 @@ class Call:
 
     device: int | None
     inputs: list[Any]
+    new: NewOutput
     out: Any
     stream: Any
 
@@ -276,6 +290,7 @@ class Call:
 
     def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:
         library, self.is_new = self.library, True
+        self.new = NewOutput(shape, self.out_dtype, swapped)
         if library.host:
             out = library.new_numpy(shape, self.out_dtype)
             self.result = self.out = out.swapaxes(-1, -2) if swapped else out
@@ -345,8 +360,7 @@ class Call:
         self.note_write()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
-            self.start_from(source)
-            self._enqueue(prepare, scalars, layouts, key)
+            self._enqueue(prepare, scalars, layouts, source, key)
         elif self.backend in ON_PROCESSOR:
             self.start_from(source)
             cpu(scalars, *[array for array, _ in inputs], out)
@@ -369,31 +383,60 @@ class Call:
             np.copyto(self.out, source)
 
     def _enqueue(
-        self, prepare: Callable[..., Any], scalars: tuple[Any, ...], layouts: tuple[Layout, ...], key: Any
+        self,
+        prepare: Callable[..., Any],
+        scalars: tuple[Any, ...],
+        layouts: tuple[Layout, ...],
+        source: Any,
+        key: Any,
     ) -> None:
         """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
         calls = list(batches(layouts))
-        key = self._cache_key(key, layouts) if len(calls) == 1 else None
-        if key is None:
+        described = self._description(key, layouts, source, scalars[0]) if len(calls) == 1 else None
+        self.start_from(source)
+        if described is None:
             for operands in calls:
                 enqueue(prepare, scalars, operands, self.stream)
             return
-        call = find(key)
-        if call is None:
+        key, called_at, copied_at = described
+        kept = find(key)
+        if kept is None:
             generation = import_module("..dispatch.choose", __package__).generation
-            call = CachedCall(layouts, calls[0], prepare, generation)
+            call, copy = CachedCall(layouts, calls[0], prepare, generation), None
+            if copied_at is not None:
+                (operands,) = batches((source, self.out))
+                copy = CachedCall((source, self.out), operands, copy_launches, generation)
+            new = self.new if self.is_new else None
+            kept = KeptCall(call, called_at, copy, copied_at or (0, 0), new, scalars[1:] not in ((), (0,)))
         alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta
-        call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
-        keep(key, call)
+        kept.call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
+        keep(key, kept)
 
-    def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
-        """Return the key of `replay`; None where flags may change or arrays were converted before."""
+    def _description(
+        self, key: Any, layouts: tuple[Layout, ...], source: Any, alpha: Any
+    ) -> tuple[tuple[Any, ...], tuple[int, ...] | None, tuple[int, int] | None] | None:
+        """What `replay` looks for, and where the matrices of the call and of a copy before it are among the
+        arrays; None where flags may change or arrays are not read as they were passed.
+        """
         if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
         for part in key:
             if not isinstance(part, CONSTANT):
                 return None  # a flag that is an array may change
-        owners = tuple([layout.owner for layout in layouts])
-        passed = set(map(id, (*self.arrays, self.result)))
-        description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
-        return None if description is None else (key, *description[0])
+        mode = mode_of(self.arrays, None if self.is_new else self.result)
+        if mode in (NEW, APART) and alpha == 0:
+            return None  # whether the output starts from another array may depend on it
+        arrays = (*self.arrays, self.result) if mode == APART else self.arrays
+        description = self.library.read(arrays) if quick_library(arrays[0]) is self.library else None
+        position: dict[int, int] = {}
+        for i, array in enumerate((*self.arrays, self.result)):
+            position.setdefault(id(array), i)
+        copied = () if source is None or source is self.out else (source, self.out)
+        places = [position.get(id(layout.owner)) for layout in (*layouts, *copied)]
+        if description is None or None in places or (copied and len(list(batches(copied))) != 1):
+            return None
+        called_at: Any = tuple(places[: len(layouts)])
+        copied_at: Any = tuple(places[len(layouts) :])
+        if called_at == tuple(range(len(arrays) + (mode == NEW))):
+            called_at = None
+        return (key, mode, *description[0]), called_at, copied_at or None

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..operands import SECTOR, Operand
+from ..types import Dtype
 from .arrays import quick_library
+from .engine_options import ambient_options
 from .layouts import Layout, are_clear, reach
 from .streams import stream_of
 
@@ -24,10 +26,14 @@ __all__ = [
     "MOST_VARIANTS",
     "ON_DEVICE",
     "CachedCall",
+    "KeptCall",
+    "NewOutput",
     "clear",
     "count",
     "find",
     "keep",
+    "repeat",
+    "mode_of",
     "replay",
 ]
 
@@ -40,6 +46,8 @@ ON_DEVICE = (None, "auto", "cuda")
 MOST_CALLS = 4096
 #: How many launch lists are kept for one of them.
 MOST_VARIANTS = 1024
+#: Modes of a call that writes no input: its output is new, or an array apart.
+NEW, APART = -1, -2
 _LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 
 
@@ -119,7 +127,7 @@ class CachedCall:
             fits = not checks_numbers or (_fits_every_dtype(alpha) and _fits_every_dtype(beta))
             if not (fits and self._fits(pointers)):
                 return False
-            last = self._last = self._bind(pointers, alpha, beta)
+            last = self._last = self._rebind(pointers, alpha, beta)
         if last.enqueue is not None:
             last.enqueue(pointers, stream)
         return True
@@ -137,6 +145,17 @@ class CachedCall:
             bits |= pointer
         return not bits & self._misaligned and are_clear(pointers, self._reaches)
 
+    def _rebind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
+        """Return the run at other addresses: what enqueued the last one, where nothing else differs."""
+        last = self._last
+        if alpha is last.alpha and beta is last.beta and self._generation() == last.generation:
+            differ = 0
+            for pointer, before in zip(pointers, last.pointers, strict=True):
+                differ |= pointer ^ before
+            if not differ % SECTOR:
+                return last._replace(pointers=pointers)
+        return self._bind(pointers, alpha, beta)
+
     def _bind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
         """The run, its launch list prepared once for all that it depends on."""
         generation = self._generation()
@@ -151,6 +170,40 @@ class CachedCall:
         return _Run(
             pointers, alpha, beta, generation, None if launches is None else launches.bound(alpha, beta)
         )
+
+
+class NewOutput(NamedTuple):
+    """An output that a call makes: its shape before its last two dimensions are swapped, if they are."""
+
+    shape: tuple[int, ...]
+    dtype: Dtype
+    swapped: bool
+
+
+class KeptCall(NamedTuple):
+    """A checked call, and what its output needs before.
+
+    Attributes
+    ----------
+    call : CachedCall
+    called_at : tuple of int or None
+        Which of the call's arrays, inputs and then the output, its matrices are; None for all, in order.
+    copy : CachedCall or None
+        Of the array that the output holds at first.
+    copied_at : (int, int)
+        Which of the arrays are that one and the output.
+    new : NewOutput or None
+        The output where the call makes it.
+    scales : bool
+        Whether what the output holds at first is scaled by a beta other than 0.
+    """
+
+    call: CachedCall
+    called_at: tuple[int, ...] | None
+    copy: CachedCall | None = None
+    copied_at: tuple[int, int] = (0, 0)
+    new: NewOutput | None = None
+    scales: bool = False
 
 
 def _fits_every_dtype(number: Any) -> bool:
@@ -193,35 +246,86 @@ def clear() -> None:
     _calls.clear()
 
 
+def mode_of(inputs: tuple[Any, ...], out: Any) -> int:
+    """Return which of the inputs is the output; `NEW` where there is none yet, `APART` for another array."""
+    if out is None:
+        return NEW
+    for i, array in enumerate(inputs):
+        if array is out:
+            return i
+    return APART
+
+
+def repeat(
+    key: tuple[Any, ...], inputs: tuple[Any, ...], out: Any = None, alpha: Any = 1, beta: Any = 0
+) -> Any:
+    """Repeat a call of a function without `stream`, `backend` and `devices`; see `replay`."""
+    return replay(key, inputs, out, alpha, beta, None, None) if ambient_options() is None else None
+
+
 def replay(
     key: tuple[Any, ...],
-    arrays: tuple[Any, ...],
+    inputs: tuple[Any, ...],
+    out: Any,
     alpha: Any,
     beta: Any,
     stream: Any,
     backend: str | None,
     checks_numbers: bool = True,
-) -> bool:
-    """Repeat a call on device arrays that is kept under `key`, the output the last of `arrays`.
+) -> Any:
+    """Repeat a call on device arrays that is kept under `key`.
 
-    False where there is none, or no output; then nothing was done. See `CachedCall.run`.
+    Parameters
+    ----------
+    key : tuple
+        Routine, flags and their types.
+    inputs : tuple of array
+        What the call reads, in the order of `Call.arrays`.
+    out : array or None
+        The output, which may be one of the inputs; None for a new one.
+    alpha, beta : number
+    stream, backend
+        See `Call`.
+    checks_numbers : bool
+        See `CachedCall.run`.
+
+    Returns
+    -------
+    array or None
+        The output; None, nothing done, where no such call is kept or where it needs new checks.
     """
-    if arrays[-1] is None or backend not in ON_DEVICE:
-        return False
-    library = quick_library(arrays[0])
-    description = None if library is None else library.read(arrays)
+    if backend not in ON_DEVICE:
+        return None
+    library, mode = quick_library(inputs[0]), mode_of(inputs, out)
+    description = None
+    if library is not None:
+        description = library.read((*inputs, out) if mode == APART else inputs)
     if library is None or description is None:
-        return False
+        return None
     facts, pointers = description
-    call: CachedCall | None = find((key, *facts))
-    if call is None:
-        return False
+    kept: KeptCall | None = find((key, mode, *facts))
+    if kept is None or (kept.copy is not None and alpha == 0):
+        return None
+    call, new = kept.call, kept.new
     if stream is None:
         stream = library.current_stream(call.device)
     else:
         stream = stream_of(call.device, stream, key[0])
-    if not call.run(pointers, alpha, beta, stream, checks_numbers):
-        return False
-    if library.counts_writes:
-        library.written(arrays[-1])
-    return True
+    if new is not None:
+        if checks_numbers and not (_fits_every_dtype(alpha) and _fits_every_dtype(beta)):
+            return None
+        if (beta != 0) != kept.scales:
+            return None
+        out = library.empty_here(new.shape, new.dtype, call.device, stream)
+        pointers.append(library.pointer(out))
+        out = library.swap(out) if new.swapped else out
+    if kept.copy is not None:
+        source, target = kept.copied_at
+        if not kept.copy.run([pointers[source], pointers[target]], 1, 0, stream, checks_numbers=False):
+            return None
+    called = pointers if kept.called_at is None else [pointers[i] for i in kept.called_at]
+    if not call.run(called, alpha, beta, stream, checks_numbers):
+        return None
+    if new is None and library.counts_writes:
+        library.written(out)
+    return out

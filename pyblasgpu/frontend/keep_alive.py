@@ -13,9 +13,9 @@ from typing import Any
 from ..errors import BackendUnavailable
 from .libraries import module
 
-__all__ = ["held", "hold", "release"]
+__all__ = ["alive", "held", "hold", "release"]
 
-_held: list[tuple[Any, list[Any]]] = []  # an event, and what is alive until then
+alive: list[tuple[Any, list[Any]]] = []  # an event, and what is alive until then
 _lock = Lock()
 
 
@@ -26,21 +26,21 @@ def hold(owners: list[Any], stream: int) -> None:
         return
     event = events.record(stream)
     with _lock:
-        if not _held:
+        if not alive:
             atexit.unregister(release)
             atexit.register(release)
-        _held[:] = [each for each in _held if not each[0].is_done()]
-        _held.append((event, owners))
+        alive[:] = [each for each in alive if not each[0].is_done()]
+        alive.append((event, owners))
 
 
 def held() -> list[list[Any]]:
     """Return the objects that each call keeps alive, the oldest first."""
-    return [owners for _, owners in _held]
+    return [owners for _, owners in alive]
 
 
 def release() -> None:
     """Wait for the device, and refer to nothing any more; called before the libraries end."""
     with _lock, suppress(BackendUnavailable):  # a forked process cannot wait
-        for event, _ in _held:
+        for event, _ in alive:
             event.synchronize()
-        _held.clear()
+        alive.clear()

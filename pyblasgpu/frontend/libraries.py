@@ -143,6 +143,12 @@ class Library:
         """
         return None
 
+    def pointer(self, array: Any) -> int:
+        """The address of an array that `read` reads."""
+        description = self.read((array,))
+        assert description is not None
+        return description[1][0]
+
     def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         """Return the values of three arrays that may change while they remain the same objects."""
         raise NotImplementedError
@@ -205,6 +211,9 @@ class _CuPy(Library):
             facts.append((array.shape, array.strides, array.dtype, data.device_id))
             pointers.append(data.ptr)
         return facts, pointers
+
+    def pointer(self, array: Any) -> int:
+        return array.data.ptr
 
     def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         return a.shape, b.shape, out.shape

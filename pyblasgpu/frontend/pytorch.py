@@ -68,6 +68,9 @@ class _Torch(Library):
             return None
         return None if 0 in pointers else (facts, pointers)
 
+    def pointer(self, array: Any) -> int:
+        return array.data_ptr()
+
     def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         return (
             a.data_ptr(),

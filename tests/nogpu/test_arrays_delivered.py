@@ -163,7 +163,7 @@ def test_what_a_call_reads_stays_alive_until_the_device_is_done(events):
 
 def test_a_forked_process_forgets_what_it_cannot_wait_for(events, monkeypatch):
     pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
-    (event, _), *_ = keep_alive._held
+    (event, _), *_ = keep_alive.alive
 
     def forked():
         raise BackendUnavailable("forked")

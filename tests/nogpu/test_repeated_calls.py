@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import fake_device
 import numpy as np
 import pytest
@@ -95,7 +97,7 @@ def test_the_other_triangle_is_written_in_new_outputs_alone(fake, routine, new_f
 
 
 @pytest.mark.parametrize("routine", [trmm, trsm])
-def test_calls_in_place_and_into_new_arrays_are_one_call_on_the_output(fake, routine):
+def test_calls_in_place_and_into_new_arrays_are_kept_apart(fake, routine):
     a = fake_device.Array(np.array([[2.0, 0.0], [0.0, 4.0]], order="F"))
     expected = {trmm: [[2.0, 2.0], [4.0, 4.0]], trsm: [[0.5, 0.5], [0.25, 0.25]]}[routine]
     for in_place in (False, True, False, True):
@@ -105,7 +107,55 @@ def test_calls_in_place_and_into_new_arrays_are_one_call_on_the_output(fake, rou
         assert in_place or (b.host == 1).all()
         zero = routine(a, b, alpha=0, out=b if in_place else None)
         np.testing.assert_array_equal(zero.host, np.zeros((2, 2)))
-    assert call_cache.count() == 1
+    assert call_cache.count() == 2
+
+
+def made_twice(monkeypatch, call, *others):
+    """The results of a call, of the same without `Call`, and of `others`, without it too."""
+    call_cache.clear()
+    first = call()
+    for module in ("level3", "triangular", "symmetric", "rank_k", "level2"):
+        monkeypatch.setattr(f"pyblasgpu.api.{module}.Call", None)
+    results = [first, *(again() for again in (call, *others))]
+    monkeypatch.undo()
+    fake_device.install(monkeypatch)
+    return results
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("routine", [gemm, symm, trmm, trsm])
+def test_new_results_are_made_anew_without_checks(fake, monkeypatch, routine, order):
+    a = fake_device.Array(np.array([[2.0, 1.0], [0.0, 4.0]], order=order))
+    b = fake_device.Array(np.array([[1.0, 3.0], [5.0, 7.0]], order=order))
+    before = a.host.copy(), b.host.copy()
+    call = partial(routine, a, b)
+    first, again, scaled = made_twice(monkeypatch, call, partial(routine, a, b, alpha=2.0))
+    assert len({id(first), id(again), id(scaled)}) == 3
+    assert again.host.strides == first.host.strides and again.host.shape == first.host.shape
+    np.testing.assert_array_equal(again.host, first.host)
+    np.testing.assert_array_equal(scaled.host, 2 * first.host)
+    for array, unchanged in zip((a, b), before, strict=True):
+        np.testing.assert_array_equal(array.host, unchanged)
+
+
+@pytest.mark.parametrize("routine", [trmm, trsm])
+def test_results_in_another_array_are_repeated(fake, monkeypatch, routine):
+    a = fake_device.Array(np.array([[2.0, 1.0], [0.0, 4.0]]))
+    b, out = (fake_device.Array(np.array([[1.0, 3.0], [5.0, 7.0]])) for _ in range(2))
+    first, again = made_twice(monkeypatch, partial(routine, a, b, out=out))
+    assert first is again is out and (b.host == [[1.0, 3.0], [5.0, 7.0]]).all()
+    np.testing.assert_array_equal(out.host, routine(a, b).host)
+    with pytest.raises(OverlapError):
+        routine(a, b, out=fake_device.Array(b.host[::-1]))
+
+
+def test_a_new_result_has_nothing_to_scale(arrays):
+    a, b, _ = arrays
+    for _ in range(2):
+        gemm(a, b)
+        with pytest.raises(ValueError, match="beta=1 needs out"):
+            gemm(a, b, beta=1)
+    np.testing.assert_array_equal(gemm(a, b, alpha=0).host, np.zeros((2, 2)))
 
 
 def test_a_method_is_part_of_the_call(fake):
