@@ -57,7 +57,8 @@ def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> 
                 return result
         elif len(written) == 1 and values.keys() <= needed | {factor}:
             vectors = tuple(values[name] for name in arrays)
-            done = replay((function.__name__,), vectors, vectors[-1], values.get(factor, 1), 0, None, None)
+            inputs = vectors if factor else vectors[:-1]  # a copy does not read what it writes
+            done = replay((function.__name__,), inputs, vectors[-1], values.get(factor, 1), 0, None, None)
             if done is not None:
                 return done
         return function(*arguments, **options)

@@ -149,7 +149,8 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        factors, moved = _factored(arrays, arrays.cast(matrix), False)
+        # the transposed matrix meets the same pivots as in NumPy
+        factors, moved = _factored(arrays, xp.matrix_transpose(arrays.cast(matrix)), False)
         sign, logarithm, _ = signs_and_logarithms(xp, xp.linalg.diagonal(factors), moved)
         result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
     if isinstance(arrays.like, np.ndarray) and not is_finite(factors):

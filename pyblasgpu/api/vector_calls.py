@@ -9,11 +9,10 @@ import numpy as np
 
 from ..arguments import Array, Number, Stream, enabled
 from ..frontend import cpu_level1
-from ..frontend.arrays import quick_library, stored_dtype
+from ..frontend.arrays import stored_dtype
 from ..frontend.call import Call
-from ..frontend.call_cache import count, replay
+from ..frontend.call_cache import replay
 from ..frontend.lazy_routines import routine_module
-from ..frontend.streams import stream_of
 from ..frontend.vectors import NUMBER, Vector
 from ..types import DTYPES, INDEX, Dtype, Trans
 
@@ -106,24 +105,13 @@ def _repeated(
     backend: str | None,
     dtype: Dtype | None,
 ) -> Array:
-    """The result of a call that is known, into `out` or a new number; None where it is not known.
+    """Return the result of a call that is kept, in `out` or a new number; None where none is kept.
 
     `dtype` is that of a routine of one alone.
     """
-    if out is not None:
-        return replay(key, arrays, out, 1, 0, stream, backend)
-    library = quick_library(arrays[0])
-    if library is None or library.host or len(getattr(arrays[0], "shape", ())) != 1 or count() == 0:
+    if dtype is not None and stored_dtype(getattr(arrays[0], "dtype", None)) is not dtype:
         return None
-    stored = stored_dtype(arrays[0].dtype)
-    if stored is None or (dtype or stored) is not stored or library.read(arrays) is None:
-        return None
-    device = library.device(arrays[0])
-    pointer = library.current_stream(device) if stream is None else stream_of(device, stream, key[0])
-    if pointer is None:
-        return None
-    number = library.empty((), _dtype_of_number(key[0], stored), device, pointer)
-    return replay(key, arrays, number, 1, 0, stream, backend)
+    return replay(key, arrays, out, 1, 0, stream, backend)
 
 
 def reduce_vectors(

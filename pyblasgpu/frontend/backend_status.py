@@ -21,6 +21,7 @@ __all__ = [
     "BackendStatus",
     "backend_status",
     "is_auto",
+    "preferred",
     "preferred_backend",
     "why_no_device",
 ]

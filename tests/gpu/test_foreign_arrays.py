@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -170,8 +172,8 @@ def test_read_only_memory_is_not_written(call):
 
 @pytest.mark.parametrize("key", ["mask", "stream"])
 def test_masks_and_stream_0_are_refused(key):
-    said = {"mask": Interface(cupy.ones((3, 3), bool)), "stream": 0}[key]
-    good, wrong = Interface(cupy.eye(3)), Interface(cupy.eye(3), **{key: said})
+    facts: dict[str, Any] = {"mask": {"mask": Interface(cupy.ones((3, 3), bool))}, "stream": {"stream": 0}}
+    good, wrong = Interface(cupy.eye(3)), Interface(cupy.eye(3), **facts[key])
     for call in (
         lambda: pyblasgpu.gemm(good, wrong),
         lambda: pyblasgpu.gemm(good, good, out=wrong),

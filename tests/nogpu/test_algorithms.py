@@ -183,7 +183,8 @@ def test_products_on_tensor_cores(filed, routine):
 def test_explain_tells_what_has_decided(filed, monkeypatch):
     monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     first, *others = explain("trsm", "s", 1024, 1024)
-    assert first == ("algorithm", TRSM_FUSED, "computed")
+    decided = "packaged for NVIDIA H200, fused_trsm_max_elements"
+    assert first == ("algorithm", TRSM_FUSED, decided)
     filed({}, {("s", "1024x1024"): TRSM_FUSED})
     origin = "packaged for sm_90, 1024x1024"
     assert explain("trsm", "s", 1024, 1024) == [("algorithm", TRSM_FUSED, origin), *others]
@@ -305,7 +306,8 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(filed, routine, letter):
 def test_explain_says_how_batches_go(filed, monkeypatch):
     monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     first, *others = explain("trsm", "s", 128, 128, batch=1000)
-    assert first == ("algorithm", TRSM_SMALL, "computed")
+    decided = "packaged for NVIDIA H200, small_trsm_max_order_of_batch"
+    assert first == ("algorithm", TRSM_SMALL, decided)
     filed({}, {("s", "128x128x1000"): TRSM_SMALL})
     origin = "packaged for sm_90, 128x128x1000"
     assert explain("trsm", "s", 128, 128, batch=1000) == [("algorithm", TRSM_SMALL, origin), *others]
