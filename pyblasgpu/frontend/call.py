@@ -415,8 +415,8 @@ class Call:
     def _description(
         self, key: Any, layouts: tuple[Layout, ...], source: Any, alpha: Any
     ) -> tuple[tuple[Any, ...], tuple[int, ...] | None, tuple[int, int] | None] | None:
-        """Return the key of `replay`, and the places among the arrays of the matrices of the call and of a copy
-        before it; None where flags may change or arrays were converted before.
+        """Return the key of `replay`, and where the matrices of the call, and of a copy before it, are among
+        the arrays; None where flags may change or arrays were converted before.
         """
         if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
