@@ -27,7 +27,7 @@ from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, FEW, IN_FLIGHT, M
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
-from pyblasgpu.engine.triangles import beside, covering
+from pyblasgpu.engine.triangles import covering, diagonal_squares
 from pyblasgpu.frontend.tiled_plan import can_hold_output, plan_of
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
@@ -103,7 +103,7 @@ class Timeline:
         line = rows * self.itemsize
         whole = Block(0, line, rows, line, 0)
         if goes_up and not self._triangle[tile.matrix]:
-            parts = beside(whole, self.itemsize)
+            parts = diagonal_squares(whole, self.itemsize)
         else:
             parts = covering(whole, self.itemsize, has_tails=True)
         return sum(each.width * each.lines for each in parts)

@@ -37,13 +37,13 @@ def definite(letter: str, n: int) -> cupy.ndarray:
 @contextmanager
 def streams(count: int) -> Iterator[None]:
     """The lanes of a launch list on so many streams."""
-    two = lanes.beside
+    two = lanes.side_stream
     if count == 1:
-        lanes.beside = lambda device, stream: None
+        lanes.side_stream = lambda device, stream: None
     try:
         yield
     finally:
-        lanes.beside = two
+        lanes.side_stream = two
 
 
 class Case:

@@ -124,7 +124,7 @@ class TileReport:
         Its name.
     final : tuple of (slice, slice)
         Rows and columns of the parts that hold the result.
-    torn : tuple of (slice, slice)
+    partial : tuple of (slice, slice)
         Rows and columns of the parts that may hold intermediate values; all others are untouched.
     total : int
         Number of parts.
@@ -143,14 +143,14 @@ class TileReport:
 
     routine: str
     final: tuple[tuple[slice, slice], ...]
-    torn: tuple[tuple[slice, slice], ...]
+    partial: tuple[tuple[slice, slice], ...]
     total: int
 
     def __str__(self) -> str:
-        rest = self.total - len(self.final) - len(self.torn)
+        rest = self.total - len(self.final) - len(self.partial)
         return (
             f"{self.routine}: of {self.total} tiles of the output {len(self.final)} are final"
-            f"{_listed(self.final)}, {len(self.torn)} hold intermediate values{_listed(self.torn)}, "
+            f"{_listed(self.final)}, {len(self.partial)} hold intermediate values{_listed(self.partial)}, "
             f"{rest} are untouched; the attribute `tiles` of this exception lists them"
         )
 

@@ -49,7 +49,7 @@ ROUTINES = ("gemm", "trmm", "trsm")
 TUNED_TOO = ("gemv", "ger")
 #: Routines that are benchmarked only on request.
 OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
-MOST = 2**63 - 1  # of a number that is counted with
+MAX_COUNT = 2**63 - 1  # of a number that is counted with
 
 
 def add_help(parser: argparse.ArgumentParser) -> None:
@@ -220,14 +220,14 @@ def parse_batches(text: str) -> tuple[tuple[int, ...], ...]:
 
 def parse_count(text: str) -> int:
     value = _integer(text)
-    if not 0 < value <= MOST:
+    if not 0 < value <= MAX_COUNT:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
     return value
 
 
 def parse_whole(text: str) -> int:
     value = _integer(text)
-    if not 0 <= value <= MOST:
+    if not 0 <= value <= MAX_COUNT:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 on")
     return value
 
@@ -235,7 +235,7 @@ def parse_whole(text: str) -> int:
 def _integer(text: str) -> int:
     """Its value; -1 for what is none, or has a sign."""
     text = text.strip()
-    return int(text) if text.isdecimal() and len(text) <= len(str(MOST)) else -1
+    return int(text) if text.isdecimal() and len(text) <= len(str(MAX_COUNT)) else -1
 
 
 def parse_amount(text: str) -> float:

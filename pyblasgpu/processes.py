@@ -12,7 +12,7 @@ from multiprocessing import get_context, parent_process
 from queue import Empty, Queue
 from typing import Any
 
-__all__ = ["Pool", "beside", "cores"]
+__all__ = ["Pool", "background_pool", "cores"]
 
 
 def cores() -> int:
@@ -113,7 +113,7 @@ class Pool:
 
 
 @contextmanager
-def beside(count: int) -> Iterator[ProcessPoolExecutor]:
+def background_pool(count: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of `count` processes that yield to whoever is timing, and end with the block."""
     pool = _processes(count)
     try:

@@ -297,7 +297,7 @@ def install(monkeypatch) -> Kernels:
     without_contexts(monkeypatch)
     monkeypatch.setattr(compile_ahead, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
-    monkeypatch.setattr(lanes, "beside", lambda device, stream: None)
+    monkeypatch.setattr(lanes, "side_stream", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
     monkeypatch.setitem(stand_ins, 0, known("h200"))

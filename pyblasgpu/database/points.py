@@ -78,7 +78,7 @@ WARP = 32  # a triangle counts as one with at least this number of columns
 
 ORDER_WEIGHT = 2  # the order counts for more than right-hand sides: a leaf is a leaf
 REACH = 2.8  # twice the order and four times the sides: farther points do not carry over
-FEWEST = 16  # right-hand sides of the points, at least: with fewer, tiles are not filled
+MIN_TILE_RHS = 16  # right-hand sides of the points, at least: with fewer, tiles are not filled
 
 
 def algorithms_of(point: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def max_fused_order(algorithm: str, order: int, fused: str = TRSM_FUSED) -> int:
 
 def nearest_points(order: int, rhs: int, reach: float = REACH) -> list[str]:
     """The `TRSM_POINTS` in reach, the nearest first, by the logarithms of order and right-hand sides."""
-    return _nearest(TRSM_POINTS, order, rhs, reach) if rhs >= FEWEST else []
+    return _nearest(TRSM_POINTS, order, rhs, reach) if rhs >= MIN_TILE_RHS else []
 
 
 def nearest_small_points(order: int, rhs: int, count: int) -> list[str]:

@@ -88,7 +88,7 @@ class Candidate(NamedTuple):
     seconds: float
     splits: int
     config: Any
-    known: Measured
+    measured: Measured
     copied: tuple[bool, bool]
     seconds_per_cycle: float = 0.0
 
@@ -104,7 +104,7 @@ def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
             return fastest(without_3m(problem), device)
         if problem.packed is not False:
             best = _better(problem, best.seconds, device) or best
-    return KernelChoice(best.config, best.known.origin(problem.extents), best.splits, best.copied)
+    return KernelChoice(best.config, best.measured.origin(problem.extents), best.splits, best.copied)
 
 
 def _fastest(candidates: Iterable[Candidate]) -> Candidate | None:
@@ -167,7 +167,7 @@ def _of_row(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.workspace_limit
     ):
         seconds = time.seconds * uncertainty + reading_c(row.config, problem, device)
-        yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
+        yield Candidate(seconds, time.splits, row.variant, row.measured, problem.copied, cycle * uncertainty)
 
 
 def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
@@ -196,7 +196,7 @@ def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candida
         )
         time = next(split_times(row.config, cycle, extents, device, splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
-        yield Candidate(seconds, time.splits, variant, row.known, problem.copied)
+        yield Candidate(seconds, time.splits, variant, row.measured, problem.copied)
 
 
 # -------------------------------------------------------------------------------------------------- C in L2
@@ -239,12 +239,12 @@ def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
 
 
 class Row(NamedTuple):
-    """A Config as it may run: the number of the `known` one, its variant, and what this is judged by: not
-    packed, with loads as the alignment of the operands leaves them.
+    """A Config as it may run: the number of the `measured` one, its variant, and the `config` to estimate it
+    by: not packed, with loads as the alignment of the operands leaves them.
     """
 
     number: int
-    known: Measured
+    measured: Measured
     variant: Any
     config: Any
 
@@ -316,8 +316,8 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
     for number, known in enumerate(tuned):
         if applies(known.config, kind, problem.stems, device):
             variant = variant_of(kind, known.config, device)
-            judged = variant if kind == unpacked else variant_of(unpacked, known.config, device)
-            yield Row(number, known, variant, match_alignment(judged, problem.aligned))
+            estimated_as = variant if kind == unpacked else variant_of(unpacked, known.config, device)
+            yield Row(number, known, variant, match_alignment(estimated_as, problem.aligned))
 
 
 def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:

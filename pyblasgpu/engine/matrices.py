@@ -13,7 +13,7 @@ from ..gpu.transfers import Block
 from ..operands import Operand
 from ..tasks.task_list import Grid, Tile
 from ..types import Dtype, Uplo
-from .triangles import beside, covering
+from .triangles import covering, diagonal_squares
 
 __all__ = ["PITCH", "DeviceMatrix", "HostMatrix", "Matrix", "TileLayout", "Triangle"]
 
@@ -205,7 +205,7 @@ class HostMatrix(Matrix):
         if self.triangle is None or tile.row != tile.col:
             return None
         if is_brought and not self.triangle.is_read:
-            return partial(beside, itemsize=self.dtype.itemsize)
+            return partial(diagonal_squares, itemsize=self.dtype.itemsize)
         has_tails = (self.triangle.uplo is Uplo.LOWER) is not self.row_major
         return partial(covering, itemsize=self.dtype.itemsize, has_tails=has_tails)
 

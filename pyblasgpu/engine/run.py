@@ -107,7 +107,7 @@ def run_tasks(
         caches, infos = _memory_of(schedule, matrices, cards, limit, stack)
         if prepare is not None:
             prepare()
-        _follow(cards, stream)
+        _wait_for_caller(cards, stream)
         traffic = HostTraffic()
         operands = [each.operand for each in infos]
         run_leaf = enqueue or leaves.enqueue_leaf
@@ -116,7 +116,7 @@ def run_tasks(
         )
         executor = TaskExecutor(schedule, matrices, cards, caches, traffic, run_leaf, operands, brought_by)
         _execute(executor, schedule.tasks, settled, controls, is_prepared=prepare is not None)
-        _lead(cards, stream)
+        _let_caller_wait(cards, stream)
         return _first_info(infos, schedule.tasks)
 
 
@@ -176,7 +176,7 @@ def _slot_counts(schedule: Schedule, nbytes: int, needed: int, limit: int) -> tu
     return count, fewest
 
 
-def _follow(cards: Sequence[Card], stream: CallerStream | None) -> None:
+def _wait_for_caller(cards: Sequence[Card], stream: CallerStream | None) -> None:
     """Let all work on the cards follow what is on the caller's stream."""
     if stream is None:
         return
@@ -188,7 +188,7 @@ def _follow(cards: Sequence[Card], stream: CallerStream | None) -> None:
                 event.hold_back(handle)
 
 
-def _lead(cards: Sequence[Card], stream: CallerStream | None) -> None:
+def _let_caller_wait(cards: Sequence[Card], stream: CallerStream | None) -> None:
     """Let later work on the caller's stream follow all work on the cards."""
     if stream is None:
         return
@@ -218,12 +218,14 @@ def _report(tasks: TaskList, executor: TaskExecutor, is_prepared: bool) -> TileR
     """Return the report on the output's tiles; a prepared output has no untouched ones."""
     outputs = [tile for task in tasks.tasks for tile in task.finishes if tile.matrix != PIVOTS]
     final = {tile for tile in set(executor.final).intersection(outputs) if executor.traffic.is_home(tile)}
-    torn = {tile for tile in outputs if (executor.home_versions[tile] or is_prepared) and tile not in final}
+    partial_tiles = {
+        tile for tile in outputs if (executor.home_versions[tile] or is_prepared) and tile not in final
+    }
 
     def regions(tiles: set[Tile]) -> tuple[tuple[slice, slice], ...]:
         return tuple(executor.matrices[tile.matrix].region(tile) for tile in sorted(tiles))
 
-    return TileReport(tasks.routine, regions(final), regions(torn), len(outputs))
+    return TileReport(tasks.routine, regions(final), regions(partial_tiles), len(outputs))
 
 
 def _first_info(infos: Sequence[Infos], tasks: TaskList) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ..gpu.transfers import Block
 
-__all__ = ["PARTS", "STRIP", "beside", "covering"]
+__all__ = ["PARTS", "STRIP", "diagonal_squares", "covering"]
 
 #: Lines of a strip, at least, and the most strips of a tile.
 STRIP, PARTS = 256, 8
@@ -35,7 +35,7 @@ def covering(tile: Block, itemsize: int, has_tails: bool) -> list[Block]:
     return parts
 
 
-def beside(tile: Block, itemsize: int) -> list[Block]:
+def diagonal_squares(tile: Block, itemsize: int) -> list[Block]:
     """The squares of a square tile that hold what its strips have of the other triangle, whichever it is."""
     return [
         Block(

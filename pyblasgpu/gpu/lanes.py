@@ -16,10 +16,10 @@ from .driver import after_fork
 if TYPE_CHECKING:
     from .transfers import Stream
 
-__all__ = ["beside", "known_streams"]
+__all__ = ["side_stream", "known_streams"]
 
 #: Streams that are kept; of more, those used last.
-MOST = 16
+MAX_STREAMS = 16
 
 #: By device, caller's stream and, where it is another one on each, thread.
 known_streams: OrderedDict[tuple[int, int, int], Stream] = OrderedDict()
@@ -27,7 +27,7 @@ _lock = threading.Lock()
 after_fork(known_streams.clear)
 
 
-def beside(device: int, stream: int) -> Stream | None:
+def side_stream(device: int, stream: int) -> Stream | None:
     """The side stream of `stream`, whose launches the device serves first; it ends with its last user.
 
     Two calls on one stream share it, as they share their stream. None in the simulator.
@@ -41,7 +41,7 @@ def beside(device: int, stream: int) -> Stream | None:
             from .transfers import Stream  # most calls have one lane
 
             lane = known_streams[key] = Stream(device, urgent=True)
-            if len(known_streams) > MOST:
+            if len(known_streams) > MAX_STREAMS:
                 known_streams.popitem(last=False)
         else:
             known_streams.move_to_end(key)

@@ -135,8 +135,8 @@ def in_place_cycles(
     tiles = config.grid(m, n)
     mean = gemm_block(config, (k + block) // 2, device, sector_misaligned)
     all_tiles = tiles * mean.together(resident) / (device.sm_count * resident)
-    beside = min(resident, -(-tiles // device.sm_count))
-    longest = gemm_block(config, k, device, sector_misaligned).together(beside, last=True)
+    concurrent = min(resident, -(-tiles // device.sm_count))
+    longest = gemm_block(config, k, device, sector_misaligned).together(concurrent, last=True)
     dram = dram_cycles(config, (m, n, k // 2), resident, device)
     return max(all_tiles, dram), longest
 

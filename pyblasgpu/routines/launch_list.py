@@ -158,7 +158,7 @@ class LaunchList:
         self._used[lane] = used
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def on_side_stream(self) -> Iterator[None]:
         """Launches that are emitted in the block are of the side stream's lane.
 
         They wait for nothing but what `wait_for` names.
@@ -347,7 +347,7 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
 
     def replay(bases, stream):
         # held until the join: other threads may use many streams
-        lane_stream = lanes.beside(device, stream)
+        lane_stream = lanes.side_stream(device, stream)
         second = None if lane_stream is None else lane_stream.handle
         streams = stream, stream if second is None else second
         events_of: dict[int, events.Event] = {}

@@ -1,6 +1,6 @@
 """Lookahead: a block of columns is factored while the step before it still updates what is right of it.
 
-    lane beside the call's        the call's lane
+    side stream's lane            the call's lane
     factor block 0
     update block 1, factor it     update the others by block 0
     update block 2, factor it     update the others by block 1
@@ -46,11 +46,11 @@ def emit_lookahead(
     """
     updated, last = launches.mark(), blocks - 1
     if last:
-        with launches.beside():
+        with launches.on_side_stream():
             launches.wait_for(updated)
             factor(0)
     for j in range(last):
-        with launches.beside():
+        with launches.on_side_stream():
             launches.wait_for(updated)
             update(j, j + 1, j + 2)
             ahead = launches.mark()

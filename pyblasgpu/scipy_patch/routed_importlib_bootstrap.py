@@ -103,7 +103,7 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
 def _may_have_written(error: BaseException) -> bool:
     """Whether a call that failed may have written into arrays of the caller's."""
     tiles = getattr(error, "tiles", None)
-    return getattr(error, "overwritten", False) or (tiles is not None and bool(tiles.final or tiles.torn))
+    return getattr(error, "overwritten", False) or (tiles is not None and bool(tiles.final or tiles.partial))
 
 
 def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

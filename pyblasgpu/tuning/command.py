@@ -17,7 +17,7 @@ from ..gpu import device as devices
 from ..gpu.compile import is_built_ahead
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
-from ..processes import beside
+from ..processes import background_pool
 from . import cpu_search, dryrun, report, scipy_thresholds
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
@@ -81,7 +81,7 @@ def tune_device(options: Any, device: Device, routine: Callable) -> int:
     strategy = options.strategy or ("exhaustive" if options.effort == "exhaustive" else "likely")
     with (
         Compilers(device.cc) as compilers,
-        beside(LIST_PROCESSES) as executor,
+        background_pool(LIST_PROCESSES) as executor,
         Worker(Bench, (routine, device.ordinal)) as worker,
         _Progress(budget) as watcher,
     ):

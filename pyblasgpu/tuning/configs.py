@@ -29,8 +29,8 @@ class ConfigBuilder:
         self._family, self._dtype, self._layout = family, dtype, layout
         self._unread = {name: family.defaults[name] for name in UNREAD if name in family.defaults}
         self._is_product, self._has_stages = family.routine == "gemm", "stages" in family.parameters
-        beside = {*self._unread, *(["stages"] if self._is_product else [])}
-        self._read = [name for name in family.parameters if name not in beside]
+        unchecked = {*self._unread, *(["stages"] if self._is_product else [])}
+        self._read = [name for name in family.parameters if name not in unchecked]
         self._known: dict[tuple, Any] = {}
 
     def __call__(self, chosen: Parameters, before: Any = None, values: Parameters | None = None) -> Any:

@@ -16,7 +16,7 @@ from .. import terminal
 from ..database import FAMILIES, families_of, sizes_of, tuned_points
 from ..gpu import device as devices
 from ..gpu.device import Device
-from ..processes import beside, cores
+from ..processes import background_pool, cores
 from ..types import DTYPES
 from .compile_pool import compile_all, judge
 from .prune import Funnel, Guidelines, candidates, defaults
@@ -189,7 +189,7 @@ def _funnels(
     funnels = {}
     long = [search for search in searches if FAMILIES[search[0]].routine == "gemm"]
     workers = min(cores(), len(long) // FEW) if options.effort != "quick" else 1
-    with beside(workers) if workers > 1 else nullcontext() as pool:
+    with background_pool(workers) if workers > 1 else nullcontext() as pool:
         asked = {search: pool.submit(candidates, *jobs[search]) for search in long} if pool else {}
         for search, job in jobs.items():
             funnels[search] = asked[search].result() if search in asked else candidates(*job)

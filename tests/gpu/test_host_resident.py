@@ -166,7 +166,7 @@ def test_interrupted(error):
         np.testing.assert_array_equal(out[region], whole[region])
         rest[region] = False
     assert 0 < len(report.final) < report.total == 64
-    for region in report.torn:
+    for region in report.partial:
         rest[region] = False
     assert np.isnan(out[rest]).all()
 

@@ -45,7 +45,7 @@ def factor(routine: str, letter: str, a: Any) -> list[Any]:
 
 def on_one_stream(monkeypatch, routine: str, letter: str, a: Any) -> list[Any]:
     with monkeypatch.context() as patch:
-        patch.setattr(lanes, "beside", lambda device, stream: None)
+        patch.setattr(lanes, "side_stream", lambda device, stream: None)
         return factor(routine, letter, a)
 
 

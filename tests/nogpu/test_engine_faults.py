@@ -32,7 +32,7 @@ def assert_told(p, error: BaseException, driver) -> TileReport:
     for region in report.final:
         np.testing.assert_array_equal(output[region], p.expected[region])
         rest[region] = False
-    for region in report.torn:
+    for region in report.partial:
         rest[region] = False
     np.testing.assert_array_equal(output[rest], before[rest])
     assert holds_nothing(driver)

@@ -137,7 +137,7 @@ class Streams:
 
     def __init__(self, monkeypatch, kernels):
         self.log, self.kernels = [], kernels
-        monkeypatch.setattr(lanes, "beside", lambda device, stream: SimpleNamespace(handle=stream + 1))
+        monkeypatch.setattr(lanes, "side_stream", lambda device, stream: SimpleNamespace(handle=stream + 1))
         monkeypatch.setattr(events, "record", self.record)
 
     def record(self, stream):
@@ -157,13 +157,13 @@ def test_a_stream_lives_until_it_is_joined(kernels, monkeypatch):
     """Other threads may bring so many streams meanwhile that it is kept no longer."""
     ended = []
 
-    def beside(device, stream):
+    def side_stream(device, stream):
         made = Beside(stream + 1)
         finalize(made, ended.append, len(kernels.launches))
         return made
 
     streams = Streams(monkeypatch, kernels)
-    monkeypatch.setattr(lanes, "beside", beside)
+    monkeypatch.setattr(lanes, "side_stream", side_stream)
     record = events.record
 
     def recorded(stream):

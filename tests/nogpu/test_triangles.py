@@ -48,7 +48,7 @@ def test_the_triangle_goes_home_and_what_goes_with_it_was_brought(
     monkeypatch.setattr(triangles, "PARTS", 1000)
     tile = Block(0, order, order, pitch, 0)
     written = covered(triangles.covering(tile, 1, has_tails), order, pitch)
-    kept = covered(triangles.beside(tile, 1), order, pitch)
+    kept = covered(triangles.diagonal_squares(tile, 1), order, pitch)
     triangle = np.tri(order, dtype=bool).T if has_tails else np.tri(order, dtype=bool)
     assert (written <= 1).all() and (kept <= 1).all()
     assert written[triangle].all() and kept[~triangle & (written > 0)].all()

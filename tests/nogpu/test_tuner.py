@@ -15,7 +15,7 @@ from pyblasgpu.database import FAMILIES, read, sizes_of
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.processes import beside
+from pyblasgpu.processes import background_pool
 from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import prune, search, strategies, sweep_file, verify_winners
 from pyblasgpu.tuning.active_search import ActiveSearch
@@ -45,7 +45,7 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
 
 def test_a_plan_is_the_same_from_another_process():
     key = ("gemm_mma", "d", "nn")
-    with beside(1) as processes:
+    with background_pool(1) as processes:
         made = processes.submit(planning.candidate_list, key, H200, "quick", None).result()
     assert (
         made == planning.candidate_list(key, H200, "quick", None)

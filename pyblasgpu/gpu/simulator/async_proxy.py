@@ -17,7 +17,7 @@ from .memory import WARP, Pointer, SimulatorError
 from .thread_order import gives_way
 
 if TYPE_CHECKING:
-    from .block import Block, News
+    from .block import Block, Message
     from .thread import Thread
 
 __all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "merge"]
@@ -48,8 +48,8 @@ class Barrier:
     copies: int = 0  # that were ever started for it
     clock: Clock = field(default_factory=dict)
     over: Clock = field(default_factory=dict)
-    news: list[News] = field(default_factory=list)  # from other blocks, in this phase
-    heard: list[News] = field(default_factory=list)  # in those before
+    messages: list[Message] = field(default_factory=list)  # from other blocks, in this phase
+    received: list[Message] = field(default_factory=list)  # in those before
 
     def __post_init__(self):
         self.missing = self.count
@@ -58,7 +58,7 @@ class Barrier:
         """Go on to the next phase where nothing is missing in this one."""
         if self.missing == 0 and self.nbytes == 0:
             self.phase, self.missing, self.over = self.phase + 1, self.count, dict(self.clock)
-            self.news, self.heard = [], self.news
+            self.messages, self.received = [], self.messages
 
 
 @dataclass
@@ -70,8 +70,8 @@ class Cluster:
     syncs: int = 0
     clock: Clock = field(default_factory=dict)
     over: Clock = field(default_factory=dict)
-    news: dict[int, News] = field(default_factory=dict)  # by block, of those that wait
-    told: list[News] = field(default_factory=list)  # at the last meeting
+    messages: dict[int, Message] = field(default_factory=dict)  # by block, of those that wait
+    received: list[Message] = field(default_factory=list)  # at the last meeting
 
 
 @dataclass(eq=False)
@@ -82,7 +82,7 @@ class _Copy:
     to: slice
     values: np.ndarray
     knows: Clock
-    news: list[News]
+    messages: list[Message]
     is_over: bool = False
 
 
@@ -108,7 +108,7 @@ class AsyncProxy:
         self.warps: dict[int, object] = {}  # by number, what its products are doing
         self.origin: int | None = None
         self.is_over = False
-        self.heard = 0  # meetings of the cluster
+        self.received = 0  # meetings of the cluster
         size, (x, y, z) = block.launch.cluster, (block.index.x, block.index.y, block.index.z)
         self.rank = x % size
         self.cluster = block.launch.clusters.setdefault((x // size, y, z), Cluster())
@@ -143,9 +143,11 @@ class AsyncProxy:
             raise SimulatorError("an mbarrier is used that the block does not know yet: no barrier between")
         return state
 
-    def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int, *news: News) -> None:
-        """Begin to copy `values`, bytes, to a shared address, for the mbarrier at `at`; who waits there hears
-        the `news`.
+    def start_copy(
+        self, thread: Thread, address: int, values: np.ndarray, at: int, *messages: Message
+    ) -> None:
+        """Begin to copy `values`, bytes, to a shared address, for the mbarrier at `at`; whoever waits there
+        receives the `messages`.
         """
         barrier = self.barrier(at, thread)
         if not barrier.fenced:
@@ -157,7 +159,7 @@ class AsyncProxy:
         self.block.dynamic[to] = 0xFF  # what is there until it is over, nobody knows
         key = "copies", self.block.number, at
         self.copies.append(
-            _Copy(barrier, key, barrier.copies, to, values.copy(), dict(thread.clock), list(news))
+            _Copy(barrier, key, barrier.copies, to, values.copy(), dict(thread.clock), list(messages))
         )
         self.block.launch.events += 1
 
@@ -187,7 +189,7 @@ class AsyncProxy:
                 barrier = copy.barrier
                 barrier.nbytes -= copy.values.size
                 merge(barrier.clock, {**copy.knows, copy.key: copy.number})
-                barrier.news += copy.news
+                barrier.messages += copy.messages
                 barrier.advance()
                 self.block.launch.events += 1
 
@@ -236,22 +238,22 @@ class AsyncProxy:
         cluster, launch, block = self.cluster, self.block.launch, self.block
         number = cluster.syncs
         cluster.waiting += 1
-        if block.number not in cluster.news:
-            cluster.news[block.number] = block.news(written=True)
+        if block.number not in cluster.messages:
+            cluster.messages[block.number] = block.message(written=True)
         merge(cluster.clock, thread.clock)
         launch.events += 1
         if cluster.waiting == launch.cluster * launch.threads:
             cluster.syncs, cluster.waiting, cluster.over = number + 1, 0, dict(cluster.clock)
-            cluster.told, cluster.news = list(cluster.news.values()), {}
+            cluster.received, cluster.messages = list(cluster.messages.values()), {}
             for proxy in cluster.proxies.values():
                 proxy.interval += 1
         while cluster.syncs == number:
             thread.stall()
         merge(thread.clock, cluster.over)
-        if self.heard < cluster.syncs:
-            self.heard = cluster.syncs
-            for told in cluster.told:
-                block.hear(told)
+        if self.received < cluster.syncs:
+            self.received = cluster.syncs
+            for message in cluster.received:
+                block.receive(message)
 
     def close(self) -> None:
         """The block ends: raise where anything is still under way."""

@@ -22,7 +22,7 @@ from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .thread import Thread, current_thread
 from .thread_order import random
 
-__all__ = ["Block", "Launch", "News", "check_shared"]
+__all__ = ["Block", "Launch", "Message", "check_shared"]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Launch:
     shared_bytes: int
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
-    news: dict[tuple[int, int], News]  # by the flag that was set for it
+    messages: dict[tuple[int, int], Message]  # by the flag that was set for it
     lines: dict[tuple[int, int], tuple[str, int]]  # by code and instruction: a kernel keeps its code
     events: int = 0  # what happened to flags
     cluster: int = 1  # blocks of a cluster
@@ -49,7 +49,7 @@ Known = list[dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Message:
     written: Known
     over: Known
 
@@ -141,12 +141,12 @@ class Block:
         what it has learnt of.
         """
         self.launch.events += 1
-        self.launch.news[_flag_key(flag)] = self.news(written)
+        self.launch.messages[_flag_key(flag)] = self.message(written)
 
-    def news(self, written: bool) -> News:
+    def message(self, written: bool) -> Message:
         """Return the message that this block passes to others."""
         logs = [by_block for _, by_block in self.launch.logs]
-        return News(
+        return Message(
             [self._written(which) if written else {} for which in range(len(logs))],
             [{**over, self.number: len(log.reads)} for over, log in zip(self.over, logs, strict=True)],
         )
@@ -161,15 +161,15 @@ class Block:
         """Order other blocks' accesses before they set `flag` before this block's later ones; with `once` no
         other block learns of them there.
         """
-        key, news = _flag_key(flag), self.launch.news
-        if key in news:
-            self.hear(news.pop(key) if once else news[key])
+        key, messages = _flag_key(flag), self.launch.messages
+        if key in messages:
+            self.receive(messages.pop(key) if once else messages[key])
 
-    def hear(self, told: News) -> None:
+    def receive(self, message: Message) -> None:
         """Order another block's accesses in a message before this block's later ones."""
-        for known, new in zip(self.known, told.written, strict=True):
+        for known, new in zip(self.known, message.written, strict=True):
             known.update(new)
-        for over, new in zip(self.over, told.over, strict=True):
+        for over, new in zip(self.over, message.over, strict=True):
             merge(over, new)
 
     def _close_logs(self) -> None:

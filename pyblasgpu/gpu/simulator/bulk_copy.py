@@ -107,8 +107,8 @@ def mbarrier_wait(barrier: int, parity: int) -> None:
         proxy.let_copies_come()
         if state.phase % 2 != parity:
             merge(thread.clock, state.over)
-            for news in state.heard:
-                thread.block.hear(news)
+            for message in state.received:
+                thread.block.receive(message)
             return
         thread.stall()
 
@@ -142,7 +142,7 @@ def store_async(target: int, value: Any, barrier: int, rank: int) -> None:
     if target % raw.itemsize:
         raise SimulatorError(f"misaligned: {raw.itemsize} bytes to shared address {target:#x}")
     thread, values = current_thread(), raw.reshape(1).view(np.uint8)
-    _of_rank(rank).start_copy(thread, target, values, barrier, thread.block.news(written=False))
+    _of_rank(rank).start_copy(thread, target, values, barrier, thread.block.message(written=False))
 
 
 def cluster_rank() -> int:
