@@ -211,7 +211,7 @@ def divide_row(real: str, width: int, vectors: int) -> Any:
 
 @lru_cache
 def fused_multiply_adds(real: str, width: int, chains: int) -> Any:
-    """``run(rounds, x)``: `chains` independent FMAs of `width` reals in each round; what they come to."""
+    """``run(rounds, x)``: `chains` independent FMAs of `width` reals in each round; return their sum."""
 
     @intrinsic
     def run(_: Any, iterations: Any, x: Any) -> Any:

@@ -1,5 +1,5 @@
-"""The problems at which algorithms of TRSM are timed against each other, and which one stands for another;
-those at which kernels of level 2 are tuned.
+"""The problems at which algorithms of TRSM are timed against each other, and which one substitutes for
+another; those at which kernels of level 2 are tuned.
 
 One triangle of more rows than a leaf has goes by the points of `TRSM_POINTS`. Batches, and triangles of one
 leaf, go by those of `TRSM_SMALL_POINTS`.

@@ -1,4 +1,4 @@
-"""Size classes: the shapes that have tuned values of their own, and which class stands in for which.
+"""Size classes: the shapes that have tuned values of their own, and which class substitutes for which.
 
 =========  =============================================  ==============================
 family     class                                          tuned at

@@ -69,8 +69,8 @@ def select(
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed. A copy can have either layout.
     region : Region or Triangle
-        Of the C of a product, as `kernels.common.region` names it; or the triangle of order k by which it is
-        multiplied in place, as `kernels.gemm.trmm_fused` does.
+        Region of a product's C, as `kernels.common.region` names it; or the triangle of order k by which it
+        is multiplied in place, as `kernels.gemm.trmm_fused` does.
     aligned : (int, int)
         Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
         bound the vectors by which a Config is judged, and say whether its copies are sector-misaligned.

@@ -277,7 +277,7 @@ class CandidateTable:
 
 
 def table(problem: GemmProblem, device: Device, packed: bool = False) -> CandidateTable:
-    """Return the measured candidates, or else their stand-ins, for `packed` operands or for strided ones."""
+    """Return the measured candidates, or else their substitutes, for `packed` operands or strided ones."""
     kind = problem.kind(packed)
     if _model(problem, device) is None:
         candidates = CandidateTable(_of_class(problem, device), problem, kind, device)
@@ -352,7 +352,7 @@ class LowerBounds:
     Parameters
     ----------
     configs : sequence of GemmConfig
-        Of one dtype, at least one.
+        At least one, all of one dtype.
     device : Device
     """
 

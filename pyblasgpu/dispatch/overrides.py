@@ -68,7 +68,7 @@ def override(name: str, value: Any) -> Iterator[None]:
 
     Notes
     -----
-    Inner overrides win. Workspace has no limit where an override asks for it.
+    Inner overrides win. Workspace has no limit where an override requests it.
 
     ================= ============================================================================
     `name`            `value`
@@ -138,7 +138,7 @@ def get_override(name: str) -> Any:
 
 
 def token() -> int:
-    """A number that tells the overrides of the moment from all others."""
+    """A number that is unique to the current overrides."""
     return _token.get()
 
 
@@ -246,13 +246,13 @@ class KernelChoice:
     Attributes
     ----------
     config : object
-        A frozen Config; it tells its family and whether operands are packed.
+        A frozen Config; it names its family and says whether operands are packed.
     origin : str
         An override, a file and the class or point within it, 'fixed' or 'computed'.
     splits : int
-        Of a product, slices of its k, or `split_k.STREAM_K`.
+        Slices of a product's k, or `split_k.STREAM_K`.
     copied : (bool, bool)
-        Which of A and B of a product are copied first, to lie as the Config has it.
+        Which of A and B of a product are copied first, to the Config's layout.
     """
 
     config: Any
@@ -268,11 +268,11 @@ class Algorithm:
     Attributes
     ----------
     name : str
-        Of TRSM 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused triangles of that
-        order), 'trsm_small' or 'recursion'; of TRMM 'trmm_fused', 'trmm_fused_1024' or 'recursion'; of
-        SYR2K 'symmetrize' or 'two_products'.
+        For TRSM 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused triangles of that
+        order), 'trsm_small' or 'recursion'; for TRMM 'trmm_fused', 'trmm_fused_1024' or 'recursion'; of SYR2K
+        'symmetrize' or 'two_products'.
     origin : str
-        As that of a `KernelChoice`.
+        Origin, as in a `KernelChoice`.
     """
 
     name: str

@@ -225,7 +225,7 @@ class GreedyOrder:
     Attributes
     ----------
     gain : float
-        Of the next candidate: how much larger the mean logarithm of the rates becomes.
+        Gain of the next candidate: how much larger the mean logarithm of the rates becomes.
     """
 
     def __init__(self, rates: Mapping[Any, Mapping[Any, float]], weight: Callable[[Any], float]):

@@ -72,9 +72,9 @@ class Kind(NamedTuple):
         'plain'; 'three_m', three real products for a complex one; 'packed', of packed operands;
         'packed_three_m'; 'trmm_left' or 'trmm_right', a fused TRMM with T on that side.
     triangular : bool
-        Of a triangle of C.
+        Whether a triangle of C is computed.
     conj : bool
-        Of one operand that is conjugated and one that is not.
+        Whether one operand is conjugated and one is not.
     """
 
     use: str = PLAIN

@@ -87,7 +87,7 @@ def split_times(
     device : Device
     only : int, optional
     region : Region
-        Of C, as `kernels.common.region` names it.
+        Region of C, as `kernels.common.region` names it.
     workspace_limit : int, optional
         Bytes of workspace that partials and partial tiles may take; no more than `MOST_PARTIALS` in any case.
     """

@@ -42,15 +42,16 @@ class TensorProduct(NamedTuple):
     choice : KernelChoice
         The Config of the product; its BLK_K is that of the call.
     pack : Config
-        Of what splits the operands.
+        Config of the kernel that splits the operands.
     guarded : Config
-        Of what multiplies the tiles that pairs cannot serve.
+        Config of the kernel that multiplies the tiles that pairs cannot serve.
     least : float
         `image.least_element`.
     equilibrate : Config or None
-        Of what finds powers of two for each k, where that is worth a launch.
+        Config of the kernel that finds powers of two for each k, where that is worth a launch.
     triples : (Config, Config) or None
-        Of what splits the operands in three, and of what multiplies them, where that is worth two launches.
+        Configs of the kernels that split the operands in three and multiply them, where that is worth two
+        launches.
     """
 
     choice: KernelChoice
@@ -152,7 +153,7 @@ class TensorProblem(NamedTuple):
     copied : bool
         Whether an operand has neither contiguous columns nor rows.
     region : Region
-        Of C.
+        Region of C.
     """
 
     dtype: Dtype
@@ -191,10 +192,10 @@ class Int8Product(NamedTuple):
     choice : KernelChoice
         The Config of the product.
     scales, pack, combine, guarded : Config
-        Of what finds the scales of rows, packs residues, puts them together, and multiplies the tiles that
-        integers cannot serve.
+        Configs of the kernels that find the scales of rows, pack residues, combine them, and multiply the
+        tiles that integers cannot serve.
     rows, cols : int
-        Of the blocks of C that are computed one after the other.
+        Extents of the blocks of C that are computed one after the other.
     """
 
     choice: KernelChoice

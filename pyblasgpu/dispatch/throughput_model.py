@@ -57,7 +57,7 @@ class Measured:
     ----------
     config : GemmConfig
     origins : tuple of (extents, str)
-        Of the classes that it won.
+        Extents and origins of the classes that it won.
     samples : tuple of Sample
     """
 

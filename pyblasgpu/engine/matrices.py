@@ -97,7 +97,7 @@ class Matrix:
     row_major : bool
         Whether lines of its tiles are rows.
     device : int
-        Where it lives; -1 is the host.
+        Device that it is on; -1 is the host.
     """
 
     device = -1
@@ -143,13 +143,13 @@ class HostMatrix(Matrix):
     name, grid, dtype
         See `Matrix`.
     array : numpy.ndarray
-        What is read, and what results are written to.
+        The array that is read, and that results are written to.
     source : numpy.ndarray, optional
-        What is read of tiles that are not written yet, if not `array`.
+        The array that is read for tiles that are not written yet, if not `array`.
     rest_is_zero : bool
         Whether what no task writes becomes zero; else it becomes what the source holds.
     triangle : Triangle, optional
-        What the call needs, if that is not all; the other one stays in `array`.
+        The triangle that the call needs, if not all; the other one stays in `array`.
 
     Attributes
     ----------

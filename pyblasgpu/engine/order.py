@@ -83,7 +83,7 @@ def by_columns_of_b(tasks: TaskList, cards: int, side: Side | None) -> TaskList:
     cards : int
         To which these columns are dealt in turn.
     side : Side, optional
-        Of the triangle.
+        Side of the triangle.
     """
     if tasks.routine != "trmm":
         return tasks

@@ -27,9 +27,9 @@ def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = Non
     ----------
     tasks : TaskList
     weights : sequence of float
-        What share of the work each card gets.
+        Each card's share of the work.
     side : Side, optional
-        Of a triangular routine.
+        Side of a triangular routine.
     """
     grid = tasks.grids[_output(tasks.tasks[0])]
     if len(weights) == 1:
@@ -66,9 +66,9 @@ def importers(
     ----------
     tasks : iterable of Task
     uses : mapping of int to mapping of Tile
-        What each card needs.
+        Tiles that each card needs.
     size : callable
-        That of a tile that lives in host memory, 0 of others.
+        Returns the size of a tile in host memory, 0 for others.
     """
     chosen: dict[Tile, int] = {}
     brought = dict.fromkeys(uses, 0)

@@ -72,7 +72,7 @@ def run_tasks(
     ----------
     schedule : Schedule
     matrices : mapping of str to Matrix
-        Those that live on a card live on one of `devices`.
+        The matrices; one in a card's memory is on one of `devices`.
     devices : sequence of int
         The cards of the schedule.
     limit : int

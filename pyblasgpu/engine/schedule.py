@@ -31,7 +31,7 @@ class Schedule:
     shapes : frozenset of (str, int, int)
         Matrix, rows and columns of all tiles.
     most_tiles : int
-        Those of the task that needs most.
+        Most tiles that a task needs.
     infos : dict of int to list of int
         By card the numbers of its tasks that leave an info.
     """

@@ -43,7 +43,7 @@ class TileCopy:
     is_dirty : bool
         Whether no other memory has this version.
     staged : object or None
-        What a fetch that has begun waits for.
+        The buffers that a fetch in progress waits for.
     """
 
     __slots__ = (

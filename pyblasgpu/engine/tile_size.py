@@ -57,7 +57,7 @@ def tile_orders(
     ----------
     routine : str
     extents : sequence of int
-        What is cut into tiles, as `TiledRoutine` has it.
+        Extents that are cut into tiles, as `TiledRoutine` has them.
     letter : str
         The dtype.
     limit : int

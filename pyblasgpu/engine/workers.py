@@ -24,7 +24,7 @@ class Workers:
     ----------
     count : int
     name : str
-        Of the threads.
+        Prefix of the threads' names.
     """
 
     def __init__(self, count: int, name: str):

@@ -189,7 +189,7 @@ class KeptCall(NamedTuple):
     called_at : tuple of int or None
         Which of the call's arrays, inputs and then the output, its matrices are; None for all, in order.
     copy : CachedCall or None
-        Of the array that the output holds at first.
+        Copy of the array that the output holds at first.
     copied_at : (int, int)
         Which of the arrays are that one and the output.
     new : NewOutput or None
@@ -280,7 +280,7 @@ def replay(
     key : tuple
         Routine, flags and their types.
     inputs : tuple of array
-        What the call reads, in the order of `Call.arrays`.
+        Operands of the call, in the order of `Call.arrays`.
     out : array or None
         The output, which may be one of the inputs; None for a new one.
     alpha, beta : number

@@ -106,8 +106,8 @@ def current_device() -> int:
 def stream_device(stream: int) -> int | None:
     """Ordinal of the device to which a stream belongs.
 
-    None of the default streams, which are those of whatever device is current, and where the driver does not
-    tell. The handle must be that of a stream.
+    None for the default streams, which are those of whatever device is current, and where the driver does not
+    report it. The handle must be that of a stream.
     """
     if stream <= THREAD_STREAM or _SIMULATED:
         return None

@@ -31,7 +31,7 @@ class State:
     celsius : int or None
     watts : float or None
     limits : tuple of str
-        What holds the clocks down, by the names in `LIMITS`.
+        Limits that hold the clocks down, by their names in `LIMITS`.
     busy : int or None
         Percent of the last moments in which a kernel ran.
     processes : int or None

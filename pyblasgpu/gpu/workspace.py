@@ -45,7 +45,7 @@ class Workspace(NamedTuple):
     address, nbytes, device, stream : int
         The flags end at the address.
     free_list : list of Workspace or None
-        Where it is kept until the next call; None of what is not kept.
+        The list that keeps it until the next call; None if it is not kept.
     """
 
     address: int

@@ -32,11 +32,11 @@ class Axes(NamedTuple):
     Attributes
     ----------
     tile : tuple of tuple of str
-        What makes a tile. Configs that differ in nothing else are variants of one tile.
+        Parameters of a tile. Configs that differ in nothing else are variants of one tile.
     variant : tuple of tuple of str
         How a tile is compiled and loaded.
     across_layouts : tuple of str
-        What the winners of one layout are known by in the others, where Configs of the same are tried first.
+        Parameters that the winners of one layout share with Configs of the others, which are tried first.
     """
 
     tile: tuple[tuple[str, ...], ...] = ()
@@ -63,7 +63,7 @@ class Family:
     layout_fields : tuple of str
         Fields of the Config that a layout encodes, one a letter, 't' meaning true.
     dtypes : tuple of str
-        What it computes in.
+        Dtypes that it computes in.
     needs : (int, int)
         Compute capability from which on its kernels run, whatever the Config. What a Config needs by its
         parameters is its own to say.

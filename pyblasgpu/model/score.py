@@ -96,7 +96,7 @@ def cycles(
     stream_k : bool
         Whether the blocks of a persistent kernel share the last tiles; `fixup_cycles` are extra.
     region : Region or Triangle
-        Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
+        Region of a GEMM's C, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.
     sector_misaligned : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.

@@ -1,5 +1,5 @@
 """C := alpha A B + beta C of float64 or complex128 on INT8 tensor cores: integers modulo small numbers, and
-what they tell.
+their combination.
 
 For each block of C: scales of rows of A and columns of B, their residues packed, a check of which tiles are
 served within FP64's bound, residues of the product, C of them, and the other tiles by FMAs. Which are which

@@ -79,7 +79,7 @@ class LaunchList:
     uses_flags : bool
         Whether it needs the flags of a workspace.
     lane : int
-        That of launches emitted now.
+        Lane of launches that are emitted now.
     is_chain : bool
         Whether most launches leave most of the device idle, so that those of few blocks start early too.
     tiles_per_block : int or None

@@ -30,7 +30,7 @@ def launch_list(operation: str, alpha: complex, *operands: Operand) -> LaunchLis
         'rot' of (x, v), both in place. Those of 'rot' become ``a x + b v`` and ``c x + d v``, where a + bi is
         the alpha and c + di the beta of the run.
     alpha : complex
-        Of 'axpy'; with 0 it does not read x.
+        Factor of 'axpy'; with 0 it does not read x.
     operands : Operand
         Vectors of one length and dtype. `v`, the last one, is no part of another.
     """

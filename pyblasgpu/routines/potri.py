@@ -17,7 +17,7 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
     Parameters
     ----------
     info : Operand
-        As that of `trtri`: a zero on the diagonal of the factor.
+        Info as in `trtri`: a zero on the diagonal of the factor.
     a : Operand
         n by n; its `uplo` triangle is the factor, and becomes that triangle of the inverse.
     uplo : Uplo

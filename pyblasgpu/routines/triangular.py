@@ -179,7 +179,7 @@ def launch_list_in_place(
     Parameters
     ----------
     emit : callable
-        That of TRMM or TRSM.
+        `emit` of TRMM or TRSM.
     alpha : number
         alpha = 0 reads neither T nor B.
     t : Operand

@@ -136,7 +136,7 @@ class TaskList:
     Attributes
     ----------
     routine : str
-        What it computes.
+        Routine that it computes.
     grids : mapping of str to Grid
         The tiles of each matrix that the tasks name.
     tasks : tuple of Task

@@ -38,16 +38,16 @@ class FakeStreams:
     Parameters
     ----------
     seed : int
-        Of the order in which streams run.
+        Seed of the order in which streams run.
     eagerness : float
         How often something runs that nobody waits for.
 
     Attributes
     ----------
     real : module
-        What gives the types of the driver.
+        Module with the types of the driver.
     known : dict of int to int
-        What any thread of the host has waited for, as a clock.
+        Operations that any thread of the host has waited for, as a clock.
     """
 
     def __init__(self, seed: int, eagerness: float):

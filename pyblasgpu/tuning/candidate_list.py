@@ -29,7 +29,7 @@ class CandidateOptions:
     Attributes
     ----------
     effort : str
-        As in `space`.
+        Effort, as in `space`.
     sizes : sequence of str
         Size classes that are tuned; none: all.
     guidelines : callable
@@ -50,7 +50,7 @@ class CandidateList(NamedTuple):
     Attributes
     ----------
     configs : list
-        What the rules leave, the best by score for each problem first.
+        Configs that keep the rules, the best by score for each problem first.
     other_families_best : dict of (str, tuple of int) to float
         The best score that another family of the routine promises for a problem.
     """
@@ -69,9 +69,9 @@ def candidate_list(
     key : SearchKey
     device : Device
     effort : str
-        As in `space`.
+        Effort, as in `space`.
     guidelines : Guidelines or None
-        As in `prune.candidates`.
+        Guidelines, as in `prune.candidates`.
     sizes : sequence of str, optional
         Size classes. Default: all.
     """

@@ -21,7 +21,7 @@ class ConfigBuilder:
     Parameters
     ----------
     stem, dtype, layout : str
-        As in the database.
+        Key, as in the database.
     """
 
     def __init__(self, stem: str, dtype: str, layout: str):

@@ -36,12 +36,12 @@ class Guidelines:
     Attributes
     ----------
     threads, blocks : int
-        Of a multiprocessor, resident at once.
+        Resident at once on a multiprocessor.
     reuse : float
         FMAs for each element loaded in the innermost loop.
     score : float
-        Of the best estimate at one of the problems at which the family is tuned, the part that a
-        candidate's must reach there. 0 leaves it to the effort how many are kept.
+        Share of the best estimate, at one of the problems at which the family is tuned, that a candidate's
+        must reach there. 0 leaves it to the effort how many are kept.
     """
 
     threads: int = 64
@@ -147,14 +147,14 @@ def candidates(
     Parameters
     ----------
     stem, dtype, layout : str
-        As in the database.
+        Key, as in the database.
     effort : str
         'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each problem and what
         'quick' has, unless the guidelines say how near the best a candidate must be.
     guidelines : Guidelines, optional
         Default: `defaults`.
     problems : sequence of extents, optional
-        Where the score decides. Default: where the family is tuned.
+        Problems where the score decides. Default: where the family is tuned.
     """
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, DTYPES[dtype], layout, device, effort)

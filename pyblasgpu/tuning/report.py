@@ -45,7 +45,7 @@ class ClassWinner:
     Attributes
     ----------
     stem, dtype, layout, size : str
-        As in the database.
+        Key, as in the database.
     extents : tuple of int
         The largest at which the class was tuned; the rates are those at it.
     parameters : dict

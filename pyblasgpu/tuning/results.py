@@ -44,16 +44,16 @@ class Record:
     Attributes
     ----------
     device, arch : str
-        Where it was measured.
+        Device of the measurement.
     stem : str
         A family that has entries; or a routine, for an algorithm, or as a whole.
     dtype, layout, size : str
-        As in the database; of an algorithm the point, and the layout 'any'.
+        Key, as in the database; for an algorithm the point, and the layout 'any'.
     extents : tuple of int
-        What was run.
+        Extents that were run.
     parameters : dict
-        Of the Config; of an algorithm ``{name: 1}``; of a leaf within its routine the Config's, and
-        ``{"stop": order}``.
+        Parameters of the Config; for an algorithm ``{name: 1}``; for a leaf within its routine the Config's,
+        and ``{"stop": order}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where it
         must not), 'crash', 'hang', 'error'; or what was timed besides the candidates: 'vendor', 'reference',
@@ -63,7 +63,7 @@ class Record:
     detail : str
         The complaint, if any.
     effort, toolchain : str
-        Of the run; a later one resumes what was measured with its own.
+        Effort and toolchain of the run; a later one resumes measurements with its own.
     caches : {'warm', 'cold'}
         Whether operands were in the L2 cache.
     when : str
@@ -71,7 +71,7 @@ class Record:
     state : dict
         Clock, temperature, power of the device as NVML reported it: sm_mhz, celsius, watts.
     numbers : dict
-        What the linker reported of a candidate that was dropped for it: registers, bytes of spills, ...
+        The linker's report on a candidate that was dropped for it: registers, bytes of spills, ...
     """
 
     device: str

@@ -88,7 +88,7 @@ def thresholds(
     sizes : sequence of int
         Orders of matrices.
     backend : str, optional
-        As `patch_scipy` takes it.
+        Backend, as `patch_scipy` takes it.
     say : callable, optional
         Called with a call's name, the order, and the seconds by SciPy and with the patch.
     """

@@ -39,7 +39,7 @@ class Measurement:
     size : str
         Size class.
     extents : tuple of int
-        What is run.
+        Extents that are run.
     """
 
     config: Any
@@ -57,9 +57,9 @@ class SearchProblem(NamedTuple):
     Attributes
     ----------
     candidates : tuple
-        What the rules have left.
+        Configs that keep the rules.
     problems : tuple of (str, tuple of int)
-        For which the fastest Config is wanted.
+        Problems for which the fastest Config is wanted.
     score : callable
         ``score(config, size, extents)``, an estimate; larger is better.
     axes : Axes

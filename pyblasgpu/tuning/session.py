@@ -55,7 +55,7 @@ class Tuner:
     curves : bool
         Whether whole routines are timed over n before and after.
     stages : sequence of str, optional
-        Those of `STAGES` that are gone through. Default: all.
+        Stages of `STAGES` to run. Default: all.
     """
 
     def __init__(

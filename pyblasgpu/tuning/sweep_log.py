@@ -29,7 +29,7 @@ class SweepLog:
     ----------
     device : Device
     effort : str
-        As in `space`.
+        Effort, as in `space`.
     resume : bool
         Whether the records in the file that are of this device, toolchain and effort count as this run's.
 
@@ -38,7 +38,7 @@ class SweepLog:
     path : Path
         The sweep's file.
     records : list of Record
-        Of this run and of those that it resumes.
+        Records of this run and of those that it resumes.
     counts : Counter
         Candidates by outcome, without those that were resumed.
     """

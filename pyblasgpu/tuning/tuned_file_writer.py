@@ -49,7 +49,7 @@ def edit_file(
     read : callable
         Returns what a file holds, None of one that is absent or damaged.
     empty : sized object
-        What it holds then.
+        Its value then.
     text : callable
         Returns the text to be written.
     """

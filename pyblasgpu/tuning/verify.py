@@ -45,11 +45,11 @@ def verify(
     Parameters
     ----------
     routine : callable
-        That of `pyblasgpu.routines`.
+        Routine of `pyblasgpu.routines`.
     name : {'gemm', 'trmm', 'trsm', 'gemv', 'ger'}
     dtype : Dtype
     layout : str
-        Of A and B in a GEMM: 'n' column-major, 't' row-major.
+        Layout of A and B in a GEMM: 'n' column-major, 't' row-major.
     device, stream : int
     extents : {'aligned', 'odd'}
 

@@ -32,9 +32,9 @@ class Job(NamedTuple):
     ----------
     routine, dtype, layout : str
     overrides : tuple of (str, Config or int)
-        What the choice at run time is to prefer meanwhile.
+        Overrides of the choice at run time meanwhile.
     problems : tuple of (extents, seconds)
-        Where to time it, and the time to beat.
+        Extents to time it at, and the time to beat.
     verify : tuple of str
         On which extents its result is compared first: 'aligned', 'odd'.
     vendor : bool or str

@@ -134,13 +134,15 @@ HEADLESS = re.compile(r"(?:Of|Those|That|As|The same|What|Where)\b")
 
 
 def headless_texts(text: str) -> list[str]:
-    """The first lines of headless docstrings and `#:` comments."""
+    """The first lines of headless docstrings, `#:` comments and descriptions of parameters."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = [
         ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, documented)
     ]
     comments = re.findall(r"^(?:.* )?#: (.*)(?:\n *#: .*)*", text, re.MULTILINE)
-    return [each.splitlines()[0] for each in filter(None, docstrings + comments) if HEADLESS.match(each)]
+    parameters = re.findall(r"^ +[\w*, ]+ : .*\n +(.*)", text, re.MULTILINE)
+    texts = filter(None, docstrings + comments + parameters)
+    return [each.splitlines()[0] for each in texts if HEADLESS.match(each)]
 
 
 def test_texts_begin_with_a_verb_or_a_noun():
@@ -154,6 +156,7 @@ def test_texts_begin_with_a_verb_or_a_noun():
         '"""What tiles share."""\n',
         'def half(n):\n    """The same of half the columns."""\n',
         'class Tile:\n    """A tile."""\n\n    def rows(self):\n        """Those of the tile."""\n',
+        "'''Tiles.\n\n    n : int\n        Of the tile.\n'''\n",
         "#: Of a thread.\nREGISTERS = 255\n",
         "REGISTERS = 255  #: As the driver has them.\n",
         "#: Rows of a tile,\n#: and columns.\nROWS = 8\n#: That of a tile.\nCOLS = 8\n",

@@ -45,13 +45,13 @@ def warp_mma(
         2 for complex operands: an instruction multiplies both parts at once where it can (`mma.joins_parts`);
         else there are four products of real and imaginary parts.
     three_m : bool
-        Of complex operands three sums instead of the product's two parts: Re A Re B, Im A Im B and
+        Whether complex operands give three sums instead of the product's two parts: Re A Re B, Im A Im B and
         (Re A + Im A) (Re B + Im B), side by side in `acc`.
     conj_a, conj_b : bool
     depth : int
         Instructions along K.
     first : int
-        Where in `acc` the tile begins.
+        Offset of the tile in `acc`.
 
     Notes
     -----

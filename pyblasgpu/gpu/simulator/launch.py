@@ -111,7 +111,7 @@ def launch(
     Parameters
     ----------
     function : callable
-        What a kernel's factory returns.
+        The function that a kernel's factory returns.
     grid : tuple of int
         Blocks along x, y, z.
     block : tuple of int

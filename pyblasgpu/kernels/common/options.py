@@ -53,9 +53,9 @@ def options_of(
     Parameters
     ----------
     region : Region
-        What of a matrix is meant.
+        Part of a matrix that is meant.
     conj : bool
-        What is read or summed is conjugated.
+        Whether the elements or sums are conjugated.
     unit : bool
         A diagonal is one, and is not read.
     zero : bool

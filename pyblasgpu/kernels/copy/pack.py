@@ -42,7 +42,7 @@ class Pack:
     dtype : str
         's', 'd', 'c' or 'z'.
     BLK, BLK_K, PAD : int
-        Of the packed operand: extent of a tile, depth of a k-tile, elements added to a row of a tile.
+        Layout of the packed operand: extent of a tile, depth of a k-tile, elements added to a row of a tile.
     DIM_X, DIM_Y : int
         Threads of a block along the extent and along k, a thread tile each.
     """

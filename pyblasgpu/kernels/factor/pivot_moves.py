@@ -29,7 +29,7 @@ class PivotMoves:
     Attributes
     ----------
     dtype : str
-        Of no consequence.
+        Has no effect.
     GROUP : int
         Pivots of a group.
     """

@@ -63,8 +63,8 @@ def _middle(config: GemmConfig, product: Product):
 
 def mainloop_step(config: GemmConfig, product: Product, start: Callable):
     """``multiply(vectors, ...)`` of a kernel with stages: multiply the k-tile that is `here`, `start` one
-    that comes later. With prefetching the first step of the k-tile that is `there`, the next, is read at the
-    end.
+    that is loaded later. With prefetching the first step of the k-tile that is `there`, the next, is read at
+    the end.
     """
     load, update, PREFETCH = product.load, product.update, config.prefetch
     multiply, multiply_middle = mma_k_block(config, product), _middle(config, product)

@@ -100,8 +100,8 @@ def prefetcher(config: GemmConfig, triangle: Triangle):
 def solved_multiplier(
     config: GemmConfig, product: Product, triangle: Triangle, loop, fill_pipeline, poll_flag
 ):
-    """``multiply_solved(vectors, registers, ...)``: phase (4), the k-tiles that others solve. While what
-    comes next is not solved, it multiplies without loading more.
+    """``multiply_solved(vectors, registers, ...)``: phase (4), the k-tiles that others solve. While what is
+    next is not solved, it multiplies without loading more.
 
     `left` k-tiles are to be multiplied, and `ready` ones solved; `empty` stages wait for what is not.
     """

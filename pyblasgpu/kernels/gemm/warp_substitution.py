@@ -147,7 +147,7 @@ def group_solver(facts: Dtype, threads: int, layout: SimpleNamespace, down: bool
     ----------
     facts : Dtype
     threads : int
-        Of the block.
+        Threads of the block.
     layout : SimpleNamespace
         Layout of the panel and the triangle, by `diagonal_solve`.
     down : bool

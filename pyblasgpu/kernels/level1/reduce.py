@@ -1,7 +1,7 @@
 """``level1_reduce``: a vector, or two, reduced to a number: DOT, NRM2, ASUM, I?AMAX.
 
-Each block reduces its share of the tiles to a partial result. The block that ends last, which a ticket
-tells, reduces the partial results, in the order of the blocks. So there is one launch, and the same bits
+Each block reduces its share of the tiles to a partial result. The block that ends last, by its ticket,
+reduces the partial results, in the order of the blocks. So there is one launch, and the same bits
 whichever block is last. What a partial result is, and how two make one, is defined in `operations`.
 """
 

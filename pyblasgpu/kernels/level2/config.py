@@ -26,7 +26,7 @@ class VectorLoads:
     dtype : str
         's', 'd', 'c' or 'z'.
     BYTES : int
-        Of one load: 16, or those of a real, which serve any alignment and any strides.
+        Bytes of one load: 16, or those of a real, which serve any alignment and any strides.
     """
 
     dtype: str

@@ -34,7 +34,7 @@ class Gemv(VectorLoads):
         Whether neighbours in memory are terms of one sum, as where the matrix is row-major; else they belong
         to neighbouring outputs.
     WARPS : int
-        Of a block.
+        Warps of a block.
     DIM_R : int
         Threads along the sums; the others are along the outputs.
     THR_O : int

@@ -33,7 +33,7 @@ class SymvSmall(VectorLoads):
     Attributes
     ----------
     WARPS : int
-        Of a block.
+        Warps of a block.
     SECTORS : int
         Times 32 bytes, the outputs of a block.
     LOADS : int

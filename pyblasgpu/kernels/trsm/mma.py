@@ -29,7 +29,7 @@ class TrsmMma(TrsmConfig):
     Attributes
     ----------
     MMA_M, MMA_K : int
-        As in `GemmMma`.
+        Shape of the instruction, as in `GemmMma`.
     """
 
     MMA_M: int = 16

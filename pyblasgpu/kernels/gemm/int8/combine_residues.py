@@ -40,7 +40,7 @@ class CombineResidues:
     moduli : int
         Moduli, of which there are residues.
     BLK_M, BLK_N, PANEL : int
-        As `gemm_int8` has them.
+        Tile and panel of `gemm_int8`.
     """
 
     dtype: str = "d"

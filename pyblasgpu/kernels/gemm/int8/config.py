@@ -34,7 +34,7 @@ class GemmInt8(WarpgroupConfig):
     cluster : int
         Blocks, one below the other, that load a part of B each, for all of them.
     sample : int
-        Of how many chunks of a stage one has digits.
+        Chunks of a stage of which one has digits.
     """
 
     dtype: str = "d"

@@ -52,11 +52,11 @@ class Weights(NamedTuple):
     Attributes
     ----------
     parts : tuple of tuple of float
-        Of each 256 w_l.
+        Parts of each 256 w_l.
     first : tuple of float
-        Of what sums begin with.
+        Parts of the sums' first term.
     product : tuple of float
-        Of P.
+        Parts of P.
     inverse : float
         1 / P.
     """

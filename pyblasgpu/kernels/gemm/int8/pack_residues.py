@@ -42,13 +42,13 @@ class PackResidues:
     dtype : str
         'd' or 'z'.
     moduli : int
-        Of how many moduli there are residues.
+        Number of moduli.
     BLK : int
         Rows of a panel.
     rows : int
         Rows of a block.
     sample : int
-        Of how many chunks of a stage one has digits.
+        Chunks of a stage of which one has digits.
     """
 
     dtype: str = "d"

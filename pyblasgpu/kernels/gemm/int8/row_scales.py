@@ -44,7 +44,7 @@ class RowScales:
     moduli : int
         Moduli, whose product bounds the norms of rows.
     threads : int
-        Of a block.
+        Threads of a block.
     """
 
     dtype: str = "d"

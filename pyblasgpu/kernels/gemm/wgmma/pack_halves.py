@@ -52,7 +52,7 @@ class PackHalves:
     BLK, BLK_K : int
         Rows of a panel, k of a block of it.
     threads : int
-        Of a block, each of which splits `CHUNK` k of a row at a time.
+        Threads of a block, each of which splits `CHUNK` k of a row at a time.
     """
 
     dtype: str = "s"
