@@ -160,6 +160,9 @@ class HostMemory:
     def to_host(self, array, address, stream):
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
+    def clear(self, address, nbytes, stream):
+        ctypes.memset(address, 0, nbytes)
+
     def copy(self, target, source, nbytes, stream):
         ctypes.memmove(target, source, nbytes)
 
@@ -175,14 +178,17 @@ class Memory(HostMemory):
         self.copied = 0
 
     def to_device(self, address, array, stream):
-        assert array.flags.c_contiguous and address in self.held
+        assert array.flags.c_contiguous and self._may_be(address)
         self.copied += array.size
         super().to_device(address, array, stream)
 
     def to_host(self, array, address, stream):
-        # without staged arrays it is memory of the library's that is read
-        assert array.flags.c_contiguous and (address in self.held or not self.held)
+        assert array.flags.c_contiguous and self._may_be(address)
         super().to_host(array, address, stream)
+
+    def _may_be(self, address):
+        # without staged arrays it is memory of the library's
+        return address in self.held or not self.held
 
 
 class Array:

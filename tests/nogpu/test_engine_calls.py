@@ -11,7 +11,7 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import method_of
 from pyblasgpu.engine import leaves, tile_size
-from pyblasgpu.frontend import engine_lu, tiled_plan
+from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.backend_status import backend_status, preferred_backend
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
@@ -360,6 +360,22 @@ def test_large_host_matrices_are_streamed(fake_cards, decide_by, monkeypatch):
     pyblasgpu.gemm(a, b, method="3m")
     pyblasgpu.gemm(a[:19], b)
     assert len(whole) == 2
+
+
+@pytest.mark.parametrize(
+    ("large", "limit", "is_streamed"), [(9599, 9599, True), (9599, 9600, False), (9600, 9599, False)]
+)
+def test_host_matrices_that_do_not_fit_are_streamed(fake_cards, monkeypatch, large, limit, is_streamed):
+    """Of 9600 bytes; how much a card has is asked where there are more than `large`."""
+    driver, whole = fake_cards(), []
+    monkeypatch.setattr(engine_call, "LARGE", large)
+    monkeypatch.setattr("pyblasgpu.engine.run.memory_limit", lambda devices, requested: limit)
+    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
+    a, b = drawn((20, 20)), drawn((20, 20), seed=1)
+    result = pyblasgpu.gemm(a, b)
+    assert bool(driver.copied[-1, 0]) == is_streamed != bool(whole)
+    if is_streamed:
+        np.testing.assert_array_equal(result, a @ b)
 
 
 def test_a_repeated_call_makes_no_new_plan(fake_cards):

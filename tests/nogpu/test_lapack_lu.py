@@ -194,6 +194,25 @@ def test_pivots_that_a_routine_left_on_another_device(fake):
     np.testing.assert_array_equal(b.host, 1)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("passed", [list, np.array, lambda piv: np.array([piv, piv]), lambda piv: [piv] * 2])
+def test_pivots_of_the_host_for_arrays_on_a_device(fake, letter, passed):
+    a, b = random(letter, 5, 5), random(letter, 5, 2, seed=1)
+    lu, piv, _ = getattr(scipys, f"{letter}getrf")(a)
+    given = passed(piv)
+    if np.ndim(given) > 1:
+        lu, b = np.stack([lu] * 2), np.stack([b] * 2)
+    x, _ = getattr(lapack, f"{letter}getrs")(fake_device.Array(lu), given, fake_device.Array(b))
+    np.testing.assert_allclose(x.host, np.linalg.solve(a, b), rtol=1e-3 if letter in "sc" else 1e-10)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 3, 0), (0, 2, 2)])
+def test_factors_without_elements_on_a_device(fake, shape):
+    lu, piv, info = lapack.getrf(fake_device.Array(np.ones(shape)))
+    assert lu.shape == shape and piv.shape == (*shape[:-2], min(shape[-2:]))
+    assert info.shape == shape[:-2] and not np.asarray(info).any()
+
+
 def test_pivots_on_a_device_for_host_arrays(fake):
     b = np.ones((3, 2), order="F")
     piv = fake_device.Array(np.arange(3))

@@ -306,6 +306,17 @@ def test_device_arrays_have_no_other_backend(fake):
         gemm(fake_device.Array(ONE), fake_device.Array(ONE), backend="cpu")
 
 
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_handle_of_device_arrays_waits_for_their_stream(fake, blocking):
+    waited = []
+    fake[1].synchronize = waited.append
+    a, out = fake_device.Array(ONE), fake_device.Array(0 * ONE)
+    result = gemm(a, a, out=out, stream=5, blocking=blocking)
+    assert (result if blocking else result.wait(60)) is out
+    np.testing.assert_array_equal(out.host, ONE @ ONE)
+    assert waited == ([] if blocking else [5])
+
+
 @pytest.fixture(params=[BackendUnavailable, ImportError])
 def no_device(request, monkeypatch):
     def current(ordinal):
