@@ -95,14 +95,14 @@ class Pool:
         future.add_done_callback(lambda done: self._done.put((job, done, is_retry)))
 
     def _alone(self, job: tuple) -> Future:
-        """In a process of its own: some job took the others' down, and it may be this one."""
+        """Run a job in a process of its own: some job took the others' down, and it may be this one."""
         pool = _processes(1)
         future = pool.submit(self._work, *job)
         pool.shutdown(wait=False)
         return future
 
     def _report(self, job: tuple, future: Future, is_retry: bool) -> Any:
-        """None where the job is tried once more, because some job took the processes down."""
+        """Return a job's report; None where it is retried, because some job took the processes down."""
         try:
             return future.result()
         except BrokenExecutor:

@@ -1,4 +1,4 @@
-"""How one call is timed on the device.
+"""Timing of one call on the device.
 
 A pass runs the call once on each of several copies of its arrays, used in turn: at least three, and together
 at least twice the L2 cache, so that no call finds its operands there because the last one left them.

@@ -1,4 +1,4 @@
-"""How kernels for the processor compile: `njit`, and intrinsics that write LLVM's vectors.
+"""Compilation of kernels for the processor: `njit`, and intrinsics that write LLVM's vectors.
 
 An *address* is an integer; indices count reals. Imported when a kernel is built, as it imports Numba.
 """
@@ -123,7 +123,7 @@ def transpose(real: str, parts: int, count: int) -> Any:
 
 
 def _transposed_rows(reals: Reals, rows: list[Any], parts: int) -> list[Any]:
-    """By exchanging ever smaller halves of pairs of rows."""
+    """Transpose by exchanging ever smaller halves of pairs of rows."""
     half = len(rows) // 2
     while half:
         for i in range(len(rows)):

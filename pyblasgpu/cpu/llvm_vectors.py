@@ -1,4 +1,4 @@
-"""How kernels for the processor write LLVM: reals at addresses, and vectors of them.
+"""LLVM of kernels for the processor: reals at addresses, and vectors of them.
 
 An *address* is an integer; indices count reals.
 """

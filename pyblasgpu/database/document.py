@@ -80,7 +80,7 @@ class Document:
     policy: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many values it holds."""
+        """Return the number of its values."""
         return len(self.entries) + len(self.trsm_rates) + len(self.rasters) + len(self.policy)
 
 

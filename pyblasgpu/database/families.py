@@ -70,7 +70,7 @@ T_LAYOUTS = {
 
 
 def t_layout(product: str, triangle: Triangle) -> str:
-    """Which of `T_LAYOUTS` the triangle of a product has."""
+    """Return the layout, one of `T_LAYOUTS`, of the triangle of a product."""
     order = "colmajor" if product[not triangle.on_left] == "n" else "rowmajor"
     return f"{'left' if triangle.on_left else 'right'}_{order}"
 

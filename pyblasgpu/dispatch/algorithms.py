@@ -1,4 +1,4 @@
-"""Which algorithm TRSM, TRMM and SYR2K run: by an override, by rates that were measured, or by a rule."""
+"""The algorithms of TRSM, TRMM and SYR2K: by an override, by measured rates, or by a rule."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def _of_row(
 
 
 def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
-    """How many times longer the product takes with sector-misaligned columns."""
+    """Return the factor by which sector-misaligned columns slow the product down."""
     sector_misaligned = problem.aligned[0] < ALIGNED, problem.aligned[1] < ALIGNED
     if not any(sector_misaligned):
         return 1.0

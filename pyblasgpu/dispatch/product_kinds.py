@@ -88,10 +88,10 @@ class Kind(NamedTuple):
         return Kind(uses[self.use]) if self.use in uses else self
 
 
-#: How many Configs serve a use; None: all.
+#: Number of Configs that serve a use; None: all.
 MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 4, TRMM_RIGHT: 3}
-#: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
-#: of others. Of other uses it is one.
+#: Number of the plain Configs that serve triangles, conjugation, and both: of the layouts of SYRK and its
+#: kin, and of others. For other uses it is one.
 SYRK = ("nt", "tn")
 MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (3, 1), (3, 1)
 #: Least gain of a kernel for triangles alone: mean logarithm at squares, in the same layouts.
@@ -118,7 +118,7 @@ def kinds(dtype: str, layout: str) -> Iterator[Kind]:
 
 
 def _most(kind: Kind, layout: str) -> int | None:
-    """How many Configs serve a kind; None: all."""
+    """Return the number of Configs that serve a kind; None: all."""
     use, triangular, conj = kind
     is_packed = use in (PACKED, PACKED_3M)
     if layout not in LAYOUTS.get(use, (layout,)) or (is_packed and conj):  # packing conjugates

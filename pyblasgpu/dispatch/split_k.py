@@ -173,7 +173,7 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
 def tile_schedule_of(
     config: Any, tiles: int, k: int, device: Device, stream_k: bool, tiles_per_block: int | None = None
 ) -> TileSchedule | None:
-    """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
+    """Return the schedule by which the blocks of a persistent kernel share the tiles of a product or a batch.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. No tile is shared where it
     would not pay; how much scratch it takes is the caller's concern. Blocks end after `tiles_per_block`, if

@@ -35,7 +35,7 @@ MOST_TILES = 2**31 - 1  # that are numbered
 
 
 class TensorProduct(NamedTuple):
-    """How a product is made on tensor cores.
+    """Configs of a product on tensor cores.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class TensorProduct(NamedTuple):
 
 
 def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
-    """How a product of float32 or complex64 is made; or the algorithm that serves instead, and why.
+    """Return the Configs of a product of float32 or complex64; or the algorithm that serves instead, and why.
 
     The images of A and B take workspace as large as both, that of a complex A twice as much, in large
     products half as much again, whatever the limit of the routine is.
@@ -185,7 +185,7 @@ MIN_BLOCK = 1024  # rows and columns of a block, unless C has fewer: with less, 
 
 
 class Int8Product(NamedTuple):
-    """How a product is made of residues.
+    """Configs of a product by residues.
 
     Attributes
     ----------
@@ -208,7 +208,8 @@ class Int8Product(NamedTuple):
 
 
 def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
-    """How a product of float64 or complex128 is made; or the algorithm that serves instead, and why.
+    """Return the Configs of a product of float64 or complex128; or the algorithm that serves instead, and
+    why.
 
     Memory that is free counts as it is when a layout is first seen.
     """

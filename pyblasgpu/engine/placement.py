@@ -1,4 +1,4 @@
-"""Which card runs which task: that of the tile that it writes."""
+"""Assignment of tasks to cards: a task runs on the card of the tile that it writes."""
 
 from __future__ import annotations
 

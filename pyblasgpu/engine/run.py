@@ -31,7 +31,7 @@ PIVOTS = "piv"
 
 
 class Controls(NamedTuple):
-    """How a run is watched and stopped."""
+    """Callbacks that watch and stop a run."""
 
     is_cancelled: Callable[[], bool] = lambda: False
     progress: Callable[[int, int], None] = lambda done, total: None
@@ -165,7 +165,7 @@ def slot_bytes(schedule: Schedule, matrices: Mapping[str, Matrix]) -> int:
 
 
 def _slot_counts(schedule: Schedule, nbytes: int, needed: int, limit: int) -> tuple[int, int]:
-    """How many tiles a card may hold, and how many it must."""
+    """Return the number of tiles that a card may hold, and the least number."""
     fewest = min(schedule.most_tiles, needed)
     count = min(needed, limit // nbytes)
     if count < fewest:

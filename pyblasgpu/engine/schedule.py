@@ -1,4 +1,4 @@
-"""Which card runs which task of a list, and what follows from both alone: repeated calls share it."""
+"""The assignment of a list's tasks to cards, and what follows from both alone: repeated calls share it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Schedule"]
 
 
 class Schedule:
-    """Which card runs which task.
+    """Assignment of tasks to cards.
 
     Parameters
     ----------

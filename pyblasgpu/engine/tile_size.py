@@ -1,4 +1,4 @@
-"""How large tiles are: large enough for kernels and host, small enough for the memory and for all cards."""
+"""Orders of tiles: large enough for kernels and host, small enough for the memory and for all cards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS_ON_SEVERAL, STEP = 11, 256
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: next to running kernels
 #: shorter ones are copied at two thirds of the rate.
 LINE = 32 << 10
-#: By dtype the longest side up to which transfers take as long as products. Then less should be transferred
+#: Longest side, by dtype, up to which transfers take as long as products. Then less should be transferred
 #: before the first task and go after the last one: dimensions along which no matrix has its lines are cut
 #: into `NARROW_PARTS`, of solves with no fewer columns than their kernels need. Single precision lost by it.
 NARROW_UP_TO = {"d": 8192}

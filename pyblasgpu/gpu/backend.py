@@ -58,7 +58,7 @@ def _older_numpy() -> Iterator[None]:
 
 
 def _reason(problem: Exception) -> str:
-    """Why kernels cannot be built, and the extra to install where a package is what lacks."""
+    """Return why kernels cannot be built, and the extra to install where a package is missing."""
     if not isinstance(problem, ImportError):
         return f"kernels cannot be built here: {type(problem).__name__}: {problem}"
     extra = "[sim]" if problem.name == "greenlet" else "[cu13], or [cu12] with a driver of CUDA 12"
@@ -119,7 +119,7 @@ class _Lazy:
 
 
 def why_unavailable() -> str | None:
-    """Why kernels cannot be built here; None where they can. It imports Numba."""
+    """Return why kernels cannot be built here; None where they can. It imports Numba."""
     return _imported()[1]
 
 

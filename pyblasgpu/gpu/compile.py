@@ -1,4 +1,4 @@
-"""From a kernel's source to a cubin with its resource report, kept on disk.
+"""Compilation of a kernel's source to a cubin with its resource report, kept on disk.
 
 Numba makes PTX, cuda.core's linker makes the cubin, and its log says what a thread and a block need; no
 device takes part. A kernel that was built ahead, or by an earlier process, is read, and Numba not imported.

@@ -33,7 +33,7 @@ if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
     AMBIGUOUS_STREAMS.add(0)
 
 _SIMULATED = backend.SIMULATED  # then there are none
-#: By device: the contexts that other libraries use too.
+#: Contexts that other libraries use too, by device.
 primary_contexts: dict[int, Any] = {}
 #: The driver's function, once a context is retained.
 get_current_context: Any = None

@@ -334,7 +334,7 @@ def simulated() -> Device:
 
 
 def count() -> int:
-    """How many devices there are, without a driver none."""
+    """Return the number of devices, 0 without a driver."""
     if backend.SIMULATED:
         return 1
     try:

@@ -132,7 +132,7 @@ class _NoStore:
 
 
 _NO_STORE = _NoStore()
-#: By folder: the stores of this process.
+#: Stores of this process, by folder.
 open_stores: dict[Path, CubinStore | _NoStore] = {}
 
 

@@ -21,7 +21,7 @@ __all__ = ["side_stream", "known_streams"]
 #: Streams that are kept; of more, those used last.
 MAX_STREAMS = 16
 
-#: By device, caller's stream and, where it is another one on each, thread.
+#: Side streams, by device, caller's stream and, where it is another one on each, thread.
 known_streams: OrderedDict[tuple[int, int, int], Stream] = OrderedDict()
 _lock = threading.Lock()
 after_fork(known_streams.clear)

@@ -123,7 +123,7 @@ class LoadedKernel(Kernel):
             check((error,), f"launch of {self.source.name}")
 
     def _attributes(self, grid: tuple[int, int, int], pdl: int) -> int:
-        """How many attributes a launch has: that it is cooperative, or of clusters, where need be; PDL."""
+        """Return the number of a launch's attributes: cooperative or of clusters, where need be; PDL."""
         x, y, z = grid
         if self.source.cooperative:
             return int(x > 1)

@@ -10,7 +10,7 @@ from .driver import check, load
 
 __all__ = ["Sensor", "State"]
 
-#: Why a clock may be lower than it could be, by NVML's bits; idling is no reason to worry.
+#: Reasons for a clock lower than it could be, by NVML's bits; idling is no reason to worry.
 LIMITS = {
     0x004: "power cap",
     0x008: "hardware slowdown",

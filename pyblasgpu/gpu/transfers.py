@@ -187,7 +187,7 @@ class MemoryBytes(NamedTuple):
 
 
 def memory_bytes(device: int) -> MemoryBytes:
-    """How much memory `device` has, and how much of it is free."""
+    """Return the bytes of memory of `device`, and those that are free."""
     with current_context(device):
         free, total = check(load().cuMemGetInfo(), "cuMemGetInfo")
     return MemoryBytes(int(free), int(total))

@@ -27,7 +27,7 @@ MATRIX_VECTOR = ("gemv", "ger")
 
 
 class Axes(NamedTuple):
-    """Which parameters of a family the tuner changes together.
+    """Parameters of a family that the tuner changes together.
 
     Attributes
     ----------

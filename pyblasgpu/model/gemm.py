@@ -122,7 +122,7 @@ class _Step(NamedTuple):
 
 
 def fma_step(config: Any, device: Device) -> _Step:
-    """With ordinary FMAs; lanes that want the same share a line."""
+    """Return the step with ordinary FMAs; lanes that read one element share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
     fmas = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element**2
     others = lines = 0.0

@@ -1,4 +1,4 @@
-"""How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
+"""Estimate of a Config's speed, by arithmetic alone: its cycles on a multiprocessor.
 
 Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about
 the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all

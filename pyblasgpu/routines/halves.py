@@ -30,7 +30,7 @@ class Halves(NamedTuple):
 
     @property
     def panels(self) -> int:
-        """From one matrix to the next: none where all are one."""
+        """Panels from one matrix to the next: none where all are one."""
         return self.image.panels if self.flags.batch > 1 else 0
 
     def all_flags(self, batch: int) -> Operand:

@@ -30,7 +30,7 @@ class ProductTerm(NamedTuple):
 
 
 class TriangleUpdate(NamedTuple):
-    """How C is meant.
+    """The part of C that is computed, and how.
 
     Attributes
     ----------

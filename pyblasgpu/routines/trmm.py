@@ -84,7 +84,7 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
 
 
 def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:
-    """How a diagonal block is one launch, if it can be."""
+    """Return the plan of a diagonal block as one launch, if it can be."""
     t, b, uplo = block.forwards
     return trmm_fused.plan(launches, t, b, Side.LEFT, uplo)
 

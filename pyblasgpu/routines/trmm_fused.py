@@ -54,7 +54,7 @@ class FusedTrmm(NamedTuple):
 
 
 def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedTrmm | None:
-    """How the kernel multiplies these operands; None where it does not, or not well.
+    """Return the kernel's plan for these operands; None where it does not serve, or not well.
 
     It does not where `fused_operands` has none, nor where its scratch is more than the workspace may be.
     """

@@ -30,7 +30,7 @@ class TensorTrmm(NamedTuple):
 
 
 def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> TensorTrmm | None:
-    """How these operands are multiplied; None where they are not, as of other dtypes."""
+    """Return the plan of the product; None where it does not serve, as for other dtypes."""
     operands = fused_operands(t, b, side, uplo) if launches.dtype.letter == "s" else None
     if operands is None:
         return None

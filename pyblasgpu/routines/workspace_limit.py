@@ -1,4 +1,4 @@
-"""How much workspace a routine with a triangle takes."""
+"""Workspace of a routine with a triangle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks must have ended before a task begins."""
+"""Tasks that must have ended before a task begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a large result is from the exact one, as a fraction of its error bound.
+"""Distance of a large result from the exact one, as a fraction of its error bound.
 
 The whole of a 4096 by 4096 product cannot be recomputed in higher precision in reasonable time; the entries
 where some 64 rows and 64 columns cross can. They are drawn at random, and the last row and column are

@@ -24,7 +24,7 @@ __all__ = ["CandidateList", "CandidateOptions", "candidate_list"]
 
 @dataclass(frozen=True)
 class CandidateOptions:
-    """Which candidates a run has.
+    """Candidates of a run.
 
     Attributes
     ----------

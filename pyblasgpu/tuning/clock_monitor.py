@@ -69,7 +69,7 @@ class ClockMonitor:
         self.references.append(seconds)
 
     def complaints(self) -> list[str]:
-        """Why the times of this run may not be comparable, in words."""
+        """Return why the times of this run may not be comparable, in words."""
         complaints = []
         if (self._before.busy or 0) >= BUSY:
             complaints.append(f"the device was {self._before.busy} % busy before the run began")

@@ -1,4 +1,4 @@
-"""Which Configs of all that were timed are kept: few, that serve all size classes well.
+"""Selection of the Configs that are kept of all that were timed: few, that serve all size classes well.
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
 gains most (`dispatch.portfolio`), over all dtypes and layouts of an architecture at once, until there are as

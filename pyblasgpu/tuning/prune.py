@@ -73,7 +73,7 @@ PERSISTENT = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidate
 
 @dataclass
 class Funnel:
-    """How many candidates went in, how many each rule removed, and which are left.
+    """Counts of the candidates: how many went in, how many each rule removed; and those that are left.
 
     Some of these were added: persistent variants of others, and to 'normal' what 'quick' has besides.
     """

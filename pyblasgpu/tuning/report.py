@@ -102,7 +102,7 @@ def rows(records: Sequence[Record]) -> list[ClassWinner]:
 
 
 def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
-    """How many candidates of each family had which outcome."""
+    """Count the candidates of each family by outcome."""
     last: dict[tuple, Record] = {}
     for record in records:
         if record.stem in FAMILIES and record.parameters and record.outcome != "reference":

@@ -1,4 +1,4 @@
-"""In which order candidates are timed, and when to stop.
+"""Strategies: the order in which candidates are timed, and when to stop.
 
 A strategy is a generator. It yields batches of measurements, is sent the seconds of those that succeeded, and
 returns when it wants nothing more. It touches no device, no file and no clock. So a recorded sweep can be
@@ -172,7 +172,7 @@ def interleave(lists: list[list[Any]], count: int) -> list[Any]:
     return list(islice(mixed, count))
 
 
-#: By name, as ``--strategy`` takes them.
+#: Strategies by name, as ``--strategy`` takes them.
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
     "likely": likely,

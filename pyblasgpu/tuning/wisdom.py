@@ -248,7 +248,7 @@ def _import_of_processor(path: Path, device: str | None) -> int:
 
 
 def _notes(document: Document) -> list[str]:
-    """Who will not read the values that were taken in."""
+    """Return notes on devices that will not read the imported values."""
     try:
         device = devices.named(document.device)
     except ValueError:

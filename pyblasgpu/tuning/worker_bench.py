@@ -62,7 +62,7 @@ class Timing(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Why there will be no times: 'wrong', 'spoils', 'error', 'crash', 'absent', and the details."""
+    """Failure without times: 'wrong', 'spoils', 'error', 'crash', 'absent', and the details."""
 
     outcome: str
     detail: str

@@ -1,4 +1,4 @@
-"""How the intrinsics write LLVM: types and letters of PTX, inline assembly, addresses."""
+"""LLVM of the intrinsics: types and letters of PTX, inline assembly, addresses."""
 
 from __future__ import annotations
 

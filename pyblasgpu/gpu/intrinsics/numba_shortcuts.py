@@ -186,7 +186,9 @@ def _find_singly_assigned(lower) -> None:
 
 def _without_liveness(original: Callable) -> Callable:
     def run(self, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-        """Which variables live where is needed for generators, and to end their lives before lowering."""
+        """Compute variables' lifetimes where they are needed: for generators, and to end them before
+        lowering.
+        """
         function = self.func_ir
         if emit_dels or function.is_generator:
             original(self, emit_dels, extend_lifetimes)

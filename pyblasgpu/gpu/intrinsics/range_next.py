@@ -1,4 +1,4 @@
-"""How a ``for`` loop over a constant range fetches its next number, on compute capability 10.0 and later.
+"""The next number of a ``for`` loop over a constant range, on compute capability 10.0 and later.
 
 Numba counts down only where numbers are left: a branch in the header of each loop, whose values meet again
 before the exit. The LLVM that NVVM has for these devices moves address computations into the branch. It then

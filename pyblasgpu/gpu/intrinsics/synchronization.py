@@ -61,8 +61,8 @@ def atomic_add(_, flags, i, count):
 
 @intrinsic
 def take_ticket(_, flags, i):
-    """How many have taken a ticket of ``flags[i]`` before: what they knew to be written is read after it, and
-    what this thread knows to be written is read by those that arrive later.
+    """Return the number of tickets of ``flags[i]`` taken before. What their takers knew to be written is read
+    after it, and what this thread knows to be written is read by those that arrive later.
     """
 
     def codegen(context, builder, signature, arguments):

@@ -45,7 +45,7 @@ def poisoned(nbytes: int) -> np.ndarray:
 
 
 class AccessLog:
-    """Which actors, threads or blocks, read and wrote which of an array's `size` elements, unordered."""
+    """Record of the actors, threads or blocks, that read and wrote an array's `size` elements, unordered."""
 
     def __init__(self, size: int, memory: str, actor: str = "thread"):
         self.size, self.memory, self.actor = size, memory, actor

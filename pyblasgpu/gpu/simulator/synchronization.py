@@ -57,7 +57,9 @@ def atomic_add(flags: Pointer, i: int, count: int) -> int:
 
 
 def take_ticket(flags: Pointer, i: int) -> int:
-    """How many have taken a ticket of ``flags[i]`` before; it acquires what they released, and releases."""
+    """Return the number of tickets of ``flags[i]`` taken before; acquire what their takers released, and
+    release.
+    """
     thread, flag = current_thread(), _flag(flags, i)
     before = int(flag[0])
     flag[0] = before + 1

@@ -44,7 +44,7 @@ def first(axis: Axis) -> Axis:
 
 
 def length(axis: Axis, chosen: Parameters) -> int:
-    """How many values `axis` has; they are made only where it does not know."""
+    """Return the number of values of `axis`; they are made only where it does not know."""
     return axis.count if isinstance(axis, _Known) else len(axis(chosen))
 
 

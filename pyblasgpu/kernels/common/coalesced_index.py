@@ -1,4 +1,4 @@
-"""How a block of threads goes over the elements of a matrix: neighbours in memory to neighbouring threads.
+"""Distribution of a matrix's elements over a block of threads: neighbours in memory to neighbouring threads.
 
 In each *round* every thread has one element. Where whole rows (columns) go round at a time, which is so
 wherever the threads are a multiple of their length, a thread stays in its column (row), and the way to its

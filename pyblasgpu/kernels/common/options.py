@@ -32,9 +32,9 @@ TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (
 #: factor.
 FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
 PREFETCH_C = 1 << 12
-#: From this bit on: the rows of tiles of a column in which C is rasterized; 0: as many as usual.
+#: First bit of the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
-#: From this bit on: the slices of `split_k_reduce`.
+#: First bit of the slices of `split_k_reduce`.
 SLICES_BIT = 16
 
 

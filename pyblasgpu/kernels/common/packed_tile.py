@@ -1,5 +1,4 @@
-"""How k-tiles of packed operands (`copy.packing`) are addressed and loaded: nothing is masked, zeros are
-there.
+"""Addresses and loads of k-tiles of packed operands (`copy.packing`): nothing is masked, zeros are there.
 
 A k-tile of 'cbl' and of 'rbl' is a small row-major matrix, rows of the k-tile's `ld`; 'row' has rows of the
 whole operand. A kernel receives one stride, `Packing.stride`.

@@ -1,4 +1,4 @@
-"""Which elements and tiles belong to a `Region` of a matrix.
+"""Elements and tiles of a `Region` of a matrix.
 
 A kernel is made for all of a matrix, for triangles, or for both. Which triangle, `options` select at run
 time.

@@ -1,4 +1,4 @@
-"""How many tiles of C there are, and how persistent blocks share them.
+"""The number of tiles of C, and their distribution over persistent blocks.
 
 The blocks of a *persistent* kernel, no more than the device holds at once, go over all tiles of a batch, a
 *work tile* after the other. In each of `full_waves` waves every block takes a whole tile. The k-tiles of the
@@ -24,7 +24,7 @@ MAX_K_TILES = 2**31 - 1  # that are numbered
 
 
 class TileSchedule(NamedTuple):
-    """How `blocks` persistent blocks share `tiles` tiles.
+    """Distribution of `tiles` tiles over `blocks` persistent blocks.
 
     Attributes
     ----------

@@ -16,7 +16,8 @@ __all__ = ["build"]
 
 
 def _element_index(config: CopyScaled, by_rows: bool):
-    """Which elements a thread has: neighbours in memory, rows or columns, have neighbouring threads.
+    """Return the index of a thread's elements: neighbours in memory, rows or columns, have neighbouring
+    threads.
 
     Returns ``first(t, row_stride, col_stride)``: row, column and offset of the first one of thread `t`, and
     by how much the next one is further; and by how many rows, and columns.

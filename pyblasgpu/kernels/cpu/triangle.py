@@ -147,7 +147,7 @@ def _solver(config: CpuGemm) -> Any:
 
     @cpu.njit(error_model="numpy")
     def divide_by(row, re, im):
-        """By Smith's method where both parts are there, scaled where it could overflow."""
+        """Divide by Smith's method where both parts are not 0, scaled where it could overflow."""
         if im == number(0):
             divide(row, re)
             return

@@ -1,4 +1,4 @@
-"""How `getrf_panel` chooses a pivot in a cluster: blocks write into one another's shared memory.
+"""Search of `getrf_panel`'s pivot in a cluster: blocks write into one another's shared memory.
 
 Each block chooses among the candidates of its warps, as in `row_exchange`, and sends size, label and row to
 all blocks. An mbarrier in each counts the arrivals. So a column takes one way between multiprocessors, and

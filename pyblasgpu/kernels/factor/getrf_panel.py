@@ -265,7 +265,7 @@ def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
 
 
 def _searcher(config: GetrfPanel):
-    """How the pivots of a panel are searched."""
+    """Return the search of a panel's pivots."""
     if config.CLUSTER:
         return search_in_cluster(config)
     return search_by_rows(config) if config.DIRECT else search_by_labels(config)

@@ -1,4 +1,4 @@
-"""How `getrf_panel` chooses a pivot: the largest of a block of threads, then of all blocks.
+"""Search of `getrf_panel`'s pivot: the largest of a block of threads, then of all blocks.
 
 This is the search by labels; see `row_exchange` for one that takes fewer barriers and more memory.
 

@@ -1,4 +1,4 @@
-"""How `getrf_panel` chooses a pivot with one barrier in a block, and one way through memory between blocks.
+"""Search of `getrf_panel`'s pivot with one barrier in a block, and one way through memory between blocks.
 
 Each warp puts out the row of its candidate before it is known whether it is the largest. So after a barrier
 all threads choose for themselves, and the row is there. Of a few blocks each receives the rows of all others

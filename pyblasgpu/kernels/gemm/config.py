@@ -252,7 +252,7 @@ class GemmConfig:
 
     @property
     def reads_before_wait(self) -> tuple[int, ...]:
-        """Which of A and B the kernel may read before its turn, as `KernelSource.reads_before_wait`."""
+        """Operands, A or B, that the kernel may read early, as `KernelSource.reads_before_wait`."""
         return ()
 
     @property
@@ -323,7 +323,7 @@ class GemmConfig:
 
     @cached_property
     def packings(self) -> tuple[Packing, Packing]:
-        """How A and B, the latter transposed, are packed for a Config that is `packed`."""
+        """Packing of A and B, the latter transposed, for a Config that is `packed`."""
         a, b = (
             Packing(
                 LAYOUTS[smem_tile.packing],

@@ -1,4 +1,4 @@
-"""How a block's sums go to C: scaled, added to what is there, whole tiles by vectors, edges by elements."""
+"""Store of a block's sums to C: scaled, added to what is there, whole tiles by vectors, edges by elements."""
 
 from __future__ import annotations
 

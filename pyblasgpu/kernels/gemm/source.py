@@ -1,4 +1,4 @@
-"""From a GEMM Config and its innermost product to the kernel: ordinary, persistent, or in place."""
+"""Kernel of a GEMM Config and its innermost product: ordinary, persistent, or in place."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int)
 
 
 def _fragments(dtype: Dtype, layout: str, chosen: Parameters, keeps: bool) -> Parameters:
-    """By how many elements threads read k-tiles; `keeps`: those along k keep their layout."""
+    """Return the vectors by which threads read k-tiles; `keeps`: those along k keep their layout."""
     thr_m, thr_n = chosen["BLK_M"] // chosen["DIM_X"], chosen["BLK_N"] // chosen["DIM_Y"]
     return {
         "VEC_M": 1 if keeps and layout[0] == "t" else widest(dtype, thr_m),
@@ -232,8 +232,8 @@ def _warps(
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
-    """How the threads load a k-tile that keeps its layout, by the widest loads, its rows padded against bank
-    conflicts.
+    """Return the thread grid for a k-tile that keeps its layout, by the widest loads, its rows padded against
+    bank conflicts.
     """
     warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
     return _kept_rows(dtype.itemsize, name, 32 * warps, chosen["BLK_K"], blk, k_major)
@@ -257,7 +257,9 @@ def _kept_rows(itemsize: int, name: str, threads: int, depth: int, blk: int, k_m
 
 
 def _sharing(stages: int) -> list[Parameters]:
-    """Which operands pass through shared memory (Steinsland's schemes); cp.async leads nowhere else."""
+    """Return the operands that may pass through shared memory (Steinsland's schemes); cp.async leads nowhere
+    else.
+    """
     if stages > 1:
         return [_SHARED_BOTH]
     direct = [
@@ -271,7 +273,7 @@ def _sharing(stages: int) -> list[Parameters]:
 def _loads(
     dtype: Dtype, chosen: Parameters, name: str, blk: int, fragment: int, k_major: bool
 ) -> list[Parameters]:
-    """How the threads may load a k-tile, the widest loads first; for each width the longest rows.
+    """Return the thread grids for a k-tile, the widest loads first; for each width the longest rows.
 
     Rows that are transposed on the way are kept so short that one padding serves both the stores and the
     loads of whole fragments. Where no grid of threads tiles the k-tile, the one given breaks the rule

@@ -1,4 +1,4 @@
-"""How the threads of a block solve right-hand sides together: by groups of unknowns, one after the other.
+"""Substitution by the threads of a block together: by groups of unknowns, one after the other.
 
 Some lanes of a warp *share* a right-hand side, and have some rows each of every group. All of them solve a
 group alike, in registers, from the panel; then each takes it off its own rows of the groups that follow, and

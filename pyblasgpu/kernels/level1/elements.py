@@ -16,7 +16,7 @@ __all__ = ["elements"]
 
 
 def elements(config: VectorConfig, wide: bool) -> SimpleNamespace:
-    """How a thread reads and writes its elements of a tile, by 16 bytes if `wide`.
+    """Return a thread's reads and writes of its elements of a tile, by 16 bytes if `wide`.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from .config import LOAD, WARP, VectorLoads, require_threads
 
 __all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "X_VECTORS", "Gemv"]
 
-#: Which terms of the sum of output o there are: all, those up to number o, those from it on.
+#: Terms of the sum of output o: all, those up to number o, those from it on.
 ALL, BEFORE, AFTER = 0, 1, 2
 #: Bits of the options. The last says that x may be read by vectors.
 CONJ_A, CONJ_X, UNIT, X_VECTORS = 1, 2, 4, 8
@@ -190,5 +190,5 @@ class Gemv(VectorLoads):
         return -(-terms // (slices * self.STEP)) * self.STEP
 
 
-#: By whether the matrix is transposed: threads along the sums.
+#: Threads along the sums, by whether the matrix is transposed.
 _DIMS = {False: (4, 8, 16, 32, 64, 128), True: (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)}

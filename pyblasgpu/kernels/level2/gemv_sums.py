@@ -1,4 +1,4 @@
-"""How the threads, and the blocks, of `gemv` add up what each has of an output: always in the same order."""
+"""Sums of `gemv` over the threads and the blocks: always in the same order."""
 
 from __future__ import annotations
 

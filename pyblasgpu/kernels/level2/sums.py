@@ -1,4 +1,4 @@
-"""How threads, and blocks, add up what each of them has of a vector: always in the same order."""
+"""Sums of a vector over threads and blocks: always in the same order."""
 
 from __future__ import annotations
 

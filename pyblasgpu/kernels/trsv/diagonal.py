@@ -1,4 +1,4 @@
-"""How `trsv` solves the diagonal block of a block of threads: by groups of rows, or carefully.
+"""Solve of the diagonal block of `trsv` by a block of threads: by groups of rows, or carefully.
 
 The columns of the block are divided by the diagonal beforehand, T'_ij = T_ij / t_jj, and what is carried is
 y_j = t_jj x_j: a row then costs one multiply-add, and the divisions of y are at the end, all at once. The
@@ -62,7 +62,7 @@ def preparer(config: Trsv):
 
 
 def _group(config: Trsv):
-    """How a group of rows is solved by a thread, and the thread's own row updated.
+    """Return the functions by which a thread solves a group of rows and updates its own row.
 
     ``load(corner, line, own, here)``: the corner of T' that the group meets itself in, column by column, and
     the line of T' below it that is of the own row; ``solve(y, group, corner, line)``.

@@ -38,7 +38,7 @@ def residue_writer(config: GemmInt8):
 
     @device_function
     def residue(x, p, factor):
-        """From 0 to p: p fits a byte, or is 0 in it."""
+        """Return the residue, from 0 to p: p fits a byte, or is 0 in it."""
         return int32(x - (multiply_high(x, factor) >> (SHIFT - 32)) * p)
 
     @device_function

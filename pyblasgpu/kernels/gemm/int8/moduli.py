@@ -28,7 +28,7 @@ __all__ = [
 #: The largest numbers up to 256 of which no two have a common factor, as many as `PARTS` parts serve.
 MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197)
 
-#: How much less than 256 moduli are, six bits each, `TABLE_SIZE` of them a number.
+#: Differences of moduli from 256, six bits each, `TABLE_SIZE` of them a number.
 TABLE_SIZE = 10
 TABLE = tuple(
     sum((256 - p) << 6 * i for i, p in enumerate(MODULI[first : first + TABLE_SIZE]))

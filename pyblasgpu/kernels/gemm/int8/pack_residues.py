@@ -198,7 +198,7 @@ def _residues(p: int):
 
     @device_function
     def residue(x, low):
-        """In its lowest byte: the lowest bits of the quotient decide it."""
+        """Return the residue in the lowest byte: the lowest bits of the quotient decide it."""
         if PLAIN:
             return int64(low)
         return int64(low) - int64(low_word(fma(x, real(INVERSE), real(MAGIC)))) * p
@@ -233,7 +233,7 @@ def _digits(config: PackResidues):
 
     @device_function
     def digit_of(x, digit):
-        """In its lowest byte."""
+        """Return the digit in the lowest byte."""
         return fma(abs(x), digit, real(-0.5)) + real(MAGIC)
 
     @device_function

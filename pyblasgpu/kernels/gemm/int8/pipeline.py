@@ -1,4 +1,4 @@
-"""How stages pass through the shared memory of ``gemm_int8``: who fills them, multiplies them, and waits."""
+"""Stages in the shared memory of ``gemm_int8``: who fills them, multiplies them, and waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``gemm_wgmma`` writes a tile of C: without masks where all of a thread's elements are meant."""
+"""Store of a tile of C by ``gemm_wgmma``: without masks where all of a thread's elements are meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``pack_halves`` reads an operand: float32 as it is, complex64 as a real matrix.
+"""Reads of an operand by ``pack_halves``: float32 as it is, complex64 as a real matrix.
 
 C := A B of complex numbers is a real product: C and B, whose real and imaginary parts alternate along m and
 along k, are real matrices as stored, and of A each element is expanded to ``[[re, -im], [im, re]]``. So A has

@@ -1,4 +1,4 @@
-"""Which tiles of C a cluster of ``gemm_wgmma`` computes, in which order, and of which blocks along k."""
+"""Tiles of C that a cluster of ``gemm_wgmma`` computes, their order, and their blocks along k."""
 
 from __future__ import annotations
 

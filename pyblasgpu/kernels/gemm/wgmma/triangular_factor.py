@@ -1,5 +1,5 @@
-"""How ``gemm_guarded`` computes a tile of C of which a factor is a triangle: what is off the diagonal as all
-products, and then, one element after the other, what the diagonal block adds.
+"""Tile of C by ``gemm_guarded`` where a factor is a triangle: what is off the diagonal as all products, and
+then, one element after the other, what the diagonal block adds.
 
 It may be slow: few tiles of ordinary data get here, and of these a small part.
 """
