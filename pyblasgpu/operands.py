@@ -40,7 +40,7 @@ class Operand(NamedTuple):
     rows, cols : int
         Extents.
     row_stride, col_stride : int
-        In elements; any sign, zero where an operand is only read.
+        Strides in elements; any sign, zero where an operand is only read.
     dtype : Dtype
         Element type.
     conj : bool

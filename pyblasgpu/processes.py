@@ -32,7 +32,7 @@ class Pool:
     work : callable
         ``work(*job)``; what it returns is the job's report.
     workers : int, optional
-        How many processes; by default one for each of `cores`.
+        Number of processes; by default one for each of `cores`.
 
     Attributes
     ----------

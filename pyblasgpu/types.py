@@ -85,7 +85,7 @@ class Region(Enum):
     Attributes
     ----------
     uplo : Uplo, optional
-        Which triangle; None: all of the matrix.
+        The triangle; None: all of the matrix.
     hermitian : bool
         The imaginary parts of the diagonal are taken to be zero, and become it.
     strict : bool
@@ -125,7 +125,7 @@ class Triangle(Enum):
     Attributes
     ----------
     uplo : Uplo
-        Which of T's triangles is read.
+        The triangle of T that is read.
     side : Side
         On the left T is the kernel's A, on the right its B.
     """

@@ -25,7 +25,7 @@ class Rotation:
     Parameters
     ----------
     data : Arrays
-        In host memory.
+        The arrays, in host memory.
     """
 
     def __init__(self, data: Arrays):

@@ -79,7 +79,7 @@ def select(
     workspace_limit : int, optional
         Bytes of workspace that the product may take; by default as much as any.
     conjs : (bool, bool)
-        Which of A, B of a product are meant conjugated.
+        Whether A, B of a product are conjugated.
     adds : bool
         Whether a product adds to C, which is read then.
 

@@ -252,7 +252,7 @@ class KernelChoice:
     splits : int
         Slices of a product's k, or `split_k.STREAM_K`.
     copied : (bool, bool)
-        Which of A and B of a product are copied first, to the Config's layout.
+        Whether A and B of a product are copied first, to the Config's layout.
     """
 
     config: Any

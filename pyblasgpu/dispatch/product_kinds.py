@@ -295,7 +295,7 @@ class GemmProblem(NamedTuple):
 
 
 def without_3m(problem: GemmProblem) -> GemmProblem:
-    """Return the problem without the three products; raise for one in place, which has no substitute."""
+    """Return the problem without the three products; raise for one in place."""
     if isinstance(problem.region, Triangle):
         raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
     return problem._replace(three_m=False)

@@ -81,7 +81,7 @@ class Level:
     device : str
         The device or architecture whose values it holds.
     origin : str
-        How an origin names it.
+        Its name in an origin.
     is_packaged : bool
         Whether it is a file of this package.
     """

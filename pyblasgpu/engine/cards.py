@@ -55,7 +55,7 @@ class Card:
     chunks : list of Chunk
         Memory for tiles, what earlier calls left included.
     kept_bytes : int
-        How much of it stays for later calls.
+        Bytes of it that stay for later calls.
     """
 
     def __init__(self, device: int):

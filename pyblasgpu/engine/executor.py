@@ -51,7 +51,7 @@ class TaskExecutor:
     enqueue : callable
         See `leaves`.
     infos : sequence of callable
-        By card, ``infos[card](number)``: the operand for the info of the leaf of a task.
+        For each card ``infos[card](number)``: the operand for the info of the leaf of a task.
 
     importers : mapping of Tile to int, optional
         The cards that copy tiles from the host; by default those that need them first.
@@ -59,7 +59,7 @@ class TaskExecutor:
     Attributes
     ----------
     versions : Counter of Tile
-        How often each tile was written by tasks that are enqueued.
+        Number of writes of each tile by enqueued tasks.
     done : int
         Tasks that are known to be done.
     """

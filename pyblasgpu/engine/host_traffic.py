@@ -48,7 +48,7 @@ class HostTraffic:
     Attributes
     ----------
     home_jobs : dict of Tile to list of Future, or Event
-        By tile, what its newest version in host memory waits for.
+        For each tile the job that its newest version in host memory waits for.
     """
 
     def __init__(self, up: PinnedPool | None = None, down: PinnedPool | None = None):

@@ -91,7 +91,7 @@ class Matrix:
     Attributes
     ----------
     name : str
-        In the list of tasks.
+        Name in the list of tasks.
     grid : Grid
     dtype : Dtype
     row_major : bool

@@ -25,15 +25,15 @@ class Schedule:
     Attributes
     ----------
     uses : dict of int to dict
-        By card the numbers of the tasks that need each tile.
+        Numbers of the tasks that need each tile, by card.
     last_uses : dict of int to list of Tile
-        By task the tiles that no later one needs.
+        Tiles that no later task needs, by task.
     shapes : frozenset of (str, int, int)
         Matrix, rows and columns of all tiles.
     most_tiles : int
         Most tiles that a task needs.
     infos : dict of int to list of int
-        By card the numbers of its tasks that leave an info.
+        Numbers of a card's tasks that leave an info, by card.
     """
 
     def __init__(self, tasks: TaskList, owners: Sequence[int]):

@@ -32,12 +32,12 @@ class TileCopy:
     address : int or None
         The slot; None for a tile in the caller's array.
     version : int
-        How often the tile had been written when this copy was made; -1 while nothing is there.
+        Number of the tile's writes before this copy was made; -1 while nothing is there.
     ready : Mark or None
         When its contents are there.
     uses : dict of int to Mark
-        By stream, the last thing that reads it, or that used the slot before: whoever writes it waits for
-        these and for `ready`.
+        Last read of it, or use of the slot before, by stream: whoever writes it waits for these and for
+        `ready`.
     pins : int
         Requested tasks that will use it.
     is_dirty : bool

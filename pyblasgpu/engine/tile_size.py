@@ -66,7 +66,7 @@ def tile_orders(
     has_lines : sequence of bool
         By extent whether a host matrix has its lines along it; empty of matrices on a card.
     inner : int, optional
-        Which of the extents is summed over; it may be cut less finely than the others.
+        Index of the extent that is summed over; it may be cut less finely than the others.
     """
     longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)

@@ -79,7 +79,7 @@ class KernelSource:
         Blocks that are launched together and reach one another's shared memory; they divide a grid's x.
         `WHOLE_ROWS`: all blocks along x, at most 16.
     whole_program : bool
-        It is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
+        Whether it is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
     """
 
     name: str

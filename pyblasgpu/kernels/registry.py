@@ -34,7 +34,7 @@ class Axes(NamedTuple):
     tile : tuple of tuple of str
         Parameters of a tile. Configs that differ in nothing else are variants of one tile.
     variant : tuple of tuple of str
-        How a tile is compiled and loaded.
+        Parameters of a tile's compilation and loads.
     across_layouts : tuple of str
         Parameters that the winners of one layout share with Configs of the others, which are tried first.
     """
@@ -75,11 +75,11 @@ class Family:
         ``module:function`` of its search space, as `kernels.space.space` calls it. Without one the family
         needs no tuning: the defaults of its Config serve on every device.
     axes : Axes
-        Which parameters the tuner changes together.
+        Parameters that the tuner changes together.
     runtime_parameters : tuple of str
         Parameters of a launch: Configs that differ in nothing else are one kernel.
     best_defaults : mapping of str to mapping
-        By dtype, parameters that serve better than the defaults of a family without a space.
+        Parameters that serve better than the defaults of a family without a space, by dtype.
     solved_columns : int
         Columns that a thread solves in registers, which its Config's estimate leaves out.
     cost : callable, optional

@@ -26,7 +26,7 @@ def launch_list(piv: Operand, lu: Operand, b: Operand, *, trans: Trans) -> Launc
     b : Operand
         n by r.
     trans : Trans
-        Which op(A) is meant.
+        The op of A.
     """
     return None if b.is_empty else cached_launch_list(emit, (piv, lu, b), (trans,))
 

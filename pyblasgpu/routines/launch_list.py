@@ -85,7 +85,7 @@ class LaunchList:
     tiles_per_block : int or None
         Tiles after which persistent blocks of products emitted now give a multiprocessor back; None: never.
     choices : list of KernelChoice or Algorithm
-        Which Configs were taken, and from where.
+        Configs that were chosen, and their origins.
     """
 
     def __init__(self, dtype: Dtype, device: int):

@@ -33,8 +33,8 @@ def emit_lookahead(
     Parameters
     ----------
     blocks : int
-        How many blocks of columns there are. One more, which may be empty, has the columns that have no
-        factors of their own.
+        Number of blocks of columns. One more, which may be empty, has the columns that have no factors of
+        their own.
     factor : callable
         ``factor(j)`` emits the factors of block j, which has been updated by all blocks before it.
     update : callable

@@ -30,7 +30,7 @@ class Tile(NamedTuple):
     row, col : int
         Counted in tiles.
     rows : int
-        How many tiles, from `row` down.
+        Number of tiles, from `row` down.
     """
 
     matrix: str
@@ -140,8 +140,8 @@ class TaskList:
     grids : mapping of str to Grid
         The tiles of each matrix that the tasks name.
     tasks : tuple of Task
-        In a valid order, in which an output tile is finished before work on later ones begins. Run as soon as
-        what they need is there, earlier tasks first, they keep to the critical path.
+        Tasks in a valid order, in which an output tile is finished before work on later ones begins. Run as
+        soon as what they need is there, earlier tasks first, they keep to the critical path.
     """
 
     routine: str

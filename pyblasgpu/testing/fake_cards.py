@@ -71,9 +71,9 @@ class FakeDriver(FakeStreams):
     Attributes
     ----------
     calls : Counter
-        How often each function was called.
+        Number of calls of each function.
     failing : dict of str to list of int and status
-        By function the calls, counted from 0, that fail, and with which status.
+        Calls, counted from 0, that fail, by function, and their status.
     taken : dict of int to int
         Bytes that are allocated on each device.
     pooled : Counter

@@ -40,7 +40,7 @@ class FakeStreams:
     seed : int
         Seed of the order in which streams run.
     eagerness : float
-        How often something runs that nobody waits for.
+        Probability that something runs that nobody waits for.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ def deciding_by(**values: Any) -> Iterator[None]:
     Parameters
     ----------
     **values : number or dict
-        By name; a dict replaces all of a mapping.
+        Values by name; a dict replaces all of a mapping.
 
     Yields
     ------

@@ -142,7 +142,7 @@ class Workload:
     Attributes
     ----------
     arenas : dict of tuple to Arena
-        By operand and dtype, ``("A", "d")``.
+        Arenas by operand and dtype, ``("A", "d")``.
     """
 
     def __init__(self, device: int, stream: int):

@@ -59,7 +59,7 @@ class KernelSearch:
     compilers : CompilersLike
     watcher : Watcher
     verifier : WinnerVerifier
-        To which the winners of a search go when it has ended.
+        Verifier of the winners of a search when it has ended.
     winners_of : callable
         ``winners_of(key)``, those of a search.
     late : callable

@@ -70,7 +70,7 @@ class Worker:
     busy : bool
         Whether a job is running.
     replaced : int
-        How often the process died or hung.
+        Number of times that the process died or hung.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class SmemTile:
     packed : bool
         Whether the operand is packed, in tiles and k-tiles like these, rows of `ld` elements.
     packing : int
-        How it is packed then: ROW, CBL or RBL of `packing`.
+        Layout of a packed operand: ROW, CBL or RBL of `packing`.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache.
     read_only : bool

@@ -54,7 +54,7 @@ class GemmConfig:
         Whether A and B are packed (`packing.Packing`) in the layout of k-tiles in shared memory, or by rows:
         nothing is left to transpose, to conjugate, or to mask but C.
     packing_a, packing_b : int
-        How they are packed then: ROW, CBL or RBL of `packing`.
+        Layouts of packed operands: ROW, CBL or RBL of `packing`.
     """
 
     dtype: str

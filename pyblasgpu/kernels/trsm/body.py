@@ -207,8 +207,7 @@ def _solver(config: TrsmConfig, exact_division: bool):
 
 
 def source_with(updater: Callable[..., Updater], config: TrsmConfig, flags: dict[str, bool]) -> KernelSource:
-    """The kernel of `config` with the result of ``updater(config, **flags)``, as
-    `triangle_panel.panel_source`.
+    """The kernel of `config` with ``updater(config, **flags)``, as `triangle_panel.panel_source`.
 
     A flag is `t_by_rows`, where an updater has to know T's layout.
     """
