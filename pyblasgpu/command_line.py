@@ -368,6 +368,10 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Time products with packed operands and without, too. Example: --packed",
     )
+    _add_bench_results(parser)
+
+
+def _add_bench_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=Path,

@@ -360,7 +360,8 @@ class Call:
         self.note_write()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
-            self._enqueue(prepare, scalars, layouts, source, key)
+            read = tuple([layout for layout, _ in inputs])
+            self._enqueue(prepare, scalars, read, layouts, source, key)
         elif self.backend in ON_PROCESSOR:
             self.start_from(source)
             cpu(scalars, *[array for array, _ in inputs], out)
@@ -386,13 +387,14 @@ class Call:
         self,
         prepare: Callable[..., Any],
         scalars: tuple[Any, ...],
+        read: tuple[Layout, ...],
         layouts: tuple[Layout, ...],
         source: Any,
         key: Any,
     ) -> None:
         """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
         calls = list(batches(layouts))
-        described = self._description(key, layouts, source, scalars[0]) if len(calls) == 1 else None
+        described = self._description(key, read, source, scalars[0]) if len(calls) == 1 else None
         self.start_from(source)
         if described is None:
             for operands in calls:
@@ -413,7 +415,7 @@ class Call:
         keep(key, kept)
 
     def _description(
-        self, key: Any, layouts: tuple[Layout, ...], source: Any, alpha: Any
+        self, key: Any, read: tuple[Layout, ...], source: Any, alpha: Any
     ) -> tuple[tuple[Any, ...], tuple[int, ...] | None, tuple[int, int] | None] | None:
         """Return the key of `replay`, and where the matrices of the call, and of a copy before it, are among
         the arrays; None where flags may change or arrays were converted before.
@@ -428,15 +430,26 @@ class Call:
             return None  # whether the output starts from another array may depend on it
         arrays = (*self.arrays, self.result) if mode == APART else self.arrays
         description = self.library.read(arrays) if quick_library(arrays[0]) is self.library else None
-        position: dict[int, int] = {}
-        for i, array in enumerate((*self.arrays, self.result)):
-            position.setdefault(id(array), i)
         copied = () if source is None or source is self.out else (source, self.out)
-        places = [position.get(id(layout.owner)) for layout in (*layouts, *copied)]
+        places = [self._place(each, mode) for each in (*read, self.out, *copied)]
         if description is None or None in places or (copied and len(list(batches(copied))) != 1):
             return None
-        called_at: Any = tuple(places[: len(layouts)])
-        copied_at: Any = tuple(places[len(layouts) :])
+        called_at: Any = tuple(places[: len(read) + 1])
+        copied_at: Any = tuple(places[len(read) + 1 :])
         if called_at == tuple(range(len(arrays) + (mode == NEW))):
             called_at = None
         return (key, mode, *description[0]), called_at, copied_at or None
+
+    def _place(self, layout: Any, mode: int) -> int | None:
+        """Return which array a layout describes, an output apart behind the inputs; None for a copy.
+
+        The layout decides, as an array may be passed twice.
+        """
+        if layout is self.out:
+            place, owner = (mode if mode >= 0 else len(self.arrays)), self.result
+        else:
+            found = [i for i, each in enumerate(self.inputs) if each is layout]
+            if not found:
+                return None
+            place, owner = found[0], self.arrays[found[0]]
+        return place if layout.owner is owner else None

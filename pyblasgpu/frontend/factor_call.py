@@ -147,7 +147,7 @@ class FactorCall(Call):
         if key is not None and 0 not in out.shape:
             kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
         if kept is None:
-            self._enqueue(prepare, (1,), operands, None, None)
+            self._enqueue(prepare, (1,), (), operands, None, None)
         else:
             kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
         owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]

@@ -138,6 +138,19 @@ def test_new_results_are_made_anew_without_checks(fake, monkeypatch, routine, or
         np.testing.assert_array_equal(array.host, unchanged)
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("routine", [gemm, symm, trmm, trsm])
+def test_an_array_that_is_passed_twice_is_two(fake, routine, is_new):
+    """Calls whose arrays lie alike are one, whichever of them are the same object."""
+    a, b = (np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([[1.0, 3.0], [5.0, 7.0]]))
+    for left, right in ((a, a), (a, b), (a, a), (b, a)):
+        one = fake_device.Array(left.copy())
+        other = one if left is right else fake_device.Array(right.copy())
+        out = None if is_new else fake_device.Array(np.zeros((2, 2)))
+        expected = routine(left, right, backend="cpu")
+        np.testing.assert_array_equal(routine(one, other, out=out).host, expected)
+
+
 @pytest.mark.parametrize("routine", [trmm, trsm])
 def test_results_in_another_array_are_repeated(fake, monkeypatch, routine):
     a = fake_device.Array(np.array([[2.0, 1.0], [0.0, 4.0]]))
