@@ -1,7 +1,8 @@
-"""What one call costs the host: products of 64 x 64 CuPy arrays and PyTorch tensors, ours and theirs.
+"""What one call costs the host: products and triangles of order 64 with CuPy and PyTorch, ours and theirs.
 
-``gemm(out=)``, and a plan called with the arrays that it was made with and with others. Calls are queued
-without waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out
+New results, results in another array and in place, through keyword functions, ``blas``, ``linalg`` and
+``lapack``; and a plan called with the arrays that it was made with and with others. Calls are queued without
+waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out
 FILE]`` prints microseconds a call, the median of several rounds, and the device's own pace where calls follow
 each other for long: no host can pass it.
 """
@@ -13,10 +14,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pyblasgpu
+from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import require_device
 from pyblasgpu.gpu.device import current
@@ -27,7 +32,7 @@ try:
 except ImportError:  # `require_device` says so
     cupy = None
 
-N, CALLS, ROUNDS, LONG = 64, 500, 9, 20_000
+N, CALLS, ROUNDS, LONG = 64, 200, 9, 2_000
 
 Call = Callable[[], object]
 
@@ -57,12 +62,18 @@ def pace(call: Call) -> float:
 def calls(dtype: str) -> Iterator[tuple[str, Call]]:
     """The same product through each library that is there."""
     matrices = [cupy.random.standard_normal((N, N)).astype(dtype) for _ in range(4)]
+    triangle = cupy.tril(matrices[0]) + N * cupy.eye(N, dtype=dtype)
     yield from products("cupy", matrices, cupy.matmul)
+    solve = partial(import_module("cupyx.scipy.linalg").solve_triangular, lower=True)
+    yield from triangles("cupy", triangle, matrices[1], solve, cupy.linalg.cholesky)
     try:
         import torch
     except ImportError:
         return
-    yield from products("torch", [torch.as_tensor(x, device="cuda") for x in matrices], torch.mm)
+    tensors = [torch.as_tensor(x, device="cuda") for x in (*matrices, triangle)]
+    yield from products("torch", tensors[:4], torch.mm)
+    solve = partial(torch.linalg.solve_triangular, upper=False)
+    yield from triangles("torch", tensors[4], tensors[1], solve, torch.linalg.cholesky)
 
 
 def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[str, Call]]:
@@ -73,6 +84,39 @@ def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[s
     yield f"pyblasgpu plan, {library}", lambda: plan(a, b, c)
     yield f"pyblasgpu plan, other arrays, {library}", lambda: plan(a, other, c)
     yield f"{library}.{theirs.__name__}", lambda: theirs(a, b, out=c)
+    yield f"pyblasgpu.gemm, new, {library}", lambda: pyblasgpu.gemm(a, b)
+    yield f"linalg.matmul, new, {library}", lambda: linalg.matmul(a, b)
+    yield f"blas.dgemm, new, {library}", lambda: blas.gemm(1.0, a, b)
+    yield f"pyblasgpu.symm, new, {library}", lambda: pyblasgpu.symm(a, b)
+    yield f"pyblasgpu.syrk, new, {library}", lambda: pyblasgpu.syrk(a)
+    yield f"{library}.{theirs.__name__}, new", lambda: theirs(a, b)
+
+
+def triangles(
+    library: str, a: Any, b: Any, theirs: Callable, cholesky: Callable
+) -> Iterator[tuple[str, Call]]:
+    """Ways to solve by a triangle, to multiply by one and to factor, by us and by their library."""
+    out, factor = b.copy() if library == "cupy" else b.clone(), a @ a.T
+    for routine in ("trsm", "trmm"):
+        function = getattr(pyblasgpu, routine)
+        yield (
+            f"pyblasgpu.{routine}, in place, {library}",
+            partial(function, a, out, lower=True, alpha=0.5, out=out),
+        )
+        yield f"pyblasgpu.{routine}, out=, {library}", partial(function, a, b, lower=True, out=out)
+        yield f"pyblasgpu.{routine}, new, {library}", partial(function, a, b, lower=True)
+    yield f"blas.trsm, new, {library}", lambda: blas.trsm(1.0, a, b, lower=1)
+    yield (
+        f"linalg.solve_triangular, new, {library}",
+        lambda: linalg.solve_triangular(a, b, lower=True, check_finite=None),
+    )
+    yield f"solve_triangular of {library}", lambda: theirs(a, b)
+    yield f"lapack.potrf, new, {library}", lambda: lapack.potrf(factor, lower=1)
+    yield f"linalg.cholesky, {library}", lambda: linalg.cholesky(factor, lower=True)
+    yield f"linalg.solve, {library}", lambda: linalg.solve(a, b)
+    yield f"linalg.inv, {library}", lambda: linalg.inv(a)
+    yield f"linalg.slogdet, {library}", lambda: linalg.slogdet(a)
+    yield f"cholesky of {library}", lambda: cholesky(factor)
 
 
 def main() -> int:

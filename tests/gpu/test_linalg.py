@@ -144,7 +144,10 @@ def test_lu(library, shape, dtype):
 
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_determinants_at_the_ends_of_the_range(library, dtype):
-    ends = np.array([np.diag([x, 1]) for x in values(dtype)], dtype)
+    # CuPy's own kernels take subnormal numbers of single precision for 0
+    flushed = library is CuPy and dtype in "fF"
+    numbers = [x for x in values(dtype) if not (flushed and abs(x) < np.finfo(dtype).tiny)]
+    ends = np.array([np.diag([x, 1]) for x in numbers], dtype)
     for a in (*(systems(dtype, 20, n) for n in (1, 2, 4)), ends):
         sign, logarithm = linalg.slogdet(library.array(a))
         check_slogdet((library.host(sign), library.host(logarithm)), a)
