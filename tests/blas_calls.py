@@ -275,15 +275,14 @@ def placed(array: np.ndarray, how: Any) -> np.ndarray:
     elif how == "reversed":
         view = np.empty_like(array)[tuple(slice(None, None, -1) for _ in array.shape)]
     elif how.startswith("misaligned"):
-        order = "C" if how.endswith("rows") else "F"
-        strides = np.empty_like(array, order=order).strides
+        strides = np.empty(array.shape, array.dtype, "C" if how.endswith("rows") else "F").strides
         view = np.ndarray(array.shape, array.dtype, np.zeros(array.nbytes + 1, np.uint8), 1, strides)
     elif how == "uneven":  # by columns, with half an element behind each element and each column
-        half, strides = array.itemsize // 2, [3 * array.itemsize // 2]
+        half, steps = array.itemsize // 2, [3 * array.itemsize // 2]
         for extent in array.shape[:-1]:
-            strides.append(strides[-1] * extent + half)
-        raw = np.zeros(strides[-1] * array.shape[-1] + half, np.uint8)
-        view = np.ndarray(array.shape, array.dtype, raw, 0, strides)
+            steps.append(steps[-1] * extent + half)
+        raw = np.zeros(steps[-1] * array.shape[-1] + half, np.uint8)
+        view = np.ndarray(array.shape, array.dtype, raw, 0, steps)
     elif how == "swapped":
         view = np.empty(array.shape, array.dtype.newbyteorder(), order="F")
     else:

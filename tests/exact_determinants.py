@@ -44,7 +44,8 @@ def values(dtype: str) -> list:
     """Numbers from one end of the range to the other."""
     limits = np.finfo(dtype)
     sizes = [limits.smallest_subnormal, limits.tiny / 3, limits.tiny, 0.7, 3, limits.max / 3, limits.max]
-    reals = np.array([*sizes, *(-size for size in sizes)], limits.dtype).astype(dtype)
+    positive = np.array(sizes, limits.dtype)
+    reals = np.concatenate([positive, -positive]).astype(dtype)
     return [*reals, *(reals + 1j * reals[::-1]), *(1j * reals - reals)] if dtype in "FD" else [*reals]
 
 

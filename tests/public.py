@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from importlib.util import find_spec
 from types import FunctionType
+from typing import Any
 
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
@@ -34,11 +35,12 @@ def members(qualified: str, value) -> Iterator[tuple[str, object]]:
                 yield f"{qualified}.{name}", member
 
 
-def signature_of(value) -> inspect.Signature:
+def signature_of(value: Any) -> inspect.Signature:
     """The signature without the object of a method; of a property it is that of its function."""
     if value in UNSIGNED:
         return inspect.Signature()
-    signature = inspect.signature(value.fget if isinstance(value, property) else value)
+    function: Any = value.fget if isinstance(value, property) else value
+    signature = inspect.signature(function)
     parameters = [each for each in signature.parameters.values() if each.name != "self"]
     return signature.replace(parameters=parameters)
 
