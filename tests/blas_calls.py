@@ -331,6 +331,11 @@ def check(
         tolerance = 4e-7 if name.endswith("nrm2") else 0  # of all others the results are exact
         np.testing.assert_allclose(host(result), wanted, rtol=tolerance, err_msg=what)
         assert np.shape(host(result)) == np.shape(wanted), what
+    parameters = inspect.signature(getattr(blas, name)).parameters
     for key, value in given.items():
-        if isinstance(value, np.ndarray) and not any(arguments[key] is result for result in results):
-            np.testing.assert_array_equal(host(arguments[key]), value, err_msg=what)
+        if isinstance(value, np.ndarray):
+            is_kept = not any(arguments[key] is result for result in results)
+            overwrite = parameters.get(f"overwrite_{key}")
+            assert is_kept or overwrite is None or given.get(overwrite.name), f"{what}: wrote {key}"
+            if is_kept:
+                np.testing.assert_array_equal(host(arguments[key]), value, err_msg=what)
