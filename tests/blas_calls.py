@@ -331,6 +331,7 @@ def check(
         tolerance = 4e-7 if name.endswith("nrm2") else 0  # of all others the results are exact
         np.testing.assert_allclose(host(result), wanted, rtol=tolerance, err_msg=what)
         assert np.shape(host(result)) == np.shape(wanted), what
+        assert not isinstance(result, np.ndarray) or result.flags.f_contiguous, f"{what}: not by columns"
     parameters = inspect.signature(getattr(blas, name)).parameters
     for key, value in given.items():
         if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""The routines of `blas` that SciPy's BLAS computes: of banded and packed matrices, and of a few numbers.
+"""The routines of `blas` for the processor alone: of banded and packed matrices, and of a few numbers.
 
 Arrays on a device are refused, as there are no kernels for them.
 """
@@ -265,7 +265,7 @@ def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
             return routine.compute(name, dtype, stem, SimpleNamespace(**given))
 
     function.__signature__ = signature  # type: ignore[attr-defined]
-    summary = f"{routine.summary}, by SciPy's BLAS"
+    summary = routine.summary if routine.compute is rotg else f"{routine.summary}, by SciPy's BLAS"
     row = Row(_SHARED, summary, routine.result, routine.example, keyword=None, others=_SCIPYS)
     return dressed(function, stem, name, dtype, row)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import re
 from decimal import Decimal
 from itertools import product
 
@@ -101,6 +102,16 @@ def test_what_is_refused(name):
 
 def blas_parameters(name: str) -> set[str]:
     return set(FUNCTIONS[name].__signature__.parameters)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_have_scipys_signature(name):
+    line = getattr(scipy.linalg.blas, name).__doc__.splitlines()[0]
+    doc = FUNCTIONS[name].__doc__
+    assert f"``{line}``" in re.sub(r"\b,\s", ",", doc).replace("], ", "],")
+    for parameter in FUNCTIONS[name].__signature__.parameters.values():
+        told = re.search(rf"^(\w+, )*{parameter.name}(, \w+)* : .*$", doc, re.MULTILINE)[0]
+        assert (parameter.default is parameter.empty) != ("default" in told or "optional" in told)
 
 
 @pytest.mark.parametrize("name", MATRICES)

@@ -187,6 +187,7 @@ def test_what_is_not_read():
         ("dger", (1, np.ones(3), np.ones(2)), {"incx": 2}, "dger: incx=2"),
         ("dger", (1, np.ones(3), np.ones(2)), {"a": np.ones((2, 3))}, "dger: a has shape (2, 3)"),
         ("dsyr", (1, np.ones(3)), {"n": 5}, "dsyr: x has 3 elements"),
+        ("dsyr", (1, np.ones(3)), {"n": -1}, "dsyr: n=-1 is negative"),
         ("dsyr2", (1, np.ones(3), np.ones(3)), {"a": np.ones((2, 2))}, "dsyr2: a has shape (2, 2)"),
     ],
 )
