@@ -33,6 +33,13 @@ def length(n: int, inc: int, off: int) -> int:
     return off + (n - 1) * abs(inc) + 1 if n > 0 else off
 
 
+#: Updates of a triangle: by how many vectors, whether it is packed, whether Hermitian.
+_UPDATES = {
+    "syr": (1, False, False), "her": (1, False, True), "syr2": (2, False, False), "her2": (2, False, True),
+    "spr": (1, True, False), "hpr": (1, True, True), "spr2": (2, True, False), "hpr2": (2, True, True),
+}  # fmt: skip
+
+
 def default_count(stem: str, given: dict) -> int:
     """What SciPy takes for an absent n: of Level 1 whole increments behind the offset of x, of its rotations
     and of the updates of a triangle elements.
@@ -50,7 +57,7 @@ def expected(name: str, **given) -> tuple:
     """What the routine returns."""
     letter, stem = stem_of(name)
     call = _Call(letter, stem, given)
-    result = getattr(call, stem)()
+    result = call.update(*_UPDATES[stem]) if stem in _UPDATES else getattr(call, stem)()
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -209,9 +216,7 @@ class _Call:
 
     def unit(self, triangle):
         a = np.where(self.triangle(np.ones(triangle.shape)) != 0, triangle, 0)
-        if self.diag:
-            np.fill_diagonal(a, 1)
-        return a
+        return np.where(np.eye(len(a)) != 0, 1, a) if self.diag else a
 
     # Level 2
 
@@ -241,11 +246,11 @@ class _Call:
     def hemv(self):
         return self.product(self.whole(self.array(self.given["a"]), True))
 
-    def sbmv(self):
-        return self.product(self.whole(self.band_triangle(self.given["a"].shape[1]), False))
+    def sbmv(self, hermitian: bool = False):
+        return self.product(self.whole(self.band_triangle(self.given["a"].shape[1]), hermitian))
 
     def hbmv(self):
-        return self.product(self.whole(self.band_triangle(self.given["a"].shape[1]), True))
+        return self.sbmv(True)
 
     def spmv(self):
         return self.product(self.whole(self.packed_triangle(self.n), False))
@@ -311,39 +316,15 @@ class _Call:
             np.fill_diagonal(total, np.diag(total).real)
         return np.where(self.triangle(np.ones(total.shape)) != 0, total, start)
 
-    def dense_update(self, update, hermitian: bool):
-        n = self.count()
+    def update(self, vectors: int, is_packed: bool, hermitian: bool):
+        """A triangle, dense or packed, after an update by one vector or two."""
+        n = self.n if is_packed else self.count()
+        by = self.rank_1(hermitian, n) if vectors == 1 else self.rank_2(hermitian, n)
+        if is_packed:
+            return self.packed(self.updated(self.packed_triangle(n), by, hermitian))
         a = self.given.get("a")
         start = self.array(np.zeros((n, n)) if a is None else a)
-        return self.rounded(self.updated(start, update(hermitian, n), hermitian))
-
-    def packed_update(self, update, hermitian: bool):
-        start = self.packed_triangle(self.n)
-        return self.packed(self.updated(start, update(hermitian, self.n), hermitian))
-
-    def syr(self):
-        return self.dense_update(self.rank_1, False)
-
-    def her(self):
-        return self.dense_update(self.rank_1, True)
-
-    def syr2(self):
-        return self.dense_update(self.rank_2, False)
-
-    def her2(self):
-        return self.dense_update(self.rank_2, True)
-
-    def spr(self):
-        return self.packed_update(self.rank_1, False)
-
-    def hpr(self):
-        return self.packed_update(self.rank_1, True)
-
-    def spr2(self):
-        return self.packed_update(self.rank_2, False)
-
-    def hpr2(self):
-        return self.packed_update(self.rank_2, True)
+        return self.rounded(self.updated(start, by, hermitian))
 
     # Level 3
 
