@@ -23,7 +23,7 @@ NAN = float("nan")
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
+def small_blocks(monkeypatch):
     """Blocks of one or two warps, for all dtypes."""
     monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
     with ExitStack() as stack:
