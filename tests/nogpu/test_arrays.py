@@ -290,6 +290,12 @@ def test_repeated_elements_are_not_injective():
         assert not is_injective(view) and not is_injective(layout_of(view))
 
 
+@pytest.mark.parametrize(("step", "expected"), [(4, False), (7, False), (8, True), (9, True), (-7, False)])
+def test_elements_that_share_bytes_are_not_injective(step, expected):
+    view = np.ndarray((3,), "f8", bytearray(64), 16, (step,))
+    assert is_injective(view) == is_injective(view[:, None]) == expected
+
+
 @given(views(), views())
 def test_shares_memory_is_exact(x, y):
     expected = np.shares_memory(x, y)

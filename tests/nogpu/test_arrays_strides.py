@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from blas_calls import PLACES as LAYOUTS
 from blas_calls import placed
+from fake_level1 import LEVEL1
 from library_cases import CASES as CALLS
 from library_cases import HOST_CASES, evaluated
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
+from pyblasgpu.api import vector_calls, vector_pairs
 from pyblasgpu.frontend import libraries
 from pyblasgpu.frontend.arrays import by_columns, reshaped
 from pyblasgpu.frontend.layouts import UnevenStridesError, at_elements, element_strides
@@ -89,6 +91,19 @@ def test_inputs_are_copied(device, put, letter, strides):
     np.testing.assert_array_equal(host(pyblasgpu.trmm(left, right, lower=True)), np.tril(a) @ b)
     np.testing.assert_array_equal(host(linalg.matmul(left, left)), a @ a)
     np.testing.assert_array_equal(host(getattr(blas, f"{letter}gemm")(1, left, right)), a @ b)
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(("letter", "step"), [("z", 24), ("z", -24), ("d", 12), ("c", 12), ("s", 9)])
+def test_vectors_are_copied(device, monkeypatch, put, letter, step):
+    for module in (vector_calls, vector_pairs):
+        monkeypatch.setattr(module, "routine_module", lambda name: LEVEL1)
+    a, x = numbers((3, 3), letter), numbers((3,), letter)
+    uneven, y = put(view_of(x, (step,))), put(x[::-1].copy())
+    np.testing.assert_array_equal(host(linalg.matmul(put(a), uneven)), a @ x)
+    np.testing.assert_array_equal(host(linalg.matmul(uneven, put(a))), x @ a)
+    np.testing.assert_array_equal(host(pyblasgpu.axpy(uneven, y)), x + x[::-1])
+    np.testing.assert_array_equal(host(pyblasgpu.axpy(y, uneven)), x + x[::-1])
 
 
 @EACH

@@ -284,6 +284,7 @@ def test_no_terminal(fake_cards, small_tiles, monkeypatch, stderr):
     if stderr is not None:
         stderr.close()
     monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 0)
     a, b = operands()
     np.testing.assert_allclose(pyblasgpu.gemm(a, b, devices=[0, 1]), a @ b)
 

@@ -13,6 +13,7 @@ from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
+from pyblasgpu.frontend.tiled_plan import can_hold_output
 from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines, inner_extent
 from pyblasgpu.tasks import cut, dependencies, flops, gemm, getrf, potrf, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
@@ -85,6 +86,11 @@ def test_the_size_of_tiles():
     assert order_of("gemm", 16384, 1 << 20, letter="z") == 256
 
 
+def test_an_output_is_held_in_a_quarter_of_the_memory():
+    assert can_hold_output(255, 1024, 1) and not can_hold_output(256, 1024, 1)
+    assert can_hold_output(1023, 1024, 4) and not can_hold_output(1024, 1024, 4)
+
+
 def test_the_inner_dimension_of_syrk_is_cut_less_finely():
     assert tile_orders("syrk", (4096, 4096), "d", 64 * GIB, 1, inner=1) == (1024, 2048)
     assert tile_orders("syrk", (16384, 100), "d", 64 * GIB, 1, inner=1) == (4096, 4096)
@@ -100,6 +106,8 @@ def test_the_inner_dimension_is_cut_less_finely_on_several_cards():
     assert tile_orders("trmm", square, "s", 64 * GIB, 8, inner=1) == (2048, 4096)
     assert tile_orders("gemm", (8192,) * 3, "d", 64 * GIB, 4, inner=2) == (2048,) * 3
     assert tile_orders("gemm", cube, "d", 1 << 28, 4, inner=2) == (1024,) * 3
+    assert tile_orders("gemm", cube, "d", 3 << 29, 4, inner=2) == (2048, 2048, 4096)  # 24 tiles, exactly
+    assert tile_orders("gemm", cube, "d", (3 << 29) - 8, 4, inner=2) == (2048,) * 3
     assert tile_orders("trsm", square, "d", 3 << 29, 4, inner=0) == (2048, 2048)
     assert tile_orders("gemm", (16384, 16384, 6000), "d", 64 * GIB, 4, inner=2) == (2048, 2048, 3008)
     assert tile_orders("trsm", (16384, 4096), "d", 64 * GIB, 4, inner=0) == (2048, 2048)

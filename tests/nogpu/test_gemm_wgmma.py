@@ -92,6 +92,21 @@ def test_an_operand_that_is_both_factors_is_packed_once():
 
 
 @pytest.mark.usefixtures("forgets")
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_the_images_of_a_batch_follow_each_other(batch):
+    """Those of A, a unit each, and then those of B, with room for all."""
+    m, n, k = 1100, 1300, 2000
+    meant = stand_in(known("h200"))
+    launches = launches_of("gemm", DTYPES["s"], m, n, k, meant.ordinal, batch, "tensor")
+    (entry,) = [each for each in launches.entries if each.source.name == "pack_halves"]
+    how = tensor_product(TensorProblem(DTYPES["s"], "nn", (m, n, k, batch), meant))
+    of_a, of_b = (batch * how.pack.image(extent, k).flags for extent in (m, n))
+    assert entry.integers[5] == of_a and entry.grid[0] == of_a + of_b
+    words = how.pack.rows * how.pack.BLK_K + how.pack.rows + 1  # of a unit: image, scales, flag
+    assert launches.workspace_bytes >= 4 * entry.grid[0] * words
+
+
+@pytest.mark.usefixtures("forgets")
 def test_what_tensor_cores_do_not_serve_runs_as_without():
     assert set(launched("gemm", 256)) == {"gemm_simt"}
     assert "gemm_wgmma" not in launched("gemm", 2048, "a100") + launched("gemm", 2048, "b200")

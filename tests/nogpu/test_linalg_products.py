@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from itertools import product
+from itertools import pairwise, product
 
 import fake_device
 import numpy as np
@@ -257,14 +257,24 @@ def test_out_of_multi_dot():
     np.testing.assert_array_equal(out, a @ b @ c)
 
 
-def test_multi_dot_takes_the_cheaper_order(monkeypatch):
+@pytest.mark.parametrize(
+    ("extents", "products"),
+    [
+        ((50, 2, 40, 1), [(2, 40, 40, 1), (50, 2, 2, 1)]),
+        ((50, 2, 3, 10), [(2, 3, 3, 10), (50, 2, 2, 10)]),
+        ((10, 3, 2, 50), [(10, 3, 3, 2), (10, 2, 2, 50)]),
+        ((1, 2, 3, 10), [(1, 2, 2, 3), (1, 3, 3, 10)]),
+        ((2, 30, 2, 30, 2), [(2, 30, 30, 2), (2, 30, 30, 2), (2, 2, 2, 2)]),
+    ],
+)
+def test_multi_dot_takes_the_cheaper_order(monkeypatch, extents, products):
     seen = []
     multiply = linalg.dot
     monkeypatch.setattr(
         "pyblasgpu.api.linalg_chain.dot", lambda a, b: seen.append(a.shape + b.shape) or multiply(a, b)
     )
-    linalg.multi_dot([np.ones((50, 2)), np.ones((2, 40)), np.ones((40, 1))])
-    assert seen == [(2, 40, 40, 1), (50, 2, 2, 1)]
+    linalg.multi_dot([np.ones(shape) for shape in pairwise(extents)])
+    assert seen == products
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 2.5, True, "1"])

@@ -250,6 +250,13 @@ def test_where_it_begins():
     assert lookahead_width("potrf", S, 4096, policy) > lookahead_width("potrf", D, 4096, policy) == 0
 
 
+@pytest.mark.parametrize("algorithm", ["panels", "recursion"])
+def test_the_recursion_does_not_look_ahead(kernels, algorithm):
+    with override("lookahead", BLOCK), override("potrf_algorithm", algorithm):
+        lanes_used = {entry.lane for entry in Problem(potrf, definite("d", 500)).launches.entries}
+    assert lanes_used == ({CALL, BESIDE} if algorithm == "panels" else {CALL})
+
+
 def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):
     """They are factored by themselves, and the rows below solved."""
     a = definite("d", 600)

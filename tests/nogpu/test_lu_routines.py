@@ -177,6 +177,14 @@ def test_interchanges_there_and_back(kernels):
     np.testing.assert_array_equal(a, start)
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_interchanges_walk_along_the_lines_of_memory(kernels, order):
+    a = operand(np.zeros((300, 20), order=order), DTYPES["d"])
+    launches = laswp.launch_list(operand(np.zeros((9, 1)), DTYPES["d"]), a, backwards=False, first=5)
+    (entry,) = [each for each in launches.entries if each.source.name == "laswp"]
+    assert entry.integers[6:8] == (int(order == "C"), 0)
+
+
 def test_more_rows_than_a_device_has_threads(kernels):
     """A panel goes by a launch a column."""
     device, best = known("h200"), FIXED["getrf_panel"].fixed_config("s")

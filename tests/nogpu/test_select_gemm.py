@@ -19,7 +19,7 @@ from select_cases import (
 
 from pyblasgpu.database import Entry
 from pyblasgpu.dispatch import choose as selecting
-from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.dispatch import portfolio, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.product_kinds import three_m_variant
@@ -31,6 +31,17 @@ from pyblasgpu.tuning.tuned_file_writer import merge, save
 from pyblasgpu.types import DTYPES
 
 pytestmark = pytest.mark.usefixtures("levels")
+
+
+def test_without_tuned_values_asynchronous_copies_serve(levels, monkeypatch):
+    """Of operands of any alignment, by one kernel; others where there are no such Configs."""
+    space = candidates("gemm_simt", "d", "nn", H200, "quick").left
+    several = next(c for c in space if c.stages > 1 and has_register_slack(c, H200))
+    one = replace(several, stages=1, prefetch=False, through_l1=False)
+    for configs, expected in (([one, several], [several]), ([one], [one])):
+        monkeypatch.setattr(portfolio, "_quick_configs", lambda *_, configs=configs: iter(configs))
+        best = portfolio.best_by_model.__wrapped__("gemm_simt", "d", "nn", H200)
+        assert list(best.rates) == expected
 
 
 def test_between_two_tuned_sizes_the_model_decides(levels):

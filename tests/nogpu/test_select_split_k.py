@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from select_cases import (
@@ -18,7 +19,7 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, split_times, tile_schedule_of
+from pyblasgpu.dispatch.split_k import COUNTS, MOST_PARTIALS, partial_bytes, split_times, tile_schedule_of
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
 from pyblasgpu.tuning.tuned_file_writer import save
@@ -144,3 +145,9 @@ def test_splits_are_chosen_once(monkeypatch):
     first = select("gemm", S, "nn", LONG, H200)
     monkeypatch.setattr(dispatch_gemm, "split_times", None)
     assert select("gemm", S, "nn", LONG, H200) is first
+
+
+def test_counts_of_slices_grow_by_a_third_or_a_half():
+    """From 2 on: powers of two, and three times those."""
+    assert sorted(COUNTS) == list(COUNTS) and COUNTS[0] == 2
+    assert {after / before for before, after in pairwise(COUNTS[1:])} == {4 / 3, 3 / 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyblasgpu.database import size_class, sizes_of
+from pyblasgpu.dispatch.portfolio import is_square
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,10 @@ from pyblasgpu.database import size_class, sizes_of
      ((100, 100, 5, 12), "tiny"), ((100, 100, 5, 13), "batch128"), ((200, 200, 500, 900), "large"),
      ((16, 16, 16, 10_000), "batch16"), ((16, 31, 9, 10_000), "batch32"), ((32, 32, 1, 10_000), "batch32"),
      ((64, 64, 999, 4000), "batch64"), ((64, 65, 9, 4000), "batch64"), ((128, 128, 128, 1000), "batch128"),
-     ((182, 181, 999, 1000), "large"), ((16, 16, 16, 400), "tiny"), ((16, 16, 16, 1), "tiny")],
+     ((22, 22, 9, 10_000), "batch16"), ((22, 23, 9, 10_000), "batch32"), ((45, 45, 9, 10_000), "batch32"),
+     ((45, 46, 9, 10_000), "batch64"), ((90, 90, 9, 10_000), "batch64"), ((90, 91, 9, 10_000), "batch128"),
+     ((181, 181, 9, 1000), "batch128"), ((182, 181, 999, 1000), "large"),
+     ((16, 16, 16, 400), "tiny"), ((16, 16, 16, 1), "tiny")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
     assert size_class("gemm_simt", extents) == size
@@ -29,6 +33,12 @@ def test_size_classes_of_leaves():
     for rhs, size in sizes.items():
         assert size_class("trsm_fma", (256, rhs)) == size_class("trmm_leaf", (256, rhs, 1)) == size
     assert set(sizes.values()) == set(sizes_of("trsm_fma", tuple(sizes.values())))
+
+
+def test_squares_are_no_batches():
+    squares = {size for size in sizes_of("gemm_mma") if is_square("gemm_mma", size)}
+    assert {"tiny", "small", "middle", "medium", "large", "square128"} <= squares
+    assert not {size for size in squares if size.startswith(("batch", "slim", "few", "update", "block"))}
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,17 @@ def test_scratch_is_taken_in_portions(monkeypatch, routine):
         assert max(kernels.sizes) <= 2 * 8 * 8 * 16
 
 
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize(("n", "k", "conj"), [(1000, 50_000, True), (3000, 3001, False)])
+def test_inputs_are_not_copied_beyond_the_workspace(monkeypatch, uplo, n, k, conj):
+    """Though products of such layouts would be faster of copies."""
+    fake_kernels.install(monkeypatch)
+    a = Operand(1 << 20, n, k, k, 1, DTYPES["c"], conj)
+    c = Operand(1 << 50, n, n, 1, n, DTYPES["c"])
+    launches = launch_list_of("syrk")(2, a, 3, c, uplo=uplo)
+    assert n * k * c.dtype.itemsize > workspace_limit.most_workspace(c) >= launches.workspace_bytes
+
+
 def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     kernels = fake_kernels.install(monkeypatch)
     rng = np.random.default_rng(3)

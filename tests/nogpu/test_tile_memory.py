@@ -37,6 +37,12 @@ def test_a_repeated_call_allocates_nothing(fake_cards, monkeypatch, chunk):
     assert holds_nothing(driver)
 
 
+def test_tiles_of_a_call_are_taken_together(fake_cards):
+    driver = fake_cards(eagerness=0)
+    run(driver, locked="abc")
+    assert allocations(driver) == 2, "once on each card"
+
+
 def test_a_call_takes_what_it_uses(fake_cards, monkeypatch):
     """Not all that it might."""
     monkeypatch.setattr(tile_memory, "CHUNK", 1)

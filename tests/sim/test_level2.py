@@ -156,6 +156,10 @@ def test_rank_1_and_2(letter, which, lower):
         assert np.array_equal(out, expected, equal_nan=True) and unharmed()
         new = getattr(pyblasgpu, which)(*vectors, alpha=alpha, lower=lower)
         assert np.array_equal(new, np.where(kept, full, 0))
+        assert not getattr(pyblasgpu, which)(*vectors, alpha=0, lower=lower).any()
+        same, unharmed = fenced(start, order)
+        getattr(pyblasgpu, which)(*vectors, alpha=0, lower=lower, out=same)
+        assert np.array_equal(same, start, equal_nan=True) and unharmed()
 
 
 def test_batches():
