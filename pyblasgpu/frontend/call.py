@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arguments import number
 from ..errors import OverlapError
-from ..types import INDEX, Dtype
+from ..types import Dtype
 from .arrays import (
     Library,
     NoArrayError,
@@ -259,7 +259,7 @@ class Call:
         self.out = self._shaped("out", described) if is_vector else described
         shape = self.out.shape
         # as in NumPy, a stack may be written from fewer matrices
-        if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(batch_shape, shape[:-2]):
+        if shape[-2:] != (rows, cols) or not broadcasts_to(batch_shape, shape[:-2]):
             last = shape_of(self.vectors["out"], rows) if is_vector else (rows, cols)
             needed = (*batch_shape, *last)
             raise ValueError(f"{self.name}: {self.out_name} has shape {described.shape}; {needed} is needed")
@@ -285,7 +285,7 @@ class Call:
 
     def _check_output(self, out: Any, dtype: Any) -> None:
         wanted = self.out_dtype
-        if stored_dtype(dtype) is not wanted and (wanted is not INDEX or numpy_dtype(dtype) != wanted.name):
+        if stored_dtype(dtype) is not wanted and numpy_dtype(dtype) != wanted.name:
             raise TypeError(f"{self.name}: out has dtype {dtype_name(out)} and the computation {wanted.name}")
 
     def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:

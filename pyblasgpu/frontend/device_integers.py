@@ -253,7 +253,7 @@ class DeviceIntegers:
 
     def _compared(self, operator: str, other: object) -> Any:
         result = getattr(self.numpy(), operator)(np.asarray(other))
-        return bool(result) if not self.shape and np.ndim(result) == 0 else result
+        return bool(result) if np.ndim(result) == 0 else result
 
     def __reduce__(self) -> tuple[Any, ...]:
         # an address means nothing in another process

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..operands import SECTOR
 from ..types import Dtype
 from .arrays import quick_library
-from .call_cache import CONSTANT, CachedCall, find, keep
+from .call_cache import CachedCall, find, keep
 from .device_integers import DeviceIntegers
 from .engine_options import ambient_options
 from .layouts import Layout, batches, strides_by_rows
@@ -95,7 +95,7 @@ def keep_factor(
     """
     library, out = quick_library(arrays[0]), layouts[-1]
     description = None if library is None else library.read(arrays)
-    if description is None or not all(isinstance(part, CONSTANT) for part in key):
+    if description is None:
         return None
     read = (*layouts[len(plan.shapes) + len(input_integers) : -1], source)
     if description[1] != [layout.pointer for layout in read]:
@@ -136,7 +136,7 @@ def replay_factor(
     facts, pointers = description
     layouts = [each.layout for each in input_integers if isinstance(each, DeviceIntegers)]
     kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
-    if kept is None or len(layouts) != len(input_integers) or overwrite not in (0, 1):
+    if kept is None or overwrite not in (0, 1):
         return None
     call, plan, dtype, copy, new_shape, swapped = kept
     stream, out = library.current_stream(call.device), arrays[-1]

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from pyblasgpu.frontend import libraries, protocols
 from pyblasgpu.frontend.arrays import can_be_output, common_dtype, common_library, library_of, stored_dtype
-from pyblasgpu.frontend.layouts import Layout, batches, is_column_major, is_injective, shares_memory
+from pyblasgpu.frontend.layouts import (
+    Layout,
+    MisalignedError,
+    batches,
+    check_alignment,
+    element_strides,
+    is_column_major,
+    is_injective,
+    shares_memory,
+)
 from pyblasgpu.frontend.pytorch import TORCH
 from pyblasgpu.types import DTYPES, Trans
 
@@ -296,6 +305,13 @@ def test_elements_that_share_bytes_are_not_injective(step, expected):
     assert is_injective(view) == is_injective(view[:, None]) == expected
 
 
+def test_addresses_of_arrays_without_elements_do_not_count():
+    check_alignment(4097, (0, 3), D)
+    assert element_strides(4097, (3, 0), (9, 9), D) == (1, 1)
+    with pytest.raises(MisalignedError, match="is not aligned to its float64"):
+        check_alignment(4097, (1, 3), D)
+
+
 @given(views(), views())
 def test_shares_memory_is_exact(x, y):
     expected = np.shares_memory(x, y)
@@ -337,6 +353,8 @@ def test_conjugate_transpose_of_a_complex_layout():
         (np.zeros((3, 2)).T[:, ::2], True),
         (np.zeros((2, 1)), False),
         (np.zeros((1, 2), order="F"), False),
+        (np.zeros((4, 3), order="F")[:, :1], False),
+        (np.zeros((4, 3), order="F")[:1], False),
     ],
 )
 def test_is_column_major(array, expected):

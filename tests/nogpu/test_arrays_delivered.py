@@ -29,6 +29,7 @@ CALLS = {
     "matmul of integers": (lambda put: linalg.matmul(put(A), put(B)), A @ B),
     "dgemm": (lambda put: blas.dgemm(1, put(A), put(B)), A @ B),
     "dgemm of a vector": (lambda put: blas.dgemm(1, put(A), put(B[:, 0])), (A @ B)[:, :1]),
+    "dpotrf": (lambda put: lapack.dpotrf(put(A @ A.T), lower=1)[0], np.linalg.cholesky(A @ A.T)),
     "ztrmm": (lambda put: blas.ztrmm(1, put(A), put(B)), np.triu(A) @ B),
 }
 EACH_CALL = pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)

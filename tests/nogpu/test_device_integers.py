@@ -48,6 +48,7 @@ def test_one_number(letter, reads):
     assert reads and set(reads) == {7}
     assert [10, 20][info] == 20  # as an index
     assert np.asarray(info).dtype == np.int32 and np.add(info, 1) == 2
+    np.testing.assert_array_equal(info == [1, 2], [True, False])
     assert info >= 1 and not info >= 2 and info < 2 and not info < 1
     assert np.asarray(info, dtype="f8").dtype == np.float64
     with pytest.raises(ValueError, match="cannot be read without a copy"):

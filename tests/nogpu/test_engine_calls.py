@@ -10,7 +10,7 @@ from fake_cards_install import holds_nothing
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import method_of
-from pyblasgpu.engine import leaves, tile_size
+from pyblasgpu.engine import leaves, order, tile_size
 from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.backend_status import backend_status, preferred_backend
 from pyblasgpu.frontend.engine_options import ambient_options
@@ -145,6 +145,32 @@ def test_beta_reads_the_output_and_zero_does_not(fake_cards):
     np.testing.assert_array_equal(pyblasgpu.gemm(a, b, out=c, devices=[0, 1]), a @ b)
 
 
+@pytest.mark.parametrize("devices", [[0], [0, 1]], ids=str)
+def test_alpha_zero_reads_no_input(fake_cards, monkeypatch, devices):
+    """So that nothing is made of tiles."""
+    driver, whole, c = fake_cards(), [], drawn((20, 20), seed=2)
+    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
+    none = np.full((20, 20), np.nan)
+    pyblasgpu.gemm(none, none, alpha=0, beta=2, out=c, devices=devices, max_device_memory=8192)
+    pyblasgpu.trmm(none, none, alpha=0, devices=devices, max_device_memory=8192)
+    assert len(whole) == 2 and not driver.copied
+
+
+@pytest.mark.parametrize("backend", ["cpu", "numba"])
+def test_what_is_for_cards_alone_changes_nothing_on_the_processor(fake_cards, monkeypatch, backend):
+    driver, a = fake_cards(), drawn((20, 20), order="F")
+    spd = a @ a.T + np.eye(20)
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, a, max_device_memory=64, backend=backend), a @ a)
+    monkeypatch.setenv("PYBLASGPU_BACKEND", backend)
+    with pyblasgpu.use_devices([1], max_device_memory=64):
+        np.testing.assert_array_equal(pyblasgpu.gemm(a, a), a @ a)
+        factor, info = pyblasgpu.lapack.dpotrf(spd, lower=1)
+        lu, piv, _ = pyblasgpu.lapack.dgetrf(spd)
+    assert info == 0 and not driver.copied
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(spd))
+    np.testing.assert_allclose(pyblasgpu.lapack.dgetrs(lu, piv, spd)[0], np.eye(20), atol=1e-9)
+
+
 @pytest.mark.parametrize("beta", [0, 2])
 def test_the_other_triangle_of_an_output_stays(fake_cards, beta):
     fake_cards()
@@ -214,6 +240,8 @@ def test_a_stream_of_another_card_is_refused(fake_cards, monkeypatch):
     monkeypatch.setattr("pyblasgpu.gpu.context.stream_device", lambda handle: 2)
     with pytest.raises(ValueError, match=r"gemm: stream .* belongs to device 2, and the call runs on \[1\]"):
         pyblasgpu.gemm(np.eye(3), np.eye(3), stream=stream, device=1)
+    a = drawn((20, 20))
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, a, stream=stream, devices=[2, 1]), a @ a)
 
 
 def test_outputs_that_cannot_be_written(fake_cards):
@@ -333,6 +361,46 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
         a[:, 19] = 0
         assert pyblasgpu.lapack.getrf(a)[2] == 20
     assert holds_nothing(driver)
+
+
+@pytest.mark.parametrize(
+    ("devices", "memory", "panels_from", "goes_by_panels"),
+    [
+        ([0, 1], 1 << 20, 5, True),
+        ([0, 1], 1 << 20, 6, False),
+        ([0, 1], 9500, 1, False),
+    ],
+)
+def test_lu_goes_by_panels_where_several_cards_hold_it(
+    fake_cards, monkeypatch, devices, memory, panels_from, goes_by_panels
+):
+    for name, value in (("COLUMNS", 8), ("FEWEST", 8), ("PANELS_FROM", panels_from)):
+        monkeypatch.setattr(engine_lu, name, value)
+    ordered, by_panels = [], order.by_panels
+    monkeypatch.setattr(order, "by_panels", lambda tasks: ordered.append(1) or by_panels(tasks))
+    fake_cards()
+    with pyblasgpu.use_devices(devices, memory):
+        pyblasgpu.lapack.getrf(np.eye(40))
+    assert bool(ordered) == goes_by_panels
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "limit", "cards", "block"),
+    [
+        (9000, 9000, 64 << 30, 1, 1024),
+        (100, 9000, 64 << 30, 1, 100),
+        (9000, 100, 64 << 30, 1, 100),
+        (9000, 8192, 64 << 30, 4, 1024),  # two block columns for each card
+        (9000, 8191, 64 << 30, 4, 512),
+        (9000, 2047, 64 << 30, 8, 128),
+        (9000, 500, 64 << 30, 8, 128),
+        (9000, 9000, 9000 * 1024 * 8 * 6, 1, 1024),  # six of them fit
+        (9000, 9000, 9000 * 1024 * 8 * 6 - 1, 1, 512),
+        (9000, 9000, 1 << 20, 1, 128),
+    ],
+)
+def test_columns_of_a_block_column(m, n, limit, cards, block):
+    assert engine_lu._block(m, n, 8, limit, cards) == block
 
 
 @pytest.mark.parametrize("blocking", [True, False])

@@ -19,9 +19,11 @@ from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import CallerStream, run_tasks
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.frontend import engine_lu
+from pyblasgpu.frontend import engine_call, engine_lu
 from pyblasgpu.frontend.call import Call
 from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.frontend.factor_call import FactorCall
+from pyblasgpu.frontend.layouts import Layout
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
@@ -191,6 +193,36 @@ def test_lu_factors(cupy_on, monkeypatch, order, shape, panels_from):
     assert int(info) == 0 and driver.copied[1, 0]
     np.testing.assert_array_equal(np.asarray(piv), pivots)
     np.testing.assert_allclose(a.host, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "devices"), [((27, 27), [0, 2]), ((27, 27), [1]), ((2, 9, 9), [0, 1]), ((27, 27), [0, 1])]
+)
+def test_factors_on_one_card(cupy_on, monkeypatch, shape, devices):
+    """Of arrays elsewhere than what is set around them, and of stacks."""
+    driver, put = cupy_on
+    whole = []
+    monkeypatch.setattr(FactorCall, "_run_on_arrays", lambda call, *_: whole.append(call.name) or [0])
+    host = np.zeros(shape) + np.eye(shape[-1])
+    a = put(host) if len(shape) == 2 else fake_device.Array(host, 1)
+    with pyblasgpu.use_devices(devices):
+        pyblasgpu.lapack.potrf(a, overwrite_a=1)
+    assert bool(whole) == (len(shape) == 3 or devices != [0, 1]) != bool(driver.copied)
+
+
+def test_arrays_of_which_tiles_are_no_views_are_refused(cupy_on):
+    _, put = cupy_on
+    a, out = put(np.ones((24, 24))), put(np.full((24, 24), 7.0))
+    backwards = a[::-1]
+    with pytest.raises(ValueError, match=r"gemm: an array of shape \(24, 24\) has strides \(-24, 1\); on"):
+        pyblasgpu.gemm(backwards, a, out=out, devices=[0, 1])
+    with pytest.raises(ValueError, match=r"gemm: an array of shape \(12, 12\) has strides \(48, 2\)"):
+        pyblasgpu.gemm(a[::2, ::2], a[:12, :12], out=out[:12, :12], devices=[0, 1])
+    np.testing.assert_array_equal(out.host, 7)
+    conjugated = Layout(4096, (3, 3), (3, 1), pyblasgpu.types.DTYPES["z"], 1, conj=True)
+    call = SimpleNamespace(device=1, library=SimpleNamespace(host=False), out=conjugated)
+    assert "lazily conjugated" in engine_call._problem(call, [0, 1], [conjugated])
+    assert not engine_call._problem(call, [0, 1], [conjugated._replace(conj=False)])
 
 
 def test_what_is_refused(cupy_on):

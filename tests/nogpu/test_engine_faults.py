@@ -21,6 +21,7 @@ from pyblasgpu.engine import executor, host_traffic, tile_size, workers
 from pyblasgpu.engine.run import Controls
 from pyblasgpu.errors import CallCancelled, TileReport
 from pyblasgpu.frontend.handle import Handle
+from pyblasgpu.terminal import ProgressBar
 from pyblasgpu.testing.leaves_on_host import enqueue_on
 
 
@@ -265,6 +266,13 @@ def test_a_bar_on_a_terminal(fake_cards, small_tiles, capsys, monkeypatch):
     monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 600)
     pyblasgpu.gemm(a, b, devices=[0, 1])
     assert not capsys.readouterr().err  # it is over before
+    monkeypatch.setattr("pyblasgpu.frontend.handle.LATE", 0)
+    pyblasgpu.gemm(a, b, devices=[0, 1], progress=False)
+    assert not capsys.readouterr().err
+    bars, enter = [], ProgressBar.__enter__
+    monkeypatch.setattr(ProgressBar, "__enter__", lambda bar: bars.append(bar) or enter(bar))
+    pyblasgpu.gemm(a, b, devices=[0, 1])
+    assert "gemm" in capsys.readouterr().err and len(bars) == 1
 
 
 @pytest.mark.parametrize("routine", ["potrf", "getrf"])

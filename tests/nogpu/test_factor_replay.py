@@ -129,6 +129,33 @@ def test_stacks(repeats):
     assert len(repeats) == 2
 
 
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_stacks_that_are_no_one_batch_are_computed_anew(repeats, overwrite):
+    for seed in range(2):
+        a, b = device(2, 5, 3, 3, seed=seed, order="C")[:, ::2], device(2, 1, 3, 3, seed=seed + 5, order="C")
+        matrices, right = a.host.copy(), b.host.copy()
+        lu, piv, _ = lapack.dgetrf(a, overwrite)
+        x, _ = lapack.dgetrs(lu, piv, b, 0, overwrite)  # one right-hand side for three matrices
+        np.testing.assert_allclose(matrices @ x.host, np.broadcast_to(right, matrices.shape), atol=1e-12)
+        assert (lu is a) == bool(overwrite) and piv.shape == (2, 3, 3)
+        factors = device(2, 5, 3, 3, order="C")[:, ::2]
+        factors.host[...] = lu.host
+        x, _ = lapack.dgetrs(factors, piv, fake_device.Array(matrices.copy()), 0, overwrite)
+        np.testing.assert_allclose(x.host, np.broadcast_to(np.eye(3), matrices.shape), atol=1e-12)
+    assert not repeats
+
+
+def test_a_flag_of_two_overwrites(repeats):
+    """As every integer but zero, though the repeated calls know of 0 and 1 alone."""
+    for overwrite in (0, 1, 2, True):
+        a = device(4, 4)
+        expected, pivots, _ = scipys.dgetrf(a.host)
+        lu, piv, _ = lapack.dgetrf(a, overwrite)
+        assert (lu is a) == bool(overwrite)
+        np.testing.assert_allclose(lu.host, expected)
+        np.testing.assert_array_equal(np.asarray(piv), pivots)
+
+
 @pytest.mark.parametrize(("order", "n", "by_rows"), [("C", 4, True), ("F", 4, False), ("C", 33, False)])
 def test_small_matrices_of_a_stack_are_left_as_they_lie(repeats, order, n, by_rows):
     """The first call and those that repeat it, with solutions of several columns and of one."""

@@ -302,8 +302,12 @@ def test_empty_results_touch_no_device(fake):
 
 
 def test_device_arrays_have_no_other_backend(fake):
-    with pytest.raises(ValueError, match="backend='cpu' is for host arrays"):
-        gemm(fake_device.Array(ONE), fake_device.Array(ONE), backend="cpu")
+    a, out = fake_device.Array(ONE), fake_device.Array(0 * ONE)
+    for repeated in range(3):
+        with pytest.raises(ValueError, match="gemm: backend='cpu' is for host arrays"):
+            gemm(a, a, out=out, backend="cpu")
+        assert (out.host == 0).all() or repeated
+        gemm(a, a, out=out)
 
 
 @pytest.mark.parametrize("blocking", [True, False])

@@ -52,6 +52,14 @@ def test_what_is_around_a_call_counts(fake, monkeypatch):
     assert ran_on_a_card(fake, "gemm", a)
 
 
+def test_what_a_card_is_named_for_runs_there(fake):
+    a = np.random.default_rng(1).normal(size=(5, 5))
+    for options in ({"device": 0}, {"devices": [0]}, {"max_device_memory": 1 << 20}):
+        fake[0].calls.clear()
+        np.testing.assert_allclose(pyblasgpu.gemm(a, a, **options), a @ a, rtol=1e-12)
+        assert fake[0].calls, options
+
+
 def test_stacks_are_a_cards(fake):
     a = np.random.default_rng(1).normal(size=(3, 4, 4))
     fake[0].calls.clear()
