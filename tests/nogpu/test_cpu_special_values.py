@@ -137,11 +137,12 @@ def test_divisions_are_true_ones(letter):
         [limits.smallest_subnormal, limits.tiny / 3, limits.tiny, 0.7, 3, limits.max / 3, limits.max]
     )
     sizes = np.concatenate([sizes, -sizes, [0, INF, NAN]]).astype(limits.dtype)
-    for diagonal, order in product(sizes, "CF"):
-        x = np.array(sizes[None, :], order=order)
+    # by themselves too: with Inf or NaN in a result all of it is divided once more
+    for diagonal, order, right in product(sizes, "CF", [sizes, *sizes[:, None]]):
+        x = np.array(right[None, :], order=order)
         cpu.trsm(1, np.array([[diagonal]]), x, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
         with np.errstate(all="ignore"):
-            quotients = sizes / diagonal
+            quotients = right / diagonal
         # by a reciprocal, which is right to two roundings, where that is a normal number
         np.testing.assert_allclose(x[0], quotients, rtol=2 * limits.eps, atol=2 * limits.smallest_subnormal)
         if not limits.tiny * 4 <= abs(diagonal) <= limits.max / 8:
