@@ -236,6 +236,51 @@ def test_host_arrays(dtype, shape):
         np.testing.assert_allclose(actual, expected, tolerance, tolerance * max(1, np.abs(expected).max()))
 
 
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [(200, 200), (3, 40, 40)], ids=str)
+@pytest.mark.parametrize("dtype", "dF")
+def test_host_results_lie_as_the_originals(dtype, shape, order):
+    """In new memory and in the arguments', of SciPy's functions and of NumPy's."""
+    general = matrix(shape, dtype) + 14 * np.eye(shape[-1], dtype=dtype)
+    a, spd, b = (
+        x if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+        for x in (general, definite(shape, dtype), matrix((*shape[:-1], 7), dtype))
+    )
+    calls: list[tuple[Any, str, list[Any], dict[str, Any]]] = [
+        (scipy.linalg, "cholesky", [spd], {}),
+        (scipy.linalg, "inv", [spd], {"assume_a": "pos"}),
+        *(
+            (scipy.linalg, name, [a], {"overwrite_a": flag})
+            for name in ("inv", "lu")
+            for flag in (False, True)
+        ),
+        (scipy.linalg, "det", [a / 14], {"overwrite_a": True}),
+        (scipy.linalg, "solve", [a, b], {}),
+        (scipy.linalg, "solve", [a, b], {"overwrite_a": True, "overwrite_b": True}),
+        (scipy.linalg, "solve", [spd, b], {"overwrite_b": True}),
+        (scipy.linalg, "solve_triangular", [np.tril(a), b], {"lower": True}),
+        *((np.linalg, name, [spd], {}) for name in ("cholesky", "inv", "slogdet")),
+        (np.linalg, "solve", [a, b], {}),
+    ]
+
+    def run(module: Any, name: str, arguments: list[Any], options: dict[str, Any]) -> list[Any]:
+        copies = [each.copy("K") for each in arguments]
+        results = getattr(module, name)(*copies, **options)
+        results = results if isinstance(results, tuple) else (results,)
+        shared = [np.shares_memory(x, y) for x in results for y in copies]
+        return [results, [np.asarray(x).flags.c_contiguous for x in results], shared]
+
+    expected = [run(*call) for call in calls]
+    with pyblasgpu.patch_scipy(thresholds=0, numpy=True) as patch:
+        actual = [run(*call) for call in calls]
+    assert patch.backend == "cuda" and sum(patch.calls.values()) == len(calls)
+    tolerance = 1e4 * shape[-1] * np.finfo(dtype).eps
+    for call, (ours, *places), (originals, *others) in zip(calls, actual, expected, strict=True):
+        assert places == others, call[1]
+        for one, other in zip(ours, originals, strict=True):
+            np.testing.assert_allclose(one, other, tolerance, tolerance * np.abs(other).max())
+
+
 @pytest.mark.parametrize("structure", ["gen", "pos"])
 def test_ill_conditioned_matrices_are_told(monkeypatch, structure):
     """Of host arrays, whose factors are asked on the device; of device arrays when asked."""

@@ -104,12 +104,14 @@ CALLS = {
 }
 
 
-def check_memory(module, layout, cases):
+def check_memory(module, layout, cases, backend="cpu"):
     """Of each case, a function's name, its arguments and its options, ours beside the original's."""
-    expected = [memory_of(getattr(module, name), layout, *rest) for name, *rest in cases]
-    with patched(numpy=True) as patch:
+    facts = slice(0, 3 if backend == "cpu" else 2)  # a device factors its copy of a matrix
+    expected = [memory_of(getattr(module, name), layout, *rest)[facts] for name, *rest in cases]
+    with patch_scipy(backend=backend, thresholds=0, numpy=True) as patch:
         for (name, arguments, options), original in zip(cases, expected, strict=True):
-            assert memory_of(getattr(module, name), layout, arguments, options) == original, (name, options)
+            ours = memory_of(getattr(module, name), layout, arguments, options)
+            assert ours[facts] == original, (name, options)
         assert sum(patch.calls.values()) == len(cases)
 
 
@@ -118,9 +120,21 @@ def check_memory(module, layout, cases):
 @pytest.mark.parametrize("stack", [(), (2, 3)])
 @pytest.mark.parametrize("name", CALLS)
 def test_results_lie_as_scipys(name, stack, layout):
+    check_memory(scipy.linalg, layout, cases_of(name, stack))
+
+
+@solves_by_rows
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", CALLS)
+def test_results_of_a_device_lie_as_scipys(name, layout, fake):
+    for stack in ((), (2, 3)):
+        check_memory(scipy.linalg, layout, cases_of(name, stack), backend="cuda")
+
+
+def cases_of(name, stack):
     function, arguments, is_solve = CALLS[name]
     if name == "cho_factor" and stack:
-        pytest.skip("SciPy returns a list with an array of flags")
+        return []  # SciPy's is a list with an array of flags
     cases, flag = [], "overwrite_b" if is_solve else "overwrite_a"
     for dtype in "dF":
         for shape in RIGHTS.values() if is_solve else [None]:
@@ -130,7 +144,7 @@ def test_results_lie_as_scipys(name, stack, layout):
                 cases.append((function, given, {flag: True}))
                 if function == "solve":
                     cases.append((function, given, {flag: True, "overwrite_a": True}))
-    check_memory(scipy.linalg, layout, cases)
+    return cases
 
 
 KEPT = {"upper triangular": np.triu, "lower triangular": np.tril}
