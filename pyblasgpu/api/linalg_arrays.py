@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -34,9 +35,14 @@ __all__ = [
     "check_cast",
     "computation",
     "gemm_of",
+    "returns_rows",
+    "scipy_release",
     "stored",
     "taken",
 ]
+
+#: The releases of SciPy from which on its functions return new matrices by rows.
+_ROWS_SINCE = {"solve": (1, 17), "inv": (1, 17), "cholesky": (1, 18), "cho_factor": (1, 18)}
 
 
 class Arrays(NamedTuple):
@@ -130,6 +136,12 @@ class Arrays(NamedTuple):
         np.copyto(out, result)
         return out
 
+    def in_scipys_order(self, result: Any, name: str) -> Any:
+        """A host result by rows of the function `name`, by columns where this SciPy returns columns."""
+        if not self.library.host or returns_rows(name) or result.swapaxes(-1, -2).flags.c_contiguous:
+            return result
+        return result.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+
     def integers(self, values: Any) -> Any:
         """Integers that a factorization left, as an array of the library."""
         if self.library.host or not isinstance(values, DeviceIntegers):
@@ -148,6 +160,19 @@ class Arrays(NamedTuple):
         if stored_dtype(array.dtype) is self.dtype:
             return array
         return self.xp.astype(array, getattr(self.xp, self.dtype.name), copy=False)
+
+
+@cache
+def scipy_release() -> tuple[int, ...]:
+    """The first two numbers of SciPy's version, whose order in memory and whose pivots results have."""
+    from scipy import __version__  # not at the start
+
+    return tuple(map(int, __version__.split(".")[:2]))
+
+
+def returns_rows(name: str) -> bool:
+    """Whether this SciPy's function returns a new matrix by rows, not by columns."""
+    return scipy_release() >= _ROWS_SINCE[name]
 
 
 def taken(name: str, arrays: dict[str, Array]) -> Arrays:

@@ -10,11 +10,11 @@ from ..arguments import Array, Flag, enabled
 from ..types import Uplo
 from . import lapack
 from .docstrings import Shared, documenting
-from .linalg_arrays import Arrays, taken
+from .linalg_arrays import Arrays, returns_rows, taken
 from .linalg_checks import check_values, raise_indefinite, solved
 from .linalg_docs import LINALG, documented
 
-__all__ = ["cho_factor", "cho_solve", "cholesky"]
+__all__ = ["cho_factor", "cho_solve", "cholesky", "factor_of"]
 
 _documented = documenting(
     Shared("""
@@ -193,6 +193,25 @@ def _factored(
         matrix = arrays.cast(matrix)
         if 0 in matrix.shape:
             return arrays, arrays.xp.zeros_like(matrix), lower
+        by_rows = arrays.library.host and returns_rows(name)
+        return arrays, factor_of(arrays, matrix, low, clean, overwrite, by_rows), lower
+
+
+def factor_of(
+    arrays: Arrays, matrix: Any, low: bool, clean: bool = True, overwrite: bool = False, by_rows: bool = False
+) -> Any:
+    """Return the factors of matrices in the dtype of the computation; new host ones `by_rows`, or by columns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is not positive definite.
+    """
+    if by_rows and arrays.output(matrix, overwrite) is None:
+        # the factor of the transpose is by columns, and the transpose of the factor
+        columns, info = lapack.potrf(matrix.swapaxes(-1, -2), not low, clean, overwrite)
+        factor = columns.swapaxes(-1, -2)
+    else:
         factor, info = lapack.potrf(matrix, low, clean, overwrite)
-        raise_indefinite(arrays, info)
-        return arrays, factor, lower
+    raise_indefinite(arrays, info)
+    return factor

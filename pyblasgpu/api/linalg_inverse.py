@@ -83,7 +83,7 @@ def inv(
         check_values(arrays, check_finite, name, *arrays.each)
         inverse = inverse_of(conditions, structure, low, overwrite)
         conditions.warn()
-        return arrays.returned(inverse)
+        return arrays.returned(arrays.in_scipys_order(inverse, name))
 
 
 def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwrite: bool = False) -> Any:

@@ -128,7 +128,8 @@ def solve(
         check_values(arrays, check_finite, name, *arrays.each)
         solution = solution_of(conditions, structure, low, swapped, overwrite, method)
         conditions.warn()
-        return arrays.returned(solution)
+        has_columns = len(arrays.each[1].shape) > 1
+        return arrays.returned(arrays.in_scipys_order(solution, name) if has_columns else solution)
 
 
 def solution_of(

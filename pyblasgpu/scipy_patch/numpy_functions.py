@@ -11,6 +11,7 @@ from numpy.linalg import LinAlgError
 
 from ..api import linalg
 from ..api.linalg_arrays import taken
+from ..api.linalg_cholesky import factor_of
 from ..api.linalg_condition import Conditions
 from ..api.linalg_determinant import determinant_of
 from ..api.linalg_inverse import inverse_of
@@ -40,9 +41,9 @@ def _in_words(words: str) -> Callable[[_Function], _Function]:
 
 @_in_words("Matrix is not positive definite")
 def cholesky(a: np.ndarray[Any, Any], /, *, upper: bool = False) -> Any:
-    # the factor of the transpose is by columns, and the transpose of the factor
-    factor = linalg.cholesky(a.swapaxes(-1, -2), lower=upper, check_finite=False)
-    return factor.swapaxes(-1, -2)
+    arrays = taken("cholesky", {"a": a})
+    with arrays.silent():
+        return factor_of(arrays, a, not upper, by_rows=True)
 
 
 @_in_words("Singular matrix")
