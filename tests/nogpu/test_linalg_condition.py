@@ -113,6 +113,14 @@ def test_stacks_name_their_matrices():
         linalg.solve(stack, np.ones(5), assume_a="gen")
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_other_triangle_is_not_looked_at(lower):
+    a = definite("d", 5, 1e-3)
+    a[np.triu_indices(5, 1) if lower else np.tril_indices(5, -1)] = 1e30
+    for function, right in ((linalg.inv, ()), (linalg.solve, (np.ones(5),))):
+        assert not conditions_told(function, a, *right, assume_a="pos", lower=lower)
+
+
 def test_nan_warns():
     a = np.full((3, 3), np.nan)
     with pytest.warns(scipy.linalg.LinAlgWarning, match="nan"):

@@ -12,6 +12,7 @@ import pytest
 import scipy.linalg
 
 from pyblasgpu import linalg
+from pyblasgpu.api import linalg_host
 from pyblasgpu.frontend import libraries
 
 put = fake_device.Array
@@ -127,6 +128,33 @@ def test_host_matrices_visit_the_device_once(fake, stacked):
         np.testing.assert_allclose(actual(), expected, 1e-10, 1e-10)
         assert 0 <= memory.copied - a.size - extra <= more
         assert not memory.held
+
+
+def test_a_device_computes_by_columns(fake, monkeypatch):
+    """Results by rows are transposed there; those in the arguments, and vectors, are not copied."""
+    routines, _ = fake
+    whole, seen = linalg_host.launch_list_of, []
+
+    def watching(name):
+        def prepare(*operands, **flags):
+            seen.append(operands[-1].row_stride)
+            return whole(name)(*operands, **flags)
+
+        return prepare
+
+    monkeypatch.setattr(linalg_host, "launch_list_of", watching)
+    by_columns, b = np.asfortranarray(GENERAL[0]), B.astype("D")
+    for call, copies in [
+        (lambda: linalg.inv(by_columns), 2),  # of real and imaginary parts
+        (lambda: linalg.inv(by_columns.copy("F"), overwrite_a=True), 0),
+        (lambda: linalg.solve(by_columns, b[:, 0].copy(), assume_a="gen"), 0),
+        (lambda: linalg.solve(by_columns, np.asfortranarray(b), assume_a="gen"), 2),
+        (lambda: linalg.solve(by_columns, np.asfortranarray(b), overwrite_b=True, assume_a="gen"), 0),
+    ]:
+        routines.calls.clear()
+        call()
+        assert [each[0] for each in routines.calls].count("copy") == copies
+    assert set(seen) == {1}
 
 
 class Tensor:

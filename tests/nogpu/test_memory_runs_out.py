@@ -120,6 +120,7 @@ CALLS_IN_STEPS = {
         ("inv, definite", "frontend.cpu_cholesky.potri", True),
         ("det", "api.linalg_determinant.lapack.getrf", False),
         ("det", "api.linalg_arrays.Arrays.integers", True),
+        ("det", "api.linalg_determinant._determinants", True),
         ("lu", "api.linalg_lu.host_values", False),
     ],
 )

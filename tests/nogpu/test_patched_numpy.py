@@ -87,6 +87,7 @@ def test_numpys_functions_warn_as_numpys(name, a):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             function(*arguments)
+        assert function is NUMPYS[name] or all(each.filename == __file__ for each in caught)
         return [(each.category, str(each.message)) for each in caught]
 
     with taken(numpy=True) as patch:

@@ -165,6 +165,18 @@ def test_results_for_a_structure_lie_as_scipys(structure, layout):
     check_memory(scipy.linalg, layout, cases)
 
 
+@takes_stacks
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_solutions_of_diagonal_matrices_and_of_numbers_lie_as_scipys(layout, monkeypatch):
+    """Such calls stay with SciPy under a patch, or are divisions."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    for a, options in ((definite(), {"assume_a": "diagonal"}), (np.full((1, 1), 2.0), {})):
+        for shape in ((len(a),), (len(a), 1), (len(a), K)):
+            for overwrite in (False, True):
+                case = layout, [a, right(*shape)], {"overwrite_b": overwrite, **options}
+                assert memory_of(linalg.solve, *case) == memory_of(scipy.linalg.solve, *case)
+
+
 @pytest.mark.parametrize("structure", ["gen", "pos", "sym", "her", *KEPT, "diagonal"])
 @pytest.mark.parametrize("n", [N, 150])
 def test_an_inverse_in_place(structure, n, monkeypatch):
