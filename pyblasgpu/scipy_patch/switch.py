@@ -297,8 +297,8 @@ def _size(value: Any) -> float:
 def _bind() -> None:
     """Bind names to the replacements that the patches need, and other names back to the originals."""
     for patches_numpy in (False, True):
-        asked = any(patch.numpy or not patches_numpy for patch in ACTIVE)
-        if asked:
+        wanted = any(patch.numpy or not patches_numpy for patch in ACTIVE)
+        if wanted:
             pairs = _pairs(patches_numpy)
             _bound.add(patches_numpy)  # before: what fails half way is bound back as well
             rebind({id(original): replacement for original, replacement in pairs})

@@ -239,7 +239,7 @@ def test_host_arrays(dtype, shape):
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("shape", [(200, 200), (3, 40, 40)], ids=str)
 @pytest.mark.parametrize("dtype", "dF")
-def test_host_results_lie_as_the_originals(dtype, shape, order):
+def test_host_results_are_placed_as_the_originals(dtype, shape, order):
     """In new memory and in the arguments', of SciPy's functions and of NumPy's."""
     general = matrix(shape, dtype) + 14 * np.eye(shape[-1], dtype=dtype)
     a, spd, b = (

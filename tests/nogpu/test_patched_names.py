@@ -77,7 +77,7 @@ def test_what_is_kept_elsewhere_goes_back_to_scipy():
 
 @pytest.fixture
 def module(monkeypatch):
-    """What puts an object into `sys.modules`."""
+    """Return a function that puts an object into `sys.modules`."""
 
     def put(name, value):
         monkeypatch.setitem(sys.modules, name, value)

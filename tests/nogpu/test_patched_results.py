@@ -1,4 +1,4 @@
-"""Results of patched functions beside the originals': order in memory, what is overwritten, warnings."""
+"""Results of patched functions and of the originals: order in memory, what is overwritten, warnings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def arrays_in(values):
 
 
 def memory_of(function, layout, arguments, options):
-    """Of each result its order and the arguments that it shares memory with; which arguments have changed."""
+    """Return the order of each result, the arguments that share its memory, and which arguments changed."""
     arguments = [laid(each, layout) for each in arguments]
     given = arrays_in(arguments)
     before = [array.copy() for array in given]
@@ -103,7 +103,7 @@ CALLS = {
 
 
 def check_memory(module, layout, cases, backend="cpu"):
-    """Of each case, a function's name, its arguments and its options, ours beside the original's."""
+    """Compare each case, a function's name, its arguments and its options, with the original function."""
     facts = slice(0, 3 if backend == "cpu" else 2)  # a device factors its copy of a matrix
     expected = [memory_of(getattr(module, name), layout, *rest)[facts] for name, *rest in cases]
     with patch_scipy(backend=backend, thresholds=0, numpy=True) as patch:
@@ -117,14 +117,14 @@ def check_memory(module, layout, cases, backend="cpu"):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("stack", [(), (2, 3)])
 @pytest.mark.parametrize("name", CALLS)
-def test_results_lie_as_scipys(name, stack, layout):
+def test_results_are_placed_as_scipys(name, stack, layout):
     check_memory(scipy.linalg, layout, cases_of(name, stack))
 
 
 @takes_stacks
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", CALLS)
-def test_results_of_a_device_lie_as_scipys(name, layout, fake):
+def test_results_of_a_device_are_placed_as_scipys(name, layout, fake):
     for stack in ((), (2, 3)):
         check_memory(scipy.linalg, layout, cases_of(name, stack), backend="cuda")
 
@@ -153,7 +153,7 @@ KEPT = {"upper triangular": np.triu, "lower triangular": np.tril}
 @takes_stacks
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("structure", ["gen", "pos", "sym", "her", *KEPT, "diagonal"])
-def test_results_for_a_structure_lie_as_scipys(structure, layout):
+def test_results_for_a_structure_are_placed_as_scipys(structure, layout):
     cases = []
     for dtype in "dF":
         a = KEPT.get(structure, np.asarray)(definite(dtype))
@@ -167,8 +167,8 @@ def test_results_for_a_structure_lie_as_scipys(structure, layout):
 
 @takes_stacks
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_solutions_of_diagonal_matrices_and_of_numbers_lie_as_scipys(layout, monkeypatch):
-    """Such calls stay with SciPy under a patch, or are divisions."""
+def test_solutions_of_diagonal_matrices_and_of_numbers_are_placed_as_scipys(layout, monkeypatch):
+    """Call `linalg` itself: these calls stay with SciPy under a patch, or are divisions."""
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     for a, options in ((definite(), {"assume_a": "diagonal"}), (np.full((1, 1), 2.0), {})):
         for shape in ((len(a),), (len(a), 1), (len(a), K)):
@@ -194,7 +194,7 @@ def test_an_inverse_in_place(structure, n, monkeypatch):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("stack", [(), (2,), (2, 3)])
-def test_results_lie_as_numpys(stack, layout):
+def test_results_are_placed_as_numpys(stack, layout):
     cases = []
     for dtype in "dF":
         a = [definite(dtype, stack)]
@@ -240,7 +240,7 @@ ROUTINES = {
 
 @pytest.mark.parametrize("routine", ROUTINES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_results_of_routines_lie_as_scipys(routine, layout):
+def test_results_of_routines_are_placed_as_scipys(routine, layout):
     module, _, name = routine.partition(".")
     arguments, overwritten = ROUTINES[routine]
     names = list(overwritten) if overwritten == "ab" else [overwritten]
@@ -253,7 +253,7 @@ def test_results_of_routines_lie_as_scipys(routine, layout):
 
 
 def test_an_indefinite_matrix_that_may_be_overwritten():
-    """Its Cholesky factor is tried in place, and LU factors follow."""
+    """Try its Cholesky factor in place, and solve by LU factors of the restored matrix."""
     a = by_columns(definite() + 40 * (np.eye(N, k=1) + np.eye(N, k=-1)))
     assert (np.diagonal(a) > 0).all() and np.linalg.eigvalsh(a)[0] < 0
     for dtype in "dD":

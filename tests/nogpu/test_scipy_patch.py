@@ -241,7 +241,7 @@ def test_a_call_leaves_no_trace(a, monkeypatch):
 
 
 class Interrupt(BaseException):
-    """What may come at any time."""
+    """Interrupts a program at any time."""
 
 
 @pytest.mark.parametrize("error", [RuntimeError, Interrupt])
