@@ -29,12 +29,14 @@ from pyblasgpu.scipy_patch.thresholds import THRESHOLDS
 FILES = ("test_basic", "test_decomp_cholesky", "test_decomp_lu", "test_blas", "test_fblas", "test_lapack")
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "scipy_programs.md"
 BEGIN, END = "<!-- made by tools/scipy_tests.py -->", "<!-- end -->"
+TEXTS = "SciPy 1.18 has other error messages"
 #: Why tests fail, by patterns of a test's name and its error; each is a row of the guide's table.
 REASONS = {
     "long double is refused": r"dtype (float|complex)\d\d\d? of",
     "text and times are refused": r"dtype (\||<|datetime|timedelta)\S* of",
     "an object that is an array by `__array__` alone is refused": "_FakeMatrix is not an array",
     "`inv` raises `ValueError`, not `KeyError`, for an unknown `assume_a`": "TestInv::test_wrong_assume_a:",
+    TEXTS: "Regex pattern did not match",
 }
 OTHERS = "others"
 

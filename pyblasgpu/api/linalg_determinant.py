@@ -11,7 +11,7 @@ from numpy.linalg import LinAlgError
 from ..arguments import Array, Flag, enabled
 from . import lapack
 from .lapack_call import AfterOverwriting
-from .linalg_arrays import Arrays, scipy_release, taken
+from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_values
 from .linalg_docs import documented
 from .linalg_warnings import is_finite, warn_of_values
@@ -161,12 +161,10 @@ def slogdet(a: Array) -> SlogdetResult:
 
 
 def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
-    """Return the matrices that this SciPy factors, and whether they may be overwritten.
+    """Return the transposes, whose pivots are SciPy's, and whether they may be overwritten.
 
-    Before SciPy 1.18 it factors the transposes, in place of host matrices by rows, stacks too.
+    Host matrices are overwritten where these are by columns, stacks too.
     """
-    if scipy_release() >= (1, 18):
-        return matrix, overwrite and not (arrays.library.host and len(matrix.shape) > 2)
     transposed = arrays.xp.matrix_transpose(matrix)
     return transposed, overwrite and (not arrays.library.host or matrix.flags.c_contiguous)
 

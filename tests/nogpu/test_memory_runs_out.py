@@ -91,7 +91,6 @@ def later(*arguments, **options):
 
 
 B = np.ones((N, 2))
-SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
 CALLS_IN_STEPS = {
     "gesv": lambda a, overwrite: scipy.linalg.lapack.dgesv(a, B, overwrite_a=overwrite)[2],
     "posv": lambda a, overwrite: scipy.linalg.lapack.dposv(a, B, overwrite_a=overwrite)[1],
@@ -99,7 +98,7 @@ CALLS_IN_STEPS = {
     "solve, definite": lambda a, overwrite: scipy.linalg.solve(a, B, overwrite_a=overwrite),
     "inv": lambda a, overwrite: scipy.linalg.inv(a, overwrite_a=overwrite),
     "inv, definite": lambda a, overwrite: scipy.linalg.inv(a, overwrite_a=overwrite, assume_a="pos"),
-    "det": lambda a, overwrite: scipy.linalg.det(a if SCIPY >= (1, 18) else a.T, overwrite_a=overwrite),
+    "det": lambda a, overwrite: scipy.linalg.det(a.T, overwrite_a=overwrite),
     "lu": lambda a, overwrite: scipy.linalg.lu(a.T, overwrite_a=overwrite)[2],
 }
 

@@ -42,7 +42,7 @@ def test_scipys_own_tests_end_as_the_guide_says(options):
     *report, last = run.stdout.splitlines()
     found = json.loads(last)
     assert scipy_tests.OTHERS not in found, [line for line in report if line.startswith("    ")]
-    assert not options or list(found) == ["pass"]
+    assert not options or {"pass"} <= set(found) <= {"pass", scipy_tests.TEXTS}
     heading, numbers = columns()
     if heading.endswith(f"SciPy {scipy.__version__}"):
         expected = {reason: count for reason, count in numbers[bool(options)].items() if count}
