@@ -137,7 +137,8 @@ def record(name: str, device: str) -> bool:
     path = OUTPUTS / f"{name}.txt"
     if device == NO_GPU and path.exists() and not path.read_text().startswith(NO_GPU):
         return False
-    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent)}
+    paths = [str(DOCS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with tempfile.TemporaryDirectory() as folder:
         script = [sys.executable, str(EXAMPLES / f"{name}.py")]
         run = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, check=True)

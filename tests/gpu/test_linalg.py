@@ -249,11 +249,8 @@ def test_host_results_are_placed_as_the_originals(dtype, shape, order):
     calls: list[tuple[Any, str, list[Any], dict[str, Any]]] = [
         (scipy.linalg, "cholesky", [spd], {}),
         (scipy.linalg, "inv", [spd], {"assume_a": "pos"}),
-        *(
-            (scipy.linalg, name, [a], {"overwrite_a": flag})
-            for name in ("inv", "lu")
-            for flag in (False, True)
-        ),
+        (scipy.linalg, "lu", [a], {}),
+        *((scipy.linalg, "inv", [a], {"overwrite_a": flag}) for flag in (False, True)),
         (scipy.linalg, "det", [a / 14], {"overwrite_a": True}),
         (scipy.linalg, "solve", [a, b], {}),
         (scipy.linalg, "solve", [a, b], {"overwrite_a": True, "overwrite_b": True}),
