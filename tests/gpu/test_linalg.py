@@ -165,6 +165,16 @@ def test_determinants_of_what_is_not_finite(library, dtype):
         np.testing.assert_array_equal(library.host(actual), each)
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("n", [2, 9, 40, 300])
+def test_a_nan_makes_no_matrix_singular(library, dtype, n):
+    for row, col in ((0, 0), (n - 1, 0), (n // 2, n // 2), (n - 1, n - 1)):
+        a = np.eye(n, dtype=dtype)
+        a[row, col] = np.nan
+        assert np.isnan(library.host(linalg.slogdet(library.array(a))[1]))
+        assert np.isnan(library.host(linalg.inv(library.array(a)))).any()
+
+
 def test_singular(library):
     with pytest.raises(np.linalg.LinAlgError, match=r"slice\(s\) \[1\] are singular"):
         linalg.solve(library.array(np.stack([np.eye(20), np.ones((20, 20))])), library.array(np.ones(20)))

@@ -14,16 +14,16 @@ __all__ = ["NO_LABEL", "first_lane", "first_max_lane", "group_first_max", "shuff
 NO_LABEL = 2**31 - 1
 
 #: The lanes of the largest bits, in b: of a float32 in one word, of a float64 in two. What is no number
-#: counts as -1, and a lane that takes no part as the lowest integer. One lane is what is likely.
+#: counts as the highest integer, and a lane that takes no part as the lowest. One lane is what is likely.
 _FLOAT32 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .b32 b, c;
-mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, -1, h, q;
+mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, 0x7fffffff, h, q;
 setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
 redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; vote.sync.ballot.b32 b, p, 0xffffffff;
 popc.b32 c, b; setp.lt.u32 q, c, 2; @q bra FOUND;
 LABELS
 FOUND: RESULT }"""
 _FLOAT64 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .u32 w, v; .reg .b32 b, c;
-mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, -1, h, q; selp.u32 w, 0, w, q;
+mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, 0x7fffffff, h, q; selp.u32 w, 0, w, q;
 setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
 redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; vote.sync.ballot.b32 b, p, 0xffffffff;
 popc.b32 c, b; setp.lt.u32 q, c, 2; @q bra FOUND;
@@ -54,7 +54,7 @@ def _first_max(result: str):
 def warp_first_max(_, size, label, ok):
     """The lowest label of those whose `size` is the largest, among the lanes with `ok`; for all lanes.
 
-    Sizes are not negative; NaN is less than any number. Labels are int32, at least 0 and below `NO_LABEL`.
+    Sizes are not negative; NaN is larger than any number. Labels are int32, at least 0 and below `NO_LABEL`.
     """
     return types.int32(size, types.int32, types.boolean), _first_max(_LABEL)
 
@@ -78,8 +78,8 @@ _GROUP_END = """selp.s32 l, $2, 0x7fffffff, p; mov.b32 m, l; ROUNDS(m, min.s32) 
 vote.sync.ballot.b32 b, p, 0xffffffff; and.b32 b, b, g;
 FOUND: """
 _GROUP_WORD = "selp.b32 w, w, 0, p; mov.b32 v, w; ROUNDS(v, max.u32) setp.eq.and.u32 p, w, v, p;\n"
-_BITS_32 = "mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, -1, h, q;"
-_BITS_64 = "mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, -1, h, q; selp.b32 w, 0, w, q;"
+_BITS_32 = "mov.b32 h, $1; setp.nan.f32 q, $1, $1; selp.s32 h, 0x7fffffff, h, q;"
+_BITS_64 = "mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, 0x7fffffff, h, q; selp.b32 w, 0, w, q;"
 
 
 def _rounds(match: re.Match[str]) -> str:

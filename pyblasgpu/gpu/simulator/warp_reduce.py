@@ -20,8 +20,8 @@ def warp_first_max(size, label: int, ok: bool) -> int:
 
 
 def _answer_all(lanes: list[tuple]) -> None:
-    sizes = [(-1.0 if size != size else size, -label) for size, label, ok, _ in lanes if ok]
-    first = -max(sizes)[1] if sizes else NO_LABEL
+    sizes = [(size != size, 0.0 if size != size else size, -label) for size, label, ok, _ in lanes if ok]
+    first = -max(sizes)[2] if sizes else NO_LABEL
     for _, _, _, answer in lanes:
         answer.append(first)
 

@@ -212,7 +212,7 @@ def _build(config: GetrfColumn):
             if i >= j:
                 step(offset(a, i * a_rs * REALS), a_cs, i, j, n, pivot, pivot_row, top, value)
                 size = size_of(value)
-                if i > j and (label == NO_LABEL or size > best or (best != best and size == size)):
+                if i > j and (label == NO_LABEL or size > best or (size != size and best == best)):
                     best, label = size, int32(i)
             i += int64(blocks) * DIM
 

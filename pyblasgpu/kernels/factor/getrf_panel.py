@@ -6,8 +6,8 @@ publishes its row number. Each row is shifted by one element while it is elimina
 hand is always the first one. Finished rows are in shared memory, and are written where labels say.
 
 Blocks of threads exchange their candidates (`pivot_exchange`); all of them are resident. Ties go to the
-uppermost row, as LAPACK's do; NaN is taken where there is no number. Where all of a column is zero, it stays,
-`info` records it, and the elimination goes on.
+uppermost row, as LAPACK's do; NaN is larger than any number. Where all of a column is zero, it stays, `info`
+records it, and the elimination goes on.
 
 Columns outside the panel may be interchanged, and rows of U solved, in the same launch (`panel_beside`). Both
 strides are free. Matrices of few rows are panels whole, of a batch too.

@@ -154,7 +154,7 @@ def among_blocks(config):
     def is_better(size, label, than, than_label):
         is_nan, than_nan = size != size, than != than
         equal = (size == than) | (is_nan & than_nan)
-        larger = (size > than) | (than_nan & (size == size))
+        larger = (size > than) | (is_nan & (than == than))
         return (label != NO_LABEL) & ((than_label == NO_LABEL) | larger | (equal & (label < than_label)))
 
     @device_function

@@ -113,7 +113,7 @@ def matrix_writer(config: SmallMatrices):
 def first_max(config: SmallMatrices):
     """``find(size, label, ok, lanes)``: the lowest label of the largest size in each group of lanes.
 
-    As `ptx.warp_first_max`, which it is for a whole warp: NaN is less than any number.
+    As `ptx.warp_first_max`, which it is for a whole warp: NaN is larger than any number.
     """
     int32, warp_first_max, group_first_max = ptx.types.int32, ptx.warp_first_max, ptx.group_first_max
 
