@@ -168,9 +168,9 @@ def test_determinants_of_what_is_not_finite(library, dtype):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("n", [2, 9, 40, 300])
 def test_a_nan_makes_no_matrix_singular(library, dtype, n):
-    for row, col in ((0, 0), (n - 1, 0), (n // 2, n // 2), (n - 1, n - 1)):
+    for at in (0, n // 2, n - 1):
         a = np.eye(n, dtype=dtype)
-        a[row, col] = np.nan
+        a[at, at] = np.nan
         assert np.isnan(library.host(linalg.slogdet(library.array(a))[1]))
         assert np.isnan(library.host(linalg.inv(library.array(a)))).any()
 
