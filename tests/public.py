@@ -15,13 +15,14 @@ from pyblasgpu.api.linalg_determinant import SlogdetResult
 from pyblasgpu.frontend.backend_status import BackendStatus
 from pyblasgpu.frontend.plan import Plan
 from pyblasgpu.scipy_patch.switch import ScipyPatch
+from pyblasgpu.settings import Setting
 
 MODULES = (pyblasgpu, blas, lapack, linalg, errors, *([pyblasgpu.dask] if find_spec("dask") else []))
 #: Classes that public functions return, and no module exports.
-RETURNED = (Plan, ScipyPatch, BackendStatus, SlogdetResult)
+RETURNED = (Plan, ScipyPatch, Setting, BackendStatus, SlogdetResult)
 
 #: Classes whose signature is not for users: this package makes them, or it is that of exceptions.
-UNSIGNED = {Plan, ScipyPatch}
+UNSIGNED = {Plan, ScipyPatch, Setting}
 UNSIGNED |= {each for each in vars(errors).values() if inspect.isclass(each) and "__init__" not in vars(each)}
 
 

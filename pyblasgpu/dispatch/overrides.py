@@ -1,17 +1,20 @@
-"""Decisions of dispatch, and what takes their place in a block: overrides and the math mode."""
+"""Decisions of dispatch, and what takes their place: overrides and the math mode."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from itertools import count
+from operator import index
 from typing import Any, ParamSpec, TypeVar
 
-from ..arguments import shown
+from ..arguments import enabled, item, shown
+from ..settings import Setting
 from ..types import TENSOR, Dtype
 
 __all__ = [
@@ -30,37 +33,53 @@ __all__ = [
     "token",
 ]
 
-#: Overridable choices other than the Configs of kernel families.
-_CHOICES = (
-    *("layout", "lookahead", "math_mode", "packed", "potrf", "potrf_algorithm", "prefetch_c", "raster"),
-    *("splits", "symm", "syr2k_algorithm", "tiles", "trmm", "trmm_algorithm", "trsm", "trsm_algorithm"),
-)
+#: Values of the choices other than the Configs of kernel families: a str of these, where <n> is any positive
+#: int; an int that is at least this one; or, if `bool`, a switch.
+_VALUES: dict[str, tuple[str, ...] | int | type[bool]] = {
+    "layout": ("nn", "nt", "tn", "tt"),
+    "lookahead": 0,
+    "math_mode": (TENSOR,),
+    "packed": bool,
+    "potrf": 1,
+    "potrf_algorithm": ("panels", "recursion"),
+    "prefetch_c": bool,
+    "raster": 0,
+    "splits": 0,
+    "symm": 1,
+    "syr2k_algorithm": ("symmetrize", "two_products"),
+    "tiles": 0,
+    "trmm": 1,
+    "trmm_algorithm": ("trmm_fused", "trmm_fused_<n>", "trmm_tensor", "recursion"),
+    "trsm": 1,
+    "trsm_algorithm": ("trsv", "trsm_fused", "trsm_fused_<n>", "trsm_small", "recursion"),
+}
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
-_tokens: dict[tuple[tuple[str, Any], ...], int] = {}
+_tokens: dict[tuple[tuple[str, Any], ...], int] = {(): 0}
 _numbers = count(1)
 
 
-@contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
-    """Prefer `value` to the choice of the dispatch, within the block and in this thread or task alone.
+def override(name: str, value: Any) -> Setting:
+    """Prefer `value` to the choice of the dispatch from now on, in this thread or task alone.
 
     Parameters
     ----------
     name : str
         The name of the choice, see the table.
-    value : Config, int, bool or str
-        The choice.
+    value : Config, int, bool, str or None
+        The choice; None: the choice of the dispatch.
 
-    Yields
-    ------
-    None
-        The override ends with the block.
+    Returns
+    -------
+    Setting
+        A context manager that restores the choice before at the end of its block.
 
     Raises
     ------
+    TypeError
+        For a value of another type than the table says.
     ValueError
-        For a name that is not in the table.
+        For a name that is not in the table, and for a value that its choice does not have.
 
     See Also
     --------
@@ -68,7 +87,7 @@ def override(name: str, value: Any) -> Iterator[None]:
 
     Notes
     -----
-    Inner overrides win. Workspace has no limit where an override requests it.
+    Later overrides win. Workspace has no limit where an override requests it.
 
     ================= ============================================================================
     `name`            `value`
@@ -97,7 +116,7 @@ def override(name: str, value: Any) -> Iterator[None]:
     'lookahead'       Columns of the blocks by which LU and Cholesky factors look ahead; 0: they do
                       not.
     'tiles'           Tiles after which blocks of their updates give a multiprocessor back to the
-                      next block of columns.
+                      next block of columns; 0: they do not.
     ================= ============================================================================
 
     Examples
@@ -107,33 +126,83 @@ def override(name: str, value: Any) -> Iterator[None]:
     ...     pyblasgpu.explain("gemm", "d", 512, device="h200")[1][:2]
     ('splits of k', '2')
     """
-    _check(name)
-    active = ((name, value), *_overrides.get())
-    before = _overrides.set(active)
-    before_token = _token.set(_tokens.setdefault(active, next(_numbers)))
+    return Setting("override", partial(_prefer, name, _checked(name, value)))
+
+
+def _prefer(name: str, value: Any) -> Callable[[], None]:
+    """Set an override; return the function that restores what was set before."""
+    before = _overrides.get()
+    others = tuple(pair for pair in before if pair[0] != name)
+    made = others if value is None else ((name, value), *others)
+    _install(made)
+
+    def restore() -> None:
+        now = _overrides.get()
+        if now != made:  # others were set since, and stay
+            now_others = tuple(pair for pair in now if pair[0] != name)
+            _install((*(pair for pair in before if pair[0] == name), *now_others))
+        else:
+            _install(before)
+
+    return restore
+
+
+def _install(active: tuple[tuple[str, Any], ...]) -> None:
+    _overrides.set(active)
+    _token.set(_tokens.setdefault(active, next(_numbers)))
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of an override as dispatch reads it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When there is no such choice, or it has no such value.
+    """
+    allowed = _VALUES.get(name) if isinstance(name, str) else None
+    if allowed is None:
+        return _checked_config(name, value)
+    if value is None:
+        return None
+    complaint = f"override: {name}={shown(value)} is"
+    if allowed is bool:
+        return enabled(value, "override", name)
+    if isinstance(allowed, tuple):
+        known = isinstance(value, str) and any(
+            re.fullmatch(each.replace("<n>", "[1-9][0-9]*"), value) for each in allowed
+        )
+        if not known:
+            raise ValueError(f"{complaint} none of {', '.join(map(repr, allowed))}, None")
+        return value
     try:
-        yield
-    finally:
-        _overrides.reset(before)
-        _token.reset(before_token)
+        number = -1 if isinstance(value, bool) else index(item(value))
+    except TypeError:
+        raise TypeError(f"{complaint} no int from {allowed} on") from None
+    if number < allowed:
+        raise ValueError(f"{complaint} no int from {allowed} on")
+    return number
 
 
-def _check(name: str) -> None:
-    if name in _CHOICES:
-        return
+def _checked_config(name: Any, value: Any) -> Any:
     registry = import_module("..kernels.registry", __package__)
-    known = sorted((*registry.FAMILIES, *registry.FIXED, *_CHOICES))
-    if name not in known:
-        raise ValueError(f"override: name={name!r} is none of {', '.join(known)}")
+    families = {**registry.FAMILIES, **registry.FIXED}
+    if not isinstance(name, str) or name not in families:
+        known = ", ".join(sorted((*families, *_VALUES)))
+        raise ValueError(f"override: name={shown(name)} is none of {known}")
+    kind = families[name].config_class
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"override: {name}={shown(value)} is no {kind.__name__}, the Config of this family")
+    return value
 
 
 def active() -> tuple[tuple[str, Any], ...]:
-    """Names and values, the innermost first."""
+    """Names and values, the latest first."""
     return _overrides.get()
 
 
 def get_override(name: str) -> Any:
-    """Return the innermost override of `name`; None: none is set."""
+    """Return the value of an override; None: none is set."""
     return next((value for known, value in _overrides.get() if known == name), None)
 
 
@@ -150,9 +219,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-@contextmanager
-def set_math_mode(mode: str | None) -> Iterator[None]:
-    """Set the method of products, within the block and in this thread or task alone.
+def set_math_mode(mode: str | None) -> Setting:
+    """Set the method of products from now on, in this thread or task alone.
 
     Parameters
     ----------
@@ -162,10 +230,10 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
         The mode holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines
         are made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
 
-    Yields
-    ------
-    None
-        The mode ends with the block.
+    Returns
+    -------
+    Setting
+        A context manager that restores the mode before at the end of its block.
 
     Raises
     ------
@@ -179,7 +247,7 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
 
     Notes
     -----
-    Inner modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
+    Later modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
     devices, the mode changes nothing. In float32 and complex64 each product takes a workspace as large as its
     two factors, large ones half as much again, in routines with a limit too. A large SYMM copies its matrix
     as well, and a large TRMM the one that it multiplies. In float64 and complex128 a product takes up to 4
@@ -193,10 +261,9 @@ def set_math_mode(mode: str | None) -> Iterator[None]:
     ...     pyblasgpu.explain("gemm", "s", 4096, device="h200")[0][0]
     'gemm_wgmma'
     """
-    if mode not in (None, TENSOR):
+    if mode is not None and not (isinstance(mode, str) and mode == TENSOR):
         raise ValueError(f"set_math_mode: mode={shown(mode)} is neither {TENSOR!r} nor None")
-    with override(MODE, mode):
-        yield
+    return Setting("set_math_mode", partial(_prefer, MODE, mode))
 
 
 def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -206,8 +273,11 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def run(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        with override(MODE, method):
+        restore = _prefer(MODE, method)
+        try:
             return function(*arguments, **options)
+        finally:
+            restore()
 
     return run
 

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
+from ..arguments import shown
 from ..errors import BackendUnavailable
 from ..gpu.driver import after_fork
 from .streams import contexts
@@ -23,6 +24,7 @@ __all__ = [
     "is_auto",
     "preferred",
     "preferred_backend",
+    "status_in",
     "why_no_device",
 ]
 
@@ -95,13 +97,19 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     >>> pyblasgpu.backend_status("cpu")
     BackendStatus(backend='cpu', reason='named by the call')
     """
+    return status_in(backend, "backend_status")
+
+
+def status_in(backend: str | None, routine: str) -> BackendStatus:
+    """The status in a call of `routine`, which errors of the name begin with."""
     name, origin = backend, "named by the call"
     if name is None:
         name, origin = preferred.get(), "named around the call"
     if name is None:
         name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
-    if name not in BACKENDS:
-        raise ValueError(f"backend {name!r} ({origin}) is none of {', '.join(BACKENDS)}")
+    if not isinstance(name, str) or name not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise ValueError(f"{routine}: backend={shown(name)} ({origin}) is none of {known}")
     if name == "cpu":
         return BackendStatus("cpu", origin)
     if name == "numba":

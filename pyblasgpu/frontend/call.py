@@ -27,7 +27,7 @@ from .arrays import (
     quick_library,
     stored_dtype,
 )
-from .backend_status import ON_PROCESSOR, backend_status, is_auto
+from .backend_status import ON_PROCESSOR, is_auto, status_in
 from .call_cache import (
     APART,
     CONSTANT,
@@ -143,7 +143,8 @@ class Call:
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         self.is_auto = self.library.host and is_auto(backend)
         if self.library.host:
-            self.backend = backend_status("cpu" if self.vectors and self.is_auto else backend).backend
+            requested = "cpu" if self.vectors and self.is_auto else backend
+            self.backend = status_in(requested, name).backend
             self.device = None if self.backend in ON_PROCESSOR else device_for(stream)
             self.stream = stream_pointer(stream) or 0
             self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]

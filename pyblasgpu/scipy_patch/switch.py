@@ -11,9 +11,9 @@ from math import isnan, nan
 from types import TracebackType
 from typing import Any
 
-from ..arguments import shown
+from ..arguments import enabled, shown
 from ..errors import BackendUnavailable
-from ..frontend.backend_status import backend_status
+from ..frontend.backend_status import status_in
 from ..gpu.device import current
 from .rebinding import rebind
 from .routed_importlib_bootstrap import ACTIVE, Getter, Routed
@@ -63,8 +63,10 @@ class ScipyPatch:
         BackendUnavailable,
     )
 
-    def __init__(self, backend: str, thresholds: dict[str, float], numpy: bool) -> None:
-        self.backend, self.thresholds, self.numpy = backend, thresholds, numpy
+    def __init__(
+        self, backend: str, thresholds: dict[str, float], numpy: bool, replaces: bool = True
+    ) -> None:
+        self.backend, self.thresholds, self.numpy, self._replaces = backend, thresholds, numpy, replaces
         self.calls: Counter[str] = Counter()
 
     def takes(self, routine: str, size: float) -> bool:
@@ -134,6 +136,8 @@ class ScipyPatch:
         >>> patch.undo()
         """
         with _lock:
+            if self in ACTIVE:
+                ACTIVE.remove(self)
             ACTIVE.append(self)
             try:
                 _bind()
@@ -160,6 +164,8 @@ class ScipyPatch:
                 _bind()
 
     def __enter__(self) -> ScipyPatch:
+        if self._replaces and self not in ACTIVE:  # it was undone
+            self.apply()
         return self
 
     def __exit__(
@@ -192,15 +198,15 @@ def patch_scipy(
     Returns
     -------
     ScipyPatch
-        A context manager that ends the patch at the end of its block, whatever is raised there. Its
-        attribute ``calls`` counts the calls that were routed.
+        A context manager that ends the patch at the end of its block, whatever is raised there, and applies
+        it again at the begin of another. Its attribute ``calls`` counts the calls that were routed.
 
     Raises
     ------
     BackendUnavailable
         When 'cuda' or 'sim' is named and cannot run here.
     ValueError
-        For an unknown backend or routine.
+        For an unknown backend or routine, a negative threshold, and a `numpy` that is no bool.
     TypeError
         When a threshold is no number.
 
@@ -234,11 +240,14 @@ def patch_scipy(
     >>> patch.calls
     Counter({'cholesky': 1})
     """
-    chosen = backend_status(backend).backend
-    patch = ScipyPatch(chosen, _thresholds(thresholds, chosen), numpy)
-    if chosen == "cpu" and backend != "cpu":
-        return patch  # SciPy runs there anyway
-    patch.apply()
+    chosen = status_in(backend, "patch_scipy").backend
+    # where it is not named, SciPy runs on the processor anyway
+    replaces = chosen != "cpu" or backend == "cpu"
+    patch = ScipyPatch(
+        chosen, _thresholds(thresholds, chosen), enabled(numpy, "patch_scipy", "numpy"), replaces
+    )
+    if replaces:
+        patch.apply()
     return patch
 
 
@@ -268,11 +277,9 @@ def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> 
         return dict.fromkeys(THRESHOLDS, _size(requested))
     here = tuned(current().name) if backend == "cuda" else {}
     if requested is not None:
-        unknown = sorted(set(requested) - set(THRESHOLDS))
+        unknown = ", ".join(str(name) for name in requested if name not in THRESHOLDS)
         if unknown:
-            raise ValueError(
-                f"patch_scipy: thresholds names {', '.join(unknown)}; known: {', '.join(THRESHOLDS)}"
-            )
+            raise ValueError(f"patch_scipy: thresholds names {unknown}; known: {', '.join(THRESHOLDS)}")
         here |= {name: _size(size) for name, size in requested.items()}
     return {**THRESHOLDS, **here}
 
@@ -284,6 +291,8 @@ def _size(value: Any) -> float:
     ------
     TypeError
         When it is no number.
+    ValueError
+        When it is negative.
     """
     try:
         size = float(value)
@@ -291,6 +300,8 @@ def _size(value: Any) -> float:
         size = nan
     if isnan(size) or isinstance(value, str):
         raise TypeError(f"patch_scipy: thresholds has {shown(value)}, which is no number")
+    if size < 0:
+        raise ValueError(f"patch_scipy: thresholds has {shown(value)}, which is no size from 0 to inf")
     return size
 
 

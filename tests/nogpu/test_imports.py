@@ -38,7 +38,7 @@ LAYERS = [
     {"gpu", "cpu"},
     {"operands", "tasks"},
     {"terminal", "processes"},
-    {"types", "errors", "arguments", "graph_breaks", "package_files"},
+    {"types", "errors", "arguments", "settings", "graph_breaks", "package_files"},
 ]
 KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -307,6 +307,18 @@ def test_a_switch():
     second.undo()
 
 
+def test_a_patch_is_applied_once_and_again():
+    """It is undone once, however often it was applied; a block applies what was undone."""
+    patch = taken()
+    patch.apply()
+    patch.undo()
+    assert scipy.linalg.cholesky is ORIGINALS["cholesky"]
+    for count in (1, 2):
+        with patch:
+            scipy.linalg.cholesky(A)
+        assert patch.calls["cholesky"] == count and scipy.linalg.cholesky is ORIGINALS["cholesky"]
+
+
 def test_threads():
     errors = []
 
