@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..types import DTYPES
+from ..routine import Routine
+from ..routine_table import typed_names
+from ..types import DTYPES, Dtype
 
 __all__ = ["Target", "numpys", "scipys"]
 
@@ -44,17 +47,16 @@ def scipys() -> Iterator[Target]:
     ours = import_module("..linalg", __package__)
     for name, size in _LINALG.items():
         yield Target(name, f"scipy.linalg:{name}", getattr(linalg, name), getattr(ours, name), size)
-    for module, sizes in (("blas", _BLAS), ("lapack", _LAPACK)):
+    for module, group in (("blas", "level3"), ("lapack", "lapack")):
         theirs, replacing = (
             import_module(f"{package}.{module}") for package in ("scipy.linalg", "pyblasgpu")
         )
-        for name, (positions, extent) in sizes.items():
-            for letter in "sdcz":
-                function = getattr(replacing, letter + name, None)
-                original = getattr(theirs, letter + name, None)
-                if function is not None and original is not None:
-                    replaced = f"scipy.linalg.{module}:{letter}{name}"
-                    yield Target(name, replaced, original, function, _typed(letter, positions, extent))
+        for name, (routine, dtype) in typed_names(group).items():
+            original = getattr(theirs, name, None)
+            if routine.crossover and original is not None:
+                function = getattr(replacing, name)
+                replaced, size = f"scipy.linalg.{module}:{name}", _typed(routine, dtype, function)
+                yield Target(routine.stem, replaced, original, function, size)
 
 
 def numpys() -> Iterator[Target]:
@@ -152,67 +154,24 @@ _LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
 }
 
 
-def _product(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
-    """Return m n k of a product, whichever of the two is transposed."""
-    a, b = shapes
-    inner = a[-2] if flags.get("trans_a") else a[-1]
-    return _cube_root(a[0] * a[1] // max(inner, 1), inner, b[0] * b[1] // max(inner, 1))
-
-
-def _one_side(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
-    return _cube_root(*shapes[1], shapes[0][0])
-
-
-def _rank_k(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
-    rows, cols = shapes[0] if not flags.get("trans") else shapes[0][::-1]
-    return _cube_root(rows, rows, cols)
-
-
-def _factor(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
-    return _cube_root(*shapes[0], min(shapes[0]))
-
-
-#: The arrays that the size of a routine depends on, by position and name, and how.
-_PAIR = ((1, "a"), (2, "b"))
-_BLAS = {
-    "gemm": (_PAIR, _product),
-    "symm": (_PAIR, _one_side),
-    "hemm": (_PAIR, _one_side),
-    "trmm": (_PAIR, _one_side),
-    "trsm": (_PAIR, _one_side),
-    "syrk": (_PAIR[:1], _rank_k),
-    "herk": (_PAIR[:1], _rank_k),
-    "syr2k": (_PAIR, _rank_k),
-    "her2k": (_PAIR, _rank_k),
-}
-_LAPACK = {
-    "potrf": (((0, "a"),), _factor),
-    "potrs": (((0, "c"), (1, "b")), _one_side),
-    "potri": (((0, "c"),), _factor),
-    "posv": (((0, "a"), (1, "b")), _factor),
-    "trtri": (((0, "c"),), _factor),
-    "trtrs": (((0, "a"), (1, "b")), _one_side),
-    "lauum": (((0, "c"),), _factor),
-    "getrf": (((0, "a"),), _factor),
-    "getrs": (((0, "lu"), (2, "b")), _one_side),
-    "getri": (((0, "lu"),), _factor),
-    "gesv": (((0, "a"), (1, "b")), _factor),
-}
-
-
 def _typed(
-    letter: str, positions: tuple[tuple[int, str], ...], extent: Callable[..., float]
+    routine: Routine, dtype: Dtype, function: Callable[..., Any]
 ) -> Callable[[tuple[Any, ...], Mapping[str, Any]], float]:
-    """The size of a call of SciPy's wrappers, which would cast arrays of other dtypes."""
+    """The size of a call of SciPy's wrapper, which would cast arrays of other dtypes."""
+    parameters = list(signature(function).parameters)
+    places = [(parameters.index(matrix.name), matrix) for matrix in routine.inputs]
 
     def size(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-        shapes = []
-        for position, name in positions:
-            array = _argument(args, kwargs, position, name)
+        extents: dict[str, int] = {}
+        for position, matrix in places:
+            array = _argument(args, kwargs, position, matrix.name)
             shape = _shape(array)
-            if shape is None or _TYPECODES[array.dtype.char] != letter or len(shape) not in (1, 2):
+            if shape is None or _TYPECODES[array.dtype.char] != dtype.letter or len(shape) not in (1, 2):
                 return -1
-            shapes.append(shape if len(shape) == 2 else (*shape, 1))
-        return extent(kwargs, *shapes)
+            rows, cols = shape if len(shape) == 2 else (*shape, 1)
+            if kwargs.get(matrix.op):
+                rows, cols = cols, rows
+            extents = {matrix.cols: cols, matrix.rows: rows, "least": min(rows, cols)} | extents
+        return _cube_root(*(extents[each] for each in routine.work))
 
     return size

@@ -14,35 +14,25 @@ from pathlib import Path
 
 from ..dispatch.tuned_files import file_name
 from ..gpu.user_folders import NoFolder, data_folder, replace_file, tell_once
+from ..routine_table import ROUTINES
 
 __all__ = ["THRESHOLDS", "save", "thresholds_file", "tuned"]
 
 _log = logging.getLogger("pyblasgpu")
 
-#: Sizes from which on a call goes to the GPU, by the routine's name without the letter of its type: where it
-#: is faster by a third or more on an H200 with a host of 16 cores, copies included. `benchmarks.programs`
-#: times the main ones; the others have those of their kind.
-THRESHOLDS: dict[str, float] = {
-    "gemm": 512,
-    "symm": 512,
-    "hemm": 512,
-    "syrk": 512,
-    "herk": 512,
-    "syr2k": 512,
-    "her2k": 512,
-    "trmm": 512,
-    "trsm": 384,
-    "potrf": 512,
-    "potrs": 320,
-    "potri": 512,
-    "posv": 384,
-    "trtri": 512,
-    "trtrs": 384,
-    "lauum": 512,
-    "getrf": 512,
-    "getrs": 320,
-    "getri": 512,
-    "gesv": 384,
+#: Sizes from which on a call goes to the GPU: where it is faster by a third or more on an H200 with a host of
+#: 16 cores, copies included. `benchmarks.programs` times the main ones; the others have those of their kind.
+#: First of routines, by `Routine.crossover`, then of functions.
+_KINDS = {
+    "product": 512,
+    "triangle": 384,
+    "cholesky": 512,
+    "lu": 512,
+    "solve": 320,
+    "system": 384,
+    "inverse": 512,
+}
+_FUNCTIONS = {
     "cholesky": 512,
     "cho_factor": 512,
     "cho_solve": 320,
@@ -54,6 +44,11 @@ THRESHOLDS: dict[str, float] = {
     "lu_factor": 512,
     "lu_solve": 320,
     "lu": 768,
+}
+#: By the name of the function, or of the routine without the letter of its type.
+THRESHOLDS: dict[str, float] = {
+    **{routine.stem: _KINDS[routine.crossover] for routine in ROUTINES.values() if routine.crossover},
+    **_FUNCTIONS,
 }
 
 

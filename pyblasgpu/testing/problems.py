@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -10,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import explain
-from ..api import gemmtr, level3, rank_k, symmetric, triangular
+import pyblasgpu
+
+from ..routine import FLAGS, Routine, extents
+from ..routine_table import ROUTINES as TABLE
 from ..types import THREE_M, Diag, Dtype, Side, Trans, Uplo
 from . import reference, symmetric_cases
 from .cases import GemmCase, TriangularCase
@@ -22,32 +23,21 @@ from .symmetric_cases import SymmetricCase
 __all__ = ["ROUTINES", "Arrays", "Problem", "SymmetricProblem", "fits"]
 
 ROUTINES = ("gemm", "trmm", "trsm")
-_TRIANGULAR = ("LR", "UL", "NTC", "NU")
-#: The flags of each routine, in the BLAS's letters and order.
-_FLAGS = {
-    "gemm": ("NTC", "NTC"),
-    "gemm3m": ("NTC", "NTC"),
-    "trmm": _TRIANGULAR,
-    "trsm": _TRIANGULAR,
-    "symm": ("LR", "UL"),
-    "hemm": ("LR", "UL"),
-    "syrk": ("UL", "NTC"),
-    "herk": ("UL", "NTC"),
-    "syr2k": ("UL", "NTC"),
-    "her2k": ("UL", "NTC"),
-    "gemmtr": ("UL", "NTC", "NTC"),
-}
+
+
+def _row(routine: str) -> Routine:
+    return TABLE["gemm" if routine == "gemm3m" else routine]
 
 
 def fits(routine: str, dtype: Dtype, variant: str) -> bool:
     """Whether `routine` has this variant in `dtype`; the Hermitian ones have none in real dtypes."""
-    if not re.fullmatch("".join(f"[{letters}]" for letters in _FLAGS[routine]), variant):
+    row = _row(routine)
+    if dtype.letter not in row.letters or (routine == "gemm3m" and not dtype.is_complex):
         return False
-    if routine == "gemm3m":
-        return dtype.is_complex
-    if routine.startswith("he"):
-        return dtype.is_complex and "T" not in variant
-    return not (dtype.is_complex and routine.startswith("syr") and "C" in variant)
+    return len(variant) == len(row.flags) and all(
+        letter in [value.value for value in row.values(flag, dtype)]
+        for flag, letter in zip(row.flags, variant, strict=True)
+    )
 
 
 class Arrays(NamedTuple):
@@ -148,11 +138,10 @@ class Problem:
 
     @property
     def flops(self) -> int:
-        """2mnk of GEMM, m²n (n²m from the right) of the others; four times that if complex."""
+        """2mnk of GEMM, m²n (n²m from the right) of TRMM; four times that if complex."""
         case = self.case
-        if self.is_product:
-            return self.dtype.flops_per_fma * case.m * case.n * case.k * prod(case.batch)
-        return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n * prod(case.batch)
+        named = extents(case.m, case.n, getattr(case, "k", 0), getattr(case, "side", Side.LEFT))
+        return _row(self.routine).flops(self.dtype, named) * prod(case.batch)
 
     @property
     def _flags(self) -> tuple:
@@ -179,9 +168,9 @@ class Problem:
         options: dict[str, Any] = {"alpha": case.alpha, "out": x.out, "backend": backend}
         if self.is_product:
             options |= {"beta": case.beta, "method": self.method}
-            level3.gemm(x.a, x.b, trans_a=case.trans_a, trans_b=case.trans_b, **options)
+            pyblasgpu.gemm(x.a, x.b, trans_a=case.trans_a, trans_b=case.trans_b, **options)
             return
-        routine = triangular.trmm if self.routine == "trmm" else triangular.trsm
+        routine = getattr(pyblasgpu, self.routine)
         options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
         routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
 
@@ -219,21 +208,17 @@ class Problem:
         case = self.case
         if not self.is_product:
             others = case.n if case.side is Side.LEFT else case.m
-            return explain(self.routine, self.dtype.letter, case.order, others, batch=prod(case.batch))
+            return pyblasgpu.explain(
+                self.routine, self.dtype.letter, case.order, others, batch=prod(case.batch)
+            )
         extents = case.m, case.n, case.k
-        return explain("gemm", self.dtype.letter, *extents, batch=prod(case.batch), method=self.method)
+        return pyblasgpu.explain(
+            "gemm", self.dtype.letter, *extents, batch=prod(case.batch), method=self.method
+        )
 
 
 class SymmetricProblem(Problem):
     """A call of SYMM, HEMM, SYRK, HERK, SYR2K, HER2K or GEMMTR; `case` is a `SymmetricCase`."""
-
-    @property
-    def flops(self) -> int:
-        """2m²n of SYMM (2n²m from the right), n²k of SYRK and GEMMTR, 2n²k of SYR2K; complex: four times."""
-        case = self.case
-        if self.routine in symmetric_cases.SYMMETRIC:
-            return self.dtype.flops_per_fma * case.order * case.m * case.n
-        return self.dtype.flops_per_fma // 2 * case.n**2 * case.k * (2 if "2" in self.routine else 1)
 
     @property
     def _flags(self) -> tuple:
@@ -251,9 +236,7 @@ class SymmetricProblem(Problem):
     def ours(self, x: Arrays, backend: str) -> None:
         """Run it on this library, in place."""
         options = {"alpha": self.case.alpha, "beta": self.case.beta, "backend": backend, **self.case.options}
-        modules = (symmetric, rank_k, gemmtr)
-        module = next(each for each in modules if self.routine in each.__all__)
-        getattr(module, self.routine)(*self._inputs(x), out=x.out, **options)
+        getattr(pyblasgpu, self.routine)(*self._inputs(x), out=x.out, **options)
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place; GEMMTR, which it lacks, as GEMM."""
@@ -277,7 +260,7 @@ class SymmetricProblem(Problem):
         case = self.case
         is_symmetric = self.routine in symmetric_cases.SYMMETRIC
         extents = (case.m, case.n) if is_symmetric else (case.n, case.n, case.k)
-        return explain(self.routine, self.dtype.letter, *extents)
+        return pyblasgpu.explain(self.routine, self.dtype.letter, *extents)
 
     @staticmethod
     def _inputs(x: Arrays) -> tuple:
@@ -310,7 +293,7 @@ def _symmetric_case(routine: str, dtype: Dtype, variant: str, n: int, alpha, bet
 def _letters(routine: str, dtype: Dtype, variant: str) -> list[str]:
     """`variant` letter by letter, if the routine has it."""
     if not fits(routine, dtype, variant):
-        known = ", ".join(_FLAGS[routine])
+        known = ", ".join("".join(value.value for value in FLAGS[flag]) for flag in _row(routine).flags)
         raise ValueError(
             f"{routine}: variant {variant!r} is not one letter each of {known}, or none of {dtype.name}"
         )

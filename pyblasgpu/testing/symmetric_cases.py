@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..frontend.cpu import triangle_mask
+from ..routine import Routine, extents
+from ..routine_table import ROUTINES as ROUTINE_ROWS
+from ..routine_table import routines
 from ..types import DTYPES, Dtype, Side, Trans, Uplo
 from .cases import ALPHAS, BETAS, EDGES, scalars
 from .reference import apply, integers
@@ -30,15 +33,15 @@ __all__ = [
     "symmetric_cases",
 ]
 
-#: The routines that compute a triangle, those that read one, and both.
-RANK_K = ("syrk", "herk", "syr2k", "her2k", "gemmtr")
-SYMMETRIC = ("symm", "hemm")
+#: The routines that compute a triangle, those that read a symmetric matrix, and both.
+RANK_K = tuple(each.stem for each in routines("level3") if each.is_update)
+SYMMETRIC = ("symm", ROUTINE_ROWS["symm"].counterpart)
 ROUTINES = (*SYMMETRIC, *RANK_K)
 
 
 def algorithms(routine: str) -> tuple[str | None, ...]:
     """Return a routine's values of ``override("syr2k_algorithm", ...)``; None where there is but one."""
-    return ("two_products", "symmetrize") if "2k" in routine else (None,)
+    return ("two_products", "symmetrize") if ROUTINE_ROWS[routine].is_rank_2 else (None,)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class SymmetricCase:
     beta: complex = 0
     batch: tuple[int, ...] = ()
 
+    @property
+    def row(self) -> Routine:
+        return ROUTINE_ROWS[self.routine]
+
     def __str__(self):
         flags = "".join(flag.value for flag in self.flags)
         extents = "x".join(map(str, self.extents))
@@ -70,9 +77,11 @@ class SymmetricCase:
     @property
     def flags(self) -> tuple:
         """Flags of the routine, in the BLAS's order."""
-        if self.routine in SYMMETRIC:
-            return self.side, self.uplo
-        return (self.uplo, self.trans, *((self.trans_b,) if self.routine == "gemmtr" else ()))
+        return tuple(getattr(self, flag) for flag in self.row.flags)
+
+    @property
+    def trans_a(self) -> Trans:
+        return self.trans
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -81,7 +90,7 @@ class SymmetricCase:
 
     @property
     def hermitian(self) -> bool:
-        return self.routine.startswith("he") and self.dtype.is_complex
+        return self.row.conjugates(self.dtype)
 
     @property
     def order(self) -> int:
@@ -91,25 +100,17 @@ class SymmetricCase:
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the inputs and of C as they are stored."""
-        n, k = self.n, self.k
-        if self.routine in SYMMETRIC:
-            inputs = [(self.order, self.order), (self.m, n)]
-        elif self.routine == "gemmtr":
-            inputs = [(n, k) if self.trans is Trans.NO else (k, n), (k, n)]
-            inputs[1] = (k, n) if self.trans_b is Trans.NO else (n, k)
-        else:
-            inputs = [(n, k) if self.trans is Trans.NO else (k, n)] * (2 if "2" in self.routine else 1)
-        c = (self.m, n) if self.routine in SYMMETRIC else (n, n)
-        return tuple((*self.batch, *shape) for shape in (*inputs, c))
+        named = extents(self.m, self.n, self.k, self.side)
+        shapes = []
+        for matrix in self.row.matrices:
+            transposed = matrix.op and getattr(self, matrix.op) is not Trans.NO
+            shapes.append((*self.batch, *matrix.shape(named)[:: -1 if transposed else 1]))
+        return tuple(shapes)
 
     @property
     def options(self) -> dict[str, Any]:
         """Flags as the keyword style names them."""
-        if self.routine in SYMMETRIC:
-            return {"side": self.side, "lower": self.uplo}
-        if self.routine == "gemmtr":
-            return {"lower": self.uplo, "trans_a": self.trans, "trans_b": self.trans_b}
-        return {"lower": self.uplo, "trans": self.trans}
+        return {"lower" if name == "uplo" else name: getattr(self, name) for name in self.row.flags}
 
 
 class SymmetricData(NamedTuple):
@@ -165,7 +166,7 @@ def exact(case: SymmetricCase, data: SymmetricData) -> np.ndarray:
     inputs = [x.astype(wide) for x in data.inputs]
     if case.alpha != 0:
         total = total + case.alpha * _product(case, inputs)
-        if "2" in case.routine:
+        if case.row.is_rank_2:
             other = np.conj(case.alpha) if case.hermitian else case.alpha
             total = total + other * _product(case, inputs[::-1])
     if case.routine in SYMMETRIC:
@@ -197,20 +198,13 @@ def _product(case: SymmetricCase, inputs: list[np.ndarray]) -> np.ndarray:
     return left @ apply(right, Trans.CONJ if case.hermitian else Trans.TRANS)
 
 
-def _transes(routine: str, dtype: Dtype) -> tuple[Trans, ...]:
-    """Return the `trans` of a routine: for complex dtypes SYRK and SYR2K have no conjugation, HERK and HER2K
-    no transposition without it.
-    """
-    if routine == "gemmtr" or not dtype.is_complex:
-        return tuple(Trans)
-    return Trans.NO, Trans.CONJ if routine.startswith("he") else Trans.TRANS
-
-
 def _factors(routine: str, dtype: Dtype) -> tuple[tuple, tuple]:
     """alpha and beta; where the routine takes real ones alone, those."""
-    real = DTYPES["d"]
-    alphas = scalars(ALPHAS, real if routine == "herk" else dtype)
-    return alphas, scalars(BETAS, real if routine in ("herk", "her2k") else dtype)
+    alphas, betas = (
+        scalars(values, DTYPES["d"] if name in ROUTINE_ROWS[routine].real else dtype)
+        for name, values in (("alpha", ALPHAS), ("beta", BETAS))
+    )
+    return alphas, betas
 
 
 def symmetric_cases(
@@ -245,8 +239,9 @@ def _rank_k_cases(routine: str, dtype: Dtype, sizes, shape) -> Iterator[Symmetri
         yield SymmetricCase(routine, dtype, size, k=size)
         yield SymmetricCase(routine, dtype, size, k=k, uplo=Uplo.UPPER, alpha=2, beta=-1)
         yield SymmetricCase(routine, dtype, n, k=size, beta=2)
-    others = Trans if routine == "gemmtr" else (Trans.NO,)
-    for uplo, trans, trans_b, beta in product(Uplo, _transes(routine, dtype), others, (0, 2)):
+    row = ROUTINE_ROWS[routine]
+    ops, others = row.values(row.ops[0], dtype), Trans if routine == "gemmtr" else (Trans.NO,)
+    for uplo, trans, trans_b, beta in product(Uplo, ops, others, (0, 2)):
         yield SymmetricCase(
             routine, dtype, n, k=k, uplo=uplo, trans=trans, trans_b=trans_b, alpha=-1, beta=beta
         )

@@ -15,6 +15,7 @@ import scipy.linalg.blas
 
 from .. import terminal
 from ..gpu.device import present
+from ..routine_table import ROUTINES
 from ..scipy_patch.switch import patch_scipy
 from ..scipy_patch.thresholds import save
 
@@ -25,15 +26,20 @@ ROUNDS = 3
 SECONDS = 0.25  # of a call of SciPy's, after which larger ones are left out
 MIN_SPEEDUP = 4 / 3  # how many times faster a call is to be
 
-#: Call that is timed -> its size over n, and the routines that have its threshold.
+#: Call that is timed -> its size over n, and what has its threshold: functions, and routines of these kinds.
+_TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
+    "dgemm": (1, (), ("product",)),
+    "dtrsm": (1, ("solve_triangular",), ("triangle",)),
+    "cholesky": (1, ("cholesky", "cho_factor"), ("cholesky",)),
+    "cho_solve n/8": (0.5, ("cho_solve", "lu_solve"), ("solve",)),
+    "solve gen": (1, ("solve",), ("system",)),
+    "inv": (1, ("inv",), ("inverse",)),
+    "lu_factor": (1, ("lu_factor", "lu", "det", "slogdet"), ("lu",)),
+}
+#: Call that is timed -> its size over n, and all that has its threshold.
 KINDS: dict[str, tuple[float, tuple[str, ...]]] = {
-    "dgemm": (1, ("gemm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "trmm")),
-    "dtrsm": (1, ("trsm", "trtrs", "solve_triangular")),
-    "cholesky": (1, ("potrf", "potri", "trtri", "lauum", "cholesky", "cho_factor")),
-    "cho_solve n/8": (0.5, ("potrs", "getrs", "cho_solve", "lu_solve")),
-    "solve gen": (1, ("gesv", "posv", "solve")),
-    "inv": (1, ("getri", "inv")),
-    "lu_factor": (1, ("getrf", "lu_factor", "lu", "det", "slogdet")),
+    call: (ratio, (*functions, *(each.stem for each in ROUTINES.values() if each.crossover in kinds)))
+    for call, (ratio, functions, kinds) in _TIMED.items()
 }
 
 Call = Callable[[], Any]

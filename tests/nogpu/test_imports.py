@@ -38,6 +38,8 @@ LAYERS = [
     {"gpu", "cpu"},
     {"operands", "tasks"},
     {"terminal", "processes"},
+    {"routine_table"},
+    {"routine"},
     {"types", "errors", "arguments", "settings", "graph_breaks", "package_files"},
 ]
 KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]

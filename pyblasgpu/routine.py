@@ -1,0 +1,202 @@
+"""The row of a routine: its operands, flags, names and modules, which all other layers take from it.
+
+`routine_table` has the rows. A row is light: it names modules, which are imported where something needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple
+
+from .types import Diag, Dtype, Side, Trans, Uplo
+
+__all__ = ["FLAGS", "INTEGERS", "Matrix", "Routine", "extents"]
+
+#: Flags of the BLAS by the name that they have in rows.
+FLAGS: dict[str, Any] = {
+    "side": Side,
+    "uplo": Uplo,
+    "trans": Trans,
+    "trans_a": Trans,
+    "trans_b": Trans,
+    "diag": Diag,
+}
+#: Operands that hold int32, each in the first bytes of an element.
+INTEGERS = ("info", "piv")
+
+
+class Matrix(NamedTuple):
+    """An operand: a matrix, or a vector, which is a matrix of one column.
+
+    Attributes
+    ----------
+    name : str
+        Its argument.
+    rows, cols : str
+        Its extents after op(): m, n or k, 'order' for m from the left and n from the right, 'least' for the
+        smaller one of m and n, or '1'.
+    op : str
+        The flag that transposes it.
+    is_half : bool
+        Whether one triangle of it counts.
+    """
+
+    name: str
+    rows: str
+    cols: str = "1"
+    op: str = ""
+    is_half: bool = False
+
+    def shape(self, extents: Mapping[str, int]) -> tuple[int, int]:
+        """Its rows and columns after op(), see `extents`."""
+        return extents[self.rows], extents[self.cols]
+
+
+def extents(m: int = 0, n: int = 0, k: int = 0, side: Side = Side.LEFT) -> dict[str, int]:
+    """The extents that a `Matrix` may name."""
+    return {"m": m, "n": n, "k": k, "order": m if side is Side.LEFT else n, "least": min(m, n), "1": 1}
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A routine.
+
+    Attributes
+    ----------
+    stem : str
+        Its name without the letter of a dtype.
+    group : str
+        'level1', 'level2', 'level3' or 'lapack'.
+    arguments : tuple of str or Matrix
+        Scalars and operands of its launch list and of its CPU function, in order; the output is the last one.
+    flags : tuple of str
+        Its flags of the BLAS, in the BLAS's order. Those that are the op of an operand are arguments of its
+        CPU function alone: a launch list takes views.
+    letters : str
+        Dtypes for which SciPy has it.
+    names : mapping of str to tuple of str
+        SciPy's names by letter, where they are others than the letter and the stem.
+    hermitian : bool
+        Whether a transpose is conjugated where the dtype is complex.
+    real : tuple of str
+        Scalars that must be real.
+    counterpart : str
+        The routine with the transpose in place of the conjugate transpose, or the other way round.
+    methods : tuple of str
+        Values of `method`.
+    result : str
+        'real' or 'index' for a number of another dtype than the operands.
+    work : tuple of str
+        Extents whose product, times `fmas`, is the number of multiply-adds.
+    fmas : (int, int)
+        Factor of the work, as numerator and denominator.
+    crossover : str
+        The kind of calls with which it shares the size from which on the GPU pays; '' for none.
+    launches : str
+        ``module`` or ``module:function`` in `routines` of its launch list.
+    cpu : str
+        ``module:function`` in the package that computes with NumPy arrays.
+    tasks : str
+        The function in `tasks` of its list of tasks.
+    parts : tuple of (str, str)
+        Stems and extents of the routines that it consists of, where it has no launch list of its own.
+    """
+
+    stem: str
+    group: str
+    arguments: tuple[str | Matrix, ...]
+    flags: tuple[str, ...] = ()
+    letters: str = "sdcz"
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    hermitian: bool = False
+    real: tuple[str, ...] = ()
+    counterpart: str = ""
+    methods: tuple[str, ...] = ()
+    result: str = ""
+    work: tuple[str, ...] = ()
+    fmas: tuple[int, int] = (1, 1)
+    crossover: str = ""
+    launches: str = ""
+    cpu: str = ""
+    tasks: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """Its operands."""
+        return tuple(each for each in self.arguments if isinstance(each, Matrix))
+
+    @cached_property
+    def inputs(self) -> tuple[Matrix, ...]:
+        """The operands that every call reads: no integers, and no output that is new or scaled by beta."""
+        is_updated = "beta" not in self.arguments and self.group in ("level3", "lapack")
+        read = self.matrices if is_updated else self.matrices[:-1]
+        return tuple(each for each in read if each.name not in INTEGERS)
+
+    @property
+    def output(self) -> Matrix:
+        """The operand that it writes."""
+        return self.matrices[-1]
+
+    @cached_property
+    def is_update(self) -> bool:
+        """Whether one triangle of its output counts, which it adds to."""
+        return self.output.is_half and self.group != "lapack"
+
+    @cached_property
+    def half(self) -> Matrix | None:
+        """The operand of which one triangle counts."""
+        return next((each for each in self.matrices if each.is_half), None)
+
+    @cached_property
+    def ops(self) -> tuple[str, ...]:
+        """The flags that transpose operands."""
+        return tuple(name for name in self.flags if any(name == each.op for each in self.matrices))
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """The extents that a caller gives: m; m and n; or m, n and k."""
+        named = {extent for each in self.matrices for extent in (each.rows, each.cols)}
+        return ("m",) if self.group == "level1" else ("m", "n", "k") if "k" in named else ("m", "n")
+
+    @cached_property
+    def is_square(self) -> bool:
+        """Whether m and n are one extent."""
+        named = {extent for each in self.matrices for extent in (each.rows, each.cols)}
+        return self.group != "level1" and len(named & {"m", "n", "order"}) == 1
+
+    @cached_property
+    def is_rank_2(self) -> bool:
+        """Whether it updates a triangle by two products, each the transpose of the other."""
+        return self.output.is_half and len(self.inputs) == 2 and "trans_a" not in self.flags
+
+    def conjugates(self, dtype: Dtype) -> bool:
+        """Whether a transpose is a conjugate transpose in this dtype."""
+        return self.hermitian and dtype.is_complex
+
+    def values(self, flag: str, dtype: Dtype) -> tuple[Any, ...]:
+        """The values of a flag; complex arrays have one transpose in an update with one op."""
+        if flag != "trans" or not self.is_update or not dtype.is_complex:
+            return tuple(FLAGS[flag])
+        return Trans.NO, Trans.CONJ if self.hermitian else Trans.TRANS
+
+    def scipys(self, letter: str) -> tuple[str, ...]:
+        """SciPy's names for a dtype; two where there is one with and one without conjugation."""
+        return self.names.get(letter, (letter + self.stem,))
+
+    def size(self, extents: Mapping[str, int]) -> int:
+        """The product of the extents of its work."""
+        return prod(extents[each] for each in self.work)
+
+    def flops(self, dtype: Dtype, extents: Mapping[str, int]) -> int:
+        """Its floating-point operations on real numbers."""
+        numerator, denominator = self.fmas
+        return dtype.flops_per_fma * self.size(extents) * numerator // denominator
+
+    def arranged(self, values: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
+        """Scalars, from `values`, and operands in the order of its arguments."""
+        left = iter(operands)
+        return [next(left) if isinstance(each, Matrix) else values[each] for each in self.arguments]

@@ -1,0 +1,399 @@
+"""The table of routines: one row each.
+
+Rows stand in one module and not next to the routines, so that names and flags can be read without kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .routine import Matrix, Routine
+from .types import DTYPES, TENSOR, THREE_M, Dtype
+
+__all__ = ["ROUTINES", "register", "routines", "typed_names"]
+
+#: The rows, by stem.
+ROUTINES: dict[str, Routine] = {}
+
+
+def register(routine: Routine) -> Routine:
+    """Add a routine; one of the same stem gives way."""
+    ROUTINES[routine.stem] = routine
+    return routine
+
+
+def routines(*groups: str) -> tuple[Routine, ...]:
+    """The routines of these groups, in the order of the table."""
+    return tuple(routine for routine in ROUTINES.values() if routine.group in groups)
+
+
+def typed_names(*groups: str) -> dict[str, tuple[Routine, Dtype]]:
+    """SciPy's names of the routines of these groups, with their dtypes."""
+    return {
+        name: (routine, DTYPES[letter])
+        for routine in routines(*groups)
+        for letter in routine.letters
+        for name in routine.scipys(letter)
+    }
+
+
+_COMPLEX, _REAL = "cz", "sd"
+
+# ------------------------------------------------------------------------------------------------ level 1
+
+_X, _Y, _NUMBER = Matrix("x", "m"), Matrix("y", "m"), Matrix("out", "1")
+_MAP = Routine("copy", "level1", ("operation", "alpha", _X, _Y), launches="level1", work=("m",))
+_REDUCTION = Routine(
+    "nrm2",
+    "level1",
+    ("operation", "conj", _X, _NUMBER),
+    names={"c": ("scnrm2",), "z": ("dznrm2",)},
+    result="real",
+    launches="level1:reduce_launch_list",
+    work=("m",),
+)
+_LEVEL_1 = (
+    _MAP,
+    replace(_MAP, stem="scal", names={"c": ("cscal", "csscal"), "z": ("zscal", "zdscal")}),
+    replace(_MAP, stem="axpy"),
+    replace(_MAP, stem="swap"),
+    replace(_MAP, stem="rot", names={"c": ("csrot",), "z": ("zdrot",)}),
+    replace(_MAP, stem="rotm", letters=_REAL, launches=""),
+    replace(
+        _REDUCTION,
+        stem="dot",
+        arguments=("operation", "conj", _X, _Y, _NUMBER),
+        names={"c": ("cdotu", "cdotc"), "z": ("zdotu", "zdotc")},
+        result="",
+    ),
+    _REDUCTION,
+    replace(_REDUCTION, stem="asum", names={"c": ("scasum",), "z": ("dzasum",)}),
+    replace(
+        _REDUCTION,
+        stem="iamax",
+        names={letter: (f"i{letter}amax",) for letter in DTYPES},
+        result="index",
+    ),
+)
+
+# ------------------------------------------------------------------------------------------------ level 2
+
+_SQUARE = Matrix("a", "m", "m", is_half=True)
+_SYMV = Routine(
+    "symv",
+    "level2",
+    ("alpha", _SQUARE, _X, "beta", _Y),
+    ("uplo",),
+    letters=_REAL,
+    counterpart="hemv",
+    work=("m", "m"),
+    launches="symv",
+    cpu="frontend.cpu_level2:symv",
+)
+_SYR = Routine(
+    "syr",
+    "level2",
+    ("alpha", _X, _SQUARE),
+    ("uplo",),
+    counterpart="her",
+    work=("m", "m"),
+    fmas=(1, 2),
+    launches="syr",
+    cpu="frontend.cpu_level2:syr",
+)
+_SYR2 = replace(
+    _SYR,
+    stem="syr2",
+    arguments=("alpha", _X, _Y, _SQUARE),
+    letters=_REAL,
+    counterpart="her2",
+    fmas=(1, 1),
+    launches="syr2",
+    cpu="frontend.cpu_level2:syr2",
+)
+_TRIANGLE = Matrix("a", "m", "m", op="trans", is_half=True)
+_TRMV = Routine(
+    "trmv",
+    "level2",
+    (_TRIANGLE, _X, _Y),
+    ("uplo", "trans", "diag"),
+    work=("m", "m"),
+    fmas=(1, 2),
+    launches="trmv",
+    cpu="frontend.cpu:trmm",
+)
+_LEVEL_2 = (
+    Routine(
+        "gemv",
+        "level2",
+        ("alpha", Matrix("a", "m", "n", op="trans"), Matrix("x", "n"), "beta", _Y),
+        ("trans",),
+        work=("m", "n"),
+        launches="gemv",
+        cpu="frontend.cpu_level2:gemv",
+    ),
+    Routine(
+        "ger",
+        "level2",
+        ("alpha", _X, Matrix("y", "n"), Matrix("a", "m", "n")),
+        names={"c": ("cgeru", "cgerc"), "z": ("zgeru", "zgerc")},
+        work=("m", "n"),
+        launches="ger",
+        cpu="frontend.cpu_level2:ger",
+    ),
+    _SYMV,
+    replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv"),
+    _TRMV,
+    replace(_TRMV, stem="trsv", arguments=("alpha", _TRIANGLE, _X), launches="trsm", cpu="frontend.cpu:trsm"),
+    _SYR,
+    replace(_SYR, stem="her", letters=_COMPLEX, hermitian=True, real=("alpha",), counterpart="syr"),
+    _SYR2,
+    replace(_SYR2, stem="her2", letters=_COMPLEX, hermitian=True, counterpart="syr2"),
+)
+
+# ------------------------------------------------------------------------------------------------ level 3
+
+_B, _C, _UPDATED = Matrix("b", "m", "n"), Matrix("c", "m", "n"), Matrix("c", "n", "n", is_half=True)
+_GEMM = Routine(
+    "gemm",
+    "level3",
+    ("alpha", Matrix("a", "m", "k", op="trans_a"), Matrix("b", "k", "n", op="trans_b"), "beta", _C),
+    ("trans_a", "trans_b"),
+    methods=(THREE_M, TENSOR),
+    work=("m", "n", "k"),
+    crossover="product",
+    launches="gemm",
+    cpu="frontend.cpu:gemm",
+    tasks="gemm",
+)
+_TRMM = Routine(
+    "trmm",
+    "level3",
+    ("alpha", Matrix("a", "order", "order", op="trans", is_half=True), _B),
+    ("side", "uplo", "trans", "diag"),
+    methods=(TENSOR,),
+    work=("order", "m", "n"),
+    fmas=(1, 2),
+    crossover="product",
+    launches="trmm",
+    cpu="frontend.cpu:trmm",
+    tasks="trmm",
+)
+_SYMM = Routine(
+    "symm",
+    "level3",
+    ("alpha", Matrix("a", "order", "order", is_half=True), _B, "beta", _C),
+    ("side", "uplo"),
+    counterpart="hemm",
+    methods=(TENSOR,),
+    work=("order", "m", "n"),
+    crossover="product",
+    launches="symm",
+    cpu="frontend.cpu:symm",
+    tasks="symm",
+)
+_SYRK = Routine(
+    "syrk",
+    "level3",
+    ("alpha", Matrix("a", "n", "k", op="trans"), "beta", _UPDATED),
+    ("uplo", "trans"),
+    counterpart="herk",
+    methods=(TENSOR,),
+    work=("n", "n", "k"),
+    fmas=(1, 2),
+    crossover="product",
+    launches="syrk",
+    cpu="frontend.cpu:syrk",
+    tasks="syrk",
+)
+_SYR2K = replace(
+    _SYRK,
+    stem="syr2k",
+    arguments=(
+        "alpha",
+        Matrix("a", "n", "k", op="trans"),
+        Matrix("b", "n", "k", op="trans"),
+        "beta",
+        _UPDATED,
+    ),
+    counterpart="her2k",
+    fmas=(1, 1),
+    launches="syr2k",
+    cpu="frontend.cpu:syr2k",
+    tasks="",
+)
+_LEVEL_3 = (
+    _GEMM,
+    _TRMM,
+    replace(_TRMM, stem="trsm", crossover="triangle", launches="trsm", cpu="frontend.cpu:trsm", tasks="trsm"),
+    _SYMM,
+    replace(_SYMM, stem="hemm", letters=_COMPLEX, hermitian=True, counterpart="symm", methods=()),
+    _SYRK,
+    replace(
+        _SYRK,
+        stem="herk",
+        letters=_COMPLEX,
+        hermitian=True,
+        real=("alpha", "beta"),
+        counterpart="syrk",
+        methods=(),
+    ),
+    _SYR2K,
+    replace(
+        _SYR2K,
+        stem="her2k",
+        letters=_COMPLEX,
+        hermitian=True,
+        real=("beta",),
+        counterpart="syr2k",
+        methods=(),
+    ),
+    Routine(
+        "gemmtr",
+        "level3",
+        (
+            "alpha",
+            Matrix("a", "n", "k", op="trans_a"),
+            Matrix("b", "k", "n", op="trans_b"),
+            "beta",
+            _UPDATED,
+        ),
+        ("uplo", "trans_a", "trans_b"),
+        work=("n", "n", "k"),
+        fmas=(1, 2),
+        launches="gemmtr",
+        cpu="frontend.cpu:gemmtr",
+    ),
+)
+
+# ------------------------------------------------------------------------------------------------- LAPACK
+
+_INFO, _LU, _RIGHT = Matrix("info", "1"), Matrix("lu", "m", "m"), Matrix("b", "m", "n")
+_CHOLESKY = Matrix("c", "m", "m", is_half=True)
+_CUBE = ("m", "m", "m")
+_LAPACK = (
+    Routine(
+        "potrf",
+        "lapack",
+        (_INFO, _SQUARE),
+        ("uplo",),
+        work=_CUBE,
+        fmas=(1, 6),
+        crossover="cholesky",
+        launches="potrf",
+        cpu="frontend.cpu_cholesky:potrf",
+        tasks="potrf",
+    ),
+    Routine(
+        "potrs",
+        "lapack",
+        (_CHOLESKY, _RIGHT),
+        ("uplo",),
+        work=("m", "m", "n"),
+        crossover="solve",
+        launches="potrs",
+        cpu="frontend.cpu_cholesky:potrs",
+        tasks="potrs",
+    ),
+    Routine(
+        "posv",
+        "lapack",
+        (_SQUARE, _RIGHT),
+        ("uplo",),
+        work=_CUBE,
+        crossover="system",
+        parts=(("potrf", "mm"), ("potrs", "mn")),
+    ),
+    Routine(
+        "potri",
+        "lapack",
+        (_INFO, _CHOLESKY),
+        ("uplo",),
+        work=_CUBE,
+        fmas=(1, 3),
+        crossover="cholesky",
+        launches="potri",
+        cpu="frontend.cpu_cholesky:potri",
+    ),
+    Routine(
+        "trtri",
+        "lapack",
+        (_INFO, _CHOLESKY),
+        ("uplo", "diag"),
+        work=_CUBE,
+        fmas=(1, 6),
+        crossover="cholesky",
+        launches="trtri",
+        cpu="frontend.cpu_cholesky:trtri",
+    ),
+    Routine(
+        "trtrs",
+        "lapack",
+        (_INFO, _TRIANGLE, _RIGHT),
+        ("uplo", "trans", "diag"),
+        work=("m", "m", "n"),
+        fmas=(1, 2),
+        crossover="triangle",
+        launches="trtrs",
+        cpu="frontend.cpu_cholesky:trtrs",
+    ),
+    Routine(
+        "lauum",
+        "lapack",
+        (_CHOLESKY,),
+        ("uplo",),
+        work=_CUBE,
+        fmas=(1, 6),
+        crossover="cholesky",
+        launches="lauum",
+        cpu="frontend.cpu_cholesky:lauum",
+    ),
+    Routine(
+        "getrf",
+        "lapack",
+        (Matrix("piv", "least"), _INFO, Matrix("a", "m", "n")),
+        work=("m", "n", "least"),
+        fmas=(1, 3),
+        crossover="lu",
+        launches="getrf",
+        cpu="frontend.cpu_lu:getrf",
+    ),
+    Routine(
+        "getrs",
+        "lapack",
+        (Matrix("piv", "m"), _LU, _RIGHT),
+        ("trans",),
+        work=("m", "m", "n"),
+        crossover="solve",
+        launches="getrs",
+        cpu="frontend.cpu_lu:getrs",
+    ),
+    Routine(
+        "gesv",
+        "lapack",
+        (Matrix("a", "m", "m"), _RIGHT),
+        work=_CUBE,
+        crossover="system",
+        parts=(("getrf", "mm"), ("getrs", "mn")),
+    ),
+    Routine(
+        "getri",
+        "lapack",
+        (_INFO, Matrix("piv", "m"), _LU),
+        work=_CUBE,
+        fmas=(2, 3),
+        crossover="inverse",
+        launches="getri",
+        cpu="frontend.cpu_lu:getri",
+    ),
+    Routine(
+        "laswp",
+        "lapack",
+        (Matrix("piv", "least"), Matrix("a", "m", "n")),
+        launches="laswp",
+        cpu="frontend.cpu_lu:laswp",
+    ),
+)
+
+for _row in (*_LEVEL_3, *_LEVEL_1, *_LEVEL_2, *_LAPACK):
+    register(_row)

@@ -1,0 +1,103 @@
+"""The table of routines: its rows agree with the functions that they name, and with SciPy's names."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+import scipy.linalg
+
+from pyblasgpu import blas, lapack
+from pyblasgpu.routine import Matrix, extents
+from pyblasgpu.routine_table import ROUTINES, routines, typed_names
+from pyblasgpu.types import DTYPES, Side, Trans
+
+ROWS = list(ROUTINES.values())
+STEMS = [row.stem for row in ROWS]
+
+
+def parameters(module: str, function: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(getattr(import_module(f"pyblasgpu.{module}"), function)).parameters)
+
+
+def positional(found: dict[str, inspect.Parameter]) -> list[str]:
+    return [name for name, each in found.items() if each.kind is not each.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.launches], ids=lambda row: row.stem)
+def test_a_launch_list_takes_the_arguments_of_its_row(row):
+    module, _, function = row.launches.partition(":")
+    found = parameters(f"routines.{module}", function or "launch_list")
+    if row.group != "level1":  # whose operands are any number
+        assert len([name for name in positional(found) if found[name].default is not True]) >= len(
+            row.arguments
+        )
+        scalars = [(i, each) for i, each in enumerate(row.arguments) if not isinstance(each, Matrix)]
+        assert all(positional(found)[i] == each for i, each in scalars)
+    flags = set(row.flags) - set(row.ops)
+    assert flags <= set(found) and (row.hermitian <= ("hermitian" in found))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cpu], ids=lambda row: row.stem)
+def test_a_cpu_function_takes_the_arguments_and_flags_of_its_row(row):
+    module, _, function = row.cpu.partition(":")
+    found = parameters(module, function)
+    assert set(row.flags) <= set(found) and (row.hermitian <= ("hermitian" in found))
+    scalars = [each for each in row.arguments if not isinstance(each, Matrix)]
+    assert [name for name in found if name in ("alpha", "beta")][
+        : len(scalars)
+    ] == scalars or row.group == "level2"
+
+
+@pytest.mark.parametrize(("module", "groups"), [(blas, ["level1", "level2", "level3"]), (lapack, ["lapack"])])
+def test_names_are_those_of_the_modules(module, groups):
+    """Those of the row, whose matrices are arguments, and SciPy's too."""
+    theirs = getattr(scipy.linalg, module.__name__.rpartition(".")[2])
+    for name, (row, dtype) in typed_names(*groups).items():
+        function = getattr(module, name)
+        assert name in module.__all__ and function.typecode == dtype.letter
+        found = inspect.signature(function).parameters
+        assert {matrix.name for matrix in row.inputs} <= set(found)
+        assert hasattr(theirs, name) or row.stem == "gemmtr"
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_counterpart_differs_in_conjugation(stem):
+    row = ROUTINES[stem]
+    if row.counterpart:
+        other = ROUTINES[row.counterpart]
+        assert other.counterpart == stem and other.hermitian != row.hermitian
+        assert other.arguments == row.arguments and other.flags == row.flags and other.fmas == row.fmas
+
+
+@pytest.mark.parametrize(
+    ("stem", "n", "expected"),
+    [("gemm", 10, 2000), ("trsm", 10, 1000), ("syrk", 10, 1000), ("her2k", 10, 2000), ("potrf", 12, 576)],
+)
+def test_operations(stem, n, expected):
+    named = extents(n, n, n)
+    assert ROUTINES[stem].flops(DTYPES["d"], named) == expected
+    assert ROUTINES[stem].flops(DTYPES["z"], named) == 4 * expected
+
+
+def test_extents_follow_the_side():
+    (a, b) = ROUTINES["trsm"].matrices
+    assert a.shape(extents(3, 5)) == (3, 3) and a.shape(extents(3, 5, side=Side.RIGHT)) == (5, 5)
+    assert b.shape(extents(3, 5)) == (3, 5) and ROUTINES["getrf"].matrices[0].shape(extents(3, 5)) == (3, 1)
+
+
+def test_transposes_of_updates():
+    """Complex arrays have one in an update with one op; real ones, and products, have both."""
+    for row in routines("level3"):
+        for dtype in DTYPES.values():
+            for op in row.ops:
+                values = row.values(op, dtype)
+                one = Trans.CONJ if row.hermitian else Trans.TRANS
+                is_limited = dtype.is_complex and row.stem in ("syrk", "herk", "syr2k", "her2k")
+                assert values == ((Trans.NO, one) if is_limited else tuple(Trans))
+
+
+def test_arguments_are_arranged_in_the_order_of_the_launch_list():
+    arranged = ROUTINES["gemm"].arranged({"alpha": 2, "beta": 3}, ["a", "b", "c"])
+    assert arranged == [2, "a", "b", 3, "c"]
