@@ -31,7 +31,7 @@ from pyblasgpu.bench.command import RESULTS, extents, products, require_device, 
 from pyblasgpu.bench.progress import within
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch.overrides import KernelChoice, override
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.options import (

@@ -29,7 +29,7 @@ from pyblasgpu.bench.progress import within
 from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError, lacking
 from pyblasgpu.frontend.backend_status import backend_status
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import Device, current, named
 from pyblasgpu.options import parse_count, parse_device, parse_dtypes, parse_seconds
 from pyblasgpu.terminal import console, guarded

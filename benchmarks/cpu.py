@@ -22,9 +22,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from rich.table import Table
 
-from pyblasgpu.cpu.device import Processor, current
-from pyblasgpu.dispatch import cpu_gemm
-from pyblasgpu.frontend import cpu, numba_cpu
+from pyblasgpu.cpu.numba import level3 as numba_cpu
+from pyblasgpu.cpu.numba import tuned_gemm
+from pyblasgpu.cpu.numba.device import Processor, current
+from pyblasgpu.cpu.scipy import level3 as cpu
 from pyblasgpu.options import parse_count, parse_dtypes, parse_sizes
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.testing.reference import reals
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in ROUTINES
         for n in options.sizes
     ]
-    configs = {letter: str(cpu_gemm.choose(letter, processor)[0]) for letter in options.dtype}
+    configs = {letter: str(tuned_gemm.choose(letter, processor)[0]) for letter in options.dtype}
     made = {"processor": processor.name, "cores": 1, "configs": configs, "results": rows}
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

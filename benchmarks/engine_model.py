@@ -28,8 +28,8 @@ from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
 from pyblasgpu.engine.tile_size import tile_orders
 from pyblasgpu.engine.triangles import covering, diagonal_squares
-from pyblasgpu.frontend.tiled_plan import can_hold_output, plan_of
-from pyblasgpu.frontend.tiled_routines import TiledRoutine, inner_extent
+from pyblasgpu.frontend.calls.tiled_plan import can_hold_output, plan_of
+from pyblasgpu.frontend.calls.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Task, Tile, flops
 from pyblasgpu.terminal import console

@@ -25,7 +25,7 @@ import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.dispatch import tensor as dispatch
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import ensure_compiled

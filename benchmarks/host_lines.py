@@ -20,7 +20,7 @@ import cupy
 import numpy as np
 
 from benchmarks.host_problems import KINDS, page_locked, write
-from pyblasgpu.frontend.libraries import cupy_stream
+from pyblasgpu.frontend.arrays.libraries import cupy_stream
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.transfers import Block, Stream, copy_down, copy_up

@@ -35,7 +35,7 @@ from benchmarks.host_problems import (
     write,
 )
 from pyblasgpu.engine import executor, host_traffic, tile_size
-from pyblasgpu.frontend import tiled_plan
+from pyblasgpu.frontend.calls import tiled_plan
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked

@@ -8,7 +8,7 @@ from typing import Any
 from pyblasgpu.bench.progress import bar
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import KernelChoice
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.gemm import alignments

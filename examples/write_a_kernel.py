@@ -22,7 +22,7 @@ try:
     from pyblasgpu.errors import ConfigError, require
     from pyblasgpu.gpu.backend import cuda, device_function, ptx, unrolled
     from pyblasgpu.gpu.backend import require as require_backend
-    from pyblasgpu.gpu.compile import KernelSource
+    from pyblasgpu.gpu.build.compile import KernelSource
     from pyblasgpu.gpu.launch import kernel
     from pyblasgpu.types import DTYPES
 

@@ -64,74 +64,76 @@ __all__ = [
 if TYPE_CHECKING:
     from . import dask as dask
     from . import errors
-    from .api import blas, lapack, linalg
+    from .api.blas import names as blas
     from .api.explain import explain
-    from .api.gemmtr import gemmtr
-    from .api.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
-    from .api.level2 import gemv, hemv, symv
-    from .api.level3 import gemm
+    from .api.keyword.gemmtr import gemmtr
+    from .api.keyword.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
+    from .api.keyword.level2 import gemv, hemv, symv
+    from .api.keyword.level3 import gemm
+    from .api.keyword.rank_1 import ger, her, her2, syr, syr2
+    from .api.keyword.rank_k import her2k, herk, syr2k, syrk
+    from .api.keyword.symmetric import hemm, symm
+    from .api.keyword.triangular import trmm, trsm
+    from .api.keyword.trmv import trmv, trsv
+    from .api.lapack import names as lapack
+    from .api.linalg import names as linalg
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
-    from .api.rank_1 import ger, her, her2, syr, syr2
-    from .api.rank_k import her2k, herk, syr2k, syrk
-    from .api.symmetric import hemm, symm
-    from .api.triangular import trmm, trsm
-    from .api.trmv import trmv, trsv
     from .dispatch.overrides import override, set_math_mode
     from .frontend.backend_status import backend_status
+    from .frontend.calls.release import release_memory
     from .frontend.engine_options import use_devices
     from .frontend.handle import Handle
-    from .frontend.release import release_memory
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
 #: Module of each public name; a module that is named is public itself.
 _HOME = {
     "Handle": "frontend.handle",
-    "asum": "api.level1",
-    "axpy": "api.level1",
+    "asum": "api.keyword.level1",
+    "axpy": "api.keyword.level1",
     "backend_status": "frontend.backend_status",
     "blas": None,
-    "copy": "api.level1",
+    "copy": "api.keyword.level1",
     "dask": None,  # not in __all__: `import *` must work without it
-    "dot": "api.level1",
+    "dot": "api.keyword.level1",
     "errors": None,
     "explain": "api.explain",
-    "gemm": "api.level3",
-    "gemmtr": "api.gemmtr",
-    "gemv": "api.level2",
-    "ger": "api.rank_1",
-    "hemm": "api.symmetric",
-    "hemv": "api.level2",
-    "her": "api.rank_1",
-    "her2": "api.rank_1",
-    "her2k": "api.rank_k",
-    "herk": "api.rank_k",
+    "gemm": "api.keyword.level3",
+    "gemmtr": "api.keyword.gemmtr",
+    "gemv": "api.keyword.level2",
+    "ger": "api.keyword.rank_1",
+    "hemm": "api.keyword.symmetric",
+    "hemv": "api.keyword.level2",
+    "her": "api.keyword.rank_1",
+    "her2": "api.keyword.rank_1",
+    "her2k": "api.keyword.rank_k",
+    "herk": "api.keyword.rank_k",
     "lapack": None,
-    "iamax": "api.level1",
+    "iamax": "api.keyword.level1",
     "linalg": None,
-    "nrm2": "api.level1",
+    "nrm2": "api.keyword.level1",
     "override": "dispatch.overrides",
     "patch_scipy": "scipy_patch.switch",
     "plan_gemm": "api.plans",
     "plan_trmm": "api.plans",
     "plan_trsm": "api.plans",
-    "release_memory": "frontend.release",
-    "rot": "api.level1",
-    "rotm": "api.level1",
-    "scal": "api.level1",
+    "release_memory": "frontend.calls.release",
+    "rot": "api.keyword.level1",
+    "rotm": "api.keyword.level1",
+    "scal": "api.keyword.level1",
     "set_math_mode": "dispatch.overrides",
     "show_config": "info",
-    "swap": "api.level1",
-    "symm": "api.symmetric",
-    "symv": "api.level2",
-    "syr": "api.rank_1",
-    "syr2": "api.rank_1",
-    "syr2k": "api.rank_k",
-    "syrk": "api.rank_k",
-    "trmm": "api.triangular",
-    "trmv": "api.trmv",
-    "trsm": "api.triangular",
-    "trsv": "api.trmv",
+    "swap": "api.keyword.level1",
+    "symm": "api.keyword.symmetric",
+    "symv": "api.keyword.level2",
+    "syr": "api.keyword.rank_1",
+    "syr2": "api.keyword.rank_1",
+    "syr2k": "api.keyword.rank_k",
+    "syrk": "api.keyword.rank_k",
+    "trmm": "api.keyword.triangular",
+    "trmv": "api.keyword.trmv",
+    "trsm": "api.keyword.triangular",
+    "trsv": "api.keyword.trmv",
     "unpatch_scipy": "scipy_patch.switch",
     "use_devices": "frontend.engine_options",
 }

@@ -1,7 +1,7 @@
-"""scipy.linalg.blas, name for name; see `pyblasgpu.api.blas`."""
+"""scipy.linalg.blas, name for name; see `pyblasgpu.api.blas.names`."""
 
-from .api.blas import *  # noqa: F403
-from .api.blas import __all__, __doc__  # noqa: F401
+from .api.blas.names import *  # noqa: F403
+from .api.blas.names import __all__, __doc__  # noqa: F401
 from .graph_breaks import break_graphs
 
 for _name in __all__:

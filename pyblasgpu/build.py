@@ -18,9 +18,10 @@ from typing import Any, Protocol
 from . import terminal
 from .dispatch import catalogue
 from .errors import BackendUnavailable, PyblasgpuError, lacking
-from .gpu import archive, backend, device
-from .gpu.archive import Archive, ArchiveError, Record
-from .gpu.compile import (
+from .gpu import backend, device
+from .gpu.build import archive
+from .gpu.build.archive import Archive, ArchiveError, Record
+from .gpu.build.compile import (
     Compiled,
     KernelSource,
     architecture,
@@ -30,7 +31,7 @@ from .gpu.compile import (
     record_of,
     versions,
 )
-from .gpu.kernel_digest import digest_of_all
+from .gpu.build.kernel_digest import digest_of_all
 from .kernels.registry import source_of
 from .processes import Pool
 

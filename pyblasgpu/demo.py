@@ -29,8 +29,8 @@ from rich.text import Text
 
 from . import terminal
 from .api.explain import sources_of
-from .cpu import device as processor
-from .dispatch import cpu_gemm
+from .cpu.numba import device as processor
+from .cpu.numba import tuned_gemm
 from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
@@ -202,7 +202,7 @@ def _configs(problem: Problem, where: str) -> list[tuple[str, str, str]]:
     if where == "cpu":
         return [("scipy.linalg.blas", "", "cpu backend")]
     if where == "numba":
-        config, origin = cpu_gemm.choose(problem.dtype.letter, processor.current())
+        config, origin = tuned_gemm.choose(problem.dtype.letter, processor.current())
         return [(config.STEM, str(config), origin)]
     return problem.explain()
 

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from . import terminal
 from .api.explain import explain, extents_of, sources_of
-from .gpu import kernel_text
-from .gpu.compile import KernelSource
+from .gpu.build import kernel_text
+from .gpu.build.compile import KernelSource
 from .gpu.device import Device
 
 __all__ = ["main"]

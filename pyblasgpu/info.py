@@ -16,7 +16,7 @@ from . import __version__, terminal
 from .errors import BackendUnavailable
 from .frontend.backend_status import backend_status
 from .gpu import device
-from .gpu.compile import architecture, archives_for
+from .gpu.build.compile import architecture, archives_for
 from .gpu.user_folders import NoFolder, home_folder
 
 __all__ = ["collect", "driver", "libraries", "show", "show_config"]

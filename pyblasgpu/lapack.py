@@ -1,7 +1,7 @@
-"""scipy.linalg.lapack's functions; see `pyblasgpu.api.lapack`."""
+"""scipy.linalg.lapack's functions; see `pyblasgpu.api.lapack.names`."""
 
-from .api.lapack import *  # noqa: F403
-from .api.lapack import __all__, __doc__  # noqa: F401
+from .api.lapack.names import *  # noqa: F403
+from .api.lapack.names import __all__, __doc__  # noqa: F401
 from .graph_breaks import break_graphs
 
 for _name in __all__:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 
 from .database import FAMILIES, sizes_of
+from .routine_table import ROUTINES as TABLE
+from .routine_table import routines
 from .types import DTYPES, dtype_of
 
 __all__ = [
@@ -48,7 +50,7 @@ ROUTINES = ("gemm", "trmm", "trsm")
 #: Routines that are tuned only on request.
 TUNED_TOO = ("gemv", "ger")
 #: Routines that are benchmarked only on request.
-OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
+OTHERS = ("gemm3m", *(each.stem for each in routines("level3") if each.stem not in ROUTINES))
 MAX_COUNT = 2**63 - 1  # of a number that is counted with
 
 
@@ -117,13 +119,11 @@ def parse_benchmarked(text: str) -> tuple[str, ...]:
 
 def parse_call(text: str) -> tuple[str, str]:
     """Letter and routine of a name such as 'dgemm'."""
-    letter, routine = text[:1].lower(), text[1:].lower()
-    from .api.explained_calls import EXPLAINED
-
-    known = (*ROUTINES, *(name for name in OTHERS if name != "gemm3m"), *EXPLAINED)
-    if letter not in DTYPES or routine not in known:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of s, d, c, z with one of {', '.join(known)}")
-    return letter, routine
+    stems = [routine.stem for routine in TABLE.values() if routine.is_explained]
+    known = {letter + stem: (letter, stem) for letter in DTYPES for stem in stems}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of s, d, c, z with one of {', '.join(stems)}")
+    return known[text.lower()]
 
 
 def parse_prefixed(text: str) -> tuple[str, ...]:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
@@ -75,6 +76,8 @@ class Routine:
     flags : tuple of str
         Its flags of the BLAS, in the BLAS's order. Those that are the op of an operand are arguments of its
         CPU function alone: a launch list takes views.
+    switches : tuple of str
+        Booleans of its launch list and its CPU function besides: 'hermitian', 'is_new_output', ...
     letters : str
         Dtypes for which SciPy has it.
     names : mapping of str to tuple of str
@@ -96,9 +99,9 @@ class Routine:
     crossover : str
         The kind of calls with which it shares the size from which on the GPU pays; '' for none.
     launches : str
-        ``module`` or ``module:function`` in `routines` of its launch list.
+        ``module`` or ``module:function`` of its launch list, relative to the package if it begins with a dot.
     cpu : str
-        ``module:function`` in the package that computes with NumPy arrays.
+        ``module:function`` that computes with NumPy arrays.
     tasks : str
         The function in `tasks` of its list of tasks.
     parts : tuple of (str, str)
@@ -109,6 +112,7 @@ class Routine:
     group: str
     arguments: tuple[str | Matrix, ...]
     flags: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
     letters: str = "sdcz"
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     hermitian: bool = False
@@ -158,15 +162,19 @@ class Routine:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """The extents that a caller gives: m; m and n; or m, n and k."""
-        named = {extent for each in self.matrices for extent in (each.rows, each.cols)}
-        return ("m",) if self.group == "level1" else ("m", "n", "k") if "k" in named else ("m", "n")
+        """The extents among m, n and k that its operands have."""
+        used = {extent for each in self.matrices for extent in (each.rows, each.cols)}
+        return tuple(extent for extent in "mnk" if extent in used)
 
-    @cached_property
+    @property
     def is_square(self) -> bool:
-        """Whether m and n are one extent."""
-        named = {extent for each in self.matrices for extent in (each.rows, each.cols)}
-        return self.group != "level1" and len(named & {"m", "n", "order"}) == 1
+        """Whether its matrices, but for a factor of an update, are square, of one order."""
+        return self.group != "level1" and not {"m", "n"} <= set(self.dims)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether it has a launch list, or parts that have."""
+        return bool(self.launches or self.parts)
 
     @cached_property
     def is_rank_2(self) -> bool:
@@ -196,7 +204,37 @@ class Routine:
         numerator, denominator = self.fmas
         return dtype.flops_per_fma * self.size(extents) * numerator // denominator
 
-    def arranged(self, values: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-        """Scalars, from `values`, and operands in the order of its arguments."""
+    def arranged(self, scalars: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
+        """Scalars and operands in the order of its arguments."""
         left = iter(operands)
-        return [next(left) if isinstance(each, Matrix) else values[each] for each in self.arguments]
+        return [next(left) if isinstance(each, Matrix) else scalars[each] for each in self.arguments]
+
+    def view_flags(self, flags: Mapping[str, Any], dtype: Dtype) -> dict[str, Any]:
+        """Keyword arguments of its launch list, which takes op() as views: `uplo` is the triangle after it.
+
+        A switch that is not among `flags` is off.
+        """
+        found = {name: flags[name] for name in self.flags if name not in self.ops}
+        found |= {name: flags.get(name, False) for name in self.switches}
+        if "hermitian" in found:
+            found["hermitian"] = self.conjugates(dtype)
+        if self.half and self.half.op and flags[self.half.op] is not Trans.NO:
+            found["uplo"] = flags["uplo"].flipped
+        return found
+
+    @cached_property
+    def launch_list(self) -> Callable[..., Any]:
+        """Its launch list, for scalars, operands and flags."""
+        return _function(self.launches, "launch_list")
+
+    @cached_property
+    def cpu_function(self) -> Callable[..., None]:
+        """Function that computes with NumPy arrays, in place."""
+        return _function(self.cpu)
+
+
+def _function(name: str, default: str = "") -> Callable[..., Any]:
+    """The function of ``module:function``."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module, __package__), function or default)
+    return found

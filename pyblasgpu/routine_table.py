@@ -42,14 +42,14 @@ _COMPLEX, _REAL = "cz", "sd"
 # ------------------------------------------------------------------------------------------------ level 1
 
 _X, _Y, _NUMBER = Matrix("x", "m"), Matrix("y", "m"), Matrix("out", "1")
-_MAP = Routine("copy", "level1", ("operation", "alpha", _X, _Y), launches="level1", work=("m",))
+_MAP = Routine("copy", "level1", ("operation", "alpha", _X, _Y), launches=".routines.level1", work=("m",))
 _REDUCTION = Routine(
     "nrm2",
     "level1",
     ("operation", "conj", _X, _NUMBER),
     names={"c": ("scnrm2",), "z": ("dznrm2",)},
     result="real",
-    launches="level1:reduce_launch_list",
+    launches=".routines.level1:reduce_launch_list",
     work=("m",),
 )
 _LEVEL_1 = (
@@ -84,22 +84,24 @@ _SYMV = Routine(
     "level2",
     ("alpha", _SQUARE, _X, "beta", _Y),
     ("uplo",),
+    switches=("hermitian",),
     letters=_REAL,
     counterpart="hemv",
     work=("m", "m"),
-    launches="symv",
-    cpu="frontend.cpu_level2:symv",
+    launches=".routines.symv",
+    cpu=".cpu.scipy.level2:symv",
 )
 _SYR = Routine(
     "syr",
     "level2",
     ("alpha", _X, _SQUARE),
     ("uplo",),
+    switches=("hermitian", "is_new_output"),
     counterpart="her",
     work=("m", "m"),
     fmas=(1, 2),
-    launches="syr",
-    cpu="frontend.cpu_level2:syr",
+    launches=".routines.syr",
+    cpu=".cpu.scipy.level2:syr",
 )
 _SYR2 = replace(
     _SYR,
@@ -108,8 +110,8 @@ _SYR2 = replace(
     letters=_REAL,
     counterpart="her2",
     fmas=(1, 1),
-    launches="syr2",
-    cpu="frontend.cpu_level2:syr2",
+    launches=".routines.syr2",
+    cpu=".cpu.scipy.level2:syr2",
 )
 _TRIANGLE = Matrix("a", "m", "m", op="trans", is_half=True)
 _TRMV = Routine(
@@ -119,8 +121,8 @@ _TRMV = Routine(
     ("uplo", "trans", "diag"),
     work=("m", "m"),
     fmas=(1, 2),
-    launches="trmv",
-    cpu="frontend.cpu:trmm",
+    launches=".routines.trmv",
+    cpu=".cpu.scipy.level3:trmm",
 )
 _LEVEL_2 = (
     Routine(
@@ -129,22 +131,29 @@ _LEVEL_2 = (
         ("alpha", Matrix("a", "m", "n", op="trans"), Matrix("x", "n"), "beta", _Y),
         ("trans",),
         work=("m", "n"),
-        launches="gemv",
-        cpu="frontend.cpu_level2:gemv",
+        launches=".routines.gemv",
+        cpu=".cpu.scipy.level2:gemv",
     ),
     Routine(
         "ger",
         "level2",
         ("alpha", _X, Matrix("y", "n"), Matrix("a", "m", "n")),
+        switches=("is_new_output",),
         names={"c": ("cgeru", "cgerc"), "z": ("zgeru", "zgerc")},
         work=("m", "n"),
-        launches="ger",
-        cpu="frontend.cpu_level2:ger",
+        launches=".routines.ger",
+        cpu=".cpu.scipy.level2:ger",
     ),
     _SYMV,
     replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv"),
     _TRMV,
-    replace(_TRMV, stem="trsv", arguments=("alpha", _TRIANGLE, _X), launches="trsm", cpu="frontend.cpu:trsm"),
+    replace(
+        _TRMV,
+        stem="trsv",
+        arguments=("alpha", _TRIANGLE, _X),
+        launches=".routines.trsm",
+        cpu=".cpu.scipy.level3:trsm",
+    ),
     _SYR,
     replace(_SYR, stem="her", letters=_COMPLEX, hermitian=True, real=("alpha",), counterpart="syr"),
     _SYR2,
@@ -162,8 +171,8 @@ _GEMM = Routine(
     methods=(THREE_M, TENSOR),
     work=("m", "n", "k"),
     crossover="product",
-    launches="gemm",
-    cpu="frontend.cpu:gemm",
+    launches=".routines.gemm",
+    cpu=".cpu.scipy.level3:gemm",
     tasks="gemm",
 )
 _TRMM = Routine(
@@ -175,8 +184,8 @@ _TRMM = Routine(
     work=("order", "m", "n"),
     fmas=(1, 2),
     crossover="product",
-    launches="trmm",
-    cpu="frontend.cpu:trmm",
+    launches=".routines.trmm",
+    cpu=".cpu.scipy.level3:trmm",
     tasks="trmm",
 )
 _SYMM = Routine(
@@ -184,12 +193,13 @@ _SYMM = Routine(
     "level3",
     ("alpha", Matrix("a", "order", "order", is_half=True), _B, "beta", _C),
     ("side", "uplo"),
+    switches=("hermitian",),
     counterpart="hemm",
     methods=(TENSOR,),
     work=("order", "m", "n"),
     crossover="product",
-    launches="symm",
-    cpu="frontend.cpu:symm",
+    launches=".routines.symm",
+    cpu=".cpu.scipy.level3:symm",
     tasks="symm",
 )
 _SYRK = Routine(
@@ -197,13 +207,14 @@ _SYRK = Routine(
     "level3",
     ("alpha", Matrix("a", "n", "k", op="trans"), "beta", _UPDATED),
     ("uplo", "trans"),
+    switches=("hermitian", "is_new_output"),
     counterpart="herk",
     methods=(TENSOR,),
     work=("n", "n", "k"),
     fmas=(1, 2),
     crossover="product",
-    launches="syrk",
-    cpu="frontend.cpu:syrk",
+    launches=".routines.syrk",
+    cpu=".cpu.scipy.level3:syrk",
     tasks="syrk",
 )
 _SYR2K = replace(
@@ -218,14 +229,21 @@ _SYR2K = replace(
     ),
     counterpart="her2k",
     fmas=(1, 1),
-    launches="syr2k",
-    cpu="frontend.cpu:syr2k",
+    launches=".routines.syr2k",
+    cpu=".cpu.scipy.level3:syr2k",
     tasks="",
 )
 _LEVEL_3 = (
     _GEMM,
     _TRMM,
-    replace(_TRMM, stem="trsm", crossover="triangle", launches="trsm", cpu="frontend.cpu:trsm", tasks="trsm"),
+    replace(
+        _TRMM,
+        stem="trsm",
+        crossover="triangle",
+        launches=".routines.trsm",
+        cpu=".cpu.scipy.level3:trsm",
+        tasks="trsm",
+    ),
     _SYMM,
     replace(_SYMM, stem="hemm", letters=_COMPLEX, hermitian=True, counterpart="symm", methods=()),
     _SYRK,
@@ -259,10 +277,11 @@ _LEVEL_3 = (
             _UPDATED,
         ),
         ("uplo", "trans_a", "trans_b"),
+        switches=("is_new_output",),
         work=("n", "n", "k"),
         fmas=(1, 2),
-        launches="gemmtr",
-        cpu="frontend.cpu:gemmtr",
+        launches=".routines.gemmtr",
+        cpu=".cpu.scipy.level3:gemmtr",
     ),
 )
 
@@ -277,11 +296,12 @@ _LAPACK = (
         "lapack",
         (_INFO, _SQUARE),
         ("uplo",),
+        switches=("clean",),
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches="potrf",
-        cpu="frontend.cpu_cholesky:potrf",
+        launches=".routines.potrf",
+        cpu=".cpu.scipy.cholesky:potrf",
         tasks="potrf",
     ),
     Routine(
@@ -291,8 +311,8 @@ _LAPACK = (
         ("uplo",),
         work=("m", "m", "n"),
         crossover="solve",
-        launches="potrs",
-        cpu="frontend.cpu_cholesky:potrs",
+        launches=".routines.potrs",
+        cpu=".cpu.scipy.cholesky:potrs",
         tasks="potrs",
     ),
     Routine(
@@ -312,8 +332,8 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 3),
         crossover="cholesky",
-        launches="potri",
-        cpu="frontend.cpu_cholesky:potri",
+        launches=".routines.potri",
+        cpu=".cpu.scipy.cholesky:potri",
     ),
     Routine(
         "trtri",
@@ -323,8 +343,8 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches="trtri",
-        cpu="frontend.cpu_cholesky:trtri",
+        launches=".routines.trtri",
+        cpu=".cpu.scipy.cholesky:trtri",
     ),
     Routine(
         "trtrs",
@@ -334,8 +354,8 @@ _LAPACK = (
         work=("m", "m", "n"),
         fmas=(1, 2),
         crossover="triangle",
-        launches="trtrs",
-        cpu="frontend.cpu_cholesky:trtrs",
+        launches=".routines.trtrs",
+        cpu=".cpu.scipy.cholesky:trtrs",
     ),
     Routine(
         "lauum",
@@ -345,8 +365,8 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches="lauum",
-        cpu="frontend.cpu_cholesky:lauum",
+        launches=".routines.lauum",
+        cpu=".cpu.scipy.cholesky:lauum",
     ),
     Routine(
         "getrf",
@@ -355,8 +375,8 @@ _LAPACK = (
         work=("m", "n", "least"),
         fmas=(1, 3),
         crossover="lu",
-        launches="getrf",
-        cpu="frontend.cpu_lu:getrf",
+        launches=".routines.getrf",
+        cpu=".cpu.scipy.lu:getrf",
     ),
     Routine(
         "getrs",
@@ -365,8 +385,8 @@ _LAPACK = (
         ("trans",),
         work=("m", "m", "n"),
         crossover="solve",
-        launches="getrs",
-        cpu="frontend.cpu_lu:getrs",
+        launches=".routines.getrs",
+        cpu=".cpu.scipy.lu:getrs",
     ),
     Routine(
         "gesv",
@@ -383,15 +403,16 @@ _LAPACK = (
         work=_CUBE,
         fmas=(2, 3),
         crossover="inverse",
-        launches="getri",
-        cpu="frontend.cpu_lu:getri",
+        launches=".routines.getri",
+        cpu=".cpu.scipy.lu:getri",
     ),
     Routine(
         "laswp",
         "lapack",
         (Matrix("piv", "least"), Matrix("a", "m", "n")),
-        launches="laswp",
-        cpu="frontend.cpu_lu:laswp",
+        switches=("backwards",),
+        launches=".routines.laswp",
+        cpu=".cpu.scipy.lu:laswp",
     ),
 )
 

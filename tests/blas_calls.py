@@ -12,7 +12,7 @@ import numpy as np
 from reference_blas import default_count, expected, length, stem_of
 
 from pyblasgpu import blas
-from pyblasgpu.api.blas_host import FUNCTIONS
+from pyblasgpu.api.blas.host import FUNCTIONS
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from chosen_kernels import CHOSEN, of_triangles, packed
 
-from pyblasgpu.gpu.compile import toolchain
-from pyblasgpu.gpu.kernel_digest import digest_of_all
+from pyblasgpu.gpu.build.compile import toolchain
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 
 NOT_DUE = 3  # an exit code that no failure has
 RECORD = Path(__file__).parent / "kernels" / "checked.json"

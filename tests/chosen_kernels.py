@@ -14,7 +14,7 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.dispatch import leaf as dispatch_leaf
 from pyblasgpu.dispatch import product_kinds
 from pyblasgpu.gpu import backend
-from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.registry import family_of

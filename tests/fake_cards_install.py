@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyblasgpu import release_memory
 from pyblasgpu.engine import cards, leaves
-from pyblasgpu.frontend import backend_status, call_cache
+from pyblasgpu.frontend import backend_status
+from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.gpu import backend, context, device, memory, page_locked, transfers
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.testing.fake_cards import FakeDriver

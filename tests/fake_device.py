@@ -38,9 +38,9 @@ def elements(operand) -> np.ndarray:
     return view.conj() if operand.conj else view
 
 
-def cpu(module: str = "cpu") -> ModuleType:
+def cpu(module: str = "level3") -> ModuleType:
     """What computes with NumPy arrays, imported at its first use."""
-    return importlib.import_module(f"pyblasgpu.frontend.{module}")
+    return importlib.import_module(f"pyblasgpu.cpu.scipy.{module}")
 
 
 class Routines:
@@ -106,12 +106,12 @@ class Routines:
 
 #: Of routines of LAPACK: who computes them, and how many of their first operands are integers.
 FACTORS = {
-    "potrf": ("cpu_cholesky", 1),
-    "potri": ("cpu_cholesky", 1),
-    "potrs": ("cpu_cholesky", 0),
-    "getrf": ("cpu_lu", 2),
-    "getri": ("cpu_lu", 2),
-    "getrs": ("cpu_lu", 1),
+    "potrf": ("cholesky", 1),
+    "potri": ("cholesky", 1),
+    "potrs": ("cholesky", 0),
+    "getrf": ("lu", 2),
+    "getri": ("lu", 2),
+    "getrs": ("lu", 1),
 }
 
 
@@ -393,11 +393,11 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     for module in ("gemmtr", "level3", "rank_k", "symmetric", "triangular"):
-        monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
+        monkeypatch.setattr(f"pyblasgpu.api.keyword.{module}.launch_list_of", routines.launch_list)
     monkeypatch.setattr(
-        "pyblasgpu.frontend.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
+        "pyblasgpu.frontend.calls.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
-    for module in ("lapack_call", "linalg_host"):
+    for module in ("lapack.call", "linalg.host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import call_cache, libraries
+from pyblasgpu.frontend.arrays import libraries
+from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.kernels import compile_ahead

@@ -17,7 +17,7 @@ import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
 
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import fake_device
 import numpy as np
 
-from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.arrays import libraries
 from pyblasgpu.gpu import context
 
 #: The stream on which the libraries of this file wait for what they import.

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from itertools import islice, product
 
-from pyblasgpu.gpu.compile import Compiled, KernelSource, Resources, kept_here, store_key
+from pyblasgpu.gpu.build.compile import Compiled, KernelSource, Resources, kept_here, store_key
 
 #: Seconds that a kernel takes; a file to which each that is compiled adds a line; a dtype that is refused.
 SECONDS, LOG, REFUSED = (f"PYBLASGPU_FAKE_{name}" for name in ("SECONDS", "LOG", "REFUSED"))
@@ -22,7 +22,7 @@ def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 
 def compile_job(stem, config, flags, cc) -> Compiled | str:
     """As `build.compile_job`."""
-    from pyblasgpu.gpu.kernel_store import CubinStore
+    from pyblasgpu.gpu.build.kernel_store import CubinStore
     from pyblasgpu.kernels.registry import source_of
 
     source = source_of(stem, config, flags)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.tuning.worker import DeviceLost
 from pyblasgpu.tuning.worker_bench import Failed, Timing
@@ -81,7 +81,7 @@ def device(broken=None, pause=0.0):
 
 def with_wild_pointer(name):
     """The routine of this name on a device, made to write its result to an invalid address."""
-    from pyblasgpu.frontend.call import routine
+    from pyblasgpu.frontend.calls.call import routine
 
     def run(alpha, a, b, beta, c, stream):
         routine(name)(alpha, a, b, beta, c._replace(pointer=1 << 20), stream)

@@ -15,11 +15,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 import pyblasgpu
 from pyblasgpu.api import plans
 from pyblasgpu.bench import command
-from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.arrays import libraries
 from pyblasgpu.gpu import device
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.testing import cublas, cublas_level1, cusolver
@@ -226,7 +227,10 @@ def modules() -> dict[str, Any]:
     vendors = ModuleType("cupy_backends.cuda.libs")
     vendors.cublas, vendors.cusolver = _Functions("cublas", 1), _Functions("cusolver", 1)
     backends = {name: ModuleType(name) for name in ("cupy_backends", "cupy_backends.cuda")}
-    return {"cupy": cupy, "cupy.cuda": cuda, "cupyx": cupyx, **backends, "cupy_backends.cuda.libs": vendors}
+    cupyx_linalg = ModuleType("cupyx.scipy.linalg")
+    cupyx_linalg.solve_triangular = scipy.linalg.solve_triangular
+    extended = {"cupyx": cupyx, "cupyx.scipy": ModuleType("cupyx.scipy"), "cupyx.scipy.linalg": cupyx_linalg}
+    return {"cupy": cupy, "cupy.cuda": cuda, **extended, **backends, "cupy_backends.cuda.libs": vendors}
 
 
 def install(monkeypatch: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
-from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Dtype
 

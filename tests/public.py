@@ -11,9 +11,9 @@ from typing import Any
 
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
-from pyblasgpu.api.linalg_determinant import SlogdetResult
+from pyblasgpu.api.linalg.determinant import SlogdetResult
 from pyblasgpu.frontend.backend_status import BackendStatus
-from pyblasgpu.frontend.plan import Plan
+from pyblasgpu.frontend.calls.plan import Plan
 from pyblasgpu.scipy_patch.switch import ScipyPatch
 from pyblasgpu.settings import Setting
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.gpu.device import Device, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import (

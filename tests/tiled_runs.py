@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pyblasgpu.cpu.scipy import level3 as cpu
 from pyblasgpu.engine.matrices import HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import Controls, run_tasks, slot_bytes
 from pyblasgpu.engine.schedule import Schedule
-from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.tasks import Task, TaskList, cut, gemm, potrf, symm, syrk, trmm, trsm
 from pyblasgpu.testing.fake_cards import FakeDriver

@@ -9,11 +9,11 @@ import fake_device
 from fake_device import elements
 from fake_worker import Compilers, Sensor, Watcher
 
+from pyblasgpu.cpu.scipy import level3 as cpu
 from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, TRSM_SMALL, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import overrides, portfolio, throughput_model, tuned_files
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import measure, routine_search, session, verify, worker_bench

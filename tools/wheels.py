@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyblasgpu import __version__
-from pyblasgpu.gpu.archive import archive_name
-from pyblasgpu.gpu.compile import architecture
+from pyblasgpu.gpu.build.archive import archive_name
+from pyblasgpu.gpu.build.compile import architecture
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.kernel_digest import digest_of_all
 
 __all__ = ["main", "stage_everything", "stage_kernels"]
 

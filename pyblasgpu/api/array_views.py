@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import Array
-from ..frontend.arrays import Library, common_library
-from ..frontend.libraries import CUPY
-from ..frontend.streams import stream_of
-from .blas_arrays import NUMBERS
+from ..frontend.arrays.any_array import Library, common_library
+from ..frontend.arrays.libraries import CUPY
+from ..frontend.arrays.streams import stream_of
+from .blas.arrays import NUMBERS
 
 __all__ = ["Views", "views_of"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..arguments import shown
 from ..dispatch.overrides import Algorithm, in_mode
-from ..gpu.compile import KernelSource
+from ..gpu.build.compile import KernelSource
 from ..gpu.device import Device, current, named, stand_in
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..frontend.lazy_routines import launch_list_of, routine_module
+from ..frontend.calls.lazy_routines import launch_list_of, routine_module
 from ..operands import Operand
 from ..types import DTYPES, INDEX, Diag, Dtype, Side, Trans, Uplo
 

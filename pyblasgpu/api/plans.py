@@ -7,11 +7,11 @@ does not repeat. It runs the same kernels with the same results.
 from __future__ import annotations
 
 from ..arguments import Array, Flag, Number, Stream
+from ..frontend.calls.plan import Plan, PlannedCall
 from ..frontend.engine_options import EngineOptions
-from ..frontend.plan import Plan, PlannedCall
 from .docstrings import ARGUMENTS, PRODUCT, TRIANGLE, Shared, documenting
-from .level3 import multiply
-from .triangular import triangular
+from .keyword.level3 import multiply
+from .keyword.triangular import triangular
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 

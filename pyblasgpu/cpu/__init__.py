@@ -1,1 +1,1 @@
-"""The processor: what it is, and how Numba compiles for it."""
+"""The CPU backends of host arrays."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..database import FAMILIES, FIXED, T_LAYOUTS, families_of, sizes_of
 from ..errors import BackendUnavailable, ConfigError
-from ..gpu.compile import KernelSource
+from ..gpu.build.compile import KernelSource
 from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of

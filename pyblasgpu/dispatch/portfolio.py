@@ -33,6 +33,7 @@ __all__ = [
     "is_square",
     "multiplications",
     "products",
+    "quick_configs",
     "rates_of",
 ]
 
@@ -165,7 +166,7 @@ def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfol
     BackendUnavailable
         Where `device` can run none.
     """
-    configs = list(_quick_configs(stem, dtype, layout, device))
+    configs = list(quick_configs(stem, dtype, layout, device))
     sizes = _estimated(stem)
     if not configs:
         raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
@@ -185,7 +186,7 @@ def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfol
     return Portfolio({config: rates.get(config, {}) for config in islice(order, most)})
 
 
-def _quick_configs(stem: str, dtype: str, layout: str, device: Device) -> Iterator[Any]:
+def quick_configs(stem: str, dtype: str, layout: str, device: Device) -> Iterator[Any]:
     for parameters in quick_points(stem, DTYPES[dtype], layout, device):
         try:
             config = FAMILIES[stem].config(dtype, layout, parameters)

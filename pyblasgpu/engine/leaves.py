@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from ..operands import Operand
+from ..routine_table import ROUTINES
 from ..tasks.task_list import TileLeaf
 from ..types import Trans
 from .block_columns import WINDOWS
@@ -20,16 +19,16 @@ EnqueueLeaf = Callable[[TileLeaf, Sequence[Operand], int], None]
 
 def overwrites(leaf: TileLeaf) -> bool:
     """Whether nothing of what the written tile holds is needed: a triangle leaves the other one as it is."""
-    keeps = leaf.routine in ("syrk", "herk") and not leaf.keywords.get("is_new_output")
+    keeps = ROUTINES[leaf.routine].is_update and not leaf.keywords.get("is_new_output")
     return leaf.ignores_output and not keeps
 
 
 class LeafRun:
-    """The routine, operands and scalars of a leaf, as `launch_list` takes them.
+    """The routine, operands and scalars of a leaf, as its launch list takes them.
 
     Attributes
     ----------
-    routine : str
+    routine : Routine
     operands : list of Operand
         op() applied as a view.
     scalars : tuple
@@ -46,51 +45,28 @@ class LeafRun:
         self.scalars: tuple[Any, ...] = (flags.pop("alpha", 1),)
         if "beta" in flags:
             self.scalars += (flags.pop("beta"),)
-        self.operands = list(operands)
-        self.routine = _ROUTINES.get(leaf.routine, leaf.routine)
-        self.flags = getattr(self, f"_flags_of_{self.routine}")(leaf.routine, flags)
+        self.routine = ROUTINES[leaf.routine]
+        if leaf.routine == "getrf":  # info, the matrix and the pivots, as the task writes them
+            operands = [operands[2], *operands[:2]]
+        flags |= {name: flags[keyword] for name, keyword in _KEYWORDS.items() if keyword in flags}
+        pairs = zip(operands, self.routine.matrices, strict=True)
+        self.operands = [_applied(each, flags.get(matrix.op, Trans.NO)) for each, matrix in pairs]
+        self.flags = self.routine.view_flags(flags, self.operands[-1].dtype)
 
-    def _flags_of_gemm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        self._apply(0, flags.pop("trans_a"))
-        self._apply(1, flags.pop("trans_b"))
-        return flags
+    @property
+    def arguments(self) -> list[Any]:
+        """Scalars and operands as the launch list takes them."""
+        return self.routine.arranged(dict(zip(("alpha", "beta"), self.scalars, strict=False)), self.operands)
 
-    def _flags_of_syrk(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        self._apply(0, flags.pop("trans"))
-        return {
-            "uplo": flags.pop("lower"),
-            "hermitian": name == "herk" and self.operands[-1].dtype.is_complex,
-            "is_new_output": flags.pop("is_new_output", False),
-        }
 
-    def _flags_of_symm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        hermitian = name == "hemm" and self.operands[-1].dtype.is_complex
-        return {"side": flags["side"], "uplo": flags["lower"], "hermitian": hermitian}
+#: Flags of rows that a leaf has by the names of keyword style.
+_KEYWORDS = {"uplo": "lower", "diag": "unit_diag"}
 
-    def _flags_of_trsm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        uplo, trans = flags["lower"], flags["trans"]
-        self._apply(0, trans)
-        uplo = uplo if trans is Trans.NO else uplo.flipped
-        return {"side": flags["side"], "uplo": uplo, "diag": flags["unit_diag"]}
 
-    _flags_of_trmm = _flags_of_trsm
-
-    def _flags_of_getrf(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        info, a, piv = self.operands
-        self.operands = [piv, info, a]
-        return {}
-
-    def _flags_of_laswp(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        return {"backwards": False}
-
-    def _flags_of_potrf(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
-        return {"uplo": flags["lower"], "clean": flags.get("clean", False)}
-
-    def _apply(self, index: int, trans: Trans) -> None:
-        operand = self.operands[index]
-        if trans is not Trans.NO:
-            operand = operand.T
-        self.operands[index] = operand.conjugate() if trans is Trans.CONJ else operand
+def _applied(operand: Operand, trans: Trans) -> Operand:
+    """The view that op() is of an operand."""
+    view = operand if trans is Trans.NO else operand.T
+    return view.conjugate() if trans is Trans.CONJ else view
 
 
 def _rows_of(operand: Operand, window: tuple[int, int] | None) -> Operand:
@@ -101,28 +77,12 @@ def _rows_of(operand: Operand, window: tuple[int, int] | None) -> Operand:
     return operand.block(first, 0, end - first, operand.cols)
 
 
-_ROUTINES = {"herk": "syrk", "hemm": "symm"}
-
-
-@cache
-def _launch_list(routine: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = import_module(f"..routines.{routine}", __package__).launch_list
-    return function
-
-
 def enqueue_leaf(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
     """Enqueue the launches of a leaf, whose operands are those of the task: what is read, what is written.
 
     The operand of the info precedes those of "potrf" and "getrf".
     """
     run = LeafRun(leaf, operands)
-    if run.routine in ("potrf", "getrf", "laswp"):
-        launches = _launch_list(run.routine)(*run.operands, **run.flags)
-    elif run.routine in ("trsm", "trmm"):
-        launches = _launch_list(run.routine)(*run.scalars, *run.operands, **run.flags)
-    else:
-        *inputs, target = run.operands
-        alpha, beta = run.scalars
-        launches = _launch_list(run.routine)(alpha, *inputs, beta, target, **run.flags)
+    launches = run.routine.launch_list(*run.arguments, **run.flags)
     if launches is not None:
         launches.run([operand.pointer for operand in run.operands], *run.scalars, stream=stream)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..arguments import shown
 from ..errors import BackendUnavailable
 from ..gpu.driver import after_fork
-from .streams import contexts
+from .arrays.streams import contexts
 
 __all__ = [
     "BACKENDS",
@@ -113,7 +113,7 @@ def status_in(backend: str | None, routine: str) -> BackendStatus:
     if name == "cpu":
         return BackendStatus("cpu", origin)
     if name == "numba":
-        import_module("..cpu.backend", __package__).require()
+        import_module("..cpu.numba.backend", __package__).require()
         return BackendStatus("numba", origin)
     if name == "sim":
         kernels = import_module("..gpu.backend", __package__)
@@ -148,7 +148,7 @@ def why_no_device(ordinal: int) -> str:
     try:
         device = import_module("..gpu.device", __package__).current(ordinal)
         kernels = import_module("..gpu.backend", __package__)
-        if not import_module("..gpu.compile", __package__).kernels_at_hand(device.cc):
+        if not import_module("..gpu.build.compile", __package__).kernels_at_hand(device.cc):
             kernels.require()  # it imports Numba
         reason = "this process runs Numba's simulator" if kernels.SIMULATED else ""
     except (BackendUnavailable, ImportError) as missing:

@@ -14,8 +14,8 @@ from weakref import finalize
 
 from ..errors import PyblasgpuError
 from . import backend, context
-from .archive import Archive
-from .compile import WHOLE_ROWS, Compiled, KernelSource, compile_source
+from .build.archive import Archive
+from .build.compile import WHOLE_ROWS, Compiled, KernelSource, compile_source
 from .context import LEGACY_STREAM, current_context
 from .driver import check, load
 

@@ -10,7 +10,15 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 from ..gpu import backend, device
-from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
+from ..gpu.build.compile import (
+    Compiled,
+    KernelSource,
+    architecture,
+    compile_here,
+    compile_source,
+    kept,
+    remember,
+)
 
 if TYPE_CHECKING:
     import subprocess

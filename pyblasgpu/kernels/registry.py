@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..types import DTYPES
 
 if TYPE_CHECKING:
-    from ..gpu.compile import KernelSource
+    from ..gpu.build.compile import KernelSource
     from ..gpu.device import Device
 
 __all__ = ["FAMILIES", "FIXED", "MATRIX_VECTOR", "Axes", "Family", "family_of", "register", "source_of"]

@@ -20,7 +20,7 @@ from ..database.policy import Policy
 from ..dispatch import choose
 from ..dispatch.tuned_files import policy_of
 from ..gpu import context, events, lanes, launch, workspace
-from ..gpu.compile import KernelSource
+from ..gpu.build.compile import KernelSource
 from ..gpu.device import current
 from ..kernels import compile_ahead
 from ..operands import SECTOR, Operand

@@ -9,14 +9,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ..api import linalg
-from ..api.linalg_arrays import taken
-from ..api.linalg_cholesky import factor_of
-from ..api.linalg_condition import Conditions
-from ..api.linalg_determinant import determinant_of
-from ..api.linalg_inverse import inverse_of
-from ..api.linalg_solve import matrix_solution
-from ..api.linalg_warnings import warn_of_values
+from ..api.linalg import names as linalg
+from ..api.linalg.arrays import taken
+from ..api.linalg.cholesky import factor_of
+from ..api.linalg.condition import Conditions
+from ..api.linalg.determinant import determinant_of
+from ..api.linalg.inverse import inverse_of
+from ..api.linalg.solve import matrix_solution
+from ..api.linalg.warnings import warn_of_values
 
 __all__ = ["FUNCTIONS"]
 

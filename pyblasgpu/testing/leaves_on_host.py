@@ -9,16 +9,14 @@ from functools import partial
 import numpy as np
 
 from ..engine.leaves import EnqueueLeaf, LeafRun
-from ..frontend import cpu, cpu_cholesky, cpu_lu
 from ..operands import Operand
+from ..routine import INTEGERS
 from ..tasks.task_list import TileLeaf
 from ..types import Trans
 from .fake_cards import FakeDriver
 from .fake_memory import Access
 
 __all__ = ["elements", "enqueue_on", "run_leaf"]
-
-NO = Trans.NO
 
 
 def elements(operand: Operand) -> np.ndarray:
@@ -33,6 +31,11 @@ def elements(operand: Operand) -> np.ndarray:
     return view.conj() if operand.conj else view
 
 
+def _integers(elements: np.ndarray) -> np.ndarray:
+    """The int32 in the first bytes of each element of a column, as a view of it or of a copy."""
+    return np.ascontiguousarray(elements).view(np.int32)[:, :1]
+
+
 def _set_integers(elements: np.ndarray, values: np.ndarray) -> None:
     """Put an int32 into the first bytes of each element of a column."""
     words = np.ascontiguousarray(elements).view(np.int32)
@@ -42,38 +45,16 @@ def _set_integers(elements: np.ndarray, values: np.ndarray) -> None:
 
 def run_leaf(run: LeafRun) -> None:
     """Compute a leaf in place."""
-    arrays = [elements(operand) for operand in run.operands]
-    flags, scalars = run.flags, run.scalars
-    if run.routine == "potrf":
-        info, a = arrays
-        leaf_info = np.zeros((1, 1, 1), np.int32)
-        cpu_cholesky.potrf(leaf_info, a[None], **flags)
-        _set_integers(info, leaf_info[0])
-    elif run.routine == "getrf":
-        piv, info, a = arrays
-        pivots, leaf_info = np.zeros((1, min(a.shape), 1), np.int32), np.zeros((1, 1, 1), np.int32)
-        cpu_lu.getrf(pivots, leaf_info, a[None])
-        _set_integers(piv, pivots[0])
-        _set_integers(info, leaf_info[0])
-    elif run.routine == "laswp":
-        piv, a = arrays
-        for row, other in enumerate(np.ascontiguousarray(piv).view(np.int32)[:, 0]):
-            a[[row, other]] = a[[other, row]]
-    elif run.routine == "gemm":
-        a, b, c = arrays
-        cpu.gemm(scalars[0], a[None], b[None], scalars[1], c[None], NO, NO)
-    elif run.routine == "syrk":
-        a, c = arrays
-        hermitian, is_new_output = flags["hermitian"], flags["is_new_output"]
-        cpu.syrk(scalars[0], a[None], scalars[1], c[None], flags["uplo"], NO, hermitian, is_new_output)
-    elif run.routine == "symm":
-        a, b, c = arrays
-        sides = flags["side"], flags["uplo"], flags["hermitian"]
-        cpu.symm(scalars[0], a[None], b[None], scalars[1], c[None], *sides)
-    else:
-        a, b = arrays
-        function = cpu.trsm if run.routine == "trsm" else cpu.trmm
-        function(scalars[0], a[None], b[None], flags["side"], flags["uplo"], NO, flags["diag"])
+    row, arrays = run.routine, [elements(operand) for operand in run.operands]
+    held = [each.name in INTEGERS for each in row.matrices]
+    stacks = [
+        (_integers(array) if is_held else array)[None] for array, is_held in zip(arrays, held, strict=True)
+    ]
+    scalars = dict(zip(("alpha", "beta"), run.scalars, strict=False))
+    row.cpu_function(*row.arranged(scalars, stacks), **run.flags, **dict.fromkeys(row.ops, Trans.NO))
+    for array, stack, is_held in zip(arrays, stacks, held, strict=True):
+        if is_held:
+            _set_integers(array, stack[0])
 
 
 def _lines(operand: Operand, is_write: bool) -> list[Access]:
@@ -89,7 +70,7 @@ def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
 
     def enqueue(leaf: TileLeaf, operands: Sequence[Operand], stream: int) -> None:
         run = LeafRun(leaf, operands)
-        written = {"potrf": 2, "getrf": 3}.get(run.routine, 1)
+        written = {"potrf": 2, "getrf": 3}.get(leaf.routine, 1)
         reads, writes = run.operands[:-written], run.operands[-written:]
         accesses = [line for operand in reads for line in _lines(operand, is_write=False)]
         accesses += [line for operand in writes for line in _lines(operand, is_write=True)]

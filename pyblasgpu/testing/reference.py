@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..frontend.cpu import triangle_mask
+from ..cpu.scipy.level3 import triangle_mask
 from ..kernels.copy.packing import Packing
 from ..types import Diag, Dtype, Trans, Uplo
 from .cases import GemmCase, TriangularCase

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..frontend.cpu import triangle_mask
+from ..cpu.scipy.level3 import triangle_mask
 from ..routine import Routine, extents
 from ..routine_table import ROUTINES as ROUTINE_ROWS
 from ..routine_table import routines

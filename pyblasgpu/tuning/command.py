@@ -12,9 +12,9 @@ from .. import build, terminal
 from ..dispatch import catalogue
 from ..dispatch.tuned_files import user_file
 from ..errors import PyblasgpuError
-from ..frontend import call
+from ..frontend.calls import call
 from ..gpu import device as devices
-from ..gpu.compile import is_built_ahead
+from ..gpu.build.compile import is_built_ahead
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import background_pool

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError, PyblasgpuError, require
-from ..gpu.compile import KernelSource, Resources, compile_source
+from ..gpu.build.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 from ..kernels.registry import family_of
 from ..processes import Pool

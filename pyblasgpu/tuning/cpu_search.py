@@ -16,14 +16,13 @@ import numpy as np
 from rich.table import Table
 
 from .. import terminal
-from ..cpu.device import Processor, current
-from ..dispatch import cpu_gemm
-from ..dispatch.cpu_gemm import TunedProcessor
-from ..frontend import cpu as scipys
-from ..frontend import numba_cpu
-from ..frontend.numba_cpu import Operand
-from ..kernels.cpu import peak, space
-from ..kernels.cpu.config import CpuGemm
+from ..cpu.numba import level3 as numba_cpu
+from ..cpu.numba import peak, space, tuned_gemm
+from ..cpu.numba.config import CpuGemm
+from ..cpu.numba.device import Processor, current
+from ..cpu.numba.level3 import Operand
+from ..cpu.numba.tuned_gemm import TunedProcessor
+from ..cpu.scipy import level3 as scipys
 from ..testing.reference import reals
 from ..types import DTYPES, Trans
 from .cpu_wisdom import merge
@@ -171,4 +170,4 @@ def _show(results: dict[str, SearchResult], processor: Processor, as_json: bool)
         table.add_row(f"{letter}gemm", str(timed), tile, block, f"{rate:.1f}", f"{rate / peaks[letter]:.0%}")
     page = terminal.console(terminal.WIDTH)
     page.print(table)
-    page.print(f"written to {cpu_gemm.tuned_file(processor.name)}", soft_wrap=True)
+    page.print(f"written to {tuned_gemm.tuned_file(processor.name)}", soft_wrap=True)

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ..cpu.device import current
-from ..dispatch import cpu_gemm
-from ..dispatch.cpu_gemm import TunedProcessor, dumps
+from ..cpu.numba import tuned_gemm
+from ..cpu.numba.config import CpuGemm
+from ..cpu.numba.device import current
+from ..cpu.numba.tuned_gemm import TunedProcessor, dumps
 from ..dispatch.tuned_files import Level, user_files
-from ..kernels.cpu.config import CpuGemm
 from .tuned_file_writer import edit_file
 
 __all__ = ["export", "files", "forget", "is_of_processor", "level", "merge", "rows"]
@@ -21,7 +21,7 @@ __all__ = ["export", "files", "forget", "is_of_processor", "level", "merge", "ro
 def level() -> Level:
     """The file of the processor here."""
     name = current().name
-    path = cpu_gemm.tuned_file(name)
+    path = tuned_gemm.tuned_file(name)
     return Level(path, name, f"tuned here, {path}", is_packaged=False)
 
 
@@ -41,7 +41,7 @@ def export() -> str:
         Where there are none.
     """
     name = current().name
-    tuned = cpu_gemm.read(cpu_gemm.tuned_file(name), name)
+    tuned = tuned_gemm.read(tuned_gemm.tuned_file(name), name)
     if tuned is None:
         raise ValueError(f"there are no tuned values of the processor {name!r}")
     return dumps(tuned)
@@ -57,7 +57,7 @@ def is_of_processor(content: bytes) -> bool:
 
 def files() -> dict[Path, TunedProcessor]:
     """The readable files of this user, of all processors; others are named by a warning."""
-    read = {path: cpu_gemm.read(path) for path in user_files() if cpu_gemm.is_named_so(path)}
+    read = {path: tuned_gemm.read(path) for path in user_files() if tuned_gemm.is_named_so(path)}
     return {path: tuned for path, tuned in read.items() if tuned is not None}
 
 
@@ -65,7 +65,7 @@ def merge(tuned: TunedProcessor) -> Path:
     """Put Configs into the user's file, over those of the same dtypes; returns the file."""
     with _edit(tuned.processor) as present:
         present.update(tuned.configs)
-    return cpu_gemm.tuned_file(tuned.processor)
+    return tuned_gemm.tuned_file(tuned.processor)
 
 
 def forget(processor: str, dtypes: tuple[str, ...] | None = None) -> int:
@@ -82,13 +82,13 @@ def _edit(processor: str) -> Iterator[dict[str, CpuGemm]]:
     """The Configs of a processor, to be changed, as of `edit_file`."""
 
     def read(path: Path) -> dict[str, CpuGemm] | None:
-        tuned = cpu_gemm.read(path, processor)
+        tuned = tuned_gemm.read(path, processor)
         return dict(tuned.configs) if tuned else None
 
     def text(present: dict[str, CpuGemm]) -> str:
         return dumps(TunedProcessor(processor, present))
 
     empty: dict[str, CpuGemm] = {}
-    with edit_file(cpu_gemm.tuned_file(processor), read, empty, text) as present:
+    with edit_file(tuned_gemm.tuned_file(processor), read, empty, text) as present:
         yield present
-    cpu_gemm.forget()
+    tuned_gemm.forget()

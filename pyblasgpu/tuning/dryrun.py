@@ -38,14 +38,13 @@ def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
     ValueError
         For what is the name of no routine.
     """
+    meant = {letter + routine: [(routine, letter)] for routine in _ROUTINES for letter in DTYPES}
+    meant |= {routine: list(product([routine], dtypes)) for routine in _ROUTINES}
     pairs: list[tuple[str, str]] = []
     for name in names:
-        if name in _ROUTINES:
-            pairs += product([name], dtypes)
-        elif name[1:] in _ROUTINES and name[0] in DTYPES:
-            pairs.append((name[1:], name[0]))
-        else:
+        if name not in meant:
             raise ValueError(f"routine {name!r} is none of {', '.join(_ROUTINES)}")
+        pairs += meant[name]
     return list(dict.fromkeys(pairs))
 
 

@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from ..database import T_LAYOUTS
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
-from ..kernels.registry import MATRIX_VECTOR
 from ..operands import Operand
+from ..routine import extents as named_extents
+from ..routine_table import ROUTINES
 from ..testing.cases import TriangularCase
 from ..testing.reference import reals, triangle
 from ..types import Diag, Dtype, Side, Uplo
@@ -59,10 +60,10 @@ def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
     """Real operations: 2mnk of each GEMM of a batch, 2mn of GEMV and GER, n²r of each TRMM and TRSM, 2n²k of
     SYR2K, times four if complex.
     """
-    if name == "gemm" or name in MATRIX_VECTOR:
-        return dtype.flops_per_fma * math.prod(extents)
-    n, *others = extents
-    return dtype.flops_per_fma * n * n * math.prod(others) // (1 if name == "syr2k" else 2)
+    routine = ROUTINES[name]
+    dims = routine.dims
+    named: dict[str, Any] = dict(zip(dims, extents, strict=False))
+    return routine.flops(dtype, named_extents(**named)) * math.prod(extents[len(dims) :])
 
 
 class Timer:

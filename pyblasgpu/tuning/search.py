@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ..database import FAMILIES, Document, sizes_of
 from ..dispatch import tuned_files
 from ..dispatch.product_kinds import persistent
-from ..gpu.compile import Resources
+from ..gpu.build.compile import Resources
 from ..gpu.device import Device
 from .active_search import ActiveSearch
 from .candidate_list import CandidateList, CandidateOptions, candidate_list

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..database import FAMILIES
-from ..gpu.compile import toolchain
+from ..gpu.build.compile import toolchain
 from ..gpu.device import Device
 from .results import Record
 from .sweep_file import append, read_sweep, sweep_file

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..database import FAMILIES, Document
 from ..errors import ConfigError
-from ..gpu.compile import Resources
+from ..gpu.build.compile import Resources
 from .runner import TICK, Runner
 from .signals import Interrupts
 from .sweep_log import SearchKey, SweepLog

@@ -11,10 +11,11 @@ from typing import Any
 from rich.table import Table
 
 from .. import database, terminal
-from ..cpu.device import current
+from ..cpu.numba import tuned_gemm
+from ..cpu.numba.device import current
+from ..cpu.numba.tuned_gemm import TunedProcessor
 from ..database import TUNED, DatabaseError, Document, dumps, parse
-from ..dispatch import cpu_gemm, tuned_files
-from ..dispatch.cpu_gemm import TunedProcessor
+from ..dispatch import tuned_files
 from ..gpu import device as devices
 from . import cpu_wisdom
 from .tuned_file_writer import edit, merge
@@ -30,7 +31,7 @@ def files() -> dict[Path, Document]:
 
     None where there is no folder for them.
     """
-    paths = (path for path in tuned_files.user_files() if not cpu_gemm.is_named_so(path))
+    paths = (path for path in tuned_files.user_files() if not tuned_gemm.is_named_so(path))
     documents = {path: database.read(path) for path in paths}
     return {path: document for path, document in documents.items() if document is not None}
 
@@ -163,7 +164,7 @@ def _list(options: Any) -> int:
     documents, processors = _listed(options.device)
     if options.json:
         texts = {path: dumps(document) for path, document in documents.items()}
-        texts |= {path: cpu_gemm.dumps(tuned) for path, tuned in processors.items()}
+        texts |= {path: tuned_gemm.dumps(tuned) for path, tuned in processors.items()}
         values = [{"file": str(path), **json.loads(text)} for path, text in texts.items()]
         print(json.dumps(values, indent=2))
         return 0
@@ -233,7 +234,7 @@ def _import(options: Any) -> int:
 
 
 def _import_of_processor(path: Path, device: str | None) -> int:
-    tuned, here = cpu_gemm.parse(_content(path)), current().name
+    tuned, here = tuned_gemm.parse(_content(path)), current().name
     if device is not None and not (_is_cpu(device) and tuned.processor == here):
         meant = f"the processor {here!r}" if _is_cpu(device) else f"the device {device!r}"
         raise ValueError(f"it is of the processor {tuned.processor!r}, not of {meant}")

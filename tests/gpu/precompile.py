@@ -15,8 +15,8 @@ from filelock import FileLock
 from pyblasgpu.database import FAMILIES, FIXED, families_of
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend import call_cache
-from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
+from pyblasgpu.frontend.calls import call_cache
+from pyblasgpu.gpu.build.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.registry import family_of, source_of

@@ -11,7 +11,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import build
-from pyblasgpu.gpu import archive, kernel_store
+from pyblasgpu.gpu.build import archive, kernel_store
 from pyblasgpu.gpu.device import current
 
 from .precompile import sources_of
@@ -36,7 +36,7 @@ import cupy
 sys.meta_path.insert(0, Finder())
 
 import pyblasgpu
-from pyblasgpu.gpu.compile import archives_for
+from pyblasgpu.gpu.build.compile import archives_for
 from pyblasgpu.gpu.device import current
 
 a = cupy.tril(cupy.arange(300 * 300, dtype="f8").reshape(300, 300) % 3) + cupy.eye(300)

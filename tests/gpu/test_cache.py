@@ -12,7 +12,7 @@ PROCESS = """
 import cupy
 import pyblasgpu
 from pyblasgpu.kernels import compile_ahead
-from pyblasgpu.gpu.compile import kept
+from pyblasgpu.gpu.build.compile import kept
 
 missing = []
 original = compile_ahead.compile_missing

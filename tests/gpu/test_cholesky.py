@@ -9,7 +9,7 @@ import special_pivots
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
 cupy = pytest.importorskip("cupy")

@@ -10,8 +10,8 @@ from library_cases import CASES, NumPy, evaluated, fetched, values
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
-from pyblasgpu.frontend import libraries
-from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays import libraries
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
 from .running import cupy

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copies import Packed, emit_packed

@@ -12,7 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend.libraries import cupy_stream
+from pyblasgpu.frontend.arrays.libraries import cupy_stream
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo

@@ -14,7 +14,7 @@ import pytest
 
 from pyblasgpu.database import FAMILIES, read
 from pyblasgpu.dispatch import choose, tuned_files
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.nvml import Sensor
 from pyblasgpu.tuning import sweep_file

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.frontend.streams import stream_pointer
+from pyblasgpu.frontend.arrays.streams import stream_pointer
+from pyblasgpu.frontend.calls import call as frontend_call
 from pyblasgpu.gpu import context, device, memory
 from pyblasgpu.gpu.driver import check, load
 from pyblasgpu.testing.reference import integers

@@ -6,8 +6,8 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.database import FIXED
-from pyblasgpu.gpu.compile import compile_here
-from pyblasgpu.gpu.translate import to_ptx
+from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER

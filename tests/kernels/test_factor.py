@@ -6,9 +6,9 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.database import FIXED
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.factor import getrf_column, getrf_panel, getrf_small, getrs_small, laswp, pivot_moves
 from pyblasgpu.types import DTYPES
 

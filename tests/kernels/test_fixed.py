@@ -7,9 +7,9 @@ import pytest
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch import choose
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm import mma as gemm_mma

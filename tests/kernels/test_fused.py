@@ -8,7 +8,7 @@ import pytest
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.types import DTYPES, Triangle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.kernels.registry import family_of
 
 pytestmark = chosen_kernels.NEEDS_COMPILER

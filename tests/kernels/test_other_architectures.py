@@ -10,7 +10,7 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.dispatch import catalogue
-from pyblasgpu.gpu.compile import KernelSource, compile_here
+from pyblasgpu.gpu.build.compile import KernelSource, compile_here
 from pyblasgpu.gpu.device import Device, known
 
 pytestmark = chosen_kernels.NEEDS_COMPILER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.tuning.compile_pool import complaint
 
 pytestmark = chosen_kernels.NEEDS_COMPILER

@@ -11,8 +11,8 @@ from chosen_kernels import configs_of, length, smallest
 
 from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.dispatch.product_kinds import fused_variant
-from pyblasgpu.gpu.compile import KernelSource
-from pyblasgpu.gpu.translate import to_ptx
+from pyblasgpu.gpu.build.compile import KernelSource
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.kernels.registry import family_of

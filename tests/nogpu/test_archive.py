@@ -16,10 +16,11 @@ import fake_driver
 import pytest
 
 from pyblasgpu.errors import ArchiveWarning
-from pyblasgpu.gpu import archive, compile, launch
-from pyblasgpu.gpu.archive import Archive, ArchiveError, Record, archive_name, archives, write
-from pyblasgpu.gpu.compile import Compiled, Resources
-from pyblasgpu.gpu.kernel_digest import digest_of_all
+from pyblasgpu.gpu import launch
+from pyblasgpu.gpu.build import archive, compile
+from pyblasgpu.gpu.build.archive import Archive, ArchiveError, Record, archive_name, archives, write
+from pyblasgpu.gpu.build.compile import Compiled, Resources
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.kernels.copy import copy_scaled
 
 ARCH, SOURCE = "sm_90a", "5" * 64

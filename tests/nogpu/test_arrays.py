@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.errors import DtypeError
-from pyblasgpu.frontend import libraries, protocols
-from pyblasgpu.frontend.arrays import can_be_output, common_dtype, common_library, library_of, stored_dtype
-from pyblasgpu.frontend.layouts import (
+from pyblasgpu.frontend.arrays import libraries, protocols
+from pyblasgpu.frontend.arrays.any_array import (
+    can_be_output,
+    common_dtype,
+    common_library,
+    library_of,
+    stored_dtype,
+)
+from pyblasgpu.frontend.arrays.layouts import (
     Layout,
     MisalignedError,
     batches,
@@ -24,7 +30,7 @@ from pyblasgpu.frontend.layouts import (
     is_injective,
     shares_memory,
 )
-from pyblasgpu.frontend.pytorch import TORCH
+from pyblasgpu.frontend.arrays.pytorch import TORCH
 from pyblasgpu.types import DTYPES, Trans
 
 D = DTYPES["d"]

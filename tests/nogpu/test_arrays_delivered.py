@@ -14,7 +14,7 @@ from fake_libraries import Array, CompactArray, DeviceArray, InterfaceArray, Old
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.frontend import keep_alive, libraries, protocols
+from pyblasgpu.frontend.arrays import keep_alive, libraries, protocols
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
 CALLS = {

@@ -11,10 +11,10 @@ from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
-from pyblasgpu.api import vector_calls, vector_pairs
+from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import libraries
-from pyblasgpu.frontend.arrays import can_be_output, may_share_memory, output_view
+from pyblasgpu.frontend.arrays import libraries
+from pyblasgpu.frontend.arrays.any_array import can_be_output, may_share_memory, output_view
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]

@@ -270,7 +270,7 @@ def test_tensors_that_are_not_dense():
 
 def test_jax_gets_the_memory_itself(monkeypatch):
     library = Jax()
-    from pyblasgpu.frontend import protocols
+    from pyblasgpu.frontend.arrays import protocols
 
     made, new = [], protocols.DLPackHost.new_numpy
     monkeypatch.setattr(protocols.DLPackHost, "new_numpy", lambda *args: made.append(new(*args)) or made[-1])

@@ -15,7 +15,7 @@ from fake_libraries import InterfaceArray
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
-from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.arrays import libraries
 
 ONE = np.eye(3)
 

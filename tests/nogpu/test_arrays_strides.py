@@ -17,11 +17,12 @@ from library_cases import HOST_CASES, evaluated
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
-from pyblasgpu.api import vector_calls, vector_pairs
-from pyblasgpu.frontend import libraries
-from pyblasgpu.frontend.arrays import by_columns, reshaped
-from pyblasgpu.frontend.layouts import UnevenStridesError, at_elements, element_strides
-from pyblasgpu.frontend.protocols import NUMBA
+from pyblasgpu.api.keyword import vector_calls, vector_pairs
+from pyblasgpu.cpu.scipy.level3 import at_elements
+from pyblasgpu.frontend.arrays import libraries
+from pyblasgpu.frontend.arrays.any_array import by_columns, reshaped
+from pyblasgpu.frontend.arrays.layouts import UnevenStridesError, element_strides
+from pyblasgpu.frontend.arrays.protocols import NUMBA
 from pyblasgpu.gpu.backend import SIMULATED, why_unavailable
 from pyblasgpu.types import DTYPES
 
@@ -236,7 +237,7 @@ def test_addresses_between_elements(device, put, letter, real):
 
 
 def test_uneven_strides_without_cupy_are_refused(device, monkeypatch):
-    from pyblasgpu.frontend import protocols
+    from pyblasgpu.frontend.arrays import protocols
 
     def absent(name):
         if name == "cupy":

@@ -39,7 +39,7 @@ print(pyblasgpu.backend_status().backend)
 print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.why_unavailable()))
 try:
     from pyblasgpu.kernels.copy import copy_scaled
-    from pyblasgpu.gpu.compile import compile_kernel
+    from pyblasgpu.gpu.build.compile import compile_kernel
     compile_kernel(copy_scaled.source(copy_scaled.CopyScaled("s")), (9, 0))
 except pyblasgpu.errors.BackendUnavailable as reason:
     print(reason)
@@ -82,7 +82,7 @@ def test_new_arrays_of_numba_come_through_the_same_door():
     """For an exporter of DLPack they are made before a kernel is; where no device is, they cannot be."""
     program = """
 import sys
-from pyblasgpu.frontend.protocols import NUMBA
+from pyblasgpu.frontend.arrays.protocols import NUMBA
 from pyblasgpu.types import DTYPES
 try:
     NUMBA.empty((2, 3), DTYPES["d"], 0, None)

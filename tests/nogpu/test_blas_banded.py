@@ -15,7 +15,7 @@ from blas_calls import draw
 from fake_libraries import Array, DeviceArray, InterfaceArray
 
 from pyblasgpu import blas
-from pyblasgpu.api.blas_host import FUNCTIONS
+from pyblasgpu.api.blas.host import FUNCTIONS
 from pyblasgpu.types import DTYPES
 
 MATRICES = sorted(name for name in FUNCTIONS if "rot" not in name)

@@ -17,10 +17,11 @@ from fake_toolchain import LOG, REFUSED, SECONDS, kernels
 from pyblasgpu import build, cli
 from pyblasgpu.dispatch import catalogue
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.gpu import archive, backend, compile, kernel_store
-from pyblasgpu.gpu.archive import Archive
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.build import archive, compile, kernel_store
+from pyblasgpu.gpu.build.archive import Archive
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.kernel_digest import digest_of_all
 from pyblasgpu.kernels.registry import source_of
 
 CC, ARCH = (9, 0), "sm_90a"

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyblasgpu.frontend import call_cache
-from pyblasgpu.frontend.call_cache import CachedCall
-from pyblasgpu.frontend.layouts import Layout, batches
+from pyblasgpu.frontend.arrays.layouts import Layout, batches
+from pyblasgpu.frontend.calls import call_cache
+from pyblasgpu.frontend.calls.call_cache import CachedCall
 from pyblasgpu.types import DTYPES
 
 S = DTYPES["s"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import checked_kernels
 import pytest
 
-from pyblasgpu.gpu import compile
+from pyblasgpu.gpu.build import compile
 
 
 @pytest.fixture

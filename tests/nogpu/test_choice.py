@@ -18,7 +18,7 @@ from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch.choose import select, tuned_configs
 from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.score import score
 from pyblasgpu.testing.problems import Arrays, Problem

@@ -14,9 +14,10 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import __version__, build, cli, demo, options
-from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.gpu import archive, backend, device
-from pyblasgpu.gpu.compile import archives_for
+from pyblasgpu.frontend.calls import call as frontend_call
+from pyblasgpu.gpu import backend, device
+from pyblasgpu.gpu.build import archive
+from pyblasgpu.gpu.build.compile import archives_for
 from pyblasgpu.testing import symmetric_cases
 
 
@@ -179,7 +180,7 @@ def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
     def half(a, b, *, out, **options):
         out *= 0.5
 
-    monkeypatch.setattr("pyblasgpu.api.triangular.trmm", half)
+    monkeypatch.setattr("pyblasgpu.trmm", half)
     assert cli.main(["demo", "--n", "40"]) == 1
     assert "8 of 12 results within" in capsys.readouterr().out
 

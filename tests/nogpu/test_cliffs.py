@@ -13,7 +13,7 @@ from rich.console import Console
 from benchmarks import cliffs, kernels
 from pyblasgpu.bench import machine, progress
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import measure
 from pyblasgpu.types import DTYPES

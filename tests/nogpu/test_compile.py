@@ -14,12 +14,12 @@ import pytest
 
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch import catalogue
-from pyblasgpu.gpu import compile, kernel_digest, kernel_text
-from pyblasgpu.gpu.code_digest import code_of
-from pyblasgpu.gpu.compile import CompileError, Resources, compile_here, compile_source
+from pyblasgpu.gpu.build import compile, kernel_digest, kernel_text
+from pyblasgpu.gpu.build.code_digest import code_of
+from pyblasgpu.gpu.build.compile import CompileError, Resources, compile_here, compile_source
+from pyblasgpu.gpu.build.link import link_ptx
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.link import link_ptx
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.tuning.compile_pool import complaint, source_of
@@ -181,7 +181,7 @@ def one_of_each_family():
 def test_the_digest_of_a_kernel_covers_the_functions_that_it_is_made_of(source):
     text = kernel_text.python_text(source)
     modules = {name.replace("/", ".") for name in re.findall(r"pyblasgpu/([\w/]+)\.py:\d+\n", text)}
-    modules |= {"gpu.backend", "gpu.translate", "gpu.link", "gpu.intrinsics.ptx"}
+    modules |= {"gpu.backend", "gpu.build.translate", "gpu.build.link", "gpu.intrinsics.ptx"}
     assert modules <= kernel_digest.covered(*source.modules)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu import compile as gpu_compile
+from pyblasgpu.gpu.build import compile as gpu_compile
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.compile_ahead import compile_missing
 

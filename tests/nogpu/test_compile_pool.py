@@ -9,7 +9,7 @@ from multiprocessing import connection
 import pytest
 
 from pyblasgpu import processes
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.processes import Pool
 from pyblasgpu.tuning import compile_pool

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu.frontend import cpu, numba_cpu
+from pyblasgpu.cpu.numba import level3 as numba_cpu
+from pyblasgpu.cpu.scipy import level3 as cpu
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.cases import (
     EDGES,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu import blas
-from pyblasgpu.frontend import cpu, numba_cpu
+from pyblasgpu.cpu.numba import level3 as numba_cpu
+from pyblasgpu.cpu.scipy import level3 as cpu
 from pyblasgpu.linalg import solve_triangular
 from pyblasgpu.testing import reference as oracle
 from pyblasgpu.testing.cases import TriangularCase

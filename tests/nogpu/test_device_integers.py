@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pyblasgpu.frontend import device_integers
-from pyblasgpu.frontend.device_integers import DeviceIntegers
-from pyblasgpu.frontend.layouts import Layout
+from pyblasgpu.frontend.arrays import device_integers
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays.layouts import Layout
 from pyblasgpu.types import DTYPES
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import command as tune_command
 from pyblasgpu.tuning import dryrun

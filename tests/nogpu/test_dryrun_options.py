@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyblasgpu import cli
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.score import cycles, score
 from pyblasgpu.tuning import dryrun

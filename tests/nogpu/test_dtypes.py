@@ -12,7 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, linalg, options
-from pyblasgpu.frontend.dtypes import common_dtype, numpy_dtype, stored_dtype
+from pyblasgpu.frontend.arrays.dtypes import common_dtype, numpy_dtype, stored_dtype
 from pyblasgpu.types import DTYPES, dtype_of
 
 
@@ -137,7 +137,7 @@ def test_dtypes_of_one_hash_are_not_compared():
 
 
 def test_dtypes_are_not_kept_for_ever():
-    from pyblasgpu.frontend import dtypes
+    from pyblasgpu.frontend.arrays import dtypes
 
     known = Foreign("torch.float64")
     assert stored_dtype(known) is DTYPES["d"] and dtypes.CACHED[id(known)] == (DTYPES["d"], known)

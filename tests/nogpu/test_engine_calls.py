@@ -11,8 +11,8 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import method_of
 from pyblasgpu.engine import leaves, order, tile_size
-from pyblasgpu.frontend import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.backend_status import backend_status, preferred_backend
+from pyblasgpu.frontend.calls import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.gpu.context import current_context
@@ -149,7 +149,9 @@ def test_beta_reads_the_output_and_zero_does_not(fake_cards):
 def test_alpha_zero_reads_no_input(fake_cards, monkeypatch, devices):
     """So that nothing is made of tiles."""
     driver, whole, c = fake_cards(), [], drawn((20, 20), seed=2)
-    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
+    monkeypatch.setattr(
+        "pyblasgpu.frontend.calls.staging.run_staged", lambda *arguments: whole.append(arguments)
+    )
     none = np.full((20, 20), np.nan)
     pyblasgpu.gemm(none, none, alpha=0, beta=2, out=c, devices=devices, max_device_memory=8192)
     pyblasgpu.trmm(none, none, alpha=0, devices=devices, max_device_memory=8192)
@@ -400,7 +402,7 @@ def test_lu_goes_by_panels_where_several_cards_hold_it(
     ],
 )
 def test_columns_of_a_block_column(m, n, limit, cards, block):
-    assert engine_lu._block(m, n, 8, limit, cards) == block
+    assert engine_lu.columns_of_block(m, n, 8, limit, cards) == block
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -421,7 +423,9 @@ def test_large_host_matrices_are_streamed(fake_cards, decide_by, monkeypatch):
     """But for a product that tiles cannot serve."""
     driver, whole = fake_cards(), []
     decide_by(streamed_min_bytes=3 * 20 * 20 * 16)
-    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
+    monkeypatch.setattr(
+        "pyblasgpu.frontend.calls.staging.run_staged", lambda *arguments: whole.append(arguments)
+    )
     a, b = drawn((20, 20), "z"), drawn((20, 20), "z", seed=1)
     np.testing.assert_array_equal(pyblasgpu.gemm(a, b), a @ b)
     assert driver.copied[-1, 0] and not whole
@@ -438,7 +442,9 @@ def test_host_matrices_that_do_not_fit_are_streamed(fake_cards, monkeypatch, lar
     driver, whole = fake_cards(), []
     monkeypatch.setattr(engine_call, "LARGE", large)
     monkeypatch.setattr("pyblasgpu.engine.run.memory_limit", lambda devices, requested: limit)
-    monkeypatch.setattr("pyblasgpu.frontend.staging.run_staged", lambda *arguments: whole.append(arguments))
+    monkeypatch.setattr(
+        "pyblasgpu.frontend.calls.staging.run_staged", lambda *arguments: whole.append(arguments)
+    )
     a, b = drawn((20, 20)), drawn((20, 20), seed=1)
     result = pyblasgpu.gemm(a, b)
     assert bool(driver.copied[-1, 0]) == is_streamed != bool(whole)

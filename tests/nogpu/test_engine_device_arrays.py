@@ -18,12 +18,12 @@ from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import CallerStream, run_tasks
 from pyblasgpu.engine.schedule import Schedule
-from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.frontend import engine_call, engine_lu
-from pyblasgpu.frontend.call import Call
-from pyblasgpu.frontend.device_integers import DeviceIntegers
-from pyblasgpu.frontend.factor_call import FactorCall
-from pyblasgpu.frontend.layouts import Layout
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays.layouts import Layout
+from pyblasgpu.frontend.calls import call as frontend_call
+from pyblasgpu.frontend.calls import engine_call, engine_lu
+from pyblasgpu.frontend.calls.call import Call
+from pyblasgpu.frontend.calls.factor_call import FactorCall
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.leaves_on_host import elements, enqueue_on
@@ -202,7 +202,7 @@ def test_factors_on_one_card(cupy_on, monkeypatch, shape, devices):
     """Of arrays elsewhere than what is set around them, and of stacks."""
     driver, put = cupy_on
     whole = []
-    monkeypatch.setattr(FactorCall, "_run_on_arrays", lambda call, *_: whole.append(call.name) or [0])
+    monkeypatch.setattr(FactorCall, "run_on_arrays", lambda call, *_: whole.append(call.name) or [0])
     host = np.zeros(shape) + np.eye(shape[-1])
     a = put(host) if len(shape) == 2 else fake_device.Array(host, 1)
     with pyblasgpu.use_devices(devices):
@@ -221,8 +221,8 @@ def test_arrays_of_which_tiles_are_no_views_are_refused(cupy_on):
     np.testing.assert_array_equal(out.host, 7)
     conjugated = Layout(4096, (3, 3), (3, 1), pyblasgpu.types.DTYPES["z"], 1, conj=True)
     call = SimpleNamespace(device=1, library=SimpleNamespace(host=False), out=conjugated)
-    assert "lazily conjugated" in engine_call._problem(call, [0, 1], [conjugated])
-    assert not engine_call._problem(call, [0, 1], [conjugated._replace(conj=False)])
+    assert "lazily conjugated" in engine_call.obstacle(call, [0, 1], [conjugated])
+    assert not engine_call.obstacle(call, [0, 1], [conjugated._replace(conj=False)])
 
 
 def test_what_is_refused(cupy_on):

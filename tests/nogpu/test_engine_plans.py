@@ -13,8 +13,8 @@ from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
-from pyblasgpu.frontend.tiled_plan import can_hold_output
-from pyblasgpu.frontend.tiled_routines import TiledRoutine, has_lines, inner_extent
+from pyblasgpu.frontend.calls.tiled_plan import can_hold_output
+from pyblasgpu.frontend.calls.tiled_routines import TiledRoutine, has_lines, inner_extent
 from pyblasgpu.tasks import cut, dependencies, flops, gemm, getrf, potrf, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 

@@ -9,7 +9,7 @@ from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import factor_replay
+from pyblasgpu.frontend.calls import factor_replay
 
 
 def device(*shape, seed=0, dtype="d", order="F"):
@@ -30,8 +30,8 @@ def repeats(fake, monkeypatch):
             counted.append(arguments[0][0])
         return result
 
-    for module in ("lapack_lu", "lapack_cholesky", "lapack_triangular"):
-        monkeypatch.setattr(f"pyblasgpu.api.{module}.replay_factor", spy)
+    for module in ("lu", "cholesky", "triangular"):
+        monkeypatch.setattr(f"pyblasgpu.api.lapack.{module}.replay_factor", spy)
     return counted
 
 

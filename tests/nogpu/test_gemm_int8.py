@@ -16,10 +16,10 @@ from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import Algorithm
 from pyblasgpu.dispatch.tensor import Int8Product, TensorProblem, int8_product
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known, stand_in
 from pyblasgpu.gpu.transfers import MemoryBytes
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm.int8.combine_residues import CombineResidues
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded

@@ -12,9 +12,9 @@ from pyblasgpu import set_math_mode
 from pyblasgpu.api.explain import launches_of
 from pyblasgpu.dispatch.tensor import TensorProblem, tensor_product
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known, stand_in
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma

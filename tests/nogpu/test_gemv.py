@@ -7,7 +7,7 @@ import pytest
 from fake_kernels import install, operand
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import routine as run
+from pyblasgpu.frontend.calls.call import routine as run
 from pyblasgpu.kernels.level2.gemv import Gemv
 from pyblasgpu.routines import gemv, trmv
 from pyblasgpu.testing.reference import integers

@@ -23,8 +23,8 @@ from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu import user_folders
+from pyblasgpu.gpu.build.kernel_store import CubinStore
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.kernel_store import CubinStore
 from pyblasgpu.gpu.user_folders import NoFolder, cache_folder, data_folder
 from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.types import DTYPES

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyblasgpu.gpu import kernel_store
-from pyblasgpu.gpu.kernel_store import CubinStore
+from pyblasgpu.gpu.build import kernel_store
+from pyblasgpu.gpu.build.kernel_store import CubinStore
 from pyblasgpu.gpu.user_folders import cache_folder, data_folder
 
 KEY, OTHER = "a1" * 32, "b2" * 32

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyblasgpu import lapack
-from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.types import DTYPES
 
 LETTERS = st.sampled_from(sorted(DTYPES))

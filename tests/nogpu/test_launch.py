@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.gpu import context, launch, memory
-from pyblasgpu.gpu.compile import WHOLE_ROWS, KernelSource
+from pyblasgpu.gpu.build.compile import WHOLE_ROWS, KernelSource
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.gpu.launch import ArgumentBlock, ArgumentLayout
 

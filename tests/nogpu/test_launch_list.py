@@ -12,7 +12,7 @@ from fake_kernels import operand
 
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.trsm.mma import TrsmMma

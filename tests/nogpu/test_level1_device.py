@@ -11,9 +11,9 @@ from fake_libraries import DeviceArray, ImmutableArray, InterfaceArray
 
 import pyblasgpu
 from pyblasgpu import blas
-from pyblasgpu.api import vector_calls, vector_pairs
+from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import keep_alive, libraries
+from pyblasgpu.frontend.arrays import keep_alive, libraries
 
 # fresh memory is full of NaN, also that of an index
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cast")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu import linalg
-from pyblasgpu.api.linalg_condition import estimate_inverse_norms, one_norms
+from pyblasgpu.api.linalg.condition import estimate_inverse_norms, one_norms
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 put = fake_device.Array

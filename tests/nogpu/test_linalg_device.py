@@ -12,8 +12,8 @@ import pytest
 import scipy.linalg
 
 from pyblasgpu import linalg
-from pyblasgpu.api import linalg_host
-from pyblasgpu.frontend import libraries
+from pyblasgpu.api.linalg import host as linalg_host
+from pyblasgpu.frontend.arrays import libraries
 
 put = fake_device.Array
 RNG = np.random.default_rng(11)

@@ -271,7 +271,7 @@ def test_multi_dot_takes_the_cheaper_order(monkeypatch, extents, products):
     seen = []
     multiply = linalg.dot
     monkeypatch.setattr(
-        "pyblasgpu.api.linalg_chain.dot", lambda a, b: seen.append(a.shape + b.shape) or multiply(a, b)
+        "pyblasgpu.api.linalg.chain.dot", lambda a, b: seen.append(a.shape + b.shape) or multiply(a, b)
     )
     linalg.multi_dot([np.ones(shape) for shape in pairwise(extents)])
     assert seen == products

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyblasgpu import linalg
-from pyblasgpu.api import lapack, linalg_refine
+from pyblasgpu.api.lapack import names as lapack
+from pyblasgpu.api.linalg import refine
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import refinement_pays
 
@@ -183,11 +184,11 @@ def test_large_systems_of_few_columns_are_refined():
 def test_corrections_end(monkeypatch, messages):
     """After `MAX_STEPS`, or once they bring nothing closer."""
     a, b = general(50, 1e6), np.ones((50, 1))
-    monkeypatch.setattr(linalg_refine, "MAX_STEPS", 0)
+    monkeypatch.setattr(refine, "MAX_STEPS", 0)
     linalg.solve(a, b, method="tensor", assume_a="gen")
     assert messages()[-1].startswith("solve: 0 corrections leave")
-    monkeypatch.setattr(linalg_refine, "MAX_STEPS", 30)
-    monkeypatch.setattr(linalg_refine, "EPS", 1e-30)
+    monkeypatch.setattr(refine, "MAX_STEPS", 30)
+    monkeypatch.setattr(refine, "EPS", 1e-30)
     linalg.solve(a, b, method="tensor", assume_a="gen")
     steps = int(messages()[-1].split()[1])
     assert 0 < steps < 30

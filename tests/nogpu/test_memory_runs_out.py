@@ -106,21 +106,21 @@ CALLS_IN_STEPS = {
 @pytest.mark.parametrize(
     ("name", "step", "is_gone"),
     [
-        ("gesv", "frontend.cpu_lu.getrf", False),
-        ("gesv", "frontend.cpu_lu.getrs", True),
-        ("posv", "frontend.cpu_cholesky.potrf", False),
-        ("posv", "frontend.cpu_cholesky.potrs", True),
-        ("solve", "api.linalg_solve.solve_general", False),
-        ("solve", "api.linalg_host.InverseNorms.estimate", True),
-        ("solve, definite", "frontend.cpu_cholesky.potrs", True),
-        ("inv", "api.linalg_inverse.invert_general", False),
-        ("inv", "frontend.cpu_lu.getri", True),
-        ("inv", "api.linalg_condition.Conditions.tell", True),
-        ("inv, definite", "frontend.cpu_cholesky.potri", True),
-        ("det", "api.linalg_determinant.lapack.getrf", False),
-        ("det", "api.linalg_arrays.Arrays.integers", True),
-        ("det", "api.linalg_determinant._determinants", True),
-        ("lu", "api.linalg_lu.host_values", False),
+        ("gesv", "cpu.scipy.lu.getrf", False),
+        ("gesv", "cpu.scipy.lu.getrs", True),
+        ("posv", "cpu.scipy.cholesky.potrf", False),
+        ("posv", "cpu.scipy.cholesky.potrs", True),
+        ("solve", "api.linalg.solve.solve_general", False),
+        ("solve", "api.linalg.host.InverseNorms.estimate", True),
+        ("solve, definite", "cpu.scipy.cholesky.potrs", True),
+        ("inv", "api.linalg.inverse.invert_general", False),
+        ("inv", "cpu.scipy.lu.getri", True),
+        ("inv", "api.linalg.condition.Conditions.tell", True),
+        ("inv, definite", "cpu.scipy.cholesky.potri", True),
+        ("det", "api.linalg.determinant.lapack.getrf", False),
+        ("det", "api.linalg.arrays.Arrays.integers", True),
+        ("det", "api.linalg.determinant._determinants", True),
+        ("lu", "api.linalg.lu.host_values", False),
     ],
 )
 def test_what_a_step_overwrote_does_not_go_to_scipy(monkeypatch, name, step, is_gone):
@@ -144,7 +144,7 @@ def test_what_was_written_in_part_does_not_go_to_scipy(monkeypatch, overwrite):
         error.tiles = TileReport("potrf", ((slice(0, 2), slice(0, 2)),), (), 9)
         raise error
 
-    monkeypatch.setattr("pyblasgpu.api.linalg_cholesky.lapack.potrf", fails)
+    monkeypatch.setattr("pyblasgpu.api.linalg.cholesky.lapack.potrf", fails)
     a = definite()
     expected = scipy.linalg.cholesky(a)
     with patch_scipy(backend="cpu", thresholds=0):

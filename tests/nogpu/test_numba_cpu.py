@@ -17,13 +17,11 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import backend_status, cli
-from pyblasgpu.cpu import backend, device
-from pyblasgpu.cpu.device import Processor
-from pyblasgpu.dispatch import cpu_gemm
+from pyblasgpu.cpu.numba import backend, device, space, tuned_gemm
+from pyblasgpu.cpu.numba import level3 as numba_cpu
+from pyblasgpu.cpu.numba.config import CpuGemm
+from pyblasgpu.cpu.numba.device import Processor
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
-from pyblasgpu.frontend import numba_cpu
-from pyblasgpu.kernels.cpu import space
-from pyblasgpu.kernels.cpu.config import CpuGemm
 from pyblasgpu.testing import reference
 from pyblasgpu.types import DTYPES, Trans
 
@@ -34,9 +32,9 @@ CARD = Processor("a processor", 4, 32 * KiB, 512 * KiB, 8192 * KiB, 32, 16, 3000
 @pytest.fixture
 def own_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    cpu_gemm.forget()
+    tuned_gemm.forget()
     yield tmp_path
-    cpu_gemm.forget()
+    tuned_gemm.forget()
 
 
 def test_calls_run_on_it_where_it_is_asked_for(rng):
@@ -160,7 +158,7 @@ def test_numba_is_imported_where_the_backend_is_asked_for():
 
 
 def test_without_numba_the_backend_is_refused(monkeypatch):
-    monkeypatch.delitem(sys.modules, "pyblasgpu.cpu.intrinsics", raising=False)
+    monkeypatch.delitem(sys.modules, "pyblasgpu.cpu.numba.intrinsics", raising=False)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     with pytest.raises(BackendUnavailable, match="cannot be built here"):
         backend_status("numba")
@@ -225,13 +223,13 @@ def document(config, name):
 
 def test_tuned_values_are_read(own_folder):
     tuned = replace(space.default("d", CARD), BLK_K=96)
-    file = cpu_gemm.tuned_file(CARD.name)
-    assert cpu_gemm.choose("d", CARD) == (space.default("d", CARD), "computed")
+    file = tuned_gemm.tuned_file(CARD.name)
+    assert tuned_gemm.choose("d", CARD) == (space.default("d", CARD), "computed")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(document(tuned, CARD.name)))
-    cpu_gemm.forget()
-    assert cpu_gemm.choose("d", CARD) == (tuned, f"tuned here, {file}")
-    assert cpu_gemm.choose("s", CARD) == (space.default("s", CARD), "computed")
+    tuned_gemm.forget()
+    assert tuned_gemm.choose("d", CARD) == (tuned, f"tuned here, {file}")
+    assert tuned_gemm.choose("s", CARD) == (space.default("s", CARD), "computed")
 
 
 @pytest.mark.parametrize(
@@ -248,8 +246,8 @@ def test_tuned_values_are_read(own_folder):
     ],
 )
 def test_a_damaged_file_is_passed_over(damage, own_folder):
-    file = cpu_gemm.tuned_file(CARD.name)
+    file = tuned_gemm.tuned_file(CARD.name)
     file.parent.mkdir(parents=True)
     file.write_text(damage(document(replace(space.default("d", CARD), BLK_K=96), CARD.name)))
     with pytest.warns(DatabaseWarning, match="is passed over"):
-        assert cpu_gemm.choose("d", CARD)[1] == "computed" or cpu_gemm.read(file, CARD.name) is None
+        assert tuned_gemm.choose("d", CARD)[1] == "computed" or tuned_gemm.read(file, CARD.name) is None

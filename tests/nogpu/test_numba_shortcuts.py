@@ -8,7 +8,8 @@ from importlib import metadata
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu import backend, translate
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.build import translate
 
 if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)

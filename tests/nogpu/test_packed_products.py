@@ -16,7 +16,7 @@ from pyblasgpu.dispatch import operand_copies, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.routines.gemm import launch_list

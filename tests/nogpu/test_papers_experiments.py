@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tuner_stage import Inline
 
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.worker_bench import Job, Timing
 from tuning.papers import (

@@ -11,8 +11,8 @@ import pytest
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.space import EFFORTS, space
 from pyblasgpu.model.occupancy import check_device
 from pyblasgpu.tuning import compile_pool

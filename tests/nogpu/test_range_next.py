@@ -16,8 +16,8 @@ if backend.why_unavailable() or backend.SIMULATED:
 from numba.cuda import types
 from numba.cuda.compiler import compile_cuda
 
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.intrinsics.range_next import counting_without_branch
-from pyblasgpu.gpu.translate import to_ptx
 
 BRANCH = re.compile(r'  br i1 %"[^"]+", label %"B\d+\.if", label %"B\d+\.endif"\n')
 COUNT = 4

@@ -13,8 +13,8 @@ from pyblasgpu.gpu import backend
 if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.intrinsics.register_tile import products_by_elements, products_by_rows
-from pyblasgpu.gpu.translate import to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 

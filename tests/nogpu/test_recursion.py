@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import launch_list_of, routine
+from pyblasgpu.frontend.calls.call import launch_list_of, routine
 from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand

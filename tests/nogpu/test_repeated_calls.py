@@ -10,7 +10,7 @@ import pytest
 
 from pyblasgpu import gemm, gemmtr, symm, syrk, trmm, trsm
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.testing import reference
 from pyblasgpu.types import Diag, Uplo
 
@@ -115,7 +115,7 @@ def made_twice(monkeypatch, call, *others):
     call_cache.clear()
     first = call()
     for module in ("level3", "triangular", "symmetric", "rank_k", "level2"):
-        monkeypatch.setattr(f"pyblasgpu.api.{module}.Call", None)
+        monkeypatch.setattr(f"pyblasgpu.api.keyword.{module}.Call", None)
     results = [first, *(again() for again in (call, *others))]
     monkeypatch.undo()
     fake_device.install(monkeypatch)
@@ -190,8 +190,8 @@ def repeated(fake, monkeypatch):
     for start in (0, 1):
         a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
         if start:
-            monkeypatch.setattr("pyblasgpu.api.level3.Call", None)
-            monkeypatch.setattr("pyblasgpu.api.triangular.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.keyword.level3.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.keyword.triangular.Call", None)
         arrays = [fake_device.Array(x) for x in (a, b, out)]
         for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}, {"backend": "cuda"}):
             expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out

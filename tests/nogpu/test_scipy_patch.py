@@ -279,7 +279,7 @@ def test_a_device_without_memory_sends_the_call_to_scipy(monkeypatch, caplog):
 
     expected = ORIGINALS["cholesky"](A)
     with taken() as patch:
-        monkeypatch.setattr("pyblasgpu.api.linalg_cholesky.lapack.potrf", fails)
+        monkeypatch.setattr("pyblasgpu.api.linalg.cholesky.lapack.potrf", fails)
         np.testing.assert_array_equal(scipy.linalg.cholesky(A), expected)
         assert not patch.calls and "goes to the CPU: of the device" in caplog.text
 

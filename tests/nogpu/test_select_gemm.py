@@ -39,7 +39,7 @@ def test_without_tuned_values_asynchronous_copies_serve(levels, monkeypatch):
     several = next(c for c in space if c.stages > 1 and has_register_slack(c, H200))
     one = replace(several, stages=1, prefetch=False, through_l1=False)
     for configs, expected in (([one, several], [several]), ([one], [one])):
-        monkeypatch.setattr(portfolio, "_quick_configs", lambda *_, configs=configs: iter(configs))
+        monkeypatch.setattr(portfolio, "quick_configs", lambda *_, configs=configs: iter(configs))
         best = portfolio.best_by_model.__wrapped__("gemm_simt", "d", "nn", H200)
         assert list(best.rates) == expected
 

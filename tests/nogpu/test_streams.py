@@ -11,7 +11,7 @@ from fake_device import Array
 
 import pyblasgpu
 from pyblasgpu import plan_gemm
-from pyblasgpu.frontend.streams import device_for, stream_of, stream_pointer
+from pyblasgpu.frontend.arrays.streams import device_for, stream_of, stream_pointer
 
 HERE, THERE = 0x5000, 0x5001  # streams of devices 0 and 1
 

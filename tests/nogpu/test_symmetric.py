@@ -13,7 +13,7 @@ from matrices import in_order, same
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,
@@ -176,8 +176,8 @@ def test_repeated_calls_are_quick_ones(fake, monkeypatch):
     kept = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr("pyblasgpu.api.symmetric.Call", None)
-            monkeypatch.setattr("pyblasgpu.api.rank_k.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.keyword.symmetric.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.keyword.rank_k.Call", None)
         for number, routine in enumerate(ROUTINES):
             case = SymmetricCase(routine, D, 5, m=5, k=5, alpha=2, beta=-1)
             if not again:

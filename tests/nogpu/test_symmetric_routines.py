@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matrices import in_order, same
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import launch_list_of
+from pyblasgpu.frontend.calls.call import launch_list_of
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma

@@ -12,8 +12,8 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
-from pyblasgpu.frontend.device_integers import DeviceIntegers
-from pyblasgpu.frontend.plan import Plan
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
+from pyblasgpu.frontend.calls.plan import Plan
 
 A = np.array([[4.0, 1.0], [1.0, 3.0]])
 

@@ -13,7 +13,7 @@ from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.frontend.call import launch_list_of, routine
+from pyblasgpu.frontend.calls.call import launch_list_of, routine
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels.trsv.kernel import Trsv
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo

@@ -9,10 +9,9 @@ import pytest
 
 from benchmarks import cpu as benchmark
 from pyblasgpu import cli
-from pyblasgpu.cpu.device import current
-from pyblasgpu.dispatch import cpu_gemm
-from pyblasgpu.frontend import numba_cpu
-from pyblasgpu.kernels.cpu import space
+from pyblasgpu.cpu.numba import level3 as numba_cpu
+from pyblasgpu.cpu.numba import space, tuned_gemm
+from pyblasgpu.cpu.numba.device import current
 from pyblasgpu.tuning import cpu_search
 
 
@@ -23,18 +22,18 @@ def own_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu_search, "REPEATS", 1)
     # one register tile: each takes a compiler's seconds
     monkeypatch.setattr(space, "tiles", lambda letter, processor: [space.default(letter, processor)])
-    cpu_gemm.forget()
+    tuned_gemm.forget()
     yield
-    cpu_gemm.forget()
+    tuned_gemm.forget()
 
 
 def test_a_run_writes_what_serves_then(capsys):
     assert cli.main(["tune", "--device", "cpu", "--dtype", "d", "--budget", "60s", "--json"]) == 0
     winner = json.loads(capsys.readouterr().out)["found"]["d"]
-    config, origin = cpu_gemm.choose("d", current())
+    config, origin = tuned_gemm.choose("d", current())
     assert origin.startswith("tuned here") and str(config) == winner["config"]
     assert winner["gflops"] > 0 and winner["peak"] > 0 and winner["timed"] > 10
-    assert cpu_gemm.choose("s", current())[1] == "computed"
+    assert tuned_gemm.choose("s", current())[1] == "computed"
     assert cli.main(["tune", "--device", "CPU", "--dtype", "d", "--budget", "5s"]) == 0
     assert "dgemm" in capsys.readouterr().out
 

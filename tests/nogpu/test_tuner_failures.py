@@ -13,7 +13,7 @@ from tuner_stage import H200, Inline, Stage, flip_one, on, outcomes, planned, ra
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import sweep_file, worker_bench
 from pyblasgpu.tuning.results import winners

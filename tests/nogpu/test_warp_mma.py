@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.backend import device_function, unrolled
-from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.build.compile import KernelSource
+from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.intrinsics.mma import SHAPES, elements_per_mma
-from pyblasgpu.gpu.translate import to_ptx
 
 ptx = pytest.importorskip("pyblasgpu.gpu.intrinsics.ptx")
 

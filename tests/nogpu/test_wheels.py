@@ -12,8 +12,8 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import build
-from pyblasgpu.gpu import archive
-from pyblasgpu.gpu.compile import archives_for
+from pyblasgpu.gpu.build import archive
+from pyblasgpu.gpu.build.compile import archives_for
 
 ROOT = Path(__file__).parents[2]
 

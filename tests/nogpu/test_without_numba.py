@@ -40,7 +40,7 @@ import fake_driver, fake_toolchain
 from fake_device import Array
 import pyblasgpu
 from pyblasgpu.gpu import archive, backend, compile, launch
-from pyblasgpu.gpu.kernel_digest import digest_of_all
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 
 needed = {}
 

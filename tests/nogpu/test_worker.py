@@ -103,7 +103,7 @@ def test_the_process_ends_when_the_worker_is_closed():
 
 def test_the_true_body_can_be_sent_to_its_process():
     """Everything that goes through the pipe is picklable; without a device the body says so."""
-    from pyblasgpu.frontend.call import routine
+    from pyblasgpu.frontend.calls.call import routine
     from pyblasgpu.gpu import device
 
     if device.count():

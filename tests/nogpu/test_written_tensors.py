@@ -13,10 +13,12 @@ import writing_calls
 
 import pyblasgpu
 from pyblasgpu import linalg
-from pyblasgpu.api import vector_calls, vector_pairs
+from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.engine import tile_size
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend import call_cache, engine_lu, handle, pytorch
+from pyblasgpu.frontend import handle
+from pyblasgpu.frontend.arrays import pytorch
+from pyblasgpu.frontend.calls import call_cache, engine_lu
 from pyblasgpu.gpu import launch
 
 torch = pytest.importorskip("torch")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import pyblasgpu
-from pyblasgpu.gpu.archive import Record, archive_name, write
-from pyblasgpu.gpu.kernel_digest import digest_of_all
+from pyblasgpu.gpu.build.archive import Record, archive_name, write
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 
 PACKAGE = Path(pyblasgpu.__file__).parent
 ARCH = "sm_90a"
@@ -93,7 +93,7 @@ def test_info(python):
 
 def test_archives_of_kernels(python, zipped):
     program = """if True:
-        from pyblasgpu.gpu.compile import archives_for
+        from pyblasgpu.gpu.build.compile import archives_for
         (archive,) = archives_for((9, 0))
         print(archive.path, archive.get("0" * 64).cubin.decode())
     """

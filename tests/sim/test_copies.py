@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import lapack
-from pyblasgpu.frontend.call import routine
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copies import launch_list

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend import call
+from pyblasgpu.frontend.calls import call
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from pyblasgpu.bench.machine import peak
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.frontend.call import routine as routine_of
+from pyblasgpu.frontend.calls.call import routine as routine_of
+from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.gpu.device import Device, known
-from pyblasgpu.gpu.kernel_digest import digest_of_all
 from pyblasgpu.processes import cores
 from pyblasgpu.tuning.compile_pool import Compilers, judge
 from pyblasgpu.tuning.measure import flops

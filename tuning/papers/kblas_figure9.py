@@ -132,8 +132,8 @@ ROUTINES: dict[str, tuple[Callable[..., None], int]] = {
 def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
     """The parts on CuPy arrays; ``triangular(name)`` gives TRMM and TRSM."""
     from pyblasgpu import lapack
-    from pyblasgpu.api.level3 import gemm
-    from pyblasgpu.api.rank_k import herk
+    from pyblasgpu.api.keyword.level3 import gemm
+    from pyblasgpu.api.keyword.rank_k import herk
 
     def update(alpha: float, x: Any, y: Any, c: Any, triangle: bool) -> None:
         if triangle:

@@ -20,8 +20,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pyblasgpu import lapack
-from pyblasgpu.api.level3 import gemm
-from pyblasgpu.api.triangular import trsm
+from pyblasgpu.api.keyword.level3 import gemm
+from pyblasgpu.api.keyword.triangular import trsm
 from pyblasgpu.testing import cublas
 from pyblasgpu.types import DTYPES
 from tuning.papers.device_time import device_seconds

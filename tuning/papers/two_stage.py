@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from pyblasgpu.database import FAMILIES, RHS_AT, families_of, is_batch
-from pyblasgpu.frontend.call import routine as routine_of
+from pyblasgpu.frontend.calls.call import routine as routine_of
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.results import Record, sound

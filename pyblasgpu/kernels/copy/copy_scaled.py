@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 
 STEM = "copy_scaled"

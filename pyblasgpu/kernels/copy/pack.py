@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 from ..common.options import CONJUGATE
 from .packing import Packing

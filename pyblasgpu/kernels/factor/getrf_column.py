@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.substitution import divider
 from .block_config import BlockConfig
 from .panel_rows import sizer

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import WHOLE_ROWS, KernelSource
+from ...gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...gpu.device import known
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .panel_rows import eliminator, row_putter, sizer
 from .small_matrices import GROUPS, ORDER, SmallMatrices, first_max, matrix_loader, matrix_writer
 

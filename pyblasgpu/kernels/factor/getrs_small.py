@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.options import CONJUGATE, MIRRORED, UNIT
 from ..common.substitution import divider
 from .small_matrices import SmallMatrices, matrix_loader

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 
 __all__ = ["STEM", "Laswp", "source"]

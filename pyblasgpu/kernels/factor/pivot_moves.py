@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 
 __all__ = ["STEM", "PivotMoves", "plain_sources", "source"]

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .cholesky_panel import GROUP, conjugator, diagonal_tile, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer

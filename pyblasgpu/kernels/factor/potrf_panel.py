@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.triangle_panel import block_copier
 from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
 from .leaf_config import TriangleInShared

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.substitution import (
     column_reader,
     column_writer,

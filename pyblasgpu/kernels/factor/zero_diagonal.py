@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...gpu.backend import cuda, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .block_config import BlockConfig
 
 __all__ = ["STEM", "ZeroDiagonal", "source"]

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
 from ...types import Triangle
 from .config import GemmConfig

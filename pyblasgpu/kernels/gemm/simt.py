@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import Triangle
 from ..common.smem_tile import SmemTile
 from ..copy.packing import ROW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import Triangle, Uplo
 from . import fused
 from .form import Form

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...gpu.backend import cuda, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .gemv_config import AFTER, ALL, BEFORE, CONJ_A, CONJ_X, UNIT, X_VECTORS, Gemv
 from .gemv_sums import block_adder, finisher
 from .gemv_terms import stepper, term_ranges

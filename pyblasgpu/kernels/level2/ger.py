@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .config import VectorLoads, require_threads
 
 __all__ = [

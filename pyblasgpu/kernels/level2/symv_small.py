@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .config import LOAD, WARP, VectorLoads, require_threads
 from .sums import writer
 from .symv import CONJ_A, HERMITIAN, UPPER

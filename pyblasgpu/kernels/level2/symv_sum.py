@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 from .config import require_threads
 from .sums import UNROLL, slot_adder, tree_adder, writer

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 from ..common.options import BY_ROWS, UNIT
 from ..common.region import contains

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
 from ..common.substitution import (
     column_reader,

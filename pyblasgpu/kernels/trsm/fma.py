@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from .body import UNASKED, Updater, source_with
 from .config import TrsmConfig
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma
 from .body import Updater, source_with
 from .config import TrsmConfig

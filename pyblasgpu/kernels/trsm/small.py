@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ...types import DTYPES, Dtype
 from ..common.options import CONJUGATE, UNIT
 from ..common.substitution import (

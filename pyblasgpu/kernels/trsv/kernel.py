@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.compile import KernelSource
+from ...gpu.build.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
 from ..common.triangle_panel import block_copier
 from .config import STEM, Trsv

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ....types import DTYPES, Dtype
 from .config import VECTOR, GemmInt8
 from .image import INVERSE, parts_of

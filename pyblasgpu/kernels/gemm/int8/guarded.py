@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ...common.tile_scheduler import tile_origins
 from ..mainloop import build as build_ordinary
 from ..mma import GemmMma, product_of

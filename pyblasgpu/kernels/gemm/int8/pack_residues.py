@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ....types import DTYPES, Dtype
 from ...common.options import BY_ROWS, CONJUGATE
 from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of

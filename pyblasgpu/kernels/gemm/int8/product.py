@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from ....gpu.backend import cuda, device_function, ptx
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ...common.tile_scheduler import tile_coords
 from ..warpgroups import ROW
 from .config import GemmInt8

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from .operand_reader import CHUNK, copier, reader, thread_coords, unit_finder
 from .pack_halves import RESIDENT, PackHalves
 from .triples import PARTS, TRIPLE_STAGE_K

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ..warpgroups import ROW, releaser
 from .config import GemmWgmma
 from .epilogue import epilogue

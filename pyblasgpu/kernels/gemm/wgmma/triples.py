@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import device_function, in_order, ptx, unrolled
-from ....gpu.compile import KernelSource
+from ....gpu.build.compile import KernelSource
 from ..warpgroups import ROW, releaser
 from .config import GemmWgmma
 from .image import unit_rows

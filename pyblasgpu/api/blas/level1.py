@@ -1,0 +1,311 @@
+"""The Level 1 of `blas`: SciPy's signatures, for all dtypes.
+
+As SciPy's functions these write into x or y where these are contiguous by columns and of the routine's
+dtype, and return what they wrote; else they return a copy. Numbers of host arrays are Python's. Those of
+device arrays are arrays without dimensions, which are there when the stream is: ``float`` or ``int`` of them
+waits.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ...arguments import Array, Flag, Number, enabled, number
+from ...frontend.arrays.vectors import Vector
+from ...frontend.calls.call_cache import replay
+from ...types import DTYPES, Dtype
+from ..array_views import views_of
+from ..keyword.vector_calls import map_vectors, reduce_vectors
+from ..keyword.vector_pairs import pair_vectors
+from .functions import dressed
+from .scipy import NOT_SCIPYS, by_scipy
+from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
+
+__all__ = [
+    "caxpy", "ccopy", "cdotc", "cdotu", "cscal", "csrot", "csscal", "cswap", "dasum", "daxpy", "dcopy",
+    "ddot", "dnrm2", "drot", "drotm", "dscal", "dswap", "dzasum", "dznrm2", "icamax", "idamax", "isamax",
+    "izamax", "sasum", "saxpy", "scasum", "scnrm2", "scopy", "sdot", "snrm2", "srot", "srotm", "sscal",
+    "sswap", "zaxpy", "zcopy", "zdotc", "zdotu", "zdrot", "zdscal", "zscal", "zswap",
+]  # fmt: skip
+
+#: The letters of a dtype where the result, or a factor, is real.
+_REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
+
+
+def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> Callable[..., Any]:
+    """`function`, but SciPy's for NumPy arrays that it can take as they are; see `by_scipy`.
+
+    A known call on device arrays, which wrote all of a vector in place, is repeated.
+    """
+    parameters = inspect.signature(function).parameters
+    names, arrays = tuple(parameters), tuple(name for name in "xy" if name in parameters)
+    needed = {name for name in names if parameters[name].default is inspect.Parameter.empty}
+
+    @wraps(function)
+    def either(*arguments: Any, **options: Any) -> Any:
+        values = dict(zip(names, arguments, strict=False)) | options
+        if len(values) < len(arguments) + len(options) or not values.keys() >= needed:
+            return function(*arguments, **options)  # which raises
+        if type(values["x"]) is np.ndarray:
+            result = by_scipy(either, values, written, factor)
+            if result is not NOT_SCIPYS:
+                return result
+        elif len(written) == 1 and values.keys() <= needed | {factor}:
+            vectors = tuple(values[name] for name in arrays)
+            inputs = vectors if factor else vectors[:-1]  # a copy does not read what it writes
+            done = replay((function.__name__,), inputs, vectors[-1], values.get(factor, 1), 0, None, None)
+            if done is not None:
+                return done
+        return function(*arguments, **options)
+
+    return either
+
+
+def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "axpy"
+
+    def axpy(
+        x: Array,
+        y: Array,
+        n: int | None = None,
+        a: Number = 1.0,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+    ) -> Array:
+        return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
+
+    return _or_scipys(dressed(axpy, "axpy", name, dtype), "y", "a")
+
+
+def _make_copy(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "copy"
+
+    def copy(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> Array:
+        return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
+
+    return _or_scipys(dressed(copy, "copy", name, dtype), "y")
+
+
+def _write(
+    name: str,
+    which: str,
+    dtype: Dtype,
+    x: Array,
+    y: Array,
+    n: Any,
+    a: Number,
+    at_x: tuple[Any, Any],
+    at_y: tuple[Any, Any],
+) -> Array:
+    """AXPY or COPY into `y`."""
+    if (views := views_of(name, {"x": x, "y": y})) is not None:
+        x, y = views.arrays
+        return views.delivered(_write(name, which, dtype, x, y, n, a, at_x, at_y))
+    a = number(a, dtype, name, "a")
+    source, flat = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
+    parts = parts_of(name, {"x": VectorArgument(source, *at_x), "y": VectorArgument(flat, *at_y)}, n)
+    target = target_of(name, y, flat, dtype)
+    arrays = {"x": clear_of(name, source, target.vector, dtype)}
+    if which == "axpy":
+        arrays["y"] = target.vector
+    written, key = ({}, (name,)) if _are_whole(parts, {"x": source, "y": flat}) else (parts, None)
+    if written:
+        written = {**written, "out": written["y"]}
+    map_vectors(which, arrays, a, target.vector, None, None, key, name, dtype, written)
+    return target.array
+
+
+def _are_whole(parts: dict[str, Vector], arrays: dict[str, Array]) -> bool:
+    """Whether the vectors are all of the arrays, so that the call may be a known one."""
+    return all(part == Vector(arrays[argument].shape[0]) for argument, part in parts.items())
+
+
+def _make_scal(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "scal"
+
+    def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
+        return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
+
+    return _or_scipys(dressed(scal, "scal", name, dtype), "x", "a")
+
+
+def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
+    name = f"{dtype.letter}{_REAL[dtype.letter]}scal"
+
+    def scal(
+        a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Flag = 0
+    ) -> Array:
+        factor = number(a, DTYPES[_REAL[dtype.letter]], name, "a")
+        return _scale(name, dtype, factor, x, n, offx, incx, enabled(overwrite_x, name, "overwrite_x"))
+
+    return dressed(scal, "scal", name, dtype)
+
+
+def _scale(
+    name: str, dtype: Dtype, a: Number, x: Array, n: Any, offx: Any, incx: Any, overwrite: bool
+) -> Array:
+    if (views := views_of(name, {"x": x})) is not None:
+        (x,) = views.arrays
+        return views.delivered(_scale(name, dtype, a, x, n, offx, incx, overwrite))
+    flat = as_vector(name, "x", x, dtype)
+    part = parts_of(name, {"x": VectorArgument(flat, offx, incx)}, n)["x"]
+    target = target_of(name, x, flat, dtype, overwrite)
+    if part.increment > 0:  # else the BLAS does nothing
+        whole = _are_whole({"x": part}, {"x": flat})
+        parts, key = ({}, (name,)) if whole else ({"x": part, "out": part}, None)
+        map_vectors("scal", {"x": target.vector}, a, target.vector, None, None, key, name, dtype, parts)
+    return target.array
+
+
+def _make_swap(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "swap"
+
+    def swap(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> tuple[Array, Array]:
+        return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
+
+    return _or_scipys(dressed(swap, "swap", name, dtype), "xy")
+
+
+def _make_rot(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + (_REAL[dtype.letter] if dtype.is_complex else "") + "rot"
+
+    def rot(
+        x: Array,
+        y: Array,
+        c: Number,
+        s: Number,
+        n: int | None = None,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+        overwrite_x: Flag = 0,
+        overwrite_y: Flag = 0,
+    ) -> tuple[Array, Array]:
+        overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
+        return _write_both(name, "rot", dtype, (x, y), n, (offx, incx), (offy, incy), (c, s), overwrite)
+
+    return dressed(rot, "rot", name, dtype)
+
+
+def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "rotm"
+
+    def rotm(
+        x: Array,
+        y: Array,
+        param: Array,
+        n: int | None = None,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+        overwrite_x: Flag = 0,
+        overwrite_y: Flag = 0,
+    ) -> tuple[Array, Array]:
+        overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
+        return _write_both(name, "rotm", dtype, (x, y), n, (offx, incx), (offy, incy), (param,), overwrite)
+
+    return dressed(rotm, "rotm", name, dtype)
+
+
+def _write_both(
+    name: str,
+    which: str,
+    dtype: Dtype,
+    arrays: tuple[Array, Array],
+    n: Any,
+    at_x: tuple[Any, Any],
+    at_y: tuple[Any, Any],
+    numbers: tuple[Any, ...],
+    overwrite: tuple[bool, bool],
+) -> tuple[Array, Array]:
+    """SWAP, ROT or ROTM."""
+    if (views := views_of(name, dict(zip("xy", arrays, strict=True)))) is not None:
+        pair = views.arrays[0], views.arrays[1]
+        both: tuple[Array, Array] = views.delivered(
+            _write_both(name, which, dtype, pair, n, at_x, at_y, numbers, overwrite)
+        )
+        return both
+    x, y = (as_vector(name, argument, array, dtype) for argument, array in zip("xy", arrays, strict=True))
+    if which == "rot" and n is None:
+        offset, step = whole(at_x[0], name, "offx"), whole(at_x[1], name, "incx")
+        n = (x.shape[0] - 1 - offset) // abs(step) + 1 if step else None  # as SciPy counts here
+    parts = parts_of(name, {"x": VectorArgument(x, *at_x), "y": VectorArgument(y, *at_y)}, n)
+    first, second = (
+        target_of(name, array, vector, dtype, may)
+        for array, vector, may in zip(arrays, (x, y), overwrite, strict=True)
+    )
+    pair = first.vector, second.vector
+    pair_vectors(which, *pair, numbers, pair, None, None, name, dtype, parts)
+    return first.array, second.array
+
+
+def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
+    name = f"{dtype.letter}dot{suffix}"
+
+    def dot(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> Any:
+        vectors = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
+        vector_arguments = {
+            "x": VectorArgument(vectors[0], offx, incx),
+            "y": VectorArgument(vectors[1], offy, incy),
+        }
+        return _reduce(name, "dot", dtype, vector_arguments, n, suffix == "c")
+
+    return _or_scipys(dressed(dot, f"dot{suffix}", name, dtype), "")
+
+
+def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
+    letter = dtype.letter
+    prefix = _REAL[letter] + letter if dtype.is_complex else letter
+    name = f"i{letter}amax" if which == "iamax" else prefix + which
+
+    def reduction(x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Any:
+        vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}
+        return _reduce(name, which, dtype, vector_arguments, n, False)
+
+    return _or_scipys(dressed(reduction, which, name, dtype), "")
+
+
+def _reduce(
+    name: str, which: str, dtype: Dtype, vectors: dict[str, VectorArgument], n: Any, conj: bool
+) -> Any:
+    parts = parts_of(name, vectors, n)
+    if which != "dot" and parts["x"].increment < 0:
+        if which == "nrm2":
+            raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
+        parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it: a sum of 0, an index of -1
+    arrays = {argument: each.array for argument, each in vectors.items()}
+    if parts["x"].n and _are_whole(parts, arrays):  # of nothing, the BLAS finds a largest element too: none
+        parts = {}
+    result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)
+    return result.item() if isinstance(result, np.generic) else result
+
+
+_REAL_DTYPES, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
+saxpy, daxpy, caxpy, zaxpy = map(_make_axpy, DTYPES.values())
+scopy, dcopy, ccopy, zcopy = map(_make_copy, DTYPES.values())
+sscal, dscal, cscal, zscal = map(_make_scal, DTYPES.values())
+csscal, zdscal = map(_make_real_scal, _COMPLEX)
+sswap, dswap, cswap, zswap = map(_make_swap, DTYPES.values())
+srot, drot, csrot, zdrot = map(_make_rot, DTYPES.values())
+srotm, drotm = map(_make_rotm, _REAL_DTYPES)
+sdot, ddot = (_make_dot(dtype, "") for dtype in _REAL_DTYPES)
+cdotu, zdotu = (_make_dot(dtype, "u") for dtype in _COMPLEX)
+cdotc, zdotc = (_make_dot(dtype, "c") for dtype in _COMPLEX)
+snrm2, dnrm2, scnrm2, dznrm2 = (_make_reduction(dtype, "nrm2") for dtype in DTYPES.values())
+sasum, dasum, scasum, dzasum = (_make_reduction(dtype, "asum") for dtype in DTYPES.values())
+isamax, idamax, icamax, izamax = (_make_reduction(dtype, "iamax") for dtype in DTYPES.values())

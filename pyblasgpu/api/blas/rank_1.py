@@ -1,0 +1,156 @@
+"""The updates by vectors of `blas`: SciPy's signatures, for all dtypes; see `blas_level2`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...arguments import Array, Flag, Number, enabled
+from ...frontend.arrays.vectors import Vector
+from ...frontend.calls.call import Call
+from ...types import DTYPES, Dtype, Trans, Uplo
+from ..keyword.level3 import real_number
+from ..keyword.rank_1 import run_ger, run_rank_1
+from .arrays import as_matrix, may_overwrite
+from .functions import dressed
+from .vectors import VectorArgument, as_vector, parts_of, whole
+
+__all__ = [
+    "cgerc", "cgeru", "cher", "cher2", "csyr", "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc",
+    "zgeru", "zher", "zher2", "zsyr",
+]  # fmt: skip
+
+
+def _make_ger(dtype: Dtype, suffix: str) -> Callable[..., Any]:
+    name = f"{dtype.letter}ger{suffix}"
+    turn = Trans.CONJ if suffix == "c" else Trans.TRANS
+
+    def ger(
+        alpha: Number,
+        x: Array,
+        y: Array,
+        incx: int = 1,
+        incy: int = 1,
+        a: Array = None,
+        overwrite_x: Flag = 1,
+        overwrite_y: Flag = 1,
+        overwrite_a: Flag = 0,
+    ) -> Array:
+        steps = tuple(whole(v, name, f"inc{argument}") for v, argument in ((incx, "x"), (incy, "y")))
+        for argument, step in zip("xy", steps, strict=True):
+            if abs(step) != 1:
+                raise ValueError(f"{name}: inc{argument}={step} is neither 1 nor -1")
+        vectors = {key: as_vector(name, key, v, dtype) for key, v in (("x", x), ("y", y))}
+        parts = {
+            key: Vector(v.shape[0], 0, step) for (key, v), step in zip(vectors.items(), steps, strict=True)
+        }
+        extents = parts["x"].n, parts["y"].n
+        call, source = _updated(name, dtype, vectors, parts, a, extents, overwrite_a)
+        rows, cols = call.inputs[:2]
+        return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
+
+    return dressed(ger, f"ger{suffix}", name, dtype)
+
+
+def _make_syr(dtype: Dtype, which: str) -> Callable[..., Any]:
+    name = dtype.letter + which
+
+    def syr(
+        alpha: Number,
+        x: Array,
+        lower: Flag = 0,
+        incx: int = 1,
+        offx: int = 0,
+        n: int | None = None,
+        a: Array = None,
+        overwrite_a: Flag = 0,
+    ) -> Array:
+        return _rank_1(which, dtype, alpha, {"x": (x, offx, incx)}, lower, n, a, overwrite_a)
+
+    return dressed(syr, which, name, dtype)
+
+
+def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
+    name = dtype.letter + which
+
+    def syr2(
+        alpha: Number,
+        x: Array,
+        y: Array,
+        lower: Flag = 0,
+        incx: int = 1,
+        offx: int = 0,
+        incy: int = 1,
+        offy: int = 0,
+        n: int | None = None,
+        a: Array = None,
+        overwrite_a: Flag = 0,
+    ) -> Array:
+        vectors = {"x": (x, offx, incx), "y": (y, offy, incy)}
+        return _rank_1(which, dtype, alpha, vectors, lower, n, a, overwrite_a)
+
+    return dressed(syr2, which, name, dtype)
+
+
+def _rank_1(
+    which: str,
+    dtype: Dtype,
+    alpha: Number,
+    vectors: dict[str, tuple[Array, Any, Any]],
+    lower: Flag,
+    n: Any,
+    a: Array,
+    overwrite: Flag,
+) -> Array:
+    """SYR, HER, SYR2 or HER2."""
+    name, uplo = dtype.letter + which, Uplo.parse(lower, dtype.letter + which, "lower")
+    vector_arguments = {
+        key: VectorArgument(as_vector(name, key, array, dtype), whole(offset, name, f"off{key}"), step)
+        for key, (array, offset, step) in vectors.items()
+    }
+    steps = {key: whole(each.increment, name, f"inc{key}") for key, each in vector_arguments.items()}
+    if n is None and all(steps.values()):
+        n = min(
+            (each.array.shape[0] - 1 - each.offset) // abs(steps[key]) + 1
+            for key, each in vector_arguments.items()
+        )
+    if n is not None and whole(n, name, "n") < 0:
+        raise ValueError(f"{name}: n={n} is negative")
+    parts = parts_of(name, vector_arguments, n)
+    order = parts["x"].n
+    arrays = {key: each.array for key, each in vector_arguments.items()}
+    call, source = _updated(name, dtype, arrays, parts, a, (order, order), overwrite)
+    factor = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)
+    return run_rank_1(call, which, factor, tuple(call.inputs[: len(vector_arguments)]), uplo, source)
+
+
+def _updated(
+    name: str,
+    dtype: Dtype,
+    vectors: dict[str, Array],
+    parts: dict[str, Vector],
+    a: Array,
+    extents: tuple[int, int],
+    overwrite: Flag,
+) -> tuple[Call, Any]:
+    """The Call of an update, its output set, and what that holds at first: None for zeros."""
+    overwrite = enabled(overwrite, name, "overwrite_a")
+    matrix = None if a is None else as_matrix(name, "a", a, dtype)
+    if matrix is not None and tuple(matrix.shape) != extents:
+        raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; {extents} is needed")
+    in_place = matrix is not None and overwrite and may_overwrite(matrix, dtype, vectors.values())
+    arrays = vectors if matrix is None or in_place else {**vectors, "a": matrix}
+    out = matrix if in_place else None
+    call = Call(name, arrays, out, None, None, dtype, vectors=parts)
+    call.set_output(out, (), *extents, column_major=True)
+    return call, None if matrix is None else call.out if in_place else call.inputs[-1]
+
+
+_REAL, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
+sger, dger = (_make_ger(dtype, "") for dtype in _REAL)
+cgeru, zgeru = (_make_ger(dtype, "u") for dtype in _COMPLEX)
+cgerc, zgerc = (_make_ger(dtype, "c") for dtype in _COMPLEX)
+ssyr, dsyr, csyr, zsyr = (_make_syr(dtype, "syr") for dtype in DTYPES.values())
+cher, zher = (_make_syr(dtype, "her") for dtype in _COMPLEX)
+ssyr2, dsyr2 = (_make_syr2(dtype, "syr2") for dtype in _REAL)
+cher2, zher2 = (_make_syr2(dtype, "her2") for dtype in _COMPLEX)

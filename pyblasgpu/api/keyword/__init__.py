@@ -1,0 +1,1 @@
+"""Keyword functions: the package's own signatures."""

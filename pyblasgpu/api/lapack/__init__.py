@@ -1,0 +1,1 @@
+"""Functions with the names and signatures of scipy.linalg.lapack."""

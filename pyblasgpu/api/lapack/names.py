@@ -1,0 +1,79 @@
+"""scipy.linalg.lapack, name for name as far as it goes, on any arrays.
+
+Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_a`` means *may*
+overwrite, `info` counts bad pivots, and nothing is raised. Lists, numbers, integers and all floating-point
+arrays are cast to the routine's dtype. Beyond SciPy, stacks of matrices of shape (..., n, n) are taken, and
+the functions without a prefix take the dtype from the arrays. Small matrices of a stack on a device keep
+the order of the argument, by rows or by columns.
+
+`info`, and pivots, of device arrays stay on the device, as `DeviceIntegers`: only a read synchronizes. Device
+arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...arguments import Array
+from ...frontend.arrays.device_integers import DeviceIntegers
+from ..blas.names import find_best_blas_type
+from . import cholesky, lu, triangular
+from .cholesky import *  # noqa: F403
+from .lu import *  # noqa: F403
+from .triangular import *  # noqa: F403
+
+__all__ = [
+    "DeviceIntegers",
+    "get_lapack_funcs",
+    *cholesky.__all__,
+    *lu.__all__,
+    *triangular.__all__,
+]
+
+
+def get_lapack_funcs(
+    names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
+) -> Any:
+    """Return the functions of this module for the dtype of `arrays`.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Names without prefix: 'potrf', 'trtrs', ...
+    arrays : sequence of arrays, optional
+        Arrays of one library; the functions are of the type that holds them all. By default none.
+    dtype : dtype, optional
+        The dtype where no arrays are given; by default float64.
+    ilp64 : bool or 'preferred', default False
+        Accepted; addresses have 64 bits in either case, and orders 32.
+
+    Returns
+    -------
+    callable or list of callable
+        One function for a str, a list for a sequence. Each has the attributes ``typecode``, ``prefix``,
+        ``dtype``, ``int_dtype`` and ``module_name``.
+
+    Raises
+    ------
+    ValueError
+        When there is no function of a name.
+
+    See Also
+    --------
+    pyblasgpu.blas.get_blas_funcs : Returns functions of the BLAS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import lapack
+    >>> lapack.get_lapack_funcs("potrf", [np.ones(2, dtype="float32")]).__name__
+    'spotrf'
+    """
+    prefix = find_best_blas_type(arrays, dtype)[0]
+    functions = []
+    for name in [names] if isinstance(names, str) else names:
+        if prefix + name not in __all__:
+            raise ValueError(f"LAPACK function {prefix}{name} could not be found")
+        functions.append(globals()[prefix + name])
+    return functions[0] if isinstance(names, str) else functions

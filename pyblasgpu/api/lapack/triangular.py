@@ -1,0 +1,199 @@
+"""Inverses of triangles, solutions by them, and their products with their transposes, of `lapack`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ...arguments import Array, Flag
+from ...cpu.scipy import cholesky as cpu_cholesky
+from ...frontend.calls.factor_replay import call_key, replay_factor
+from ...types import DTYPES, Diag, Dtype, Trans, Uplo
+from ..blas.arrays import shaped_like
+from ..blas.functions import name_of
+from ..blas.vectors import whole
+from .call import as_stack, check_rows, dressed, factor_call, launches_by, order_of
+
+__all__ = [
+    "clauum", "ctrtri", "ctrtrs", "dlauum", "dtrtri", "dtrtrs", "lauum", "slauum", "strtri", "strtrs",
+    "trtri", "trtrs", "zlauum", "ztrtri", "ztrtrs",
+]  # fmt: skip
+
+
+def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
+    name = name_of("trtri", dtype)
+
+    def trtri(c: Array, lower: Flag = 0, unitdiag: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
+        """Inverse of a triangle.
+
+        Parameters
+        ----------
+        c : array, shape (n, n) or (..., n, n)
+            A triangle. The other one, and a unit diagonal, are never read.
+        unitdiag : {0, 1}, default 0
+            Take the diagonal to be 1; then it is not written either.
+
+        Returns
+        -------
+        inv_c : array, shape (n, n) or (..., n, n)
+            The inverse in its triangle; the rest is that of `c`. Column-major unless it is `c`.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
+            passed.
+
+        See Also
+        --------
+        trtrs : Solution without an inverse, which is more accurate.
+        pyblasgpu.trsm : Solution with many triangles, or from the right.
+
+        Notes
+        -----
+        Blocks on the diagonal are inverted by substitution, and merged by two products with triangles. The
+        residual ``X c - I`` is bounded componentwise by ``4 (n+1) u |X| |c| |X| |c|`` (Du Croz and Higham,
+        *Stability of methods for matrix inversion*, IMA J. Numer. Anal. 12, 1992; LAWN 27).
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> inv_c, info = lapack.trtri([[2, 0], [1, 0.5]], lower=1)
+        >>> inv_c.real.tolist(), info
+        ([[0.5, 0.0], [-1.0, 2.0]], 0)
+        """
+        uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
+        triangle = as_stack(name, "c", c, dtype)
+        order_of(name, "c", triangle)
+        key = call_key(name, uplo, diag)
+        if (repeated := replay_factor(key, (triangle,), overwrite_c)) is not None:
+            inv_c, info = repeated
+            return inv_c, info
+        call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
+        cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
+        inv_c, info = call.run_factor(cpu, launches_by("trtri", uplo=uplo, diag=diag), (), source, key=key)
+        return inv_c, info
+
+    return dressed(trtri, "trtri", dtype)
+
+
+def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
+    name = name_of("lauum", dtype)
+
+    def lauum(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, int]:
+        """Product of a triangle and its conjugate transpose, ``U U^H`` or ``L^H L``.
+
+        Parameters
+        ----------
+        c : array, shape (n, n) or (..., n, n)
+            A triangle. The other one is never read.
+
+        Returns
+        -------
+        a : array, shape (n, n) or (..., n, n)
+            One triangle of the product; the other one is that of `c`. Column-major unless it is `c`.
+        info : int
+            Always 0.
+
+        See Also
+        --------
+        potri : The inverse that it is a part of.
+
+        Notes
+        -----
+        Componentwise error at most ``(n+2) u |c| |c|^H``, u the unit roundoff; for complex numbers sqrt(8)
+        times that.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> a, info = lapack.lauum([[2, 0], [1, 3]], lower=1)
+        >>> a.real.tolist(), info
+        ([[5.0, 0.0], [3.0, 9.0]], 0)
+        """
+        uplo = Uplo.parse(lower, name, "lower")
+        triangle = as_stack(name, "c", c, dtype)
+        order_of(name, "c", triangle)
+        call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
+        cpu = partial(cpu_cholesky.lauum, uplo=uplo)
+        (a,) = call.run_factor(cpu, launches_by("lauum", uplo=uplo), (), source, counts=())
+        return a, 0
+
+    return dressed(lauum, "lauum", dtype)
+
+
+def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
+    name = name_of("trtrs", dtype)
+
+    def trtrs(
+        a: Array,
+        b: Array,
+        lower: Flag = 0,
+        trans: Flag = 0,
+        unitdiag: Flag = 0,
+        lda: int | None = None,
+        overwrite_b: Flag = 0,
+    ) -> tuple[Array, Any]:
+        """Solution of a triangular system.
+
+        Parameters
+        ----------
+        a : array, shape (n, n) or (..., n, n)
+            A triangle. The other one, a unit diagonal, and rows beyond n are never read.
+        lower : {0, 1}, default 0
+            Whether `a`, as it is stored, is lower triangular.
+        trans : {0, 1, 2} or {'N', 'T', 'C'}, default 0
+            The op of ``op(a) x = b``: the matrix itself, its transpose, its conjugate transpose.
+        unitdiag : {0, 1}, default 0
+            Take the diagonal to be 1.
+        lda : int, optional
+            Accepted where it is the number of rows of `a`, the default.
+
+        Returns
+        -------
+        x : array
+            The solution, shaped as `b`; column-major unless it is `b`.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
+            passed.
+
+        See Also
+        --------
+        pyblasgpu.trsm : Solution from either side, without a look at the diagonal.
+        pyblasgpu.linalg.solve_triangular : SciPy's signature, with an error in place of `info`.
+
+        Notes
+        -----
+        By substitution: the bounds of `trsm` hold.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> x, info = lapack.trtrs([[2, 0], [1, 0]], [4, 4], lower=1)
+        >>> info  # the second number of the diagonal is 0
+        2
+        """
+        uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
+        op = Trans.parse(trans, name, "trans")
+        triangle, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
+        if lda is not None and whole(lda, name, "lda") != triangle.shape[-2]:
+            raise ValueError(f"{name}: lda={lda} is not the number of rows of a, {triangle.shape[-2]}")
+        if triangle.shape[-2] > triangle.shape[-1]:
+            triangle = triangle[..., : triangle.shape[-1], :]
+        check_rows(name, "a", order_of(name, "a", triangle), right)
+        key = call_key(name, uplo, op, diag)
+        if (repeated := replay_factor(key, (triangle, right), overwrite_b)) is not None:
+            x, info = repeated
+            return shaped_like(x, b), info
+        call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
+        cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
+        seen = uplo if op is Trans.NO else uplo.flipped
+        launches, inputs = launches_by("trtrs", uplo=seen, diag=diag), ((call.inputs[0], op),)
+        x, info = call.run_factor(cpu, launches, inputs, source, key=key, without_columns=True)
+        return shaped_like(x, b), info
+
+    return dressed(trtrs, "trtrs", dtype)
+
+
+trtri, lauum, trtrs = _make_trtri(None), _make_lauum(None), _make_trtrs(None)
+strtri, dtrtri, ctrtri, ztrtri = map(_make_trtri, DTYPES.values())
+slauum, dlauum, clauum, zlauum = map(_make_lauum, DTYPES.values())
+strtrs, dtrtrs, ctrtrs, ztrtrs = map(_make_trtrs, DTYPES.values())

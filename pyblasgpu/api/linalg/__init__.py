@@ -1,0 +1,1 @@
+"""Linear algebra with the signatures of NumPy and SciPy."""

@@ -1,0 +1,185 @@
+"""Products of several matrices: multi_dot and matrix_power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import index
+from typing import Any
+
+from numpy.linalg import LinAlgError
+
+from ...arguments import Array, shown
+from .arrays import as_array, stored, taken
+from .condition import Conditions
+from .docs import documented
+from .dot import dot
+from .inverse import inverse_of
+from .products import matmul
+
+__all__ = ["matrix_power", "multi_dot"]
+
+
+@documented
+def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
+    """Product of two or more matrices in the order of least work, as `numpy.linalg.multi_dot`.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Matrices whose extents follow from each other. The first and the last may be vectors, a row and a
+        column.
+
+    Returns
+    -------
+    array
+        A matrix; a vector or a scalar where the first or the last array is a vector.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two arrays, and when shapes do not fit.
+    numpy.linalg.LinAlgError
+        When an array has not two dimensions.
+
+    See Also
+    --------
+    matmul : Product of two matrices.
+
+    Notes
+    -----
+    The order is that of Cormen, Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 15.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.multi_dot([np.ones((10, 100)), np.ones((100, 5)), np.ones((5, 50))]).shape
+    (10, 50)
+    """
+    if len(arrays) < 2:
+        raise ValueError("multi_dot: Expecting at least two arrays.")
+    if len(arrays) == 2:
+        return dot(arrays[0], arrays[1], out)
+    named = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
+    factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
+    taken("multi_dot", dict(zip(named, factors, strict=True)))
+    for number, factor in enumerate(factors):
+        dimensions, at_end = len(factor.shape), number in (0, len(factors) - 1)
+        if dimensions != 2 and not (at_end and dimensions == 1):
+            raise LinAlgError(
+                f"multi_dot: {dimensions}-dimensional array given. Array must be two-dimensional"
+            )
+    rows = factors[0].shape[0] if len(factors[0].shape) == 2 else 1
+    extents = [rows]
+    for one, other in pairwise(factors):
+        if one.shape[-1] != other.shape[0]:
+            raise ValueError(
+                f"multi_dot: shapes {tuple(one.shape)} and {tuple(other.shape)} not aligned: "
+                f"{one.shape[-1]} != {other.shape[0]}"
+            )
+        extents.append(other.shape[0])
+    extents.append(factors[-1].shape[1] if len(factors[-1].shape) == 2 else 1)
+    split = _splits(extents)
+
+    def product(first: int, last: int) -> Any:
+        if first == last:
+            return factors[first]
+        middle = split[first][last]
+        target = out if (first, last) == (0, len(factors) - 1) else None
+        left, right = product(first, middle), product(middle + 1, last)
+        result = dot(left, right)
+        return result if target is None else stored("multi_dot", result, target, "equiv")
+
+    return product(0, len(factors) - 1)
+
+
+def _splits(extents: list[int]) -> list[list[int]]:
+    """After which factor to split the product of factors first ... last, for the fewest operations."""
+    count = len(extents) - 1
+    cost = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            work = {
+                middle: cost[first][middle]
+                + cost[middle + 1][last]
+                + extents[first] * extents[middle + 1] * extents[last + 1]
+                for middle in range(first, last)
+            }
+            split[first][last] = min(work, key=lambda middle: work[middle])
+            cost[first][last] = work[split[first][last]]
+    return split
+
+
+@documented
+def matrix_power(a: Array, n: int) -> Array:
+    """Square matrix to an integer power, as `numpy.linalg.matrix_power`.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, m)
+        A square matrix, or a stack of them.
+    n : int
+        The exponent; a negative one is that of the inverse.
+
+    Returns
+    -------
+    array, shape (..., m, m)
+        The power; the identity for ``n=0``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When `a` is not square, or `n` is negative and `a` singular.
+    TypeError
+        When `n` is no integer, or the dtype is none that can be computed.
+
+    See Also
+    --------
+    matmul : Product of two matrices.
+
+    Notes
+    -----
+    By squaring: about ``log2(n)`` to ``2 log2(n)`` products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 10)
+    array([[ 1., 10.],
+           [ 0.,  1.]])
+    """
+    arrays = taken("matrix_power", {"a": a})
+    (x,) = arrays.each
+    if len(x.shape) < 2:
+        raise LinAlgError(
+            f"matrix_power: {len(x.shape)}-dimensional array given. Array must be at least two-dimensional"
+        )
+    if x.shape[-1] != x.shape[-2]:
+        shape = tuple(x.shape)
+        raise LinAlgError(f"matrix_power: Last 2 dimensions of the array must be square, not {shape}")
+    try:
+        exponent = index(n)
+    except TypeError:
+        raise TypeError(f"matrix_power: exponent must be an integer, not {shown(n)}") from None
+    with arrays.current():
+        x = arrays.cast(x)
+        if exponent == 0:
+            return arrays.returned(arrays.xp.zeros_like(x) + arrays.identity(x.shape[-1]))
+        if exponent < 0:
+            x = inverse_of(Conditions(arrays, False), "general")
+        return arrays.returned(_power(x, abs(exponent)))
+
+
+def _power(x: Any, exponent: int) -> Any:
+    result = None
+    while True:
+        if exponent & 1:
+            result = x if result is None else matmul(result, x)
+        exponent >>= 1
+        if not exponent:
+            return result
+        x = matmul(x, x)

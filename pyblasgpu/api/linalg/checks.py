@@ -1,0 +1,77 @@
+"""Checks of the arguments of linalg's solvers, and errors for what a factorization found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ...arguments import enabled
+from ...frontend.arrays.device_integers import DeviceIntegers
+from .arrays import Arrays
+
+__all__ = [
+    "broadcast_batches",
+    "check_values",
+    "host_values",
+    "is_checked",
+    "raise_indefinite",
+    "raise_singular",
+    "solved",
+]
+
+
+def is_checked(arrays: Arrays, check_finite: Any, name: str) -> bool:
+    """Whether values are to be looked at: by default those of host arrays, for which nothing waits."""
+    return arrays.library.host if check_finite is None else enabled(check_finite, name, "check_finite")
+
+
+def check_values(arrays: Arrays, check_finite: Any, name: str, *each: Any) -> bool:
+    """Whether values are looked at; ValueError, as SciPy words it, if an array holds Inf or NaN."""
+    xp, checked = arrays.xp, is_checked(arrays, check_finite, name)
+    if checked and not all(bool(xp.all(xp.isfinite(array))) for array in each):
+        raise ValueError(f"{name}: array must not contain infs or NaNs")
+    return checked
+
+
+def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
+    if arrays.library.host or isinstance(values, (int, np.ndarray, DeviceIntegers)):
+        return np.asarray(values)
+    get = getattr(values, "get", None)  # CuPy's
+    return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)
+
+
+def raise_indefinite(arrays: Arrays, info: Any) -> None:
+    """LinAlgError for the first matrix of a stack that is not positive definite."""
+    infos = host_values(arrays, info).ravel()
+    bad = infos[infos > 0]
+    if bad.size:
+        raise LinAlgError(f"{bad[0]}-th leading minor of the array is not positive definite")
+
+
+def raise_singular(arrays: Arrays, singular: Any) -> None:
+    """LinAlgError that names the matrices of a stack for which `singular` is not 0."""
+    bad = np.flatnonzero(host_values(arrays, singular)).tolist()
+    if bad:
+        raise LinAlgError(f"A singular matrix detected: slice(s) {bad} are singular.")
+
+
+def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any], Any]) -> Any:
+    """Return ``solve(factors, right)`` for stacks of factors and of right-hand sides, or a vector."""
+    vector = len(right.shape) == 1
+    right = right[..., None] if vector else right
+    factors, right = broadcast_batches(arrays, arrays.cast(factors), arrays.cast(right))
+    solution = arrays.xp.zeros_like(right) if 0 in right.shape else solve(factors, right)
+    return arrays.returned(solution[..., 0] if vector else solution)
+
+
+def broadcast_batches(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any]:
+    """Two stacks of matrices with the leading dimensions of both; views where the library makes them."""
+    batch = np.broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    return tuple(
+        each if tuple(each.shape[:-2]) == batch else arrays.xp.broadcast_to(each, (*batch, *each.shape[-2:]))
+        for each in (a, b)
+    )

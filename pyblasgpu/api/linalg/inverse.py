@@ -1,0 +1,148 @@
+"""Inverses with SciPy's signature: inv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...arguments import Array, Flag
+from ...types import Uplo
+from ..lapack import names as lapack
+from ..lapack.call import AfterOverwriting
+from .arrays import Arrays, taken
+from .checks import check_values, is_checked, raise_singular
+from .condition import Conditions
+from .docs import documented
+from .host import invert_definite, invert_general
+from .solve import matrix_solution
+from .structures import STRUCTURES, mirror, mirrored, square, with_both_triangles
+
+__all__ = ["inv", "inverse_of"]
+
+
+@documented
+def inv(
+    a: Array,
+    overwrite_a: Flag = False,
+    check_finite: Flag = None,
+    *,
+    assume_a: str | None = None,
+    lower: Flag = False,
+) -> Array:
+    """Inverse of a matrix, as `scipy.linalg.inv`.
+
+    Parameters
+    ----------
+    overwrite_a : bool, default False
+        Whether `a` may be overwritten: one host matrix by columns then holds the inverse.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
+    assume_a : str, optional
+        The structure of `a`, by SciPy's names; see `solve`. By default general.
+    lower : bool, default False
+        Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        The inverse.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is singular, or not positive definite where that was assumed; the call waits for device
+        arrays to know it.
+    ValueError
+        When `a` is not square, `assume_a` is unknown, or Inf or NaN was found.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        When the reciprocal condition number of a matrix in the 1-norm is below the precision of its dtype.
+        Device matrices are looked at with `check_finite` alone.
+
+    See Also
+    --------
+    solve : More accurate than a product with the inverse, and faster.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> pyblasgpu.linalg.inv(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    array([[ 0.5, -0.5],
+           [-0.5,  1. ]])
+    """
+    name = "inv"
+    structure = STRUCTURES.get(assume_a, "banded")
+    if structure == "banded":
+        raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
+    arrays = taken(name, {"a": a})
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", arrays.each[0])
+    conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
+    with arrays.silent():
+        check_values(arrays, check_finite, name, *arrays.each)
+        inverse = inverse_of(conditions, structure, low, overwrite)
+        conditions.warn()
+        return arrays.returned(arrays.in_scipys_order(inverse, name))
+
+
+def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwrite: bool = False) -> Any:
+    """The inverses of the matrices of `conditions`; of host arrays by rows unless they overwrite a."""
+    arrays = conditions.arrays
+    (matrix,) = arrays.each
+    if len(matrix.shape) < 2:
+        raise ValueError(f"inv: Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
+    matrix = square(arrays, matrix, "inv")
+    if 0 in matrix.shape:
+        return arrays.xp.zeros_like(matrix)
+    out = arrays.output(matrix, overwrite)
+    if structure in ("upper", "lower", "diagonal"):
+        identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
+        flags = structure, low, False, (overwrite and not arrays.library.host, True)
+        return arrays.placed(matrix_solution(conditions, matrix, identity, *flags), out)
+    is_definite = structure == "definite"
+    matrix = with_both_triangles(arrays, matrix, structure, low, out is not None)
+    if conditions.wanted:
+        norms = _definite_norms(conditions, matrix, low) if is_definite else conditions.norms(matrix)
+    if is_definite:
+        inverse, info = _definite_inverse(arrays, matrix, low, overwrite, out)
+    else:
+        inverse, info = _general_inverse(arrays, matrix, overwrite, out)
+    raise_singular(arrays, info)
+    with AfterOverwriting(out is not None):
+        if is_definite:
+            inverse = _whole(arrays, inverse, low)
+        if conditions.wanted:
+            conditions.tell(norms, conditions.norms(inverse))
+        return inverse
+
+
+def _definite_norms(conditions: Conditions, matrix: Any, low: bool) -> Any:
+    arrays = conditions.arrays
+    if arrays.library.host:
+        return conditions.norms(matrix, Uplo.LOWER if low else Uplo.UPPER)
+    return conditions.norms(mirrored(arrays, matrix, low))
+
+
+def _definite_inverse(arrays: Arrays, matrix: Any, low: bool, overwrite: bool, out: Any) -> tuple[Any, Any]:
+    """A triangle of the inverse by Cholesky factors, and info."""
+    if arrays.library.host:
+        return invert_definite(matrix, arrays.dtype, Uplo.LOWER if low else Uplo.UPPER, out)
+    factor, info = lapack.potrf(matrix, low, False, overwrite)
+    return lapack.potri(factor, low, True)[0], info
+
+
+def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool, out: Any) -> tuple[Any, Any]:
+    """The inverse by LU factors, and info."""
+    if arrays.library.host:
+        return invert_general(matrix, arrays.dtype, out)
+    factors, pivots, info = lapack.getrf(matrix, overwrite)
+    return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
+
+
+def _whole(arrays: Arrays, triangle: Any, low: bool) -> Any:
+    """The Hermitian matrices of which `triangle` has one triangle."""
+    if not arrays.library.host:
+        return mirrored(arrays, triangle, low)
+    mirror(triangle, low)
+    return triangle

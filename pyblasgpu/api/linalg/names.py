@@ -1,0 +1,50 @@
+"""Linear algebra with the signatures of NumPy and SciPy, on any arrays.
+
+Products are NumPy's by name, arguments and results; systems, inverses and factors are SciPy's, `slogdet` is
+NumPy's. Leading dimensions count matrices, also where SciPy takes one matrix. Results are of the arrays'
+library, computed in float32, float64, complex64 or complex128; integers and booleans become float64.
+
+Device arrays run on their library's current stream. ``PYBLASGPU_BACKEND`` sends host arrays. Host arrays are
+checked for Inf and NaN as SciPy checks them; device arrays only with ``check_finite=True``, since that waits.
+For the same reason SciPy's warnings of singular and ill-conditioned matrices are given for host arrays, and
+for device arrays with ``check_finite=True``. `matmul` and `solve` take ``method``, which others lack.
+"""
+
+from __future__ import annotations
+
+from .chain import matrix_power, multi_dot
+from .cholesky import cho_factor, cho_solve, cholesky
+from .determinant import det, slogdet
+from .dot import dot, inner, outer, tensordot, vdot
+from .einsum import einsum
+from .inverse import inv
+from .lu import lu, lu_factor, lu_solve
+from .products import matmul, matvec, vecdot, vecmat
+from .solve import solve
+from .triangular import solve_triangular
+
+__all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "dot",
+    "einsum",
+    "inner",
+    "inv",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matmul",
+    "matrix_power",
+    "matvec",
+    "multi_dot",
+    "outer",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "tensordot",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]

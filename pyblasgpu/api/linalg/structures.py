@@ -1,0 +1,88 @@
+"""The structures that a matrix can have, by SciPy's names, and matrices made whole from one triangle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import Arrays
+
+__all__ = ["STRUCTURES", "mirror", "mirrored", "square", "structure_of", "with_both_triangles"]
+
+BLOCK = 64  # rows and columns that are mirrored at a time
+
+#: SciPy's names of the structures of a matrix, and how a system with one is solved.
+STRUCTURES = {
+    None: "any",
+    "general": "general",
+    "gen": "general",
+    "diagonal": "diagonal",
+    "tridiagonal": "banded",
+    "banded": "banded",
+    "upper triangular": "upper",
+    "lower triangular": "lower",
+    "symmetric": "symmetric",
+    "sym": "symmetric",
+    "hermitian": "hermitian",
+    "her": "hermitian",
+    "positive definite": "definite",
+    "pos": "definite",
+}
+
+
+def square(arrays: Arrays, matrix: Any, name: str) -> Any:
+    """`matrix` in the dtype of the computation, of two dimensions or more."""
+    if len(matrix.shape) < 2:
+        matrix = arrays.xp.reshape(matrix, (1, -1))
+    if matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"{name}: Expected square matrix, got a of shape {tuple(matrix.shape)}")
+    return arrays.cast(matrix)
+
+
+def structure_of(arrays: Arrays, matrix: Any) -> str:
+    """Return the structure that SciPy would find of one host matrix, as far as it makes a difference here."""
+    if not arrays.library.host or matrix.ndim > 2 or len(matrix) < 2:
+        return "general"
+    from scipy.linalg import bandwidth, ishermitian  # slow to import
+
+    below, above = bandwidth(matrix)
+    if not below or not above:
+        return "upper" if not below else "lower"
+    diagonal = np.diagonal(matrix)
+    return "perhaps definite" if (diagonal.real > 0).all() and ishermitian(matrix) else "general"
+
+
+def with_both_triangles(
+    arrays: Arrays, matrix: Any, structure: str, low: bool, in_place: bool = False
+) -> Any:
+    """`matrix` with both triangles; `in_place` is for a host matrix whose other triangle may be written."""
+    if structure not in ("symmetric", "hermitian"):
+        return matrix
+    if in_place:
+        mirror(matrix, low, structure == "hermitian")
+        return matrix
+    return mirrored(arrays, matrix, low, conj=structure == "hermitian")
+
+
+def mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
+    """The symmetric or Hermitian matrix of which one triangle is read."""
+    xp = arrays.xp
+    triangle, off = (
+        (xp.tril(matrix), xp.tril(matrix, k=-1)) if low else (xp.triu(matrix), xp.triu(matrix, k=1))
+    )
+    other = xp.matrix_transpose(off)
+    return triangle + (xp.conj(other) if conj and arrays.dtype.is_complex else other)
+
+
+def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:
+    """Make host matrices symmetric, or Hermitian, in place; `low` is the triangle that stays."""
+    stays = matrix if low else matrix.swapaxes(-1, -2)
+    n = stays.shape[-1]
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        block, below = stays[..., first:last, first:last], stays[..., last:, first:last]
+        corner = np.tril(block, -1).swapaxes(-1, -2)
+        np.copyto(block, corner.conj() if conj else corner, where=np.triu(np.ones(block.shape[-2:], bool), 1))
+        other = below.swapaxes(-1, -2)
+        stays[..., first:last, last:] = other.conj() if conj else other

@@ -1,0 +1,1 @@
+"""Host arrays on kernels that Numba compiles for the CPU."""

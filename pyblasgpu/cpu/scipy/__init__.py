@@ -1,0 +1,1 @@
+"""Host arrays on SciPy's BLAS and LAPACK."""

@@ -1,0 +1,106 @@
+"""Level 1 of NumPy arrays on SciPy's BLAS: vectors are columns, of shape (..., n, 1); outputs' leading
+dimensions count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .level3 import scipys_blas
+
+__all__ = ["axpy", "reduce", "rot", "rotm", "scal", "swap"]
+
+#: SciPy's names of what reduces vectors, where they are not the letter and the routine.
+_NAMES = {
+    "cdot": "cdotu",
+    "zdot": "zdotu",
+    "cnrm2": "scnrm2",
+    "znrm2": "dznrm2",
+    "casum": "scasum",
+    "zasum": "dzasum",
+}
+
+
+def scal(alpha: Any, x: np.ndarray, v: np.ndarray) -> None:
+    """``v := alpha x``; v may be x. A real alpha multiplies parts of complex numbers."""
+    if v is not x:
+        v[...] = x
+    if alpha == 1:
+        return
+    name = "scal"
+    if v.dtype.kind == "c" and not getattr(alpha, "imag", 0):
+        name, alpha = ("sscal" if v.dtype.char == "F" else "dscal"), alpha.real
+    run = _blas(name, v.dtype)
+    for (target,) in _vectors(v):
+        dense = np.ascontiguousarray(target)
+        _put(target, run(alpha, dense))
+
+
+def axpy(alpha: Any, x: np.ndarray, y: np.ndarray) -> None:
+    """``y := alpha x + y``."""
+    run = _blas("axpy", y.dtype)
+    for source, target in _vectors(x, y):
+        _put(target, run(source, np.ascontiguousarray(target), a=alpha))
+
+
+def swap(x: np.ndarray, y: np.ndarray) -> None:
+    """``x, y := y, x``."""
+    for one, other in _vectors(x, y):
+        one[...], other[...] = other.copy(), one.copy()
+
+
+def rot(c: float, s: float, x: np.ndarray, y: np.ndarray) -> None:
+    """``x, y := c x + s y, c y - s x``."""
+    run = _blas({"F": "srot", "D": "drot"}.get(x.dtype.char, "rot"), x.dtype)
+    for one, other in _vectors(x, y):
+        one[...], other[...] = run(one, other, c, s)
+
+
+def rotm(param: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """Compute ``x, y := H (x, y)`` for the H of `param`."""
+    run = _blas("rotm", x.dtype)
+    for one, other in _vectors(x, y):
+        one[...], other[...] = run(one, other, param)
+
+
+def reduce(operation: str, conj: bool, *arrays: np.ndarray) -> None:
+    """DOT, NRM2, ASUM or I?AMAX of vectors, into the last of `arrays`."""
+    *vectors, out = arrays
+    letter = np.result_type(vectors[0]).char.translate(_LETTERS)
+    name = (
+        "i" + letter + "amax" if operation == "iamax" else _NAMES.get(letter + operation, letter + operation)
+    )
+    run = scipys_blas(name.replace("dotu", "dotc") if conj else name)
+    if vectors[0].shape[-2] == 0:
+        out[...] = -1 if operation == "iamax" else 0
+        return
+    for *each, target in _vectors(*vectors, out):
+        target[...] = run(*each)
+
+
+_LETTERS = str.maketrans("fdFD", "sdcz")
+
+
+def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
+    return scipys_blas(dtype.char.translate(_LETTERS) + name)
+
+
+def _vectors(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """The vectors of each step through the stacks, which broadcast to the last; none if they are empty."""
+    if 0 in arrays[-1].shape:
+        return
+    batch_shape = arrays[-1].shape[:-2]
+    shapes = [batch_shape + array.shape[-2:] for array in arrays]
+    # what has the shape already is not to become read-only
+    stacks = [a if a.shape == s else np.broadcast_to(a, s) for a, s in zip(arrays, shapes, strict=True)]
+    for index in np.ndindex(batch_shape):
+        yield tuple([stack[index][:, 0] for stack in stacks])
+
+
+def _put(target: np.ndarray, result: np.ndarray) -> None:
+    """``target := result``, unless that was computed in it."""
+    if not np.shares_memory(target, result):
+        target[...] = result

@@ -1,0 +1,1 @@
+"""Arrays of any library: dtypes, layouts, streams."""

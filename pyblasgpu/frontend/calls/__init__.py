@@ -1,0 +1,1 @@
+"""Calls: checked, run whole, by tiles or as plans, and kept."""

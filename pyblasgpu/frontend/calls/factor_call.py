@@ -1,0 +1,207 @@
+"""Calls of factorizations, which work on an array in place and return integers with it (info, pivots)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...types import INT32
+from ..arrays.device_integers import DeviceIntegers
+from ..arrays.layouts import Layout, strides_by_rows
+from ..arrays.streams import contexts
+from ..engine_options import EngineOptions
+from ..handle import watched
+from .call import Call, on_device
+from .engine_call import options_by_tiles
+from .factor_replay import ONE, keep_factor, new_integers, plan_integers
+from .lazy_routines import enqueue
+from .staging import run_staged
+from .tiled_call import run_by_tiles
+from .tiled_routines import TiledRoutine
+
+__all__ = ["FactorCall"]
+
+
+class FactorCall(Call):
+    """One call of a routine of LAPACK's: its arrays described and checked, then run."""
+
+    __slots__ = ()
+
+    @on_device
+    def run_factor(
+        self,
+        cpu: Callable[..., Any],
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Any,
+        counts: tuple[int, ...] = (ONE,),
+        input_integers: tuple[Any, ...] = (),
+        tiled: Callable[[], TiledRoutine | None] | None = None,
+        key: tuple[Any, ...] | None = None,
+        without_columns: bool = False,
+        routine: str = "",
+        by_columns: bool = False,
+    ) -> tuple[Any, ...]:
+        """Run the routine; return the caller's array and the integers.
+
+        Parameters
+        ----------
+        cpu : callable
+            ``cpu(*integers, *arrays, out)`` computes with NumPy arrays; integers are int32 arrays of shape
+            (..., count, 1), which it fills, and then `input_integers`.
+        prepare : callable
+            ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, one a matrix
+            or a column of them, in the first four bytes of each element; the inputs, transpositions applied;
+            the output.
+        inputs : tuple of (array, Trans)
+            Inputs that are read, of `Call.inputs`.
+        source : array
+            The start of the output; the output itself if it is updated in place.
+        counts : tuple of int
+            How many integers a matrix has of each kind, or `ONE`.
+        input_integers : tuple of array
+            Integers that are read, of shape (..., count, 1), as `pivots.checked_pivots` has them; they go
+            between the integers that are computed and the inputs.
+        tiled : callable, optional
+            Gives the routine by tiles, which run where a host matrix does not fit into the card, and on
+            several cards; None where nothing is to be computed.
+        key : tuple, optional
+            Under which `replay_factor` may find the call.
+        without_columns : bool, default False
+            Whether the routine finds integers of an output without columns too.
+        routine : str, optional
+            A factorization, whose host matrices are streamed where the policy says so.
+        by_columns : bool, default False
+            Whether a device computes the output of host arrays by columns, whatever its own order.
+
+        Returns
+        -------
+        tuple
+            The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
+        """
+        arrays = [array for array, _ in inputs]
+        options = None if tiled is None else options_by_tiles(self, arrays, routine)
+        if tiled is not None and options is not None:
+            info = self._run_by_tiles(options, tiled(), arrays, source)
+            return self.delivered(), *self.integers_of([info] * len(counts), counts)
+        self.note_write()
+        if 0 in (self.out.shape[:-1] if without_columns else self.out.shape):
+            batch_shape = self.out.shape[:-2]
+            zeros = [_plain(np.zeros((*batch_shape, abs(count), 1), np.int32), count) for count in counts]
+            return self.delivered(), *self.integers_of(zeros, counts)
+        if self.library.host:
+            results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
+            integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]
+        else:
+            integers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key)
+        return self.delivered(), *integers
+
+    def _run_by_tiles(
+        self, options: EngineOptions, tiled: TiledRoutine | None, arrays: list[Any], source: Any
+    ) -> int:
+        """Run a routine by tiles, or none; its info."""
+        if tiled is not None:
+            with watched(self.name, options.progress) as report:
+                return run_by_tiles(self, options, tiled, arrays, (), source, report=report)
+        self.start_from(source)
+        return 0
+
+    def integers_of(self, values: list[Any], counts: tuple[int, ...]) -> list[Any]:
+        """Integers that are known: of device arrays in the memory of their device."""
+        if self.library.host:
+            return values
+        device, stream = self.out.device, self.stream
+        plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
+        layouts = new_integers(self.library, plan, self.dtype, device, stream)
+        memory = import_module("...gpu.memory", __package__)
+        with contexts().current_context(device):
+            for layout, numbers in zip(layouts, values, strict=True):
+                elements = np.zeros(prod(layout.shape), self.dtype.name)
+                elements.view(np.int32)[:: self.dtype.itemsize // 4] = np.ravel(numbers)
+                if elements.size:
+                    memory.to_device(layout.pointer, elements, stream)
+        self.library.hold([layout.owner for layout in layouts if layout.owner is not None], stream)
+        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
+
+    def run_on_arrays(
+        self,
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Layout,
+        counts: tuple[int, ...],
+        input_integers: tuple[Any, ...],
+        key: tuple[Any, ...] | None,
+    ) -> list[Any]:
+        """Enqueue the routine on device arrays; the integers that it leaves."""
+        out, stream = self.out, self.stream
+        plan = plan_integers(out.shape[:-2], counts, self.dtype)
+        layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
+        self.start_from(source)
+        operands = (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out)
+        kept = None
+        if key is not None and 0 not in out.shape:
+            kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
+        if kept is None:
+            self._enqueue(prepare, (1,), (), operands, None, None)
+        else:
+            kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
+        owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
+        self.library.hold(owners, stream)
+        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
+
+    @on_device
+    def integers_on_device(self, array: np.ndarray) -> Layout:
+        """A copy of int32 integers on the device of the call."""
+        dense, library = np.ascontiguousarray(array, np.int32), self.library
+        count = max(-(-dense.nbytes // self.dtype.itemsize), 1)
+        memory = library.empty((count, 1), self.dtype, self.out.device, self.stream)
+        layout = library.layout(memory, self.dtype, self.stream)
+        if dense.size:
+            import_module("...gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
+        return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape), dtype=INT32)
+
+    def _run_host(
+        self,
+        cpu: Callable[..., Any],
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Any,
+        counts: tuple[int, ...],
+        input_integers: tuple[np.ndarray, ...],
+        by_columns: bool,
+    ) -> list[np.ndarray]:
+        """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
+        out = self.out
+        integers = [np.zeros((*out.shape[:-2], abs(count), 1), np.int32) for count in counts]
+        if self.device is None:
+            self.start_from(source)
+            cpu(*integers, *input_integers, *[array for array, _ in inputs], out)
+            return integers
+        elements = [np.empty(array.shape, self.dtype.name) for array in integers]
+        cuda = partial(enqueue, prepare)
+        run_staged(
+            cuda,
+            inputs,
+            (1,),
+            out,
+            source,
+            (self.dtype, self.dtype),
+            self.device,
+            self.stream,
+            integers=tuple(elements),
+            input_integers=input_integers,
+            by_columns=by_columns,
+        )
+        return [array.view(np.int32)[..., :1] for array in elements]
+
+
+def _plain(array: np.ndarray, count: int) -> Any:
+    """Integers of shape (..., count, 1) as callers get them."""
+    if count != ONE:
+        return np.ascontiguousarray(array[..., 0])
+    return int(array[0, 0]) if array.ndim == 2 else np.ascontiguousarray(array[..., 0, 0])

@@ -1,0 +1,160 @@
+"""Checked calls of factorizations that are kept, to be repeated on device arrays of one layout.
+
+Only addresses are checked anew, as by `call_cache` for products. The integers that a routine leaves are new
+each time, and share one allocation. A new output is a copy of the array that is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...operands import SECTOR
+from ...types import Dtype
+from ..arrays.any_array import quick_library
+from ..arrays.device_integers import DeviceIntegers
+from ..arrays.layouts import Layout, batches, strides_by_rows
+from ..engine_options import ambient_options
+from .call_cache import CachedCall, find, keep
+from .lazy_routines import copy_launches
+
+if TYPE_CHECKING:
+    from ..arrays.libraries import Library
+
+__all__ = ["ONE", "IntegersPlan", "call_key", "keep_factor", "new_integers", "plan_integers", "replay_factor"]
+
+#: The count of integers of `FactorCall.run_factor` that means one number a matrix, not an array of one.
+ONE = -1
+
+
+class IntegersPlan(NamedTuple):
+    """The places of a call's integers in one allocation: shapes, strides and distances in elements."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, ...], ...]
+    distances: tuple[int, ...]
+    elements: int
+    single: tuple[bool, ...]
+
+
+class _KeptFactor(NamedTuple):
+    call: CachedCall
+    integers: IntegersPlan
+    dtype: Dtype
+    copy: CachedCall | None  # into a new output
+    new_shape: tuple[int, ...]  # of it, where it is column-major before its last two dimensions are swapped
+    swapped: bool
+
+
+def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
+    """Return the key of a routine with these flags, and their types: 1.0 is no flag, but equals one."""
+    return (name, *flags, *map(type, flags))
+
+
+def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> IntegersPlan:
+    """Plan memory for the `counts` of integers a matrix, an element each; each kind begins at a sector."""
+    unit = max(SECTOR // dtype.itemsize, 1)
+    shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
+    strides = tuple(map(strides_by_rows, shapes))
+    sizes = [-(-max(prod(shape), 1) // unit) * unit for shape in shapes]
+    distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
+    return IntegersPlan(shapes, strides, distances, sum(sizes), tuple(count == ONE for count in counts))
+
+
+def new_integers(
+    library: Library, plan: IntegersPlan, dtype: Dtype, device: int, stream: int
+) -> tuple[Layout, ...]:
+    """New device memory as planned."""
+    if not plan.shapes:
+        return ()
+    memory = library.empty_here((plan.elements, 1), dtype, device, stream)
+    start, size = library.layout(memory, dtype, stream).pointer, dtype.itemsize
+    return tuple(
+        [
+            Layout(start + distance * size, shape, strides, dtype, device, False, True, memory)
+            for shape, strides, distance in zip(plan.shapes, plan.strides, plan.distances, strict=True)
+        ]
+    )
+
+
+def keep_factor(
+    key: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    input_integers: tuple[Layout, ...],
+    layouts: tuple[Layout, ...],
+    source: Layout,
+    prepare: Callable[..., Any],
+    plan: IntegersPlan,
+) -> CachedCall | None:
+    """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
+
+    `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new, by
+    rows or by columns. None, and nothing kept, where that cannot be.
+    """
+    library, out = quick_library(arrays[0]), layouts[-1]
+    description = None if library is None else library.read(arrays)
+    if description is None:
+        return None
+    read = (*layouts[len(plan.shapes) + len(input_integers) : -1], source)
+    if description[1] != [layout.pointer for layout in read]:
+        return None  # arrays that were copied, in another dtype as a rule
+    called, copied = list(batches(layouts)), list(batches((source, out)))
+    if len(called) != 1 or len(copied) != 1 or source.shape != out.shape:
+        return None
+    generation = import_module("...dispatch.choose", __package__).generation
+    call, copy = CachedCall(layouts, called[0], prepare, generation), None
+    if source is not out:
+        copy = CachedCall((source, out), copied[0], copy_launches, generation)
+    *batch_shape, rows, cols = out.shape
+    swapped = out.strides != strides_by_rows(out.shape)
+    new_shape = (*batch_shape, cols, rows) if swapped else out.shape
+    facts = (*description[0], *map(_facts, input_integers))
+    keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, new_shape, swapped))
+    return call
+
+
+def _facts(layout: Layout) -> tuple[Any, ...]:
+    return layout.shape, layout.strides, layout.dtype, layout.device
+
+
+def replay_factor(
+    key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, input_integers: tuple[Any, ...] = ()
+) -> tuple[Any, ...] | None:
+    """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
+
+    None where there is none, where several cards may serve, or where `input_integers` were not left by a
+    routine; then nothing was done.
+    """
+    if ambient_options() is not None:
+        return None
+    library = quick_library(arrays[0])
+    description = None if library is None or not isinstance(overwrite, int) else library.read(arrays)
+    if library is None or description is None:
+        return None
+    facts, pointers = description
+    layouts = [each.layout for each in input_integers if isinstance(each, DeviceIntegers)]
+    kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
+    if kept is None or overwrite not in (0, 1):
+        return None
+    call, plan, dtype, copy, new_shape, swapped = kept
+    stream, out = library.current_stream(call.device), arrays[-1]
+    if copy is not None:
+        out = library.empty_here(new_shape, dtype, call.device, stream)
+        out = library.swap(out) if swapped else out
+        output = library.read((out,))
+        if output is None or not copy.run([pointers[-1], *output[1]], 1, 0, stream, checks_numbers=False):
+            return None
+        pointers[-1] = output[1][0]
+    integers = new_integers(library, plan, dtype, call.device, stream)
+    addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
+    if not call.run(addresses, 1, 0, stream, checks_numbers=False):
+        return None
+    library.hold([layout.owner for layout in layouts], stream)
+    if copy is None and library.counts_writes:
+        library.written(out)
+    made = [
+        DeviceIntegers(layout, single, stream) for layout, single in zip(integers, plan.single, strict=True)
+    ]
+    return out, *made

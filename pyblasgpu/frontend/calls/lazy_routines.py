@@ -1,0 +1,62 @@
+"""The routines, imported at their first use, and what enqueues them: host arrays do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from ...operands import Operand
+
+__all__ = ["copy_launches", "enqueue", "launch_list_of", "policy_at", "routine", "routine_module"]
+
+
+@cache
+def routine_module(name: str) -> Any:
+    """The module of `pyblasgpu.routines` with this name, imported at its first use."""
+    return import_module(f"...routines.{name}", __package__)
+
+
+@cache
+def launch_list_of(name: str) -> Callable[..., Any]:
+    """The function that gives the launch list of a routine, imported at its first use."""
+    function: Callable[..., Any] = routine_module(name).launch_list
+    return function
+
+
+@cache
+def routine(name: str) -> Callable[..., None]:
+    """Return ``run(*arguments, stream, **flags)``, which enqueues a routine; see its launch list."""
+    prepare = launch_list_of(name)
+
+    def run(*arguments: Any, **flags: Any) -> None:
+        *inputs, stream = arguments
+        launches = prepare(*inputs, **flags)
+        if launches is not None:
+            operands = [x for x in inputs if isinstance(x, Operand)]
+            scalars = [x for x in inputs if not isinstance(x, Operand)]
+            launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
+
+    run.__name__ = name
+    return run
+
+
+def policy_at(device: int | None) -> Any:
+    """Return the numbers by which dispatch decides on a device, by default on the reference (`Policy`)."""
+    tuned_files = import_module("...dispatch.tuned_files", __package__)
+    if device is None:
+        return tuned_files.reference_policy()
+    return tuned_files.policy_of(import_module("...gpu.device", __package__).current(device))
+
+
+def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
+    """The launch list of a copy, for `enqueue` and what keeps calls."""
+    return launch_list_of("copies")(scalars[0], *operands)
+
+
+def enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
+    """Enqueue what ``prepare(scalars, operands)`` lists."""
+    launches = prepare(scalars, operands)
+    if launches is not None:
+        launches.run([operand.pointer for operand in operands], *scalars, stream=stream)

@@ -1,0 +1,87 @@
+"""Pivots that a caller passes: of NumPy, of the library of the other arrays, or as a routine left them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arguments import array_of_numbers
+from ...types import INDEX, INT32
+from ..arrays.any_array import dtype_name, host_array, library_of
+from ..arrays.device_integers import DeviceIntegers
+from ..arrays.dtypes import numpy_dtype
+from ..arrays.layouts import Layout, broadcasts_to
+from .factor_call import FactorCall
+
+__all__ = ["info_integers", "checked_pivots"]
+
+
+def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
+    """Return `piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of `rows` rows.
+
+    Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
+    are believed.
+
+    Raises
+    ------
+    TypeError
+        When they are no integers, or on a device neither int32 nor int64.
+    ValueError
+        When they are no rows, on another device, or a stack that does not fit.
+    """
+    if isinstance(piv, DeviceIntegers) and call.library.host:
+        piv = piv.numpy()
+    pivots: Layout | np.ndarray
+    if isinstance(piv, DeviceIntegers):
+        pivots = _on_this_device(call, piv.layout)
+    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, "piv").host:
+        array = _checked(call.name, _host_pivots(call.name, piv), rows)
+        pivots = array if call.library.host else call.integers_on_device(array)
+    else:
+        pivots = _on_this_device(call, _layout(call, piv))
+    if not broadcasts_to(tuple(pivots.shape[:-2]), tuple(call.out.shape[:-2])):
+        shape, others = tuple(pivots.shape[:-1]), tuple(call.out.shape)
+        raise ValueError(f"{call.name}: piv has shape {shape}, and a stack of shape {others} is computed")
+    return pivots
+
+
+def info_integers(info: Any) -> Any:
+    """The info that a factorisation returned, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
+    if isinstance(info, DeviceIntegers):
+        return info.layout
+    return np.asarray(info, np.int32)[..., None, None]
+
+
+def _host_pivots(name: str, piv: Any) -> np.ndarray:
+    if isinstance(piv, (list, tuple, int)):
+        piv = array_of_numbers(piv, name, "piv")
+    return np.atleast_1d(host_array(piv, name, "piv"))
+
+
+def _checked(name: str, array: np.ndarray, rows: int) -> np.ndarray:
+    """Pivots of shape (..., count, 1), int32, all of them rows."""
+    if array.dtype.kind not in "iub" and array.size:
+        raise TypeError(f"{name}: piv has dtype {array.dtype}; integers are needed")
+    if array.size and not (array.min() >= 0 and array.max() < rows):
+        lowest, highest = array.min(), array.max()
+        raise ValueError(f"{name}: piv holds {lowest} ... {highest}; rows are 0 ... {rows - 1}")
+    return array.astype(np.int32)[..., None]
+
+
+def _layout(call: FactorCall, piv: Any) -> Layout:
+    """The layout of an array of integers on a device."""
+    stored = numpy_dtype(dtype_name(piv))
+    kinds = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
+    if call.library.host or stored not in kinds:
+        where = "on a device" if call.library.host else f"of dtype {stored}"
+        raise TypeError(f"{call.name}: piv is {where}; int32 or int64 beside the arrays is needed")
+    layout = library_of(piv, call.name, "piv").layout(piv, kinds[stored], call.stream)
+    return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
+
+
+def _on_this_device(call: FactorCall, layout: Layout) -> Layout:
+    if layout.device != call.out.device:
+        here, there = call.out.device, layout.device
+        raise ValueError(f"{call.name}: piv is on device {there}, and the arrays on device {here}")
+    return layout

@@ -1,0 +1,1 @@
+"""Kernels compiled, linked, stored and archived."""

@@ -1,1 +1,0 @@
-"""Kernels for the processor, compiled by `numba.njit`."""
