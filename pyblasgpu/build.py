@@ -29,11 +29,12 @@ from .gpu.build.compile import (
     compile_here,
     kept_here,
     record_of,
+    seconds_of,
     versions,
 )
 from .gpu.build.kernel_digest import digest_of_all
 from .kernels.registry import source_of
-from .processes import Pool
+from .processes import Pool, cores
 
 __all__ = ["Built", "Compiler", "Progress", "Watcher", "build", "compile_job", "main"]
 
@@ -84,21 +85,21 @@ class Built:
 class Watcher(Protocol):
     """Progress display of a build."""
 
-    def begin(self, architecture: str, total: int) -> None:
-        """Begin an architecture with `total` kernels."""
+    def begin(self, architecture: str, total: int, ready: int, workers: int) -> None:
+        """Begin an architecture of `total` kernels; `ready` are there, and `workers` compile the others."""
 
-    def step(self, count: int = 1) -> None:
-        """Count `count` more kernels as ready."""
+    def step(self) -> None:
+        """Count one more kernel as compiled."""
 
     def say(self, text: str) -> None:
         """A line that stays."""
 
 
 class _Silent:
-    def begin(self, architecture: str, total: int) -> None:
+    def begin(self, architecture: str, total: int, ready: int, workers: int) -> None:
         pass
 
-    def step(self, count: int = 1) -> None:
+    def step(self) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -140,10 +141,10 @@ def build(
     path = folder / archive.archive_name(architecture(cc), digest_of_all())
     watcher = watcher or _Silent()
     with _alone(path, watcher):
-        run = _Run(path, cc, watcher)
-        run.take_over(sources)
+        run = _Run(path, cc, watcher, workers or cores())
         try:
-            run.compile(workers, compiler)
+            run.take_over(sources)
+            run.compile(compiler)
         finally:  # what is ready is not lost where the rest is interrupted
             run.write()
     archive.forget()
@@ -153,9 +154,9 @@ def build(
 class _Run:
     """The archive of an architecture while it is built."""
 
-    def __init__(self, path: Path, cc: tuple[int, int], watcher: Watcher):
+    def __init__(self, path: Path, cc: tuple[int, int], watcher: Watcher, workers: int):
         self.built = Built(architecture(cc), str(path))
-        self._path, self._cc, self._watcher = path, cc, watcher
+        self._path, self._cc, self._watcher, self._workers = path, cc, watcher, workers
         self._records = dict(_records_at(path, architecture(cc)))
         self._missing: dict[str, KernelSource] = {}
         self._unwritten = False
@@ -163,17 +164,17 @@ class _Run:
     def take_over(self, sources: Iterable[KernelSource]) -> None:
         """Find what is ready: in the archive, or in the store of cubins."""
         wanted = {archive_key(source, self._cc): source for source in sources}
-        self._watcher.begin(self.built.architecture, len(wanted))
         for key, source in wanted.items():
             if key not in self._records:
                 compiled = kept_here(source, self._cc)
                 if compiled is None:
                     self._missing[key] = source
-                    continue
-                self._add(key, source, compiled)
-            self._watcher.step()
+                else:
+                    self._add(key, source, compiled)
+        ready = len(wanted) - len(self._missing)
+        self._watcher.begin(self.built.architecture, len(wanted), ready, self._workers)
 
-    def compile(self, workers: int | None, compiler: Compiler) -> None:
+    def compile(self, compiler: Compiler) -> None:
         """Compile the rest."""
         if not self._missing:
             return
@@ -181,7 +182,7 @@ class _Run:
             _require_compiler()
         keys = {(s.name, s.config, s.flags): key for key, s in self._missing.items()}
         written = time.monotonic()
-        with Pool(compiler, workers) as pool:
+        with Pool(compiler, self._workers) as pool:
             for job in keys:
                 pool.submit(*job, self._cc)
             while pool.pending:
@@ -300,10 +301,27 @@ def _show(done: list[Built]) -> None:
 
 
 class Progress(terminal.ProgressBar):
-    """A bar on stderr: kernels ready of those wanted."""
+    """A bar on stderr: kernels ready of those wanted. Kernels that this run compiles give the time left."""
 
-    def begin(self, architecture: str, total: int) -> None:
-        self._task = self.bar.add_task(architecture, total=total)
+    def __init__(self) -> None:
+        super().__init__(left="{task.fields[left]}")
 
-    def step(self, count: int = 1) -> None:
-        self.bar.advance(self._task, count)
+    def begin(self, architecture: str, total: int, ready: int, workers: int) -> None:
+        self._total, self._ready, self._workers = total, ready, workers
+        self._compiled, self._begun = 0, time.monotonic()
+        missing = total - ready
+        text = f"{architecture}: {total} kernels, {ready} of them ready"
+        if missing:
+            workers = min(workers, missing)
+            left = terminal.duration(seconds_of(missing, workers))
+            text += f"; compiling {missing} in {workers} processes, about {left}"
+        self.say(text)
+        self._task = self.bar.add_task(architecture, total=total, completed=ready, left="unknown")
+
+    def step(self) -> None:
+        self._compiled += 1
+        missing = self._total - self._ready - self._compiled
+        if self._compiled >= self._workers or not missing:  # each process has compiled one, on average
+            spent = time.monotonic() - self._begun
+            self.bar.update(self._task, left=terminal.duration(spent / self._compiled * missing))
+        self.bar.advance(self._task)

@@ -1,5 +1,5 @@
 """Output of a command to a terminal and its exit code: errors in one line, characters that the terminal has,
-tables as wide as it is.
+tables as wide as it is, progress also in a file.
 """
 
 from __future__ import annotations
@@ -7,21 +7,29 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import threading
 import unicodedata
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import ceil
+from time import monotonic
 from typing import Any, Self, TextIO
 
 from rich.console import Console
 
 from .errors import PyblasgpuError
 
-__all__ = ["WIDTH", "ProgressBar", "console", "guarded"]
+__all__ = ["SWITCH", "WIDTH", "ProgressBar", "console", "duration", "guarded", "notice"]
 
 #: Columns of a table that goes into a file, a pipe or a notebook.
 WIDTH = 140
+
+#: The variable of the environment that switches the notices of calls: 0 for none.
+SWITCH = "PYBLASGPU_PROGRESS"
+#: Seconds between two lines of progress in a file, and the part of all seconds gone that they are at least.
+INTERVAL, SHARE = 10.0, 0.05
 
 #: Exit codes; those of signals are 128 and their number, as of a shell.
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
@@ -71,6 +79,20 @@ def console(width: int | None = None, stderr: bool = False) -> Console:
     """
     stream = sys.stderr if stderr else sys.stdout
     return _Console(file=stream, width=None if stream.isatty() else width, markup=False, emoji=False)
+
+
+def notice(text: str) -> None:
+    """Print a line on stderr, unless the environment switches notices off or there is no stderr."""
+    if os.environ.get(SWITCH) != "0" and sys.stderr is not None:
+        with suppress(OSError, ValueError):  # it is closed, or its reader has gone
+            print(f"pyblasgpu: {text}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words: '40 s', '5 min' or '1.5 h'."""
+    if seconds < 90:
+        return f"{ceil(seconds)} s"
+    return f"{ceil(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 class _Console(Console):
@@ -159,13 +181,18 @@ codecs.register_error(_HANDLER, _reworded)
 class ProgressBar:
     """A bar on stderr, with the time gone and left; what is printed stays above it.
 
+    In a file or a pipe it is a line now and then, and the last one at the end.
+
     Parameters
     ----------
     *texts : str
         Columns after those that every bar has, in rich's markup.
+    left : str, optional
+        The column of the time left, in rich's markup; by default an estimate by the steps of the last
+        seconds.
     """
 
-    def __init__(self, *texts: str):
+    def __init__(self, *texts: str, left: str = ""):
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -181,10 +208,12 @@ class ProgressBar:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn(left) if left else TimeRemainingColumn(),
             *map(TextColumn, texts),
         )
-        self.bar = Progress(*columns, console=console(stderr=True))
+        self.bar = Progress(*columns, console=console(WIDTH, stderr=True))
+        self._ended = threading.Event()
+        self._lines = threading.Thread(target=self._print_lines, daemon=True)
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -192,7 +221,20 @@ class ProgressBar:
 
     def __enter__(self) -> Self:
         self.bar.start()
+        out = self.bar.console
+        if (not out.is_terminal or out.is_dumb_terminal) and not out.is_jupyter:
+            self._lines.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._lines.is_alive():
+            self._lines.join()
         self.bar.stop()
+
+    def _print_lines(self) -> None:
+        """Print the bar now and then, ever less often, until it ends."""
+        begun = monotonic()
+        while not self._ended.wait(max(INTERVAL, SHARE * (monotonic() - begun))):
+            with suppress(OSError, ValueError):  # the file is closed, or the disk is full
+                self.bar.console.print(self.bar.get_renderable())

@@ -14,20 +14,22 @@ from ..gpu.build.compile import (
     Compiled,
     KernelSource,
     architecture,
+    archives_for,
     compile_here,
     compile_source,
     kept,
     remember,
+    seconds_of,
 )
 
 if TYPE_CHECKING:
     import subprocess
     from multiprocessing.connection import Connection
 
-__all__ = ["WORKER", "compile_missing", "ensure_compiled", "worker_main"]
+__all__ = ["WORKER", "compile_missing", "ensure_compiled", "noticed", "worker_main"]
 
 _log = logging.getLogger("pyblasgpu")
-_told: set[str] = set()  # architectures
+noticed: set[str] = set()  # architectures of which a notice was printed
 
 #: Program of a worker process. A process of multiprocessing would run the caller's script once more.
 WORKER = """
@@ -63,7 +65,7 @@ def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> Non
     from ..processes import cores  # where nothing is compiled nothing is imported
 
     shares = min(cores(), len(missing))
-    _tell(len(missing), shares, cc)
+    _announce(len(missing), shares, cc)
     mine, *others = (missing[first::shares] for first in range(shares))
     with _workers(others, cc) as processes:
         for source in mine:
@@ -74,15 +76,19 @@ def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> Non
                     remember(source, cc, compiled)
 
 
-def _tell(count: int, shares: int, cc: tuple[int, int]) -> None:
-    """One line on the log, as a warning the first time: what takes long, and how to have it done ahead."""
+def _announce(count: int, shares: int, cc: tuple[int, int]) -> None:
+    """Log what is compiled and how long it takes; print it once, with the command that does it ahead."""
+    from ..terminal import duration, notice  # where nothing is compiled nothing is imported
+
     name = architecture(cc)
-    level = logging.INFO if name in _told else logging.WARNING
-    _told.add(name)
-    text = (
-        "compiling %d kernels for %s in %d processes, some seconds each; `pyblasgpu build` builds all ahead"
-    )
-    _log.log(level, text, count, name, shares)
+    what = "1 kernel" if count == 1 else f"{count} kernels in {shares} processes"
+    text = f"compiling {what} for {name}, about {duration(seconds_of(count, shares))}"
+    _log.info("%s", text)
+    if name in noticed:
+        return
+    noticed.add(name)
+    advice = "`pyblasgpu build` compiles the kernels of all calls ahead"
+    notice(f"{text}; {'the archive lacks what an override names' if archives_for(cc) else advice}")
 
 
 @contextmanager

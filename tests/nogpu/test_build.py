@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_toolchain
 import pytest
 from fake_toolchain import LOG, REFUSED, SECONDS, kernels
 
-from pyblasgpu import build, cli
+from pyblasgpu import build, cli, terminal
 from pyblasgpu.dispatch import catalogue
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import backend
@@ -116,11 +117,11 @@ def test_an_interrupted_run_keeps_what_is_ready(home):
     class Impatient:
         steps = 0
 
-        def begin(self, architecture, total):
-            assert (architecture, total) == (ARCH, 6)
+        def begin(self, architecture, total, ready, workers):
+            assert (architecture, total, ready, workers) == (ARCH, 6, 0, 1)
 
-        def step(self, count=1):
-            self.steps += count
+        def step(self):
+            self.steps += 1
             if self.steps == 3:
                 raise KeyboardInterrupt
 
@@ -223,6 +224,60 @@ def test_the_command_says_what_it_built(home, capsys, monkeypatch):
     assert cli.main(["build", "--json", "--arch", "sm_90", "--out", str(home / "out")]) == 0
     (facts,) = json.loads(capsys.readouterr().out)
     assert (facts["architecture"], facts["kernels"], facts["failed"]) == ("sm_90a", 2, [])
+
+
+def test_progress_in_a_file(home, capsys, monkeypatch):
+    """A line when the build begins, lines while it compiles, and one at the end."""
+    monkeypatch.setattr(terminal, "INTERVAL", 0.01)
+    monkeypatch.setattr(terminal, "SHARE", 0.0)
+    built(2)
+    seen = []
+
+    class Watcher(build.Progress):
+        def begin(self, *arguments):
+            super().begin(*arguments)
+            seen.append(capsys.readouterr().err)
+
+        def step(self):
+            super().step()
+            capsys.readouterr()
+            lines, deadline = "", time.monotonic() + 30
+            while "left" not in lines and time.monotonic() < deadline:
+                time.sleep(0.01)
+                lines += capsys.readouterr().err
+            seen.append(lines)
+
+    with Watcher() as watcher:
+        built(4, watcher=watcher)
+    begun, first, _ = seen
+    assert "sm_90a: 4 kernels, 2 of them ready; compiling 2 in 1 processes, about 14 s" in begun
+    assert "3/4" in first and "4/4" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_time_left_is_estimated_by_what_is_compiled(monkeypatch):
+    """Not by kernels that were there; and not before each process has compiled one."""
+    clock = iter([100.0, 108.0, 116.0, 116.0])
+    monkeypatch.setattr(build, "time", SimpleNamespace(monotonic=clock.__next__))
+    watcher, left = build.Progress(), []
+    watcher.begin(ARCH, 600, ready=500, workers=2)
+    for _ in range(4):
+        watcher.step()
+        left.append(watcher.bar.tasks[0].fields["left"])
+    assert left == ["unknown", "7 min", "9 min", "7 min"]
+    assert watcher.bar.tasks[0].completed == 504
+
+
+def test_a_build_of_what_is_ready_needs_no_time(capsys):
+    build.Progress().begin(ARCH, 600, ready=600, workers=2)
+    assert capsys.readouterr().err.strip() == "sm_90a: 600 kernels, 600 of them ready"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (0.2, "1 s"), (89, "89 s"), (91, "2 min"), (3600, "60 min"), (7200, "2.0 h")],
+)
+def test_durations(seconds, words):
+    assert terminal.duration(seconds) == words
 
 
 def test_without_a_compiler_the_command_says_so(home, capsys, monkeypatch):

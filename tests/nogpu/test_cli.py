@@ -14,7 +14,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import __version__, build, cli, demo, options
-from pyblasgpu.frontend.calls import call as frontend_call
+from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.gpu import backend, device
 from pyblasgpu.gpu.build import archive
 from pyblasgpu.gpu.build.compile import archives_for
@@ -115,7 +115,7 @@ def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
     (tmp_path / "cache" / "cubin" / "kernel").write_bytes(bytes(100))
     assert cli.main(["info", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["backend"], facts["reason"]) == frontend_call.backend_status()
+    assert (facts["backend"], facts["reason"]) == backend_status()
     assert facts["cache"] == {"folder": str(tmp_path / "cache"), "files": 1, "bytes": 100}
     assert facts["environment"]["PYBLASGPU_HOME"] == str(tmp_path)
     assert {"numpy", "scipy", "numba"} <= set(facts["libraries"])

@@ -1,4 +1,4 @@
-"""The kernels of a call are compiled at once, in processes of their own; one line on the log says so."""
+"""The kernels of a call are compiled at once, in processes of their own; one line on stderr says so."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def sources(monkeypatch, tmp_path, caplog):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setattr("pyblasgpu.processes.cores", lambda: 3)
     monkeypatch.setattr(gpu_compile, "in_memory", {})
+    monkeypatch.setattr(compile_ahead, "noticed", set())
     caplog.set_level(logging.INFO, "pyblasgpu")
     return [chosen_kernels.smallest("diagonal_blocks", letter) for letter in "sdc"]
 
@@ -40,14 +41,51 @@ def compiled_here(monkeypatch):
     return compiled
 
 
-def test_each_in_a_process_of_its_own(sources, compiled_here, caplog):
+ADVICE = "`pyblasgpu build` compiles the kernels of all calls ahead"
+
+
+def test_each_in_a_process_of_its_own(sources, compiled_here, caplog, capsys):
     compile_missing([*sources, sources[0]], CC)
     assert compiled_here == sources[:1]
     assert all(gpu_compile.kept(source, CC).resources.registers > 0 for source in sources)
     (record,) = caplog.records
-    assert "3 kernels for sm_86 in 3 processes" in record.message and "`pyblasgpu build`" in record.message
+    assert record.message == "compiling 3 kernels in 3 processes for sm_86, about 7 s"
+    assert capsys.readouterr().err == f"pyblasgpu: {record.message}; {ADVICE}\n"
     compile_missing(sources, CC)
-    assert len(caplog.records) == 1 and compiled_here == sources[:1]
+    assert len(caplog.records) == 1 and compiled_here == sources[:1] and not capsys.readouterr().err
+
+
+class Closed:
+    """The stream of a file that is closed."""
+
+    def write(self, text):
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize("silent", ["by the environment", "without stderr", "with a closed stderr"])
+@pytest.mark.parametrize("has_archive", [False, True])
+def test_the_notice_is_once_an_architecture(sources, monkeypatch, capsys, has_archive, silent):
+    """It names the command where that helps; and it can be switched off."""
+    monkeypatch.setattr(compile_ahead, "compile_source", lambda source, cc: None)
+    monkeypatch.setattr(compile_ahead, "archives_for", lambda cc: ["archive"] * has_archive)
+    with monkeypatch.context() as patch:
+        if silent == "by the environment":
+            patch.setenv("PYBLASGPU_PROGRESS", "0")
+        else:
+            patch.setattr("sys.stderr", None if silent == "without stderr" else Closed())
+        compile_missing(sources[:1], CC)
+    assert not capsys.readouterr().err
+    compile_ahead.noticed.clear()
+    for cc in (CC, CC, (8, 9)):
+        compile_missing(sources[:1], cc)
+    lines = capsys.readouterr().err.splitlines()
+    what = [
+        "pyblasgpu: compiling 1 kernel for sm_86, about 7 s",
+        "pyblasgpu: compiling 1 kernel for sm_89, about 7 s",
+    ]
+    assert lines == [
+        f"{line}; {'the archive lacks what an override names' if has_archive else ADVICE}" for line in what
+    ]
 
 
 def test_one_kernel_needs_no_process(sources, compiled_here, monkeypatch):

@@ -351,7 +351,7 @@ def test_kernels_of_a_plan_are_built_ahead_until_time_is_over(monkeypatch, tmp_p
 
     def build(sources, cc, folder, workers, watcher):
         built.extend(sources)
-        watcher.begin("sm_90a", len(built))
+        watcher.begin("sm_90a", len(built), ready=0, workers=1)
         watcher.step()
         return SimpleNamespace(kernels=2, compiled=1, path=folder)
 

@@ -112,8 +112,8 @@ class _Until(Progress):
         super().__init__()
         self._until = until
 
-    def step(self, count: int = 1) -> None:
-        super().step(count)
+    def step(self) -> None:
+        super().step()
         if time.monotonic() > self._until:
             raise OutOfTime
 

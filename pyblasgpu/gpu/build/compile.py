@@ -39,6 +39,7 @@ __all__ = [
     "parse_link_log",
     "record_of",
     "remember",
+    "seconds_of",
     "store_key",
     "toolchain",
     "versions",
@@ -118,6 +119,15 @@ class Compiled:
     entry: str
     resources: Resources
     archive: Archive | None = field(default=None, compare=False, repr=False)
+
+
+#: Seconds of one core for a kernel, on average over the kernels of an architecture.
+_SECONDS_A_KERNEL = 7.0
+
+
+def seconds_of(kernels: int, processes: int) -> float:
+    """Estimate in what time processes, each on a core of its own, compile so many kernels."""
+    return -(-kernels // processes) * _SECONDS_A_KERNEL
 
 
 #: Machine code that this process has read or compiled.
