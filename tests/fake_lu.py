@@ -28,7 +28,7 @@ def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
         pivots[z, :n] = piv + first
         moves[z, :, :n] = _moves(piv, m)
         if left + right:
-            assert config.takes_beside(m)
+            assert config.takes_outside_columns(m)
             start = pointers[0] + z * a_step * fake.dtype.itemsize - left * steps[1] * fake.dtype.itemsize
             _update_beside(fake.view(start, m, left + n + right, *steps, 1, 0)[0], piv, left, n)
         if first == 0 or (failed and not info[z, 0]):

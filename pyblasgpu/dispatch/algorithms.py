@@ -14,7 +14,7 @@ from ..database import (
 )
 from ..database.policy import Policy
 from ..gpu.device import Device
-from ..kernels.trsv.limits import MOST_COLS
+from ..kernels.trsv.limits import MAX_COLS
 from ..types import Dtype
 from . import overrides, tuned_files
 from .leaf import fixed, runs
@@ -73,7 +73,7 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     policy = policy_of(device)
-    if batch == 1 and rhs <= MOST_COLS and order > policy.trsv_min_order and runs(TRSV, device):
+    if batch == 1 and rhs <= MAX_COLS and order > policy.trsv_min_order and runs(TRSV, device):
         return Algorithm(TRSV, _by_policy("trsv_min_order", device))
     if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
         is_large = order * rhs >= policy.tensor_stop_min_elements
@@ -101,7 +101,7 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
     policy, letter = policy_of(device), dtype.letter
     if batch == 1 and order > LEAF:
         in_range = order >= policy.fused_trsm_min_order[letter]
-        in_range = in_range and MOST_COLS < rhs <= policy.fused_trsm_max_rhs[letter]
+        in_range = in_range and MAX_COLS < rhs <= policy.fused_trsm_max_rhs[letter]
         in_range = in_range and order * rhs <= policy.fused_trsm_max_elements[letter]
         origin = _by_policy("fused_trsm_max_elements", device)
         return Algorithm(TRSM_FUSED if in_range else RECURSION, origin)
@@ -118,7 +118,7 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
 def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
     """Whether small triangles of a batch fill half of the device."""
     config = fixed(TRSM_SMALL, dtype.letter, device)
-    blocks = batch * config.specialize(min(order, config.most_rows), rhs).grid(rhs)
+    blocks = batch * config.specialize(min(order, config.max_rows), rhs).grid(rhs)
     return bool(2 * blocks >= device.sm_count)
 
 

@@ -17,7 +17,7 @@ from ..gpu.build.compile import KernelSource
 from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
-from ..kernels.trsv.limits import MOST_COLS
+from ..kernels.trsv.limits import MAX_COLS
 from ..types import DTYPES
 from . import leaf
 from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of
@@ -104,7 +104,7 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
     """All kernels of a family that needs no tuning, and of the Configs that serve its calls on the device."""
     family = family_of(stem)
     if stem == "trsv":
-        configs = (config.specialize(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1))
+        configs = (config.specialize(columns, device.shared_per_block) for columns in range(1, MAX_COLS + 1))
         yield from (family.source(each) for each in configs)
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))

@@ -243,7 +243,7 @@ def _int8_obstacle(problem: TensorProblem) -> str:
     if reason:
         return reason
     config = select(INT8, dtype, "", problem.extents, problem.device).config
-    if k > config.MOST_K:
+    if k > config.MAX_K:
         return f"k={k} is too large for sums of products of bytes"
     if overrides.get_override(INT8) is None and not gains(dtype, m, n, k, config.moduli, problem.device):
         return "small products are faster by FMAs"

@@ -17,7 +17,7 @@ from ..database import FUSED_STEMS, T_LAYOUTS, TRSM_POINTS, nearest_points, t_la
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.gemm.fused import APART, tile_counts
+from ..kernels.gemm.fused import FLAG_STRIDE, tile_counts
 from ..model.trsm_fused import cycles
 from ..types import Dtype, Triangle
 from . import overrides, tuned_files
@@ -194,4 +194,4 @@ def _same_tile(tuned: Any, known: Collection[Any], triangle: Triangle) -> list[A
 def _has_flags(config: Any, extents: tuple[int, int, int], triangle: Triangle) -> bool:
     """Whether there is a flag for each strip."""
     _, strips = tile_counts(config, triangle, *extents[:2])
-    return strips * APART <= FLAGS
+    return strips * FLAG_STRIDE <= FLAGS

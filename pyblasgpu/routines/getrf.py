@@ -217,10 +217,10 @@ def _emit_panel(
     config = factors.config.specialize(rows, device)
     if width != config.COLS:  # rows in memory are numbered by groups of all columns
         config = factors.config.specialize(a.rows, device)
-    takes_beside = in_block and config.takes_beside(rows)
+    takes_outside_columns = in_block and config.takes_outside_columns(rows)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
     moves, blocks, (left, right) = factors.moves_from(first), config.grid(rows), window
-    beside = (first - left, right - first - cols) if takes_beside else (0, 0)
+    beside = (first - left, right - first - cols) if takes_outside_columns else (0, 0)
 
     def integers(panel: Operand, pivots: Operand, moves: Operand, info: Operand, _: Operand) -> tuple:
         step, stride_piv = laswp.words(pivots)
@@ -229,10 +229,10 @@ def _emit_panel(
 
     operands = panel, pivots, moves, info, launches.flags()
     launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
-    if not takes_beside:
+    if not takes_outside_columns:
         others = a.block(first, left, rows, right - left)
         laswp.interchange(launches, moves, others, config.COLS, cols, skip=(first - left, cols))
-    return takes_beside
+    return takes_outside_columns
 
 
 def _emit_panel_by_columns(

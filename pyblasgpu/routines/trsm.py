@@ -73,7 +73,7 @@ def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -
         choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
         launches.choices += [algorithm, choice]
         small = partial(_emit_small, launches, diag, choice.config)
-        emit_steps(launches, system, _RECURRENCE, choice.config.most_rows, lower_leaf(small))
+        emit_steps(launches, system, _RECURRENCE, choice.config.max_rows, lower_leaf(small))
     else:
         launches.choices.append(replace(algorithm, name=RECURSION))
         config, stop = tuned_leaf(launches, b, _RECURRENCE)

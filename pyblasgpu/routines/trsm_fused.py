@@ -15,7 +15,7 @@ from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import FAMILIES
-from ..kernels.trsv.limits import MOST_COLS
+from ..kernels.trsv.limits import MAX_COLS
 from ..types import Diag, Region, Side
 from .launch_list import LaunchList
 from .triangular import FusedOperands, TriangularSystem, fused_operands, leaf_orders
@@ -31,7 +31,7 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
     """
     b = system.b
     stop = max_fused_order(algorithm.name, b.rows)
-    if not stop or b.cols <= MOST_COLS:
+    if not stop or b.cols <= MAX_COLS:
         return {}
     blocks = {rows: _fused_operands(system.block(0, rows)) for rows in leaf_orders(b.rows, stop)}
     if None in blocks.values():

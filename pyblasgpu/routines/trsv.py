@@ -13,7 +13,7 @@ from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import STEM
-from ..kernels.trsv.limits import MOST_COLS
+from ..kernels.trsv.limits import MAX_COLS
 from ..operands import Operand
 from ..types import Diag
 from .launch_list import ALPHA, LaunchList
@@ -23,7 +23,7 @@ __all__ = ["applies", "emit"]
 
 def applies(b: Operand) -> bool:
     """Whether the kernel can solve for a B like this one: a few columns of one matrix."""
-    return b.batch == 1 and 0 < b.cols <= MOST_COLS and runs(STEM, current(b.device))
+    return b.batch == 1 and 0 < b.cols <= MAX_COLS and runs(STEM, current(b.device))
 
 
 def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:

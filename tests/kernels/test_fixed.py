@@ -80,7 +80,7 @@ def test_copies_keep_everything_in_registers(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_small_triangles_keep_everything_in_registers(letter, cc):
     config = FIXED[trsm_small.STEM].config(letter, "", {})
-    largest = config.specialize(config.most_rows, 64)
+    largest = config.specialize(config.max_rows, 64)
     report = compile_here(trsm_small.source(largest), cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 

@@ -16,7 +16,7 @@ from pyblasgpu.dispatch.overrides import Algorithm, KernelChoice, override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known, stand_ins
-from pyblasgpu.kernels.gemm.fused import APART, tile_counts
+from pyblasgpu.kernels.gemm.fused import FLAG_STRIDE, tile_counts
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_fused
@@ -118,7 +118,7 @@ def test_no_more_strips_than_flags(letter):
             assert plan is not None or others > 8192
             if plan is not None:
                 _, strips = tile_counts(plan.choice.config, plan.triangle, 1024, others)
-                assert strips * APART <= workspace.FLAGS
+                assert strips * FLAG_STRIDE <= workspace.FLAGS
 
 
 def test_one_launch_and_no_workspace(kernels):

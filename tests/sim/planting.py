@@ -74,7 +74,7 @@ SHARED = (
     "factor.pivot_exchange",
     "factor.row_exchange",
     "factor.cluster_exchange",
-    "factor.panel_beside",
+    "factor.outside_columns",
 )
 #: Imported when a kernel is built: here, lest that happens while a defect is planted.
 for _name in ("copy.copy_scaled_kernel", "gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):

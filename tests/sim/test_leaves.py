@@ -98,7 +98,7 @@ def test_edges(n, r, stages):
 )
 def test_small_triangles_of_every_order(letter, n, r):
     config = TrsmSmall(letter)
-    if n > config.most_rows:
+    if n > config.max_rows:
         with pytest.raises(ConfigError, match="ORDER"):
             config.specialize(n, r)
     else:

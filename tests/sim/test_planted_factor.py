@@ -43,7 +43,7 @@ BAD = potrf(test=test_potrf_leaf.bad_pivot)
 SPECIAL = Check("potrf_leaf", lambda module: test_potrf_leaf.special("first", kernels=module))
 EARLIER = Check("potrf_leaf", lambda module: test_potrf_leaf.earlier_pivot(module))
 SINGULAR = trtri(test_triangle_leaves.singular)
-KNOWN = trtri(test_triangle_leaves.singular, tells=False)
+KNOWN = trtri(test_triangle_leaves.singular, writes_info=False)
 LARGE = {"n": 21, "threads": 64, "size": 24}
 
 #: module, text, what is planted in its place, the check that sees it
@@ -82,14 +82,14 @@ DEFECTS = [
     ("factor.potrf_leaf", "t == rows - 1", "t == 0", potrf(test=test_potrf_leaf.bad_pivot, at=9)),
     ("factor.trtri_leaf", "mine & (not is_zero(shared, earlier))", "mine", SINGULAR),
     ("factor.trtri_leaf", "            if is_singular:\n                return", "", SINGULAR),
-    ("factor.trtri_leaf", "tells == 0 and load_acquire(info, 0) != 0", "tells > 9", KNOWN),
+    ("factor.trtri_leaf", "writes_info == 0 and load_acquire(info, 0) != 0", "writes_info > 9", KNOWN),
     ("factor.trtri_leaf", "int32(t + 1) if", "int32(t) if", SINGULAR),
     ("factor.zero_diagonal", " and i < first", "", zeros(zeros=(1, 33, 40))),
     ("factor.zero_diagonal", "min(first, firsts[other])", "first", zeros()),
     ("factor.zero_diagonal", "first + 1", "first", zeros()),
     ("factor.zero_diagonal", " and value[1] == real(0)", "", zeros(letter="z")),
     # rows below, and who waits for whom
-    ("factor.potrf_panel", "if not is_last:\n            tell(flags, t)", "if not is_last and t > 99:\n            tell(flags, t)", panel()),
+    ("factor.potrf_panel", "if not is_last:\n            set_flag(flags, t)", "if not is_last and t > 99:\n            set_flag(flags, t)", panel()),
     ("factor.potrf_panel", "            wait(flags, t)\n", "", panel()),
     ("factor.potrf_panel", "store_relaxed(flags, other, int32(0))", "pass", panel()),
     ("factor.potrf_panel", "cuda.gridDim.x - 1, THREADS", "cuda.gridDim.x - 2, THREADS", panel()),
@@ -107,9 +107,9 @@ DEFECTS = [
     # arithmetic
     ("factor.inverse_root", "fma(-(d * r), r, real(1))", "real(0)", potrf()),
     ("factor.cholesky_panel", "            bad[0] = earlier\n", "", potrf(test=test_potrf_leaf.extreme)),
-    ("factor.cholesky_panel", "            bring(row, tile, pivots)\n            factor_carefully", "            factor_carefully", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.cholesky_panel", "            load_pivot_row(row, tile, pivots)\n            factor_carefully", "            factor_carefully", potrf(test=test_potrf_leaf.extreme)),
     ("factor.inverse_root", "real(0.375)", "real(0.5)", potrf(test=test_potrf_leaf.accurate)),
-    ("factor.inverse_root", "return not r <= real(MOST)", "return r < real(0)", potrf(test=test_potrf_leaf.extreme)),
+    ("factor.inverse_root", "return not r <= real(LARGEST_ROOT)", "return r < real(0)", potrf(test=test_potrf_leaf.extreme)),
     ("factor.inverse_root", "if d == real(INFINITY)", "if d < real(0)", SPECIAL),
     ("factor.cholesky_panel", "            keep_infinities(0, tile, i)\n", "", SPECIAL),
     ("factor.cholesky_panel", "-tile[OWN + c * REALS + 1]", "tile[OWN + c * REALS + 1]", potrf("z")),

@@ -74,7 +74,7 @@ DEFECTS = [
     (SCALES, "DIGIT_BITS - 1 - e - s", "DIGIT_BITS - e - s", scaled(k=40)),
     (SCALES, "size * scale * real(0.5)", "size * scale * real(0.25)", scaled(k=40)),
     (SCALES, "unit, share = real(0), size", "unit, share = real(0), real(0)", scaled(k=40)),
-    (SCALES, "(e >= -MOST_EXPONENT) & ", "", scaled(k=40)),
+    (SCALES, "(e >= -MAX_EXPONENT) & ", "", scaled(k=40)),
     (SCALES, "count = WARPS if options & BY_ROWS else 32", "count = WARPS", scaled(k=40)),
     # residues and digits
     (PACK, "cuda.syncthreads()\n", "pass\n", packed(moduli=2)),

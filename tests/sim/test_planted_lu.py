@@ -107,7 +107,7 @@ PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES = (
         "pivot_exchange",
         "row_exchange",
         "cluster_exchange",
-        "panel_beside",
+        "outside_columns",
         "laswp",
         "pivot_moves",
     )

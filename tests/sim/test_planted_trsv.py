@@ -12,7 +12,7 @@ DEFECTS = [
     # few right-hand sides in one launch
     ("trsv.kernel", "while solved <= j:", "while solved < j:", trsv()),
     ("trsv.kernel", "if t == 0:\n                while", "if False:\n                while", trsv()),
-    ("trsv.kernel", "            cuda.syncthreads()\n            bring", "            bring", trsv()),
+    ("trsv.kernel", "            cuda.syncthreads()\n            load_panel", "            load_panel", trsv()),
     ("trsv.kernel", "sign)\n            cuda.syncthreads()\n            multiply", "sign)\n            multiply", trsv()),
     ("trsv.kernel", "acc, m, k)\n        cuda.syncthreads()", "acc, m, k)", trsv()),
     ("trsv.kernel", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", trsv()),

@@ -26,23 +26,25 @@ def below(n: int, unit: bool = False) -> np.ndarray:
     return np.tri(n, k=-int(unit), dtype=bool)
 
 
-def invert(a, info, unit=False, tells=True, kernels=trtri_leaf) -> None:
+def invert(a, info, unit=False, writes_info=True, kernels=trtri_leaf) -> None:
     """Invert a batch in place."""
     (batch, n, _), steps = a.shape, strides(a)
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
-    integers = n, int(unit), int(tells), *steps[1:], 1, steps[0]
+    integers = n, int(unit), int(writes_info), *steps[1:], 1, steps[0]
     run(kernels.source(kernels.TrtriLeaf(letter, 16, 32)), 1, (info, a), integers, (), batch)
 
 
-def check_inverse(letter="d", n=13, order="F", unit=False, batch=1, tells=True, kernels=trtri_leaf) -> None:
+def check_inverse(
+    letter="d", n=13, order="F", unit=False, batch=1, writes_info=True, kernels=trtri_leaf
+) -> None:
     """The inverse of a random triangle, NaN where nothing is read, between fences."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
     if unit:
         lower[:, range(n), range(n)] = 1
     a, unharmed = fenced(np.where(below(n, unit), lower, NAN).astype(dtype.name), order)
-    info = unknown(batch, dtype) if tells else np.zeros(batch, dtype.name)
-    invert(a, info, unit, tells, kernels)
+    info = unknown(batch, dtype) if writes_info else np.zeros(batch, dtype.name)
+    invert(a, info, unit, writes_info, kernels)
     assert numbers(info) == [0] * batch
     expected = np.linalg.inv(lower.astype(np.result_type(lower, np.float64)))
     actual, kept = a[:, below(n, unit)], below(n, unit)
@@ -59,28 +61,28 @@ def test_inverses(letter, order, unit):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches_of_inverses(letter):
-    check_inverse(letter, 11, batch=3, tells=False)
+    check_inverse(letter, 11, batch=3, writes_info=False)
 
 
-def singular(letter="d", tells=True, kernels=trtri_leaf) -> None:
+def singular(letter="d", writes_info=True, kernels=trtri_leaf) -> None:
     """The first zero is told, and such a triangle is left as it is; the others are inverted."""
     a = np.stack([np.eye(9)] * 3).astype(DTYPES[letter].name) * 2
     info = np.zeros(3, a.dtype)
-    if tells:
+    if writes_info:
         a[1, 4, 4] = a[1, 7, 7] = 0
     else:
         info.view(np.int32)[info.itemsize // 4] = 5
     before = a.copy()
-    invert(a, info, tells=tells, kernels=kernels)
+    invert(a, info, writes_info=writes_info, kernels=kernels)
     assert numbers(info) == [0, 5, 0]
     np.testing.assert_array_equal(a[1], before[1])
     np.testing.assert_array_equal(a[::2], before[::2] / 4)
 
 
-@pytest.mark.parametrize("tells", [False, True])
+@pytest.mark.parametrize("writes_info", [False, True])
 @pytest.mark.parametrize("letter", "dz")
-def test_singular_triangles(letter, tells):
-    singular(letter, tells)
+def test_singular_triangles(letter, writes_info):
+    singular(letter, writes_info)
 
 
 def unsafe_diagonal(kernels=trtri_leaf) -> None:

@@ -12,7 +12,7 @@ from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trsm_fused_phases
-from pyblasgpu.kernels.gemm.fused import APART, sharing, tile_orders
+from pyblasgpu.kernels.gemm.fused import FLAG_STRIDE, sharing, tile_orders
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Region, Triangle
 
@@ -30,7 +30,7 @@ def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.on_left
     _, free = tile_orders(tile, triangle)
-    flags = np.zeros(-(-(n if of_a else m) // free) * APART // dtype.real_size, dtype.real)
+    flags = np.zeros(-(-(n if of_a else m) // free) * FLAG_STRIDE // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     source = kernels.source(tile, conj=conj, triangle=triangle, solved=True)
     options = options_of(Region.of(triangle.uplo), unit=unit)

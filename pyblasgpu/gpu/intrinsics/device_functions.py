@@ -11,7 +11,7 @@ from numba.cuda.extending import intrinsic
 
 __all__ = ["called", "inlined"]
 
-_MOST_SHARED = 4096  # functions
+_MAX_SHARED = 4096  # functions
 _ANY = (8, 0)  # a compute capability, which Numba requires; nothing here depends on it
 
 
@@ -56,7 +56,7 @@ class _Same:
         return hash(self.facts)
 
 
-@lru_cache(_MOST_SHARED)
+@lru_cache(_MAX_SHARED)
 def _shared(same: _Same, forceinline: bool):
     function = same.function
     names = ", ".join(inspect.signature(function).parameters)

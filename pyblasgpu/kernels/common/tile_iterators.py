@@ -35,24 +35,24 @@ def tile_iterator(smem_tile: SmemTile) -> SimpleNamespace:
 
 
 def l2_prefetcher(smem_tile: SmemTile, threads: int):
-    """``ask(source, ld, t, extent, depth)``: prefetch a k-tile, which will be loaded soon, into L2."""
+    """``prefetch(source, ld, t, extent, depth)``: prefetch a k-tile, which will be loaded soon, into L2."""
     K_MAJOR, REALS, ELEMENTS = (
         smem_tile.k_major,
         smem_tile.dtype.reals_per_element,
         LINE // smem_tile.dtype.itemsize,
     )
-    ACROSS, quotient, prefetch = -(-smem_tile.major // ELEMENTS), ptx.quotient, ptx.prefetch
+    ACROSS, quotient, prefetch_line = -(-smem_tile.major // ELEMENTS), ptx.quotient, ptx.prefetch
     LINES, int32, int64 = ACROSS * smem_tile.minor, ptx.types.int32, ptx.types.int64
 
     @device_function
-    def ask(source, ld, t, extent, depth):
+    def prefetch(source, ld, t, extent, depth):
         majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
         line = int32(t)
         while line < LINES:
             minor = quotient(line, ACROSS)
             major = int32((line - minor * ACROSS) * ELEMENTS)
             is_there = (major < majors) & (minor < minors)
-            prefetch(source, (int64(minor) * ld + major) * REALS, is_there)
+            prefetch_line(source, (int64(minor) * ld + major) * REALS, is_there)
             line = int32(line + threads)
 
-    return ask
+    return prefetch

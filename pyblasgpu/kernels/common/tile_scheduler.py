@@ -26,8 +26,8 @@ def tile_origins(BLK_M: int, BLK_N: int, triangular: bool | None = False):
 
     @device_function
     def coords(tile, tiles_m, tiles_n, options):
-        asked = int32(options >> RASTER_BIT)
-        down, across = where(tile, tiles_m, tiles_n, asked if asked > 0 else int32(RASTER))
+        rows = int32(options >> RASTER_BIT)
+        down, across = where(tile, tiles_m, tiles_n, rows if rows > 0 else int32(RASTER))
         return int32(down * BLK_M), int32(across * BLK_N)
 
     return coords

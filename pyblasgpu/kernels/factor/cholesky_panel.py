@@ -97,7 +97,7 @@ def _group_steps(config, g: int):
                 pivots[(i - FIRST) * SPAN + x] = row[FIRST * REALS + x]
 
     @device_function
-    def bring(row, tile, pivots):
+    def load_pivot_row(row, tile, pivots):
         load_pivots(tile, 0, pivots, 0)
         for x in range(SPAN):
             tile[OWN + x] = row[FIRST * REALS + x]
@@ -114,11 +114,11 @@ def _group_steps(config, g: int):
     def eliminate(row, tile, other, panel, pivots, i, bad, before):
         unsafe, earlier = cuda.local.array(1, int32), bad[0]
         unsafe[0] = int32(0)
-        bring(row, tile, pivots)
+        load_pivot_row(row, tile, pivots)
         factor(tile, bad, unsafe, before + FIRST)
         if unsafe[0] != 0:  # once more: a branch at each root would keep the compiler from other work
             bad[0] = earlier
-            bring(row, tile, pivots)
+            load_pivot_row(row, tile, pivots)
             factor_carefully(tile, bad, unsafe, before + FIRST)
             keep_infinities(0, tile, i)
         if i >= FIRST:

@@ -9,8 +9,8 @@ Blocks of threads exchange their candidates (`pivot_exchange`); all of them are 
 uppermost row, as LAPACK's do; NaN is larger than any number. Where all of a column is zero, it stays, `info`
 records it, and the elimination goes on.
 
-Columns outside the panel may be interchanged, and rows of U solved, in the same launch (`panel_beside`). Both
-strides are free. Matrices of few rows are panels whole, of a batch too.
+Columns outside the panel may be interchanged, and rows of U solved, in the same launch (`outside_columns`).
+Both strides are free. Matrices of few rows are panels whole, of a batch too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...gpu.device import known
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
-from .panel_beside import AT_ONCE, beside_updater
+from .outside_columns import AT_ONCE, outside_updater
 from .panel_rows import eliminator
 from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_exchange
 from .row_exchange import reals_of_search, search_by_rows, words_of_search
@@ -44,7 +44,7 @@ SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 MOST_OF_CLUSTER = 16  # blocks
 MANY = 132  # multiprocessors of a Hopper device that was seen to run clusters of 16
-MOST_ROWS = 25  # a power of two, beyond what is served
+ROW_POWERS = 25  # a power of two, beyond what is served
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -210,7 +210,7 @@ class GetrfPanel:
         """
         return replace(self, CLUSTER=MOST_OF_CLUSTER) if self.CLUSTER > 1 else self
 
-    def takes_beside(self, rows: int) -> bool:
+    def takes_outside_columns(self, rows: int) -> bool:
         """Whether a launch may apply its pivots to columns outside the panel: the blocks of a cluster wait
         for one another, and a lane has a row on top.
         """
@@ -241,7 +241,7 @@ def source(config: GetrfPanel) -> KernelSource:
     m, n: int32, rows and columns of A
     first: int32, the row of the whole matrix that is A's first
     blocks: int32, blocks of a matrix
-    on_left, on_right: int32, columns left and right of A to interchange, where the Config `takes_beside` some
+    on_left, on_right: int32, columns left and right of A to interchange, if `takes_outside_columns`
     a_rs, a_cs: int64, row and column stride of A (elements)
     piv_step: int64, words from pivot to pivot
     stride_a: int64, batch stride of A (elements)
@@ -260,7 +260,7 @@ def source(config: GetrfPanel) -> KernelSource:
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
     """The kernels of small matrices, of clusters, and of many rows, on an H200."""
     device = known("h200")
-    configs = dict.fromkeys(config.specialize(1 << power, device) for power in range(MOST_ROWS))
+    configs = dict.fromkeys(config.specialize(1 << power, device) for power in range(ROW_POWERS))
     return (source(each) for each in configs)
 
 
@@ -309,18 +309,18 @@ def _upper_writer(config: GetrfPanel):
     return write
 
 
-def _teller(config: GetrfPanel):
-    """``tell(moves, row, label, n)``: where a row is now, if it is among the uppermost, or was."""
+def _move_recorder(config: GetrfPanel):
+    """``record_moves(moves, row, label, n)``: where a row is now, if it is among the uppermost, or was."""
     COLS, int32 = config.COLS, ptx.types.int32
 
     @device_function
-    def tell(moves, row, label, n):
+    def record_moves(moves, row, label, n):
         if label < n:
             moves[label] = int32(row)
         if row < n:
             moves[COLS + row] = label
 
-    return tell
+    return record_moves
 
 
 def _build(config: GetrfPanel):
@@ -330,11 +330,15 @@ def _build(config: GetrfPanel):
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT, TOLD = (COLS - 1) * REALS, config.shared_bytes // 4 - 2
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
-    grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
+    grid_dependency_wait, (read, write), record_moves = (
+        ptx.grid_dependency_wait,
+        _row_mover(config),
+        _move_recorder(config),
+    )
     search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
     BESIDE, TWO = bool(CLUSTER) and COLS <= WARP, AT_ONCE * REALS
-    update_beside = beside_updater(config)
+    update_beside = outside_updater(config)
 
     def getrf_panel(
         a, piv, moves, info, flags, m, n, first, blocks, on_left, on_right,
@@ -380,7 +384,7 @@ def _build(config: GetrfPanel):
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:
             write(offset(a, int64(label) * a_rs * REALS), out, a_cs, done, t)
-            tell(moves, row, label, n)
+            record_moves(moves, row, label, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
         if CLUSTER == 0 and blocks > 1:

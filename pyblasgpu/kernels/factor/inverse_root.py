@@ -21,7 +21,7 @@ def inverse_root(facts: Dtype):
     branch, where d is neither tiny nor infinite; else ``is_unsafe(r)`` holds for the result.
     """
     real, fma, approximate = ptx.REALS[facts.real], ptx.fma, ptx.inverse_root_approximation
-    MOST, UP = 2.0 ** (TINY[facts.real_size] // 2), 2.0 ** SHIFT[facts.real_size]
+    LARGEST_ROOT, UP = 2.0 ** (TINY[facts.real_size] // 2), 2.0 ** SHIFT[facts.real_size]
     INFINITY = float("inf")
 
     @device_function
@@ -33,7 +33,7 @@ def inverse_root(facts: Dtype):
 
     @device_function
     def is_unsafe(r):
-        return not r <= real(MOST)
+        return not r <= real(LARGEST_ROOT)
 
     @device_function
     def root(d):

@@ -122,24 +122,24 @@ def _interchange(config: Laswp):
         i, i_step, c, c_step, rows, cols, skip, skipped, a_rs, a_cs
     ):  # fmt: skip
         row, col = int32(i + e * i_step), int32(c + e * c_step)
-        ok, beside = (row < rows) & (col < cols), column(col, skip, skipped, a_cs)
+        ok, column_offset = (row < rows) & (col < cols), column(col, skip, skipped, a_cs)
         known = min(row, int32(rows - 1))
         there[e] = from_top[known]
         origin = int64(to_top[known]) * a_rs
         for part in range(REALS):
-            load(coming, e * REALS + part, a, (origin + beside) * REALS + part, ok)
-            load(going, e * REALS + part, a, (row * a_rs + beside) * REALS + part, ok)
+            load(coming, e * REALS + part, a, (origin + column_offset) * REALS + part, ok)
+            load(going, e * REALS + part, a, (row * a_rs + column_offset) * REALS + part, ok)
 
     @device_function
     def write_element(
         e, coming, going, there, a, i, i_step, c, c_step, rows, cols, skip, skipped, a_rs, a_cs
     ):
         row, col, target = int32(i + e * i_step), int32(c + e * c_step), int64(there[e])
-        ok, beside = (row < rows) & (col < cols), column(col, skip, skipped, a_cs)
+        ok, column_offset = (row < rows) & (col < cols), column(col, skip, skipped, a_cs)
         leaves = ok & ((target < 0) | (target >= rows))
         for part in range(REALS):
-            store(a, (row * a_rs + beside) * REALS + part, coming[e * REALS + part], ok)
-            store(a, (target * a_rs + beside) * REALS + part, going[e * REALS + part], leaves)
+            store(a, (row * a_rs + column_offset) * REALS + part, coming[e * REALS + part], ok)
+            store(a, (target * a_rs + column_offset) * REALS + part, going[e * REALS + part], leaves)
 
     return unrolled(config.PER_THREAD, read_element), unrolled(config.PER_THREAD, write_element)
 

@@ -132,12 +132,12 @@ def plain_sources(config: PotrfPanel) -> Iterator[KernelSource]:
 
 
 def _flags(config: PotrfPanel):
-    """``tell(flags, t)`` sets the flag of this block, ``wait(flags, t)`` waits for those of all others."""
+    """``set_flag(flags, t)`` sets the flag of this block, ``wait(flags, t)`` waits for all others."""
     THREADS, int32 = config.threads, ptx.types.int32
     load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
 
     @device_function
-    def tell(flags, t):
+    def set_flag(flags, t):
         if t == 0:
             store_relaxed(flags, cuda.blockIdx.x, int32(1))
 
@@ -149,7 +149,7 @@ def _flags(config: PotrfPanel):
             store_relaxed(flags, other, int32(0))
         cuda.syncthreads()
 
-    return tell, wait
+    return set_flag, wait
 
 
 def _build(config: PotrfPanel):
@@ -166,7 +166,7 @@ def _build(config: PotrfPanel):
     write_rows = rows_writer(config)
     load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
-    tell, wait = _flags(config)
+    set_flag, wait = _flags(config)
 
     def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs):
         # (1) the rows of this block
@@ -196,7 +196,7 @@ def _build(config: PotrfPanel):
             l[t * (LD + 1) * REALS] = real(1)
         cuda.syncthreads()
         if not is_last:
-            tell(flags, t)
+            set_flag(flags, t)
 
         # (3) panel by panel, and what is right of each
         rows = (n + (BLK - 1)) // BLK * BLK

@@ -83,9 +83,9 @@ def _receiver(config):
     def receive_some(x, rows, sizes, labels, got, messages, lane, there, other, tag):
         k = lane + x * WARP
         if k < REALS:
-            beside = there + (REALS + k if k <= LABEL else k)  # loaded at once, not one after the other
+            second = there + (REALS + k if k <= LABEL else k)  # loaded at once, not one after the other
             while not (
-                try_receive(got, 0, messages, there + k, tag) & try_receive(got, 1, messages, beside, tag)
+                try_receive(got, 0, messages, there + k, tag) & try_receive(got, 1, messages, second, tag)
             ):
                 pass
             rows[other * REALS + k] = got[0]

@@ -84,11 +84,11 @@ def triangle_writer(
 
 def rows_writer(config: TriangleInShared):
     """``write(a, shared, row_stride, col_stride, t, m, n)``: the rows below, m of n columns, back."""
-    write_all, LEAST = _writer(config, False, (1, config.ld), config.rows_below), -(2**30)
+    write_all, EVERY_ELEMENT = _writer(config, False, (1, config.ld), config.rows_below), -(2**30)
 
     @device_function
     def write(a, shared, row_stride, col_stride, t, m, n):
-        write_all(a, shared, row_stride, col_stride, t, m, n, LEAST)
+        write_all(a, shared, row_stride, col_stride, t, m, n, EVERY_ELEMENT)
 
     return write
 

@@ -78,7 +78,7 @@ def source(config: TrtriLeaf) -> KernelSource:
     info, a: pointer, info and T; an info is an int32 in the first bytes of its element
     n: int32, order
     unit: int32, whether the diagonal is one and not read
-    tells: int32, whether info is written
+    writes_info: int32, whether info is written
     a_rs, a_cs: int64, row and column stride of T (elements)
     stride_info, stride_a: int64, batch strides (elements)
 
@@ -161,7 +161,7 @@ def _build(config: TrtriLeaf):
     find_zero, solve = _zero_finder(config), _solver(config)
     invert = diagonal_inverter(facts, ORDER, STEP)
 
-    def trtri_leaf(info, a, n, unit, tells, a_rs, a_cs, stride_info, stride_a):
+    def trtri_leaf(info, a, n, unit, writes_info, a_rs, a_cs, stride_info, stride_a):
         # (1) the triangle of this block, unless the whole one is known to be singular
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
         a, info = offset(a, batch * stride_a * REALS), offset(info, batch * stride_info * REALS)
@@ -169,14 +169,14 @@ def _build(config: TrtriLeaf):
         inverse, panel = offset(tri, INVERSE), offset(tri, PANEL)
         column = cuda.local.array(COLUMN, real)
         grid_dependency_wait()
-        if tells == 0 and load_acquire(info, 0) != 0:
+        if writes_info == 0 and load_acquire(info, 0) != 0:
             return
 
         # (2) to shared memory, with ones on a unit diagonal and beyond n
         load(tri, a, a_rs, a_cs, t, n, unit)
         if t < ORDER and (unit != 0 or t >= n):
             tri[t * STEP * REALS] = real(1)
-        if tells != 0:
+        if writes_info != 0:
             is_first, is_singular = find_zero(tri, t, n)
             if is_first or (t == 0 and not is_singular):
                 store_relaxed(info, 0, int32(t + 1) if is_first else int32(0))

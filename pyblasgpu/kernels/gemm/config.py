@@ -15,7 +15,7 @@ from ..copy.packing import CBL, LAYOUTS, ROW, Packing
 __all__ = ["GemmConfig"]
 
 LOADS_IN_FLIGHT = 16  # loads of a thread that are under way at a time, when partial tiles are added up
-REGISTERS, MOST_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and of a thread
+REGISTERS, MAX_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and of a thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class GemmConfig:
         return False
 
     @property
-    def asks_for_c(self) -> bool:
+    def prefetches_c(self) -> bool:
         """Whether the kernel prefetches tiles of C into L2, where its options say so: it updates factors."""
         return self.persistent and self.dtype in "sd" and not self.trans_a
 
@@ -137,13 +137,13 @@ class GemmConfig:
     @property
     def has_many_sums(self) -> bool:
         """Whether they fill half of a thread's registers."""
-        return 2 * self._sum_registers > MOST_REGISTERS
+        return 2 * self._sum_registers > MAX_REGISTERS
 
     @property
     def has_few_registers(self) -> bool:
         """Whether they fill half of what the blocks of a multiprocessor leave a thread, which is not all."""
         bound = REGISTERS // (self.threads * self.min_blocks)
-        return 2 * self._sum_registers >= bound and bound < MOST_REGISTERS
+        return 2 * self._sum_registers >= bound and bound < MAX_REGISTERS
 
     @property
     def serves_any_region(self) -> bool:
@@ -243,8 +243,8 @@ class GemmConfig:
     @cached_property
     def smem_tile_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1, self.loads_read_only
-        return SmemTile(self.dtype_facts, *shape, *lies, self.packing_b)
+        order = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1, self.loads_read_only
+        return SmemTile(self.dtype_facts, *shape, *order, self.packing_b)
 
     @property
     def layout(self) -> str:

@@ -59,20 +59,20 @@ def epilogue(config: GemmConfig, product: Product, triangular: bool | None = Fal
 
 
 def c_prefetcher(config: GemmConfig):
-    """``ask(c, ldc, t, rows, cols, options, beta, beta_i)``: prefetch the tile that begins at `c` into L2,
-    where it will be read and the options say so.
+    """``prefetch(c, ldc, t, rows, cols, options, beta, beta_i)``: prefetch the tile that begins at `c`
+    into L2, where it will be read and the options say so.
 
     The epilogue reads a few elements at a time, and would wait for memory each time.
     """
     tile = SmemTile(config.dtype_facts, config.BLK_M, config.BLK_N, config.threads, 1, 1, 0, False)
-    real, ask_lines = ptx.REALS[config.dtype_facts.real], l2_prefetcher(tile, config.threads)
+    real, prefetch_lines = ptx.REALS[config.dtype_facts.real], l2_prefetcher(tile, config.threads)
 
     @device_function
-    def ask(c, ldc, t, rows, cols, options, beta, beta_i):
+    def prefetch(c, ldc, t, rows, cols, options, beta, beta_i):
         if options & PREFETCH_C != 0 and ((beta != real(0)) | (beta_i != real(0))):
-            ask_lines(c, ldc, t, rows, cols)
+            prefetch_lines(c, ldc, t, rows, cols)
 
-    return ask
+    return prefetch
 
 
 def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) -> int:

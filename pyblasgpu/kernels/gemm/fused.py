@@ -9,7 +9,7 @@ from ...types import Dtype, Triangle
 from .config import GemmConfig
 
 __all__ = [
-    "APART",
+    "FLAG_STRIDE",
     "check",
     "group_of",
     "row_ld",
@@ -21,10 +21,12 @@ __all__ = [
     "tile_orders",
 ]
 
-APART = 128  # bytes between flags, so that polls hit different lines
-MOST = 128  # threads that share: all of them load what they meet of T
-FEWEST = 32  # parts of the unknowns that threads share
-WIDEST = 2  # times the unknowns, right-hand sides that are shared: more keep the block busy, a thread each
+FLAG_STRIDE = 128  # bytes between flags, so that polls hit different lines
+MAX_SHARING_THREADS = 128  # threads that share: all of them load what they meet of T
+MIN_SHARED_PARTS = 32  # parts of the unknowns that threads share
+MAX_SIDES_PER_UNKNOWN = (
+    2  # times the unknowns, right-hand sides that are shared: more keep the block busy, a thread each
+)
 
 
 def check(config: GemmConfig, triangle: Triangle) -> None:
@@ -68,9 +70,13 @@ def group_of(facts: Dtype) -> int:
 def sharing(facts: Dtype, threads: int, sides: int, count: int) -> int:
     """Threads that share each of `sides` right-hand sides of `count` unknowns; 1 where none should."""
     group = group_of(facts)
-    if count * facts.reals_per_element < FEWEST or sides > WIDEST * count or count % group:
+    if (
+        count * facts.reals_per_element < MIN_SHARED_PARTS
+        or sides > MAX_SIDES_PER_UNKNOWN * count
+        or count % group
+    ):
         return 1
-    most = min(min(threads, MOST) // sides, group)
+    most = min(min(threads, MAX_SHARING_THREADS) // sides, group)
     return 1 << most.bit_length() - 1 if most else 1
 
 

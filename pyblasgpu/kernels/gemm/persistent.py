@@ -26,13 +26,13 @@ from .product import Product
 __all__ = ["build"]
 
 
-def _hider(config: GemmConfig):
+def _opaque(config: GemmConfig):
     """`opaque` where registers are short, as C is prefetched; else the identity."""
     return ptx.opaque if _is_short(config) else device_function(_itself)
 
 
 def _is_short(config: GemmConfig) -> bool:
-    return config.asks_for_c and not config.has_few_registers
+    return config.prefetches_c and not config.has_few_registers
 
 
 def _itself(value):
@@ -62,7 +62,7 @@ def _pointers(config: GemmConfig, triangular: bool):
     iterator_a, iterator_b = tile_iterator(config.smem_tile_a), tile_iterator(config.smem_tile_b)
     begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    opaque, hidden, quotient, work_tile_of = ptx.opaque, _hider(config), ptx.quotient, work_tiles()
+    opaque, opaque_if_short, quotient, work_tile_of = ptx.opaque, _opaque(config), ptx.quotient, work_tiles()
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
 
     @device_function
@@ -78,7 +78,8 @@ def _pointers(config: GemmConfig, triangular: bool):
     @device_function
     def follow(load_state, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = load_state
-        m, n = hidden(int32(m)), hidden(int32(n))  # what is made of them alone would take registers
+        # what is made of them alone would take registers
+        m, n = opaque_if_short(int32(m)), opaque_if_short(int32(n))
         tile, first, count = work_tile_of(
             number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule
         )
@@ -198,7 +199,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     PARTIAL = config.BLK_M * config.BLK_N * REALS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
-    hidden = _hider(config)
+    opaque_if_short = _opaque(config)
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
     write, (leave, add) = epilogue(config, product, triangular), _partial_tiles(config)
 
@@ -210,7 +211,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
         _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
         block, t = opaque(block), opaque(int32(t))
-        m, n, ldc = hidden(m), hidden(n), hidden(ldc)
+        m, n, ldc = opaque_if_short(m), opaque_if_short(n), opaque_if_short(ldc)
         if first > 0:
             leave(acc, offset(partials, int64(block) * PARTIAL), t)
             cuda.syncthreads()
@@ -236,30 +237,30 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     return finish
 
 
-def _c_asker(config: GemmConfig, triangular: bool):
-    """``ask(number, block, t, ...)``: `c_prefetcher` of the tile that the work tile of this number begins."""
+def _c_prefetcher(config: GemmConfig, triangular: bool):
+    """``prefetch(number, block, t, ...)``: `c_prefetcher` of the tile that this work tile begins."""
     REALS, int32, offset, opaque = (
         config.dtype_facts.reals_per_element,
         ptx.types.int32,
         ptx.offset,
         ptx.opaque,
     )
-    locate, ask_tile = tile_coords(config.BLK_M, config.BLK_N, triangular), c_prefetcher(config)
+    locate, prefetch_tile = tile_coords(config.BLK_M, config.BLK_N, triangular), c_prefetcher(config)
     work_tile_of = work_tiles()
 
     @device_function
-    def ask(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i):
+    def prefetch(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i):
         if options & PREFETCH_C != 0:
             tile, first, _ = work_tile_of(number, opaque(block), opaque(k_tiles), schedule)
             if first == 0:
                 m, n = opaque(int32(m)), opaque(int32(n))
                 row0, col0, matrix = locate(tile, m, n, options)
                 begin = offset(c, (col0 * ldc + row0 + matrix * stride_c) * REALS)
-                ask_tile(
+                prefetch_tile(
                     begin, ldc, opaque(int32(t)), int32(m - row0), int32(n - col0), options, beta, beta_i
                 )
 
-    return ask
+    return prefetch
 
 
 def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> SimpleNamespace:
@@ -278,10 +279,10 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
     loop = mainloop(config, product, *_k_tiles(config))
     start, run_mainloop = loop.start, loop.run
     (begin, follow, advance), work_tile_of = _pointers(config, triangular), work_tiles()
-    finish, ask_c = _finisher(config, product, triangular), _c_asker(config, triangular)
+    finish, prefetch_c = _finisher(config, product, triangular), _c_prefetcher(config, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, hidden, grid_dependency_wait = ptx.offset, _hider(config), ptx.grid_dependency_wait
-    ASKS_FOR_C, next_of = config.asks_for_c, _counter(config)
+    offset, opaque_if_short, grid_dependency_wait = ptx.offset, _opaque(config), ptx.grid_dependency_wait
+    PREFETCHES_C, next_of = config.prefetches_c, _counter(config)
 
     @device_function
     def compute(
@@ -316,8 +317,8 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
         while left > 0:
             # (4) body: start to load a later k-tile, multiply the present one. The loop ends where the loads
             # go on to the next work tile: what finds it, within, would spoil the order
-            if ASKS_FOR_C:
-                ask_c(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
+            if PREFETCHES_C:
+                prefetch_c(number, block, t, k_tiles, schedule, c, m, n, options, ldc, stride_c, beta, beta_i)
             zero(acc, real(0))
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = load_state
@@ -337,13 +338,13 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
             # (5) C := alpha acc + beta C, or acc to scratch; the next work tile
             if COMBINED:
                 combine(0, acc)
-            tile, first, count = work_tile_of(number, hidden(block), k_tiles, schedule)
+            tile, first, count = work_tile_of(number, opaque_if_short(block), k_tiles, schedule)
             finish(
                 acc, old, t, block, tile, first, count, k_tiles, schedule, c, partials, flags, m, n, options,
                 ldc, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
             number = next_of(number)
-            _, _, left = work_tile_of(number, hidden(block), k_tiles, schedule)
+            _, _, left = work_tile_of(number, opaque_if_short(block), k_tiles, schedule)
 
     return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned, ONE_WAY=loop.ONE_WAY)
 

@@ -1,4 +1,4 @@
-"""Kernel of a GEMM Config and its innermost product: ordinary, persistent, or in place."""
+"""Kernel of a GEMM Config and its innermost product_of: ordinary, persistent, or in place."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def kernel_source(
     conj: bool,
     triangle: Triangle | None,
     solved: bool,
-    product: Callable[..., Product],
+    product_of: Callable[..., Product],
 ) -> KernelSource:
-    """The kernel of `config` with ``product(config, conj_a, conj_b)``; with `conj` B, or T, is conjugated.
+    """The kernel of `config` with ``product_of(config, conj_a, conj_b)``; with `conj` B, or T, is conjugated.
 
     With a `triangle`, all of C is multiplied by it in place; with `solved` too, C is solved by it. Then there
     are no batches.
@@ -100,14 +100,14 @@ def kernel_source(
         from .trmm_fused import build as build_trmm
         from .trsm_fused import build as build_trsm
 
-        heart = product(config, conj and of_a, conj and not of_a)
+        product = product_of(config, conj and of_a, conj and not of_a)
         if triangle and solved:
-            return build_trsm(config, heart, triangle, conj)
+            return build_trsm(config, product, triangle, conj)
         if triangle:
-            return build_trmm(config, heart, triangle, conj)
+            return build_trmm(config, product, triangle, conj)
         if config.persistent:
-            return build_persistent(config, heart, form is Form.TRIANGLE)
-        return build_ordinary(config, heart, form.triangular)
+            return build_persistent(config, product, form is Form.TRIANGLE)
+        return build_ordinary(config, product, form.triangular)
 
     return KernelSource.of(
         config,

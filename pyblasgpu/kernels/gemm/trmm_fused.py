@@ -179,7 +179,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
     return finish
 
 
-def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
+def _non_finite_resolver(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     """``is_non_finite(acc, probe_sum)``: whether a sum is not finite; ``recompute(acc, ...)``: the diagonal
     block's sums, of what is in the triangle alone.
     """
@@ -263,7 +263,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     if config.has_many_sums:
         after = loop
     start, run_mainloop, is_aligned = loop.start, loop.run, alignment_of(triangle, loop.is_aligned)
-    is_non_finite, recompute = _non_finite_mender(config, product, triangle, conj)
+    is_non_finite, recompute = _non_finite_resolver(config, product, triangle, conj)
     finish = _finisher(config, product, triangle, after.run)
     wait = ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient

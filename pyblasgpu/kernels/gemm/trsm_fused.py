@@ -25,7 +25,7 @@ from ..common.options import UNIT, UPPER
 from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
-from .fused import APART, shared_reals, tile_orders
+from .fused import FLAG_STRIDE, shared_reals, tile_orders
 from .mainloop import mainloop
 from .product import Product
 from .trmm_fused import alignment_of, operands_of, operands_of_tile
@@ -103,7 +103,7 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
     facts = config.dtype_facts
     real, REALS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, (BLK, FREE) = triangle.on_left, tile_orders(config, triangle)
-    PER, ALL_STAGES, FLAG = BLK // BLK_K, STAGES * config.stage_reals, APART // facts.real_size
+    PER, ALL_STAGES, FLAG = BLK // BLK_K, STAGES * config.stage_reals, FLAG_STRIDE // facts.real_size
     BOARD = ALL_STAGES + shared_reals(config, triangle)
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if config.prefetch else (1, 1)

@@ -16,7 +16,7 @@ __all__ = ["ROW", "UNIT", "WarpgroupConfig", "releaser"]
 ROW = 128  # bytes of a row of a stage
 UNIT = 1024  # bytes at multiples of which eight rows begin
 WARPGROUP = 128  # threads
-MOST_SHARED = 227 << 10  # bytes of a block
+MAX_SHARED = 227 << 10  # bytes of a block
 
 
 class WarpgroupConfig:
@@ -78,9 +78,9 @@ class WarpgroupConfig:
         """There are stages to load while others are multiplied, and memory for them."""
         require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
         require(
-            self.shared_bytes <= MOST_SHARED,
+            self.shared_bytes <= MAX_SHARED,
             "shared_memory",
-            f"shared_bytes <= {MOST_SHARED}",
+            f"shared_bytes <= {MAX_SHARED}",
             shared_bytes=self.shared_bytes,
             stages=self.stages,
         )

@@ -158,7 +158,7 @@ def _nrm2(facts: Dtype) -> dict:
     real, REALS, scales = ptx.REALS[facts.real], facts.reals_per_element, SCALES[facts.real]
     LARGE, SCALE_LARGE, SMALL, SCALE_SMALL = map(real, scales)
     INVERSE_LARGE, INVERSE_SMALL = real(1 / scales.scale_large), real(1 / scales.scale_small)
-    LEAST, MOST = real(scales.small**2), real(scales.large**2)
+    SMALLEST, LARGEST = real(scales.small**2), real(scales.large**2)
     select, square_root = ptx.select, ptx.square_root
 
     @device_function
@@ -196,7 +196,7 @@ def _nrm2(facts: Dtype) -> dict:
             total[0] = real(0)
             add_all(0, total, xs)
             # then none was large, and digits that small ones have lost do not count
-            if (total[0] >= LEAST) & (total[0] <= MOST):
+            if (total[0] >= SMALLEST) & (total[0] <= LARGEST):
                 acc[1] += total[0]
             else:
                 take_all(0, acc, where, xs, ys, first, t, left, conj)

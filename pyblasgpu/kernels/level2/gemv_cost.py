@@ -28,7 +28,7 @@ DRAM_SHARE = 0.93  # of what memory could give
 WHOLE, SPREAD = 4096, 0.006  # neighbouring bytes that memory gives best; what each halving of them costs
 NARROW, NARROW_SHARE = 128, 0.75  # those with fewer than which it gives far less, and how much
 UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not report it
-MOST_SLICES = 256
+MAX_SLICES = 256
 WAVES = (1, 2, 3, 4)  # of blocks that are all resident, which slices may fill
 MORE_WAVES = (6, 8, 12, 16)  # of a triangle, whose blocks have less and less to do
 
@@ -63,7 +63,7 @@ def _counts(config: Gemv, problem: GemvProblem, device: Device) -> list[int]:
     tiles = config.grid(problem.outputs) * problem.batch
     if tiles * config.dtype_facts.real_size > FLAGS:
         return [1]
-    most = max(min(problem.terms // (config.STEP * config.MIN_STEPS), MOST_SLICES), 1)
+    most = max(min(problem.terms // (config.STEP * config.MIN_STEPS), MAX_SLICES), 1)
     resident = device.sm_count * config.min_blocks
     all_waves = (*WAVES, *MORE_WAVES) if problem.triangle else WAVES
     filling = {waves * resident // tiles for waves in all_waves} | {device.sm_count // tiles}

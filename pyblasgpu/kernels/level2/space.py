@@ -13,7 +13,7 @@ __all__ = ["gemv", "ger"]
 #: Values of a parameter, by effort; the others are in `_SHAPES`.
 _WARPS = {"quick": (8,), "normal": (4, 8, 16), "exhaustive": (2, 4, 8, 16)}
 _MIN_STEPS = {"quick": (1,), "normal": (1, 4), "exhaustive": (1, 2, 4, 16)}
-MOST = 16  # elements that a thread loads at a time: with more, and several vectors of sums, it spills
+MAX_LOADED = 16  # elements that a thread loads at a time: with more, and several vectors of sums, it spills
 #: Vectors of outputs of a thread, or outputs, and loads of each.
 _SHAPES = {
     "quick": ((1, 4), (1, 8), (2, 4), (2, 2)),
@@ -30,7 +30,7 @@ def gemv(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
         return [
             {"THR_O": vectors * width, "THR_R": loads, "WARPS": warps}
             for (vectors, loads), warps in product(_SHAPES[effort], _WARPS[effort])
-            if width * vectors * loads <= MOST or vectors == 1
+            if width * vectors * loads <= MAX_LOADED or vectors == 1
         ]
 
     def threads(_: Parameters) -> list[Parameters]:

@@ -36,11 +36,11 @@ from ..common.triangle_panel import panel_source
 from .config import TrsmConfig
 from .load_triangle import row_divider, tile_starters
 
-__all__ = ["UNASKED", "Updater", "source_with"]
+__all__ = ["UNPREDICATED_ROWS", "Updater", "source_with"]
 
 #: Rows that are updated without a check in between: the loads of one tile hide behind the products of
 #: another.
-UNASKED = 32
+UNPREDICATED_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Updater:
 def _updates_left(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
     """``update(acc, rt, rx, ptr_t, tiles_left)``: tiles from `first` to `stop`, as far as `tiles_left` goes.
 
-    They are checked in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and so
-    is what it makes of it.
+    They are checked in runs of `UNPREDICATED_ROWS` rows. Values that a run finds, and makes, beyond the last
+    tile have no meaning.
     """
     if first >= stop:
         return device_function(_stop)
-    end = min(first + max(UNASKED // config.BLK, 1), stop)
+    end = min(first + max(UNPREDICATED_ROWS // config.BLK, 1), stop)
     update_run = in_order(updater.steps(first, end, behind))
     go_on = _updates_left(config, updater, end, stop, behind)
 
@@ -300,19 +300,19 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
     return sweep
 
 
-def _mender(config: TrsmConfig):
-    """``mend(unsolved, j, tri, panels, ...)``: this lane's column of the j-th tile, if `unsolved`."""
+def _exact_resolver(config: TrsmConfig):
+    """``exact_resolve(unsolved, j, tri, panels, ...)``: this lane's column of tile j, if `unsolved`."""
     facts, BLK, REALS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
     PANEL, int32, offset = config.panel_elements * REALS, ptx.types.int32, ptx.offset
     substitute_by_exact_division = exact_division_solver(facts, config.row_of_panel * REALS)
 
     @device_function
-    def mend(unsolved, j, tri, panels, n, t_rs, t_cs, lane, unit):
+    def exact_resolve(unsolved, j, tri, panels, n, t_rs, t_cs, lane, unit):
         if unsolved:
             mine = offset(panels, int32((j & 1) * PANEL + lane * REALS))
             substitute_by_exact_division(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)), unit)
 
-    return mend
+    return exact_resolve
 
 
 def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
@@ -327,15 +327,19 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * REALS
     FIRST_PANEL = INVERSE + config.ORDER * REALS
-    ALL_OWN, OWNERS, APART = config.PRODUCER_WARPS == 0, config.owners, config.APART
+    ALL_OWN, OWNERS, SEPARATE_FINITE_LOOP = (
+        config.PRODUCER_WARPS == 0,
+        config.owners,
+        config.SEPARATE_FINITE_LOOP,
+    )
     WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
 
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, t_by_rows)
     divide_rows = row_divider(config)
-    sweep: Any = _sweeper(config, t_by_rows, updater, exact_division=False) if APART else None
+    sweep: Any = _sweeper(config, t_by_rows, updater, exact_division=False) if SEPARATE_FINITE_LOOP else None
     sweep_by_exact_division = _sweeper(config, t_by_rows, updater, exact_division=True)
-    mend = _mender(config)
+    exact_resolve = _exact_resolver(config)
     write = panel_writer(REALS, BLK, WARP_N, config.row_of_panel * REALS, 32)
     wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
     grid_dependency_wait = ptx.grid_dependency_wait
@@ -379,12 +383,12 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
         lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
         step_t, step_b = BLK * (t_rs + t_cs) * REALS, BLK * b_rs * REALS
         j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
-        if APART and safe:
+        if SEPARATE_FINITE_LOOP and safe:
             j, free, at, unsolved = sweep(
                 j, free, at, registers, memory, shape, lines, thread, safe, unit, sign
             )
         if j < tiles:
-            mend(unsolved, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
+            exact_resolve(unsolved, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
             j, free, at, unsolved = sweep_by_exact_division(
                 j, free, at, registers, memory, shape, lines, thread, safe, unit, sign
             )
@@ -392,7 +396,7 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
         # (7) the last tile
         last = int32(tiles - 1)
         if owns and (WARPS_PER_COLUMN_GROUP == 1 or (last & 1) == part):
-            mend(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
+            exact_resolve(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
             sync_warp()
             panel = offset(panels, int32((last & 1) * PANEL))
             write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols, sign)

@@ -51,7 +51,7 @@ class TrsmConfig:
     STEM: ClassVar[str]
     #: Whether the tiles have a loop of their own until something is not finite. True divisions within the
     #: loop cost FMA units 4 to 6 % of a leaf that makes none; on tensor cores that way gains nothing.
-    APART: ClassVar[bool] = False
+    SEPARATE_FINITE_LOOP: ClassVar[bool] = False
 
     def check_shape(self) -> None:
         """Raise `ConfigError` where order, tiles, columns, stages or threads do not fit together."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from .body import UNASKED, Updater, source_with
+from .body import UNPREDICATED_ROWS, Updater, source_with
 from .config import TrsmConfig
 
 __all__ = ["STEM", "TrsmFma", "plain_sources", "source"]
@@ -28,7 +28,7 @@ class TrsmFma(TrsmConfig):
     """Config of one `trsm_fma` kernel: what `TrsmConfig` holds."""
 
     STEM: ClassVar[str] = STEM
-    APART: ClassVar[bool] = True
+    SEPARATE_FINITE_LOOP: ClassVar[bool] = True
 
     def __post_init__(self):
         require(self.BLK % 8 == 0, "tile", "BLK % 8 == 0", BLK=self.BLK)
@@ -55,7 +55,7 @@ class TrsmFma(TrsmConfig):
     @property
     def loaded_groups(self) -> int:
         """Rows of T, of every eight one, from which a lane loads together."""
-        return max(UNASKED, self.BLK) // 8
+        return max(UNPREDICATED_ROWS, self.BLK) // 8
 
     @property
     def registers(self) -> int:

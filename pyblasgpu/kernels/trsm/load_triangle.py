@@ -39,7 +39,7 @@ def _tiles_copier(
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
     REALS, TOTAL = facts.reals_per_element, BLK * BLK
     offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
-    bring = _bringer(facts.itemsize, tiles, target_step)
+    copy_elements = _element_copier(facts.itemsize, tiles, target_step)
 
     @device_function
     def start(shared, source, t_rs, t_cs, t, source_step, rows, count, first):
@@ -52,43 +52,43 @@ def _tiles_copier(
                 inside = int32(count if rows - i > last else count - 1)
                 here = offset(source, (i * t_rs + j * t_cs) * REALS)
                 target = offset(shared, int32((i * step_row + j * step_col) * REALS))
-                bring(target, here, source_step, inside, count)
+                copy_elements(target, here, source_step, inside, count)
             element = int32(element + THREADS)
 
     return start
 
 
-def _bringer(size: int, tiles: int, target_step: int, first: int = 0):
-    """``bring(target, here, source_step, inside, count)``: an element of each of `count` tiles, from the
-    `first` on; those past `inside` become 0. Straight-line except for the check, as few threads load much.
+def _element_copier(size: int, tiles: int, target_step: int, first: int = 0):
+    """``copy_elements(target, here, source_step, inside, count)``: an element of each of `count` tiles, from
+    the `first` on; those past `inside` become 0. Straight-line but for the check, as few threads load much.
     """
     if first >= tiles:
         return device_function(_no_more)
-    many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, target_step, first + AT_ONCE)
+    many, go_on = min(AT_ONCE, tiles - first), _element_copier(size, tiles, target_step, first + AT_ONCE)
     copy, offset, int32 = ptx.copy_async(size), ptx.offset, ptx.types.int32
 
     @device_function
-    def bring_whole(k, target, here, source_step):
+    def copy_whole(k, target, here, source_step):
         tile = first + k
         copy(target, tile * target_step, offset(here, tile * source_step), 0, int32(size))
 
     @device_function
-    def bring_part(k, target, here, source_step, inside):
+    def copy_part(k, target, here, source_step, inside):
         tile = first + k
         valid = int32(size if tile < inside else 0)
         copy(target, tile * target_step, offset(here, tile * source_step), 0, valid)
 
-    bring_all, bring_last = unrolled(many, bring_whole), unrolled(many, bring_part)
+    copy_all, copy_last = unrolled(many, copy_whole), unrolled(many, copy_part)
 
     @device_function
-    def bring(target, here, source_step, inside, count):
+    def copy_elements(target, here, source_step, inside, count):
         if inside >= first + many:
-            bring_all(0, target, here, source_step)
+            copy_all(0, target, here, source_step)
             go_on(target, here, source_step, inside, count)
         elif first < count:  # so these are the last ones
-            bring_last(0, target, here, source_step, inside)
+            copy_last(0, target, here, source_step, inside)
 
-    return bring
+    return copy_elements
 
 
 def _no_more(target, here, source_step, inside, count):

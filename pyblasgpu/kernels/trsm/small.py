@@ -38,7 +38,7 @@ COLUMN_REALS = (
 #: Triangles of this number of rows or fewer have blocks of 32 columns, if such a block of B has
 #: `NARROW_BYTES` or more. With less a multiprocessor has as many blocks as it may hold, and still too little
 #: to do.
-MOST_NARROW, NARROW_BYTES = 16, 2048
+MAX_NARROW, NARROW_BYTES = 16, 2048
 VECTOR = 16  # bytes of a load from shared memory
 
 
@@ -80,16 +80,16 @@ class TrsmSmall:
         )
 
     def specialize(self, order: int, columns: int) -> TrsmSmall:
-        """The Config for triangles of `order` rows, of which there are `most_rows` at most, and `columns`
+        """The Config for triangles of `order` rows, of which there are `max_rows` at most, and `columns`
         columns.
         """
         fitting = next(each for each in ORDERS if order <= each)
-        is_narrow = fitting <= MOST_NARROW and 32 * fitting * self.dtype_facts.itemsize >= NARROW_BYTES
+        is_narrow = fitting <= MAX_NARROW and 32 * fitting * self.dtype_facts.itemsize >= NARROW_BYTES
         wide = columns > 32 and not is_narrow
         return replace(self, ORDER=fitting, BLK_N=max(fitting, 64 if wide else 32))
 
     @property
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """Largest triangle that a Config of the dtype serves."""
         return COLUMN_REALS // self.dtype_facts.reals_per_element
 
@@ -142,7 +142,7 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
 
 def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:
     """The kernels for triangles of all orders, with few columns and with many."""
-    orders = (order for order in ORDERS if order <= config.most_rows)
+    orders = (order for order in ORDERS if order <= config.max_rows)
     configs = dict.fromkeys(config.specialize(*each) for each in product(orders, (32, 64)))
     return (source(each) for each in configs)
 

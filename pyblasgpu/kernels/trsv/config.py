@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from ...errors import require
 from ...types import DTYPES, Dtype
-from .limits import MOST_COLS
+from .limits import MAX_COLS
 
 __all__ = ["STEM", "WARP", "Trsv"]
 
 STEM = "trsv"
 WARP = 32
-REGISTERS, MOST_REGISTERS = 65536, 255  # 32-bit ones, of a block, and of a thread
+REGISTERS, MAX_REGISTERS = 65536, 255  # 32-bit ones, of a block, and of a thread
 OTHER_REGISTERS = 26  # of a thread, besides those for a group of rows
 
 
@@ -128,14 +128,14 @@ class Trsv:
     @property
     def _spills(self) -> bool:
         """Whether a group of rows needs more registers than its threads have, by the estimate."""
-        have = min(REGISTERS // self.threads, MOST_REGISTERS)
+        have = min(REGISTERS // self.threads, MAX_REGISTERS)
         return self.group_registers + OTHER_REGISTERS > have
 
     def specialize(self, columns: int, shared: int) -> Trsv:
         """Return the Config for `columns` right-hand sides, with no more rows than `shared` bytes of shared
         memory hold, no larger groups and no more threads than there are registers for.
         """
-        config = replace(self, COLS=next(cols for cols in (1, 2, MOST_COLS) if cols >= columns))
+        config = replace(self, COLS=next(cols for cols in (1, 2, MAX_COLS) if cols >= columns))
         while config.shared_bytes > shared:
             config = replace(config, ROWS=config.ROWS // 2)
         if config._spills:

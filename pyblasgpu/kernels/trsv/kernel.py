@@ -101,7 +101,7 @@ def _off_diagonal_multiplier(config: Trsv):
     ROWS, REALS = config.ROWS, config.dtype_facts.reals_per_element
     SIZE = config.COLS * REALS
     int32, int64, offset, load_acquire = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_acquire
-    (fetch, multiply), (_, _, bring) = tiles(config), right_sides(config)
+    (fetch, multiply), (_, _, load_panel) = tiles(config), right_sides(config)
 
     @device_function
     def multiply_solved(acc, tile, got, flags, coming, here, b, strides, block, t, k, left, r, sign):
@@ -112,7 +112,7 @@ def _off_diagonal_multiplier(config: Trsv):
                 while solved <= j:
                     solved = load_acquire(flags, PROGRESS)
             cuda.syncthreads()
-            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * REALS), b_rs, b_cs, t, r, sign)
+            load_panel(coming, got, offset(b, int64(j) * ROWS * b_rs * REALS), b_rs, b_cs, t, r, sign)
             cuda.syncthreads()
             multiply(acc, tile, got, offset(coming, k * SIZE))
             j, here = int32(j + 1), offset(here, ROWS * t_cs * REALS)

@@ -1,5 +1,5 @@
 """Limits of the calls that `trsv` solves."""
 
-__all__ = ["MOST_COLS"]
+__all__ = ["MAX_COLS"]
 
-MOST_COLS = 4  # right-hand sides
+MAX_COLS = 4  # right-hand sides

@@ -42,8 +42,8 @@ def tiles(config: Trsv):
 
 def right_sides(config: Trsv):
     """``read(0, y, b, b_rs, b_cs, row, ok, cols, sign, alpha, alpha_i)``: a thread's row of B, times alpha,
-    and ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols, sign)``: a
-    block row of X is loaded into shared memory. All imaginary parts are multiplied by `sign`.
+    and ``write(0, ...)``: it goes back, not scaled; ``load_panel(panel, got, b, b_rs, b_cs, t, cols, sign)``:
+    a block row of X is loaded into shared memory. All imaginary parts are multiplied by `sign`.
     """
     REALS = config.dtype_facts.reals_per_element
     ROWS, COLS, THREADS = config.ROWS, config.COLS, config.threads
@@ -67,7 +67,7 @@ def right_sides(config: Trsv):
             store(b, at + 1, sign * x[c * REALS + 1], ok)
 
     @device_function
-    def bring(panel, got, b, b_rs, b_cs, t, cols, sign):
+    def load_panel(panel, got, b, b_rs, b_cs, t, cols, sign):
         for first in range(0, ROWS * COLS, THREADS):
             row, c = (t + first) % ROWS, (t + first) // ROWS
             if t + first < ROWS * COLS:
@@ -76,7 +76,7 @@ def right_sides(config: Trsv):
                 if REALS == 2:
                     panel[(row * COLS + c) * REALS + 1] = sign * got[1]
 
-    return unrolled(COLS, read), unrolled(COLS, write), bring
+    return unrolled(COLS, read), unrolled(COLS, write), load_panel
 
 
 def adder(config: Trsv):

@@ -48,7 +48,7 @@ class GemmInt8(WarpgroupConfig):
 
     STEM: ClassVar[str] = "gemm_int8"
     #: k, with which no sum leaves int32, and all are reduced right.
-    MOST_K: ClassVar[int] = 1 << 16
+    MAX_K: ClassVar[int] = 1 << 16
 
     def __post_init__(self):
         check_moduli(self.dtype, self.moduli)

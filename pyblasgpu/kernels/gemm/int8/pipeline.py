@@ -6,7 +6,7 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ..warpgroups import ROW, releaser
 from .config import GemmInt8
 
-__all__ = ["barrier_maker", "stage_bringer", "tile_multiplier"]
+__all__ = ["barrier_maker", "stage_loader", "tile_multiplier"]
 
 STEP = 32  # bytes, and k, of an instruction
 
@@ -32,8 +32,8 @@ def barrier_maker(config: GemmInt8):
     return make
 
 
-def stage_bringer(config: GemmInt8):
-    """``bring(i, a, b, rows_b, shared)``: the stages of A and of a part of B, one copy of A and some of B.
+def stage_loader(config: GemmInt8):
+    """``load_stages(i, a, b, rows_b, shared)``: the stages of A and of a part of B, a copy of A, some of B.
 
     `i` counts all stages of this block of threads.
     """
@@ -44,7 +44,7 @@ def stage_bringer(config: GemmInt8):
     multicast, EVERYONE, PART = ptx.bulk_copy_multicast, 2**config.cluster - 1, config.columns * ROW
 
     @device_function
-    def bring_columns(copy_columns, target, b, at, between, full):
+    def load_columns(copy_columns, target, b, at, between, full):
         to = int32(target + copy_columns * (COPY_COLUMNS * ROW))
         source = at + copy_columns * between
         if CLUSTER > 1:
@@ -52,10 +52,10 @@ def stage_bringer(config: GemmInt8):
         else:
             copy(to, b, source, int32(COPY_COLUMNS * ROW), full)
 
-    bring_all = unrolled(COPIES, bring_columns)
+    load_all = unrolled(COPIES, load_columns)
 
     @device_function
-    def bring(i, a, at_a, b, at_b, between, shared):
+    def load_stages(i, a, at_a, b, at_b, between, shared):
         turn = quotient(i, STAGES)
         stage = int32(i - turn * STAGES)
         target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
@@ -63,9 +63,9 @@ def stage_bringer(config: GemmInt8):
         expect(full, int32(BYTES))
         copy(target, a, at_a, int32(BYTES_A), full)
         part = int32(rank_of() * PART) if CLUSTER > 1 else int32(0)
-        bring_all(0, int32(target + BYTES_A + part), b, at_b, between, full)
+        load_all(0, int32(target + BYTES_A + part), b, at_b, between, full)
 
-    return bring
+    return load_stages
 
 
 def tile_multiplier(config: GemmInt8):

@@ -20,7 +20,7 @@ from ..warpgroups import ROW
 from .config import GemmInt8
 from .epilogue import residue_writer, tile_checker
 from .image import STAGE_K
-from .pipeline import barrier_maker, stage_bringer, tile_multiplier
+from .pipeline import barrier_maker, stage_loader, tile_multiplier
 
 __all__ = ["GemmInt8", "is_flagged", "source"]
 
@@ -142,7 +142,7 @@ def _producer(config: GemmInt8):
     tiles of this block of threads; for a warp.
     """
     int32, quotient, opaque, CLUSTER = ptx.types.int32, ptx.quotient, ptx.opaque, config.cluster
-    bring, locate, verdict = stage_bringer(config), _locator(config), _verdict(config)
+    load_stages, locate, verdict = stage_loader(config), _locator(config), _verdict(config)
     depth_of, find, cluster_rank = _depth(config), _finder(config), ptx.cluster_rank
     WORKERS, COLUMNS, WORDS = 128 * config.warpgroups, config.columns, config.PANEL * ROW // 4
 
@@ -163,7 +163,7 @@ def _producer(config: GemmInt8):
                 at_b, between = find(image, col, n, stages, depth)
                 last = int32(i + depth)
                 while i < last:
-                    bring(i, a, at_a, b, at_b, between, shared)
+                    load_stages(i, a, at_a, b, at_b, between, shared)
                     i = opaque(int32(i + 1))  # a loop that is unrolled needs more registers
                     at_a += WORDS
                     at_b += WORDS

@@ -27,7 +27,7 @@ ROWS = 32
 PARTIALS = 32  # at most, whose sums of a row are added up
 LD = ROWS + 1  # against bank conflicts
 LOADS_IN_FLIGHT = 8  # loads of a thread under way
-MOST_EXPONENT = 400  # of a row's largest element, either way: with others scales might leave float64
+MAX_EXPONENT = 400  # of a row's largest element, either way: with others scales might leave float64
 ROUNDED_UP = 1 + 2.0**-20  # for sums' roundings
 DIGIT_BITS = 7
 CUT = 1 - 2.0**-10  # what is cut to a digit is below 2^7 then, and below what it was before it was rounded
@@ -149,7 +149,7 @@ def _judge(config: RowScales):
         scale, inverse, digit, unit, share = real(0), real(1), real(0), real(1), real(INFINITE)
         if largest == real(0):
             unit, share = real(0), size  # which may be NaN
-        elif (e >= -MOST_EXPONENT) & (e <= MOST_EXPONENT):
+        elif (e >= -MAX_EXPONENT) & (e <= MAX_EXPONENT):
             s = shift_of(square * real(ROUNDED_UP), e)
             scale, inverse = power(s), power(int32(-s))
             unit = power(int32(DIGIT_BITS - 1 - e - s))

@@ -20,8 +20,8 @@ __all__ = ["STEM", "Equilibrate", "source"]
 STEM = "equilibrate"
 PARAMETERS = "ppp iii qq qq".replace(" ", "")
 KNOWN = 100  # exponents beyond this, either way, do not count
-LEAST_RATIO = 6  # bits by which A and B differ at least where they are changed
-MOST_SHIFT = 60
+MIN_RATIO = 6  # bits by which A and B differ at least where they are changed
+MAX_SHIFT = 60
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def _build(config: Equilibrate):
         cuda.syncthreads()
         if (sample == 0) & (kk < k):
             e_a, e_b = exponent_of(sizes, t), exponent_of(offset(sizes, THREADS), t)
-            known = (abs(e_a) <= KNOWN) & (abs(e_b) <= KNOWN) & (abs(e_b - e_a) >= LEAST_RATIO)
-            shift = int32(max(min((e_b - e_a) >> 1, MOST_SHIFT), -MOST_SHIFT) if known else 0)
+            known = (abs(e_a) <= KNOWN) & (abs(e_b) <= KNOWN) & (abs(e_b - e_a) >= MIN_RATIO)
+            shift = int32(max(min((e_b - e_a) >> 1, MAX_SHIFT), -MAX_SHIFT) if known else 0)
             d[kk] = power_of_two(shift)
             d[k + kk] = power_of_two(int32(-shift))
 

@@ -136,18 +136,18 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
     THREADS, tile_origin = config.threads, tile_origins(BLK_M, BLK_N, triangular)
     TRANS_A, TRANS_B, REALS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
-    heart = product_of(config, False, conj)
-    multiply = device_function(build_ordinary(config, heart, triangular, waits=False))
+    product = product_of(config, False, conj)
+    multiply = device_function(build_ordinary(config, product, triangular, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
     TRIANGULAR_FACTORS = not (triangular or config.dtype_facts.is_complex)
     flags_of, k_of, add_diagonal = flags_of_triangle(), k_of_triangle(config), diagonal_adder(config)
 
     @device_function
-    def is_flagged(flags_a, flags_b, row, col, first, asked, count):
+    def is_flagged(flags_a, flags_b, row, col, first, checked, count):
         of_a = offset(flags_a, int64(quotient(int32(row), PANEL_M)) * count + first)
         of_b = offset(flags_b, int64(quotient(int32(col), PANEL_N)) * count + first)
         flagged, i = int32(0), int32(cuda.threadIdx.x)
-        while i < asked:
+        while i < checked:
             flagged = int32(flagged | of_a[i] | of_b[i])
             i = int32(i + THREADS)
         return cuda.syncthreads_or(flagged)
@@ -162,13 +162,13 @@ def _build(config: GemmGuarded, triangular: bool, conj: bool):
         batch = int64(cuda.blockIdx.z)
         flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
         further_a, further_b = offset(further_a, batch * stride_ga), offset(further_b, batch * stride_gb)
-        first, asked = int32(0), int32(count)
+        first, checked = int32(0), int32(count)
         if TRIANGULAR_FACTORS:
-            first, asked = flags_of(row0, col0, options, count, per_grain)
+            first, checked = flags_of(row0, col0, options, count, per_grain)
         grid_dependency_wait()
         # a triangle's squares of tiles may reach beyond the last row
         row, col = int32(min(row0, m - 1)), int32(min(col0, n - 1))
-        flagged = is_flagged(flags_a, flags_b, row, col, first, asked, count)
+        flagged = is_flagged(flags_a, flags_b, row, col, first, checked, count)
         if flagged and further > 0:
             flagged = is_flagged(further_a, further_b, row, col, int32(0), further, further)
         if flagged:

@@ -40,7 +40,7 @@ LARGEST_HALF = 65504.0
 #: Exponents of the largest elements of blocks: with others a scale of the product might leave float32.
 MIN_EXPONENT, MAX_EXPONENT = -48, 51
 #: k with which no sum of such products leaves float32.
-MOST_K = 1 << 22
+MAX_K = 1 << 22
 
 
 def unit_rows(blk: int, blk_k: int) -> int:
@@ -91,8 +91,8 @@ class Image:
         return self.scales * self.blk_k * self.parts // 2
 
 
-LEAST_NORMAL = 2.0**-14  # of FP16
-MOST_BELOW = 16.0  # times that an element may be smaller than the least normal FP16
+SMALLEST_NORMAL = 2.0**-14  # of FP16
+MAX_BELOW = 16.0  # times that an element may be smaller than the least normal FP16
 #: k of a block, the most first: few cost the sums' rounding, many the time and the power of promotion.
 BLOCKS_K = (256, 128, 64, 32)
 #: Times that elements may be smaller than the least normal FP16 where blocks of more than 64 k serve: with
@@ -102,11 +102,11 @@ ROOMY = 2.5
 
 def block_of(k: int) -> int | None:
     """k of a block for a product of `k`: the largest that keeps the bound, with room; None: none does."""
-    if k > MOST_K:
+    if k > MAX_K:
         return None
     for blk_k in BLOCKS_K:
         least = least_element(k, blk_k)
-        if least is not None and (blk_k <= 64 or least <= LEAST_NORMAL / ROOMY):
+        if least is not None and (blk_k <= 64 or least <= SMALLEST_NORMAL / ROOMY):
             return blk_k
     return None
 
@@ -117,9 +117,9 @@ def least_element(k: int, blk_k: int) -> float | None:
     With no smaller one the product's componentwise error is at most ``(k + 2) u |A| |B|``, u = 2^-24,
     whatever the other operand is: docs/design/gemm_wgmma.md has the proof. None where k is too small.
     """
-    # LEAST_NORMAL / v, where the errors a v^2 + 8 v + c, in units of u, are what the bound allows
+    # SMALLEST_NORMAL / v, where the errors a v^2 + 8 v + c, in units of u, are what the bound allows
     a, c = 38 * (blk_k // 16) + 4, 1.05 * -(-k // blk_k) + 4
     if a + 8 + c > k + 2:
         return None
     v = (-4 + (16 + a * (k + 2 - c)) ** 0.5) / a
-    return LEAST_NORMAL / min(v, MOST_BELOW)
+    return SMALLEST_NORMAL / min(v, MAX_BELOW)

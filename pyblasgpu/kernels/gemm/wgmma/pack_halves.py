@@ -37,7 +37,7 @@ __all__ = ["STEM", "PackHalves", "plain_sources", "source"]
 STEM = "pack_halves"
 PARAMETERS = "pppppww iiiiiii qqq qqq rr".replace(" ", "")
 PAD = 4  # words added to a column of maxima, against bank conflicts
-MOST_THREADS = {"s": 256, "c": 512}  # of a block; of complex numbers fewer would have too few registers
+MAX_THREADS = {"s": 256, "c": 512}  # of a block; of complex numbers fewer would have too few registers
 RESIDENT = 1024  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
@@ -108,7 +108,7 @@ class PackHalves:
 
     def specialize(self, blk: int, blk_k: int) -> Self:
         """Return the Config for panels of `blk` rows, and blocks of `blk_k` k."""
-        threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MOST_THREADS[self.dtype])
+        threads = min(unit_rows(blk, blk_k) * blk_k // CHUNK, MAX_THREADS[self.dtype])
         return replace(self, BLK=blk, BLK_K=blk_k, threads=threads)
 
     def image(self, extent: int, k: int) -> Image:
@@ -282,7 +282,7 @@ def _build(config: PackHalves):
     is_read, find, store_relaxed = _reading_test(), unit_finder(config), ptx.store_relaxed
 
     @device_function
-    def bring_powers(powers, powers_of_k, depth, t):
+    def stage_powers(powers, powers_of_k, depth, t):
         """Load the powers of the block's k into shared memory; 1 where there are none."""
         j = t
         while j < BLK_K:
@@ -313,7 +313,7 @@ def _build(config: PackHalves):
         maxima, powers, bad[0] = offset(image, WORDS), offset(image, WORDS + MAXIMA), 0
 
         # (2) read it, and find the largest element of each row
-        bring_powers(powers, powers_of_k, depth if count > 0 else 0, t)
+        stage_powers(powers, powers_of_k, depth if count > 0 else 0, t)
         read(values, s, t, rows, depth, shift, row_step, k_step, options, expanded)
         cuda.syncthreads()
         note(0, maxima, powers, own, vector, values, t, options)

@@ -22,7 +22,7 @@ __all__ = ["STEM", "PackTriples", "plain_sources", "source"]
 STEM = "pack_triples"
 PARAMETERS = "pppww iiiiiii qqq qqq".replace(" ", "")
 #: Sizes of elements: no product, nor a part of one, leaves float32.
-LEAST, LARGEST = 2.0**-60, 2.0**60
+SMALLEST, LARGEST = 2.0**-60, 2.0**60
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _writer(config: PackTriples):
     @device_function
     def is_kept(x):
         size = abs(x)
-        return ((size >= real(LEAST)) & (size <= real(LARGEST))) | (x == real(0))
+        return ((size >= real(SMALLEST)) & (size <= real(LARGEST))) | (x == real(0))
 
     @device_function
     def split_two(p, i, values, words, bad):

@@ -57,8 +57,8 @@ def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
 
 
 def _producer(config: GemmWgmma):
-    """``bring(i, a, b, scales_a, scales_b, shared)``: the stages of a block, one copy each of A and B, and
-    with the last the scales; `i` counts all stages of this block of threads.
+    """``load_stages(i, a, b, scales_a, scales_b, shared)``: the stages of a block, a copy each of A and B,
+    and with the last the scales; `i` counts all stages of this block of threads.
     """
     int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
     BLK_M, BLK_N, BYTES_A, BYTES_B = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_b
@@ -67,12 +67,12 @@ def _producer(config: GemmWgmma):
     CLUSTER, PART, multicast = config.cluster, config.bytes_b // config.cluster, ptx.bulk_copy_multicast
     EVERYONE = 2**CLUSTER - 1
 
-    def bring_stage(j: int):
+    def load_stage(j: int):
         LAST = j == PER_BLOCK - 1
         FROM = j * config.PANEL * STAGE_K
 
         @device_function
-        def bring(i, a, b, scales_a, scales_b, shared):
+        def load_stages(i, a, b, scales_a, scales_b, shared):
             turn = quotient(int32(i + j), STAGES)
             stage = int32(i + j - turn * STAGES)
             target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
@@ -89,31 +89,31 @@ def _producer(config: GemmWgmma):
                 copy(int32(target + BOTH), scales_a, 0, int32(4 * BLK_M), full)
                 copy(int32(target + BOTH + 4 * BLK_M), scales_b, 0, int32(4 * BLK_N), full)
 
-        return bring
+        return load_stages
 
-    return in_order([bring_stage(j) for j in range(PER_BLOCK)])
+    return in_order([load_stage(j) for j in range(PER_BLOCK)])
 
 
 def _turns(config: GemmWgmma):
-    """``take_turn(i, rows, shared)``: wait until the other warpgroup's products of a block are nearly over;
-    ``hand_over(rows, shared, lane)``: those of this one are. Without turns they do nothing.
+    """``acquire_turn(i, rows, shared)``: wait until the other warpgroup's products of a block are nearly
+    over; ``release_turn(rows, shared, lane)``: those of this one are. Without turns they do nothing.
     """
     int32, TURNS, PER_BLOCK = ptx.types.int32, config.turns, config.stages_per_block
     ORDERED, ROWS, quotient = config.ordered, 64 * ROW, ptx.quotient
     wait, arrive = ptx.mbarrier_wait, ptx.mbarrier_arrive
 
     @device_function
-    def take_turn(i, rows, shared):
+    def acquire_turn(i, rows, shared):
         if ORDERED:
             second = quotient(rows, ROWS)
             wait(int32(shared + TURNS + second * 8), int32((quotient(i, PER_BLOCK) + (1 - second)) % 2))
 
     @device_function
-    def hand_over(rows, shared, lane):
+    def release_turn(rows, shared, lane):
         if ORDERED and lane == 0:
             arrive(int32(shared + TURNS + (1 - quotient(rows, ROWS)) * 8))
 
-    return take_turn, hand_over
+    return acquire_turn, release_turn
 
 
 def _multiplier(config: GemmWgmma):
@@ -124,7 +124,7 @@ def _multiplier(config: GemmWgmma):
     int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
     quotient = ptx.quotient
     SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
-    take_turn, hand_over = _turns(config)
+    acquire_turn, release_turn = _turns(config)
     wait, fence, commit, release = (
         ptx.mbarrier_wait,
         ptx.warpgroup_fence,
@@ -146,7 +146,7 @@ def _multiplier(config: GemmWgmma):
             stage = int32(i + j - turn * STAGES)
             wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
             if FIRST:
-                take_turn(i, rows, shared)
+                acquire_turn(i, rows, shared)
             a = int32(shared + stage * SIZE + rows)
             b = int32(shared + stage * SIZE + BYTES_A)
             if FIRST:
@@ -168,7 +168,7 @@ def _multiplier(config: GemmWgmma):
                 wait_for_last()
                 release(int32(stage - 1 if stage > 0 else STAGES - 1), shared, lane)
             if LAST:
-                hand_over(rows, shared, lane)
+                release_turn(rows, shared, lane)
 
         return multiply
 
@@ -222,7 +222,7 @@ def _consumer(config: GemmWgmma):
     return multiply_tile
 
 
-def tile_scheduler_loop(config: GemmWgmma, bring, multiply_tile, verdict, words: int, has_tiles=None):
+def tile_scheduler_loop(config: GemmWgmma, load_stages, multiply_tile, verdict, words: int, has_tiles=None):
     """``run(a, b, scales_a, scales_b, judged, c, ...)``: all of a block of threads. A block of a panel has
     `words` in an image; ``verdict(judged, firsts, count, lane)`` as `judge` has it. ``has_tiles(judged)``
     says, after the wait, whether there is anything to do.
@@ -272,7 +272,7 @@ def tile_scheduler_loop(config: GemmWgmma, bring, multiply_tile, verdict, words:
                 sa, sb = offset(scales_a, first_a * PANEL + row), offset(scales_b, first_b * PANEL + col)
                 last = int32(i + count * PER_BLOCK)
                 while i < last:
-                    bring(i, pa, pb, sa, sb, shared)
+                    load_stages(i, pa, pb, sa, sb, shared)
                     i = opaque(int32(i + PER_BLOCK))  # a loop that is unrolled needs more registers
                     pa, pb = offset(pa, words), offset(pb, words)
                     sa, sb = offset(sa, PANEL), offset(sb, PANEL)

@@ -104,7 +104,7 @@ def plain_sources(config: GemmTriples) -> Iterator[KernelSource]:
 
 
 def _producer(config: GemmTriples):
-    """``bring(i, a, b, ...)``: the stages of a block, a copy for each part of A and of B."""
+    """``load_stages(i, a, b, ...)``: the stages of a block, a copy for each part of A and of B."""
     int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
     BYTES_A, BYTES_B, PLANE = config.BLK_M * ROW, config.BLK_N * ROW, config.PANEL * ROW // 4
     SIZE, BARRIERS, OF_A = config.stage_bytes, config.barriers, config.bytes_a
@@ -112,9 +112,9 @@ def _producer(config: GemmTriples):
     CLUSTER, PART, multicast = config.cluster, BYTES_B // config.cluster, ptx.bulk_copy_multicast
     EVERYONE = 2**CLUSTER - 1
 
-    def bring_stage(j: int):
+    def load_stage(j: int):
         @device_function
-        def bring_part(p, a, b, target, full):
+        def copy_part(p, a, b, target, full):
             at = int32((PARTS * j + p) * PLANE)
             copy(int32(target + p * BYTES_A), a, at, int32(BYTES_A), full)
             to = int32(target + OF_A + p * BYTES_B)
@@ -126,20 +126,20 @@ def _producer(config: GemmTriples):
             else:
                 copy(to, b, at, int32(BYTES_B), full)
 
-        bring_parts = unrolled(PARTS, bring_part)
+        copy_parts = unrolled(PARTS, copy_part)
 
         @device_function
-        def bring(i, a, b, scales_a, scales_b, shared):
+        def load_stages(i, a, b, scales_a, scales_b, shared):
             turn = quotient(int32(i + j), STAGES)
             stage = int32(i + j - turn * STAGES)
             target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
             wait(int32(full + 8), int32(turn % 2 ^ 1))
             expect(full, int32(SIZE))
-            bring_parts(0, a, b, target, full)
+            copy_parts(0, a, b, target, full)
 
-        return bring
+        return load_stages
 
-    return in_order([bring_stage(j) for j in range(PER_BLOCK)])
+    return in_order([load_stage(j) for j in range(PER_BLOCK)])
 
 
 def _multiplier(config: GemmTriples):

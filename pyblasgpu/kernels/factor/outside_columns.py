@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from .pivot_exchange import WARP
 
-__all__ = ["AT_ONCE", "beside_updater"]
+__all__ = ["AT_ONCE", "outside_updater"]
 
 AT_ONCE = 2  # columns of a warp
 
@@ -76,7 +76,7 @@ def _solver(config):
     return in_order([step(k) for k in range(COLS - 1)])
 
 
-def beside_updater(config):
+def outside_updater(config):
     """``update(a, moves, values, x, going, n, left, right, a_rs, a_cs, t, block, blocks)``: `left` columns
     left of the panel at `a`, and `right` ones right of it; `values` is for a row of L.
     """
