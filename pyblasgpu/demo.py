@@ -12,14 +12,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from rich.text import Text
 
 from . import terminal
 from .api.explain import sources_of
+from .bench.timing import device_clock, host_clock, median_seconds
 from .cpu.numba import device as processor
 from .cpu.numba import tuned_gemm
 from .errors import BackendUnavailable, PyblasgpuError, lacking
@@ -128,20 +127,14 @@ class _Host:
     def copy(target: np.ndarray, source: np.ndarray) -> None:
         target[...] = source
 
-    @staticmethod
-    def seconds(call: Callable[[], None]) -> float:
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
+    clock = staticmethod(host_clock)
 
 
 class _Gpu:
     """Memory of the current device, and events of its default stream."""
 
     def __init__(self) -> None:
-        cuda = gpu.cuda
-        self.put = cuda.to_device
-        self._start, self._end = cuda.event(timing=True), cuda.event(timing=True)
+        self.put, self.clock = gpu.cuda.to_device, device_clock(device=gpu.cuda.get_current_device().id)
 
     @staticmethod
     def get(x: Any) -> np.ndarray:
@@ -151,21 +144,10 @@ class _Gpu:
     def copy(target: Any, source: Any) -> None:
         target.copy_to_device(source)
 
-    def seconds(self, call: Callable[[], None]) -> float:
-        self._start.record()
-        call()
-        self._end.record()
-        self._end.synchronize()
-        return self._start.elapsed_time(self._end) / 1e3
-
 
 def _time(machine: Any, x: Arrays, original: Any, call: Callable[[], None], repeats: int) -> float:
     """Median seconds of `call`, each on the original data; with `repeats`, the first call is not counted."""
-    times = []
-    for _ in range(repeats + 1):
-        machine.copy(x.out, original)
-        times.append(machine.seconds(call))
-    return median(times[1:] or times)
+    return median_seconds(call, machine.clock, lambda: machine.copy(x.out, original), repeats)
 
 
 def _measure(

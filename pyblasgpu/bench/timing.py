@@ -1,22 +1,55 @@
-"""Timing of one call on the device.
+"""Timing of calls: the median of several after what is not counted, by the host's clock or the device's.
 
-A pass runs the call once on each of several copies of its arrays, used in turn: at least three, and together
-at least twice the L2 cache, so that no call finds its operands there because the last one left them.
-What the call overwrites is restored before each pass, outside the timed region, so that calls in place are
-timed alone. Events bracket the pass. Reported is the median of five passes after one that is not counted.
+A pass of a `Rotation` runs the call once on each of several copies of its arrays, used in turn: at least
+three, and together at least twice the L2 cache, so that no call finds its operands there because the last one
+left them. What the call overwrites is restored before each pass, outside the timed region, so that calls in
+place are timed alone. Events bracket the pass.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
-import cupy
-
+from pyblasgpu.gpu.events import Stopwatch
 from pyblasgpu.testing.problems import Arrays
+
+__all__ = ["Clock", "Rotation", "device_clock", "host_clock", "median_seconds"]
 
 PASSES = 5
 LEAST_CALLS, MOST_CALLS = 3, 256
+
+#: Seconds of what it runs.
+Clock = Callable[[Callable[[], object]], float]
+
+
+def host_clock(run: Callable[[], object]) -> float:
+    """Wall-clock seconds of ``run()``."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def device_clock(stream: int = 0, device: int = 0) -> Clock:
+    """Clock of what is enqueued on a stream, by events."""
+    return partial(Stopwatch(device).seconds, stream=stream)
+
+
+def median_seconds(
+    run: Callable[[], object],
+    clock: Clock = host_clock,
+    prepare: Callable[[], object] = lambda: None,
+    repeats: int = PASSES,
+    untimed: int = 1,
+) -> float:
+    """Median seconds of ``run()``, each after ``prepare()``; the first `untimed` runs are not counted."""
+    times = []
+    for _ in range(untimed + repeats):
+        prepare()
+        times.append(clock(run))
+    return median(times[untimed:] or times)
 
 
 class Rotation:
@@ -29,36 +62,33 @@ class Rotation:
     """
 
     def __init__(self, data: Arrays):
+        import cupy
+
+        self._cupy, self._device = cupy, cupy.cuda.Device()
         # column-major matrices, also of a batch
         first = data.map(lambda x: cupy.array(x.swapaxes(-1, -2), order="C").swapaxes(-1, -2))
         self._original = first.out.copy(order="K")
-        copies = [first.map(lambda x: x.copy(order="K")) for _ in range(_calls(first) - 1)]
+        copies = [first.map(lambda x: x.copy(order="K")) for _ in range(self._calls(first) - 1)]
         self.sets = [first, *copies]
 
     def restore(self) -> None:
         """Put back what the calls have overwritten."""
         for x in self.sets:
-            cupy.copyto(x.out, self._original)
+            self._cupy.copyto(x.out, self._original)
 
     def seconds(self, call: Callable[[Arrays], None]) -> float:
         """Seconds of one `call`."""
-        return median([self._pass(call) for _ in range(1 + PASSES)][1:])
 
-    def _pass(self, call: Callable[[Arrays], None]) -> float:
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        self.restore()
-        start.record()
-        for x in self.sets:
-            call(x)
-        end.record()
-        end.synchronize()
-        return cupy.cuda.get_elapsed_time(start, end) / 1e3 / len(self.sets)
+        def run() -> None:
+            for x in self.sets:
+                call(x)
 
+        clock = device_clock(self._cupy.cuda.get_current_stream().ptr, self._device.id)
+        return median_seconds(run, clock, self.restore) / len(self.sets)
 
-def _calls(x: Arrays) -> int:
-    """Calls of a pass: by the L2 cache, as far as memory goes."""
-    size = sum(array.nbytes for array in x if array is not None)
-    device = cupy.cuda.Device()
-    wanted = -(-2 * device.attributes["L2CacheSize"] // size)
-    fitting = int(0.8 * device.mem_info[0]) // size
-    return max(1, min(max(wanted, LEAST_CALLS), fitting, MOST_CALLS))
+    def _calls(self, x: Arrays) -> int:
+        """Calls of a pass: by the L2 cache, as far as memory goes."""
+        size = sum(array.nbytes for array in x if array is not None)
+        wanted = -(-2 * self._device.attributes["L2CacheSize"] // size)
+        fitting = int(0.8 * self._device.mem_info[0]) // size
+        return max(1, min(max(wanted, LEAST_CALLS), fitting, MOST_CALLS))

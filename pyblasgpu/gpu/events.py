@@ -1,4 +1,4 @@
-"""Events of the driver: what one stream waits for on another, and whether the device has reached it.
+"""Events of the driver: what one stream waits for on another, whether the device has reached it, and when.
 
 The context of the streams' device is current.
 """
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from sys import is_finalizing
 from typing import Any
 
-from .context import LEGACY_STREAM
+from .context import LEGACY_STREAM, current_context
 from .driver import check, load
 from .launch import is_captured
 
-__all__ = ["LEGACY_STREAM", "Event", "follow", "is_captured", "record"]
+__all__ = ["LEGACY_STREAM", "Event", "Stopwatch", "follow", "is_captured", "record"]
 
 
 class Event:
@@ -62,3 +62,32 @@ def follow(stream: int, other: int) -> None:
     except BaseException:
         load().cuStreamSynchronize(other)
         raise
+
+
+class Stopwatch:
+    """Two events of a device that have times; the context need not be current."""
+
+    def __init__(self, device: int):
+        self._device = device
+        with current_context(device):  # to which an event belongs
+            self._start, self._stop = (Event(check(load().cuEventCreate(0), "cuEventCreate")) for _ in "ab")
+
+    def seconds(self, run: Callable[[], object], stream: int = 0) -> float:
+        """Seconds on `stream` from before what ``run()`` enqueues to after it."""
+        self.enqueue(run, stream)
+        return self.elapsed()
+
+    def enqueue(self, run: Callable[[], object], stream: int = 0) -> None:
+        """Call ``run()`` between the two events."""
+        driver = load()
+        with current_context(self._device):
+            check(driver.cuEventRecord(self._start._handle, stream), "cuEventRecord")
+            run()
+            check(driver.cuEventRecord(self._stop._handle, stream), "cuEventRecord")
+
+    def elapsed(self) -> float:
+        """Seconds between the events, once the device has reached both."""
+        with current_context(self._device):
+            self._stop.join()
+            events = self._start._handle, self._stop._handle
+            return float(check(load().cuEventElapsedTime(*events), "cuEventElapsedTime")) / 1e3

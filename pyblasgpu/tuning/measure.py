@@ -14,6 +14,7 @@ from ..database import T_LAYOUTS
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
+from ..gpu.events import Stopwatch
 from ..operands import Operand
 from ..routine import extents as named_extents
 from ..routine_table import ROUTINES
@@ -74,17 +75,13 @@ class Timer:
     """
 
     def __init__(self, device: Device, stream: int):
-        from cuda.bindings import driver
-
-        self._driver, self._device, self._stream = driver, device.ordinal, stream
+        self._device, self._stream = device.ordinal, stream
         self._bytes = max(device.l2_bytes, MIN_L2)
-        with memory.current_context(self._device):  # to which an event belongs
-            self._start, self._stop = (
-                memory.check(driver.cuEventCreate(0), "cuEventCreate") for _ in range(2)
-            )
+        self._stopwatch = Stopwatch(self._device)
+        with memory.current_context(self._device):
             self._scratch = memory.allocate(2 * self._bytes, self._device, stream)
             self._flush(1)
-            self._flush_seconds = self._between(lambda: self._flush(10)) / 10
+            self._flush_seconds = self._stopwatch.seconds(lambda: self._flush(10), stream) / 10
 
     def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
         """Seconds of one call; two untimed ones compile, warm up, and measure how long the host takes.
@@ -121,20 +118,11 @@ class Timer:
             for call in work.calls[:calls]:
                 call()
 
-        return self._between(run) / calls
+        return self._stopwatch.seconds(run, self._stream) / calls
 
     def _flush(self, times: int) -> None:
         for _ in range(times):
             memory.copy(self._scratch, self._scratch + self._bytes, self._bytes, self._stream)
-
-    def _between(self, run: Callable[[], None]) -> float:
-        driver, stream = self._driver, self._stream
-        memory.check(driver.cuEventRecord(self._start, stream), "cuEventRecord")
-        run()
-        memory.check(driver.cuEventRecord(self._stop, stream), "cuEventRecord")
-        memory.check(driver.cuEventSynchronize(self._stop), "cuEventSynchronize")
-        milliseconds = memory.check(driver.cuEventElapsedTime(self._start, self._stop), "cuEventElapsedTime")
-        return milliseconds / 1e3
 
 
 class Workload:
