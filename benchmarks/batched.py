@@ -7,30 +7,22 @@ same PyTorch tensors; neither waits for the device, which is kept busy until the
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
-from collections.abc import Callable, Iterator
-from datetime import date
-from math import exp, log
-from pathlib import Path
-from statistics import median
+from collections.abc import Callable
 from typing import Any
 
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
 from pyblasgpu import lapack
-from pyblasgpu.bench import machine
-from pyblasgpu.bench.command import require_device
-from pyblasgpu.terminal import guarded
+from pyblasgpu.bench.timing import device_clock, median_seconds
+from pyblasgpu.types import DTYPES
 
 try:
     import torch
-except ImportError:  # `main` says so
+except ImportError:  # `rows` says so
     torch = None
 
-ORDERS = (4, 8, 16, 32, 64, 128, 256)
+ROUTINES = ("potrf", "potrs", "getrf", "getrs", "gesv", "trtri", "trtri, unit")
 ELEMENTS, MOST, LEAST = 1 << 22, 20_000, 64  # of a batch, and matrices of it
-ROUNDS, BUSY_CYCLES, FLUSH = 5, 4_000_000, 128 << 20
+BUSY_CYCLES, FLUSH = 4_000_000, 128 << 20
 UNIT_ORDERS = (16, 128)  # of the unit triangles that are inverted
 
 Call = Callable[[], Any]
@@ -40,12 +32,8 @@ def matrices(letter: str, n: int, device: str) -> Any:
     """Symmetric, definite and well conditioned."""
     count = min(max(ELEMENTS // n**2, LEAST), MOST)
     torch.manual_seed(n)
-    a = torch.rand((count, n, n), dtype=_dtype(letter), device=device) - 0.5
+    a = torch.rand((count, n, n), dtype=getattr(torch, DTYPES[letter].name), device=device) - 0.5
     return a @ a.mH / n + torch.eye(n, dtype=a.dtype, device=device)
-
-
-def _dtype(letter: str) -> Any:
-    return {"s": torch.float32, "d": torch.float64, "c": torch.complex64, "z": torch.complex128}[letter]
 
 
 def calls(routine: str, letter: str, a: Any) -> tuple[Call, Call]:
@@ -72,81 +60,52 @@ def calls(routine: str, letter: str, a: Any) -> tuple[Call, Call]:
     )
 
 
-ROUTINES = ("potrf", "potrs", "getrf", "getrs", "gesv", "trtri", "trtri, unit")
-
-
 def microseconds(call: Call, flush: Any) -> float:
-    """Of one call, on the device."""
-    times = []
-    for _ in range(ROUNDS + 2):
+    """Microseconds of one call on the device."""
+
+    def prepare() -> None:
         flush.zero_()
         torch.cuda._sleep(BUSY_CYCLES)
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop) * 1e3)
-    return median(times[2:])
+
+    return 1e6 * median_seconds(call, device_clock(), prepare, untimed=2)
 
 
 def difference(ours: Any, theirs: Any) -> float:
-    """Of the lower triangles of both results, beside the largest element."""
-    x, y = (each[0] if isinstance(each, tuple) else each for each in (ours, theirs))
-    x, y = x.tril(), y.tril()
+    """Largest difference of the lower triangles of both results, over the largest element."""
+    x, y = ((each[0] if isinstance(each, tuple) else each).tril() for each in (ours, theirs))
     return float(abs(x - y).max() / abs(y).max())
 
 
-def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """A row of results for each case."""
+def rows(options: Namespace) -> Rows:
+    if torch is None:
+        raise SystemExit("needs PyTorch")
     flush = torch.empty(FLUSH, dtype=torch.uint8, device="cuda")
     for letter in options.letters:
-        for n in options.orders:
+        for n in options.sizes:
             a = matrices(letter, n, "cuda")
             for routine in options.routines:
                 if routine.endswith("unit") and not UNIT_ORDERS[0] <= n <= UNIT_ORDERS[1]:
                     continue
                 ours, theirs = calls(routine, letter, a)
-                row = {"routine": routine, "dtype": letter, "n": n, "count": len(a)}
+                row: Row = {"routine": routine, "dtype": letter, "n": n, "count": len(a)}
                 if routine not in ("getrs", "gesv"):  # whose results are elsewhere, and tested
                     row["difference"] = difference(ours(), theirs())
                 row["ours_us"], row["torch_us"] = (microseconds(call, flush) for call in (ours, theirs))
                 yield {**row, "ratio": row["torch_us"] / row["ours_us"]}
 
 
-def summary(results: list[dict[str, Any]]) -> Iterator[str]:
-    """Geometric means of the ratios, and the least."""
-    for name, letter in dict.fromkeys((row["routine"], row["dtype"]) for row in results):
-        ratios = [r["ratio"] for r in results if (r["routine"], r["dtype"]) == (name, letter)]
-        mean = exp(sum(map(log, ratios)) / len(ratios))
-        yield f"{letter}{name}: mean {mean:.2f}, least {min(ratios):.2f}"
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--letters", default="sd")
-    parser.add_argument("--orders", nargs="*", type=int, default=ORDERS)
-    parser.add_argument("--routines", nargs="*", default=ROUTINES, choices=ROUTINES)
-    parser.add_argument("--seconds", type=float, default=60, help="after which no case is begun")
-    options = parser.parse_args(arguments)
-    require_device()
-    if torch is None:
-        raise SystemExit("needs PyTorch")
-    begin, results = time.monotonic(), []
-    options.out.mkdir(parents=True, exist_ok=True)
-    for row in rows(options):
-        results.append(row)
-        print({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()}, flush=True)
-        made = {"device": torch.cuda.get_device_name(), "date": date.today().isoformat()}
-        document = {**made, "commit": machine.commit(), "results": results}
-        (options.out / "batched.json").write_text(json.dumps(document, indent=1))
-        if time.monotonic() - begin > options.seconds:
-            print("out of time")
-            break
-    print(*summary(results), sep="\n")
-    return 0
-
+STUDY = Study(
+    "batched",
+    __doc__,
+    rows,
+    {
+        "letters": "sd",
+        "sizes": (4, 8, 16, 32, 64, 128, 256),
+        "routines": Option(ROUTINES, ROUTINES),
+    },
+    summary=lambda rows, options: means(rows),
+    seconds=60,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.batched"], lambda: main(sys.argv[1:])))
+    main(STUDY)

@@ -43,19 +43,19 @@ extern "C" __global__ void wait(long long nanoseconds) {
 Case = dict[str, Any]
 
 
-def _gemm(name: str, dtype: str, flags: str, extents: tuple[int, ...], pad: int = 0, shift: int = 0) -> Case:
-    m, n, k = extents
-    return {
-        "list": name, "routine": "gemm", "dtype": dtype, "flags": flags, "extents": [m, n, k], "pad": pad,
-        "shift": shift,
-    }  # fmt: skip
+def _case(
+    routine: str, dtype: str, flags: str, *extents: int, name: str = "", pad: int = 0, shift: int = 0
+) -> Case:
+    case = {"list": name or routine, "routine": routine, "dtype": dtype, "flags": flags}
+    return {**case, "extents": [*extents], "pad": pad, "shift": shift}
 
 
 def squares() -> Iterator[Case]:
     """The orders of the tables."""
     for dtype in DTYPES:
         for flags in ("NN", "NT", "TN", "TT"):
-            yield from (_gemm("squares", dtype, flags, (n, n, n)) for n in (256, 512, 1024, 2048, 4096, 8192))
+            for n in (256, 512, 1024, 2048, 4096, 8192):
+                yield _case("gemm", dtype, flags, n, n, n, name="squares")
 
 
 def awkward() -> Iterator[Case]:
@@ -63,7 +63,7 @@ def awkward() -> Iterator[Case]:
     from pyblasgpu.bench.command import SHAPES
 
     shapes = [*SHAPES["awkward"], *SHAPES["between"]]
-    yield from (_gemm("awkward", dtype, "NN", shape) for dtype in DTYPES for shape in shapes)
+    yield from (_case("gemm", dtype, "NN", *shape, name="awkward") for dtype in DTYPES for shape in shapes)
 
 
 def cliffs() -> Iterator[Case]:
@@ -74,7 +74,7 @@ def cliffs() -> Iterator[Case]:
             n = chance.randint(24, 600) if number % 2 else chance.randint(600, 4200)
             flags = chance.choice(["NN", "NT", "TN", "TT"])
             pad, shift = ((0, 0), (1 + n % 2, 0), (-n % 4, 1))[number % 3]
-            yield _gemm("cliffs", dtype, flags, (n, n, n), pad, shift)
+            yield _case("gemm", dtype, flags, n, n, n, name="cliffs", pad=pad, shift=shift)
 
 
 def triangular() -> Iterator[Case]:
@@ -83,16 +83,9 @@ def triangular() -> Iterator[Case]:
         for routine in ("trsm", "trmm"):
             for order in (256, 1024, 2048, 4096):
                 for rhs in sorted({32, 512, order}):
-                    yield _triangle(routine, dtype, "LLN", order, rhs)
+                    yield _case(routine, dtype, "LLN", order, rhs)
             for flags in ("LUN", "LLT", "RUN", "RLT", "RUT"):
-                yield _triangle(routine, dtype, flags, 1024, 1024)
-
-
-def _triangle(routine: str, dtype: str, flags: str, order: int, rhs: int) -> Case:
-    return {
-        "list": routine, "routine": routine, "dtype": dtype, "flags": flags, "extents": [order, rhs],
-        "pad": 0, "shift": 0,
-    }  # fmt: skip
+                yield _case(routine, dtype, flags, 1024, 1024)
 
 
 def level3() -> Iterator[Case]:
@@ -103,17 +96,14 @@ def level3() -> Iterator[Case]:
             for n in (512, 2048, 4096):
                 for flags in ("LN", "UT") if "r" in routine[:3] else ("LN",):
                     letter = "C" if routine in ("herk", "her2k") and flags[1] == "T" else flags[1]
-                    yield {
-                        "list": "level3", "routine": routine, "dtype": dtype, "flags": flags[0] + letter,
-                        "extents": [n, n], "pad": 0, "shift": 0,
-                    }  # fmt: skip
+                    yield _case(routine, dtype, flags[0] + letter, n, n, name="level3")
 
 
 def batches() -> Iterator[Case]:
     """Batches of small products, and of small triangles with few and many columns."""
     for dtype in DTYPES:
         for n, count in ((8, 20000), (16, 10000), (32, 5000), (64, 2000), (128, 500), (256, 200)):
-            yield {**_gemm("batches", dtype, "NN", (n, n, n)), "batch": count}
+            yield {**_case("gemm", dtype, "NN", n, n, n, name="batches"), "batch": count}
         for order, rhs, count in (
             (8, 8, 20000),
             (8, 64, 5000),
@@ -121,11 +111,10 @@ def batches() -> Iterator[Case]:
             (16, 128, 2000),
             (32, 64, 2000),
         ):
-            yield {**_triangle("trsm", dtype, "LLN", order, rhs), "list": "batches", "batch": count}
+            yield {**_case("trsm", dtype, "LLN", order, rhs, name="batches"), "batch": count}
 
 
-LISTS = {"squares": squares, "awkward": awkward, "cliffs": cliffs, "triangular": triangular, "level3": level3,
-         "batches": batches}  # fmt: skip
+LISTS = {rows.__name__: rows for rows in (squares, awkward, cliffs, triangular, level3, batches)}
 
 
 class Calls:
@@ -227,23 +216,17 @@ class Calls:
         return matrix(n, n), matrix(n, n), matrix(n, n)
 
     def _call(self, case: Case, arrays: tuple) -> None:
-        package, flags, routine = self._package, case["flags"], case["routine"]
-        call = getattr(package, routine)
+        flags, routine = case["flags"], case["routine"]
+        call = getattr(self._package, routine)
         if routine == "gemm":
-            a, b, c = arrays
-            call(a, b, trans_a=flags[0], trans_b=flags[1], out=c)
+            call(*arrays[:2], trans_a=flags[0], trans_b=flags[1], out=arrays[2])
         elif routine in ("trsm", "trmm"):
             t, b = arrays
             call(t, b, side=flags[0], lower=flags[1] == "L", trans=flags[2], out=b)
-        elif routine in ("symm", "hemm"):
-            a, b, c = arrays
-            call(a, b, lower=flags[0] == "L", out=c)
-        elif routine in ("syrk", "herk"):
-            a, _, c = arrays
-            call(a, lower=flags[0] == "L", trans=flags[1], out=c)
         else:
-            a, b, c = arrays
-            call(a, b, lower=flags[0] == "L", trans=flags[1], out=c)
+            inputs = arrays[:1] if routine in ("syrk", "herk") else arrays[:2]
+            trans = {} if routine in ("symm", "hemm") else {"trans": flags[1]}
+            call(*inputs, lower=flags[0] == "L", **trans, out=arrays[2])
 
 
 def _product(source: Any) -> tuple[str, str, dict[str, Any]] | None:
@@ -302,32 +285,30 @@ class Side:
         self._process.wait(30)
 
 
-def main(options: argparse.Namespace) -> int:
-    """Time all cases and report; 1 where a list loses more than it may."""
+def facts(options: argparse.Namespace) -> dict[str, Any]:
+    """How many kernels each side has; the cases with the Configs of products are for the rows."""
     cases = [case for name in options.list for case in LISTS[name]()]
     random.Random(0).shuffle(cases)  # a budget that ends leaves some of all lists
-    begun = time.monotonic()
-    needed = []
+    needed, begun = [], time.monotonic()
     for checkout in (options.old, HERE):  # one after the other: each takes all cores
         side = Side(checkout)  # which ends: the calls that it has cached launch nothing
         needed.append(side.ask("kernels", cases))
         side.close()
         print(f"{needed[-1]['count']} kernels, {time.monotonic() - begun:.0f} s", flush=True)
-    products = [{"old": a, "new": b} for a, b in zip(*(each["products"] for each in needed), strict=True)]
+    products = ({"old": a, "new": b} for a, b in zip(*(each["products"] for each in needed), strict=True))
+    options.cases = list(zip(cases, products, strict=True))
+    return {"kernels": [each["count"] for each in needed], "arch": needed[-1]["arch"]}
+
+
+def rows(options: argparse.Namespace) -> Iterator[Case]:
+    """Each case, timed by both in turns."""
+    from pyblasgpu.bench.progress import within
+
     old, new = Side(options.old), Side(HERE)
-    results: list[Case] = []
-    begun = time.monotonic()
-    for case, of_case in zip(cases, products, strict=True):
-        if time.monotonic() - begun > options.budget:
-            print(f"the budget is over: {len(cases) - len(results)} of {len(cases)} cases are not timed")
-            break
-        results.append({**case, **_timed(case, old, new), "products": of_case})
-    options.out.mkdir(parents=True, exist_ok=True)
-    facts = {"kernels": [each["count"] for each in needed], "arch": needed[-1]["arch"]}
-    (options.out / "catalogue_loss.json").write_text(json.dumps({**facts, "results": results}))
+    for case, products in within(options.budget, options.cases, "calls", "cases"):
+        yield {**case, **_timed(case, old, new), "products": products}
     for side in (old, new):
         side.close()
-    return report(results)
 
 
 def _timed(case: Case, old: Side, new: Side) -> Case:
@@ -338,7 +319,7 @@ def _timed(case: Case, old: Side, new: Side) -> Case:
         for name, side in sides if done % 2 == 0 else reversed(sides):
             seconds = side.ask("seconds", case)
             if isinstance(seconds, str):
-                return {"error": f"{name}: {seconds}"}
+                return {"problem": f"{name}: {seconds}"}
             times[name].append(seconds)
         done += 1
         shortest = min(map(min, times.values()))
@@ -347,54 +328,68 @@ def _timed(case: Case, old: Side, new: Side) -> Case:
     return {**least, "ratio": least["old"] / least["new"]}
 
 
-def report(results: list[Case]) -> int:
-    """Print a summary of each list; 1 where one loses more than it may."""
+def by_list(results: list[Case]) -> dict[str, list[Case]]:
+    """The cases of each list that ran."""
     lists: dict[str, list[Case]] = {}
     for result in results:
-        if "error" in result:
-            print("ERROR", result)
-        else:
+        if "problem" not in result:
             lists.setdefault(result["list"], []).append(result)
-    loses = any("error" in result for result in results)
-    for name, cases in sorted(lists.items()):
+    return dict(sorted(lists.items()))
+
+
+def summary(results: list[Case], options: argparse.Namespace) -> Iterator[str]:
+    """Lines of each list, and what failed."""
+    yield from (f"ERROR {result}" for result in results if "problem" in result)
+    for name, cases in by_list(results).items():
         ratios = [result["ratio"] for result in cases]
-        mean, least = geometric_mean(ratios), min(ratios)
         by_dtype = " ".join(
             f"{x} {geometric_mean(r['ratio'] for r in cases if r['dtype'] == x):.3f}"
             for x in DTYPES
             if any(r["dtype"] == x for r in cases)
         )
         below = sum(ratio < LEAST for ratio in ratios)
-        counts = f"{len(cases)} cases, mean {mean:.4f}, least {least:.3f}, {below} below {LEAST}"
-        print(f"{name}: {counts}: {by_dtype}")
+        mean = f"mean {geometric_mean(ratios):.4f}, least {min(ratios):.3f}, {below} below {LEAST}"
+        yield f"{name}: {len(cases)} cases, {mean}: {by_dtype}"
         for worst in sorted(cases, key=lambda result: result["ratio"])[:6]:
-            what = (
-                worst["dtype"] + worst["routine"],
-                worst["flags"],
-                worst["extents"],
-                worst["pad"],
-                worst["shift"],
-                worst.get("batch", ""),
+            what = " ".join(
+                str(worst.get(each, "")) for each in ("flags", "extents", "pad", "shift", "batch")
             )
-            print(
-                f"    {worst['ratio']:.3f}", *what, f"{1e6 * worst['old']:.1f} -> {1e6 * worst['new']:.1f} us"
-            )
-        loses |= mean < MEAN or least < LEAST or math.isnan(mean)
-    return int(loses)
+            times = f"{1e6 * worst['old']:.1f} -> {1e6 * worst['new']:.1f} us"
+            yield f"    {worst['ratio']:.3f} {worst['dtype']}{worst['routine']} {what} {times}"
 
 
-def parser() -> argparse.ArgumentParser:
-    what = __doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.catalogue_loss", description=what)
-    parser.add_argument("--old", type=Path, required=True, metavar="DIR", help="the other checkout")
-    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where the JSON goes")
-    parser.add_argument("--budget", type=float, default=150.0, metavar="S", help="seconds of timing (150)")
-    parser.add_argument("--list", nargs="+", choices=LISTS, default=list(LISTS), help="some lists alone")
-    return parser
+def fails(results: list[Case]) -> bool:
+    """Whether a call failed, or a list loses more than it may."""
+    lists = [[result["ratio"] for result in cases] for cases in by_list(results).values()]
+    loses = any(not geometric_mean(ratios) >= MEAN or min(ratios) < LEAST for ratios in lists)
+    return loses or any("problem" in result for result in results)
+
+
+def study() -> Any:
+    """The study; the other checkout's process does without, since it may have none."""
+    from benchmarks.study import Option, Study
+
+    return Study(
+        "catalogue_loss",
+        __doc__,
+        rows,
+        {
+            "old": Option(None, kind=Path, help="the other checkout"),
+            "list": Option(tuple(LISTS), LISTS, help="some lists alone"),
+            "budget": Option(150.0, help="seconds of timing (%(default)s)"),
+        },
+        facts,
+        summary=summary,
+        seconds=None,
+        fails=fails,
+        prints_rows=False,
+    )
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--serve"]:
         serve()
     else:
-        sys.exit(main(parser().parse_args()))
+        from benchmarks.study import main
+
+        main(study())

@@ -13,51 +13,29 @@ of many first ones is partly luck. Their results are checked; the exit code is 1
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
-from pyblasgpu.bench import machine
-from pyblasgpu.bench.command import RESULTS, extents, products, require_device, slug
+from benchmarks.alternatives import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
+from benchmarks.kernels import COMPILE_ONLY, device_of, kept_facts, named
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
+from pyblasgpu.bench.command import extents, products
 from pyblasgpu.bench.progress import within
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch.overrides import KernelChoice, override
 from pyblasgpu.frontend.calls.call import routine
-from pyblasgpu.gpu import device as devices
-from pyblasgpu.gpu.device import Device, current
-from pyblasgpu.options import (
-    parse_device,
-    parse_dtypes,
-    parse_seconds,
-    parse_shapes,
-    parse_sizes,
-    parse_variants,
-)
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.options import parse_seconds, parse_shapes
 from pyblasgpu.testing.problems import Problem
 from pyblasgpu.tuning.measure import Timer, Workload
 from pyblasgpu.tuning.worker_bench import STREAM
 
-from .alternatives import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
-from .kernels import named
-
-SCHEMA = 1
 LIMIT = 0.1  # of the best time: what the choice may lose
 VARIANTS = ("NN", "NT", "TN", "TT")
 FINALISTS, ROUNDS = 3, 2  # alternatives that are timed again, and how often
-WIDTH = 170  # columns of a table that goes into a file or a pipe
-
-
-# --------------------------------------------------------------------------------------------- measurement
 
 
 class Share:
@@ -97,9 +75,8 @@ class Stand:
     def seconds(self, run: KernelChoice) -> float:
         """Seconds of a call."""
         with self._forced(run):
-            return (
-                self._share.seconds(self._case.problem) if self._share else self.rotation.seconds(self._call)
-            )
+            share, problem = self._share, self._case.problem
+            return share.seconds(problem) if share else self.rotation.seconds(self._call)
 
     def error(self, run: KernelChoice) -> float:
         """The largest sampled error over its bound."""
@@ -121,7 +98,7 @@ class Stand:
             yield
 
 
-def measure(case: Case, stand: Any) -> dict[str, Any]:
+def measure(case: Case, stand: Any) -> Row:
     """The record of one product; `stand` is a `Stand` of it."""
     first = {run: stand.seconds(run) for run in (case.chosen, *case.alternatives)}
     finalists = [case.chosen, *sorted(case.alternatives, key=first.__getitem__)[:FINALISTS]]
@@ -135,12 +112,9 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
     def rate(seconds: float) -> float:
         return round(case.problem.flops / seconds / 1e12, 4)
 
+    row = {"dtype": case.problem.dtype.letter, "variant": case.problem.variant, "m": m, "n": n, "k": k}
     return {
-        "dtype": case.problem.dtype.letter,
-        "variant": case.problem.variant,
-        "m": m,
-        "n": n,
-        "k": k,
+        **row,
         "tflops": rate(seconds[case.chosen]),
         "best_tflops": rate(seconds[best]),
         "loss": round(seconds[case.chosen] / seconds[best] - 1, 4),
@@ -154,16 +128,14 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
     }
 
 
-def facts_of(run: KernelChoice) -> dict[str, Any]:
-    stem = run.config.STEM
-    parameters = FAMILIES[stem].parameters_of(run.config)
+def facts_of(run: KernelChoice) -> Row:
     facts = {
         "kernel": short_name(run),
         "origin": run.origin,
         "splits": run.splits,
         "packed": run.config.packed,
     }
-    return facts | {"parameters": parameters}
+    return {**facts, "parameters": FAMILIES[run.config.STEM].parameters_of(run.config)}
 
 
 def short_name(run: KernelChoice) -> str:
@@ -171,9 +143,6 @@ def short_name(run: KernelChoice) -> str:
     cut = f", k/{run.splits}" if run.splits > 1 else ""
     packed = ", packed" if run.config.packed else ""
     return f"{named(run.config)}, {run.config.stages} stages{cut}{packed}"
-
-
-# ------------------------------------------------------------------------------------------------ the tables
 
 
 class Summary(NamedTuple):
@@ -185,7 +154,7 @@ class Summary(NamedTuple):
     beyond: int
 
 
-def summaries(records: Sequence[dict[str, Any]]) -> dict[str, Summary]:
+def summaries(records: Sequence[Row]) -> dict[str, Summary]:
     """By dtype, and of all."""
     groups: dict[str, list[float]] = {}
     for record in records:
@@ -197,135 +166,76 @@ def summaries(records: Sequence[dict[str, Any]]) -> dict[str, Summary]:
     }
 
 
-def show(records: Sequence[dict[str, Any]], console: Console) -> None:
-    """Print a row a product, then the summaries."""
-    table = Table(
-        "call",
-        "m, n, k",
-        "chosen",
-        "TFLOP/s",
-        "best",
-        "from",
-        "TFLOP/s",
-        "loss, %",
-        title="the choice against its alternatives",
-    )
-    for record in records:
-        call, best = f"{record['dtype']}gemm {record['variant']}", record["best"]
-        source = "chosen" if best == record["chosen"] else best["origin"].rpartition(", ")[-1]
-        table.add_row(
-            call,
-            extents(record),
-            record["chosen"]["kernel"],
-            f"{record['tflops']:.2f}",
-            best["kernel"],
-            source,
-            f"{record['best_tflops']:.2f}",
-            f"{100 * record['loss']:.1f}",
-            style="bold" if record["loss"] > LIMIT else None,
-        )
-    console.print(table)
-    table = Table("dtype", "products", "mean loss, %", "worst, %", f"beyond {LIMIT:.0%}")
-    for name, summary in summaries(records).items():
-        table.add_row(
-            name,
-            str(summary.products),
-            f"{100 * summary.mean:.1f}",
-            f"{100 * summary.worst:.1f}",
-            str(summary.beyond),
-        )
-    console.print(table)
+def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
+    """A row a product, then the summaries."""
+    lines = []
+    for row in rows:
+        best, percent = row["best"], f"{100 * row['loss']:.1f}" + "!" * (row["loss"] > LIMIT)
+        source = "chosen" if best == row["chosen"] else best["origin"].rpartition(", ")[-1]
+        chosen = f"{row['dtype']}gemm {row['variant']}", extents(row), row["chosen"]["kernel"], row["tflops"]
+        lines.append((*chosen, best["kernel"], source, row["best_tflops"], percent))
+    heads = "call | m, n, k | chosen | TFLOP/s | best | from | TFLOP/s | loss, %"
+    yield table("the choice against its alternatives", heads, lines)
+    totals = [
+        (name, each.products, f"{100 * each.mean:.1f}", f"{100 * each.worst:.1f}", each.beyond)
+        for name, each in summaries(rows).items()
+    ]
+    yield table("", f"dtype | products | mean loss, % | worst, % | beyond {LIMIT:.0%}", totals)
 
 
-# --------------------------------------------------------------------------------------------------- command
-
-
-def problems_of(options: argparse.Namespace) -> list[Problem]:
+def problems_of(options: Namespace) -> list[Problem]:
     """The products that `options` ask for."""
-    problems = list(products(options.dtype, options.variants, options.shapes))
+    problems = list(products(options.letters, options.variants, options.shapes))
     for problem in problems:
         if 1 in extents_of(problem):
             raise ValueError(f"shapes: {extents_of(problem)} has a vector, which has no layout of its own")
     return problems
 
 
-def main(options: argparse.Namespace) -> int:
-    """Run what `options` ask for; 1 if a result is outside its error bound."""
-    if options.top < 0:
-        raise ValueError(f"--top {options.top} is negative")
-    if not options.compile_only:
-        require_device()
-    device = devices.named(options.compile_only) if options.compile_only else current()
+def rows(options: Namespace) -> Rows:
+    device = device_of(options)
     cases = compile_kernels(cases_of(problems_of(options), options.top, options.splits, device), device)
     if options.compile_only:
-        return 0
+        return
     share = Share(device) if options.device_share else None
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        **machine.describe(device, None),
-        "limit": LIMIT,
-        "top": options.top,
-        "effort": EFFORT,
-        "clock": "device share" if share else "calls",
-        "results": [],
-    }
-    out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-choice.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for letter in options.dtype:
+    for letter in options.letters:
         of_dtype = [case for case in cases if case.problem.dtype.letter == letter]
         for case in within(options.budget, of_dtype, f"{letter}gemm", "products"):
-            document["results"].append(measure(case, Stand(case, share)))
-            # after every product: a run that is cut short keeps what it has
-            out.write_text(json.dumps(document) + "\n")
+            yield measure(case, Stand(case, share))
     if share:
         share.close()
-    show(document["results"], console(WIDTH))
-    print(f"results in {out}", file=sys.stderr)
-    return 0 if all(record["error_over_bound"] <= 1 for record in document["results"]) else 1
 
 
-def _variants(text: str) -> tuple[str, ...]:
-    variants = parse_variants(text)
-    for variant in variants:
-        if variant not in VARIANTS:
-            raise argparse.ArgumentTypeError(f"{variant!r} is none of {', '.join(VARIANTS)}")
-    return variants
+def facts(options: Namespace) -> Row:
+    if options.top < 0:
+        raise ValueError(f"--top {options.top} is negative")
+    clock = "device share" if options.device_share else "calls"
+    return kept_facts(options) | {"limit": LIMIT, "top": options.top, "effort": EFFORT, "clock": clock}
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.choice", description=__doc__.splitlines()[0])
-    add: Callable = parser.add_argument
-    add("--dtype", type=parse_dtypes, default="s,d", metavar="T,T,...", help="(%(default)s)")
-    add("--variants", type=_variants, default="NN", metavar="V,V,...", help="NN, NT, TN, TT (%(default)s)")
-    add(
-        "--shapes",
-        type=parse_shapes,
-        default="between",
-        metavar="MxNxK,...|between",
-        help="products of these extents, or a list of `pyblasgpu bench` by name (%(default)s)",
-    )
-    add("--top", type=int, default=8, metavar="N", help="the best of the space by score (%(default)s)")
-    add(
-        "--splits",
-        type=parse_sizes,
-        default=(),
-        metavar="S,S,...",
-        help="alternatives with k in so many slices too",
-    )
-    add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
-    add(
-        "--budget",
-        type=parse_seconds,
-        default=60.0,
-        metavar="S",
-        help="seconds of timing a dtype (%(default)s)",
-    )
-    add("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
-    add(
-        "--compile-only", type=parse_device, metavar="DEVICE", help="compile for a known device, time nothing"
-    )
-    return parser
-
+STUDY = Study(
+    "choice",
+    __doc__,
+    rows,
+    {
+        "letters": "sd",
+        "variants": Option(("NN",), VARIANTS),
+        "shapes": Option(
+            "between", kind=parse_shapes, help="MxNxK,..., or a list of `pyblasgpu bench` by name"
+        ),
+        "top": Option(8, help="the best of the space by score (%(default)s)"),
+        "splits": Option((), kind=int, help="alternatives with k in this number of slices too"),
+        "device_share": Option(False, help="time the device's part of a call, without the host's"),
+        "budget": Option(60.0, kind=parse_seconds, help="seconds of timing a dtype (%(default)s)"),
+        "compile_only": COMPILE_ONLY,
+    },
+    facts,
+    summary=summary,
+    seconds=None,
+    fails=lambda rows: any(row["error_over_bound"] > 1 for row in rows),
+    is_kept=True,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.choice"], lambda: main(parser().parse_args())))
+    main(STUDY)

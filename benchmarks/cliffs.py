@@ -12,36 +12,24 @@ are taken from coarse to fine, so that a budget that ends leaves gaps of one wid
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from statistics import geometric_mean
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
-from pyblasgpu.bench import machine
-from pyblasgpu.bench.command import RESULTS, slug
+from benchmarks.kernels import COMPILE_ONLY, choice_of, compiled, described, device_of, kept_facts
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
 from pyblasgpu.bench.progress import within
 from pyblasgpu.dispatch.overrides import KernelChoice
-from pyblasgpu.errors import PyblasgpuError, lacking
-from pyblasgpu.frontend.backend_status import backend_status
+from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.frontend.calls.call import routine
-from pyblasgpu.gpu.device import Device, current, named
-from pyblasgpu.options import parse_count, parse_device, parse_dtypes, parse_seconds
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.options import parse_count, parse_seconds
 from pyblasgpu.testing.cublas import load as load_cublas
 from pyblasgpu.tuning.measure import Timer, Workload, flops
 from pyblasgpu.tuning.worker_bench import STREAM, vendor
 from pyblasgpu.types import DTYPES, Dtype
 
-from .kernels import choice_of, compiled, described
-
-SCHEMA = 1
-WIDTH = 140  # columns of a table that goes into a file or a pipe
 FLOOR = 0.8  # of cuBLAS's rate: below it, it is a cliff
 SMALL, LARGE, STEP = 600, 8192, 97
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -122,117 +110,78 @@ class Machine:
         self._load.release()
 
 
-def sweep(dtype: Dtype, every: int, budget: float, measure: Callable) -> list[dict[str, Any]]:
-    """Series by layout and storage of what ``measure(dtype, case)`` says, within `budget` seconds."""
-    series: dict[tuple[str, str], dict[str, Any]] = {}
-    for number, n in enumerate(within(budget, sizes(every), f"{dtype.letter}gemm", "sizes")):
-        for case in cases(number, n):
-            ours, theirs = measure(dtype, case)
-            key = case.layout, case.storage
-            points = series.setdefault(
-                key,
-                {
-                    "dtype": dtype.letter,
-                    "layout": case.layout,
-                    "storage": case.storage,
-                    "n": [],
-                    "microseconds": [],
-                    "ratio": [],
-                },
-            )
-            points["n"].append(n)
-            points["microseconds"].append(round(ours * 1e6, 2))
-            points["ratio"].append(round(theirs / ours, 3))
-    return list(series.values())
-
-
-def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[str, Case], str]) -> None:
-    """Print the mean and the least ratio of each dtype and storage, then the worst cases.
-
-    ``about(dtype, case)`` names the kernel that ran.
-    """
-    table = Table(
-        "dtype", "matrices", "products", "geometric mean", "least", f"below {FLOOR}", title="ours / cuBLAS"
-    )
-    groups: dict[tuple[str, str], list[float]] = {}
-    for each in series:
-        groups.setdefault((each["dtype"], each["storage"]), []).extend(each["ratio"])
-    for (dtype, storage), ratios in groups.items():
-        below = sum(ratio < FLOOR for ratio in ratios)
-        mean = geometric_mean(ratios)
-        table.add_row(dtype, storage, str(len(ratios)), f"{mean:.3f}", f"{min(ratios):.3f}", str(below))
-    console.print(table)
-    cases_by_ratio = (
-        (ratio, each["dtype"], Case(n, each["layout"], each["storage"]))
-        for each in series
-        for ratio, n in zip(each["ratio"], each["n"], strict=True)
-    )
-    for ratio, dtype, case in sorted(cases_by_ratio)[:WORST]:
-        what = f"{dtype}gemm {case.layout} {case.n}, {case.storage}"
-        console.print(f"{ratio:.3f} {what}: {about(dtype, case)}", highlight=False)
-
-
-def main(options: argparse.Namespace) -> None:
-    """Run what `options` ask for."""
-    device = named(options.compile_only) if options.compile_only else current()
-    dtypes = [DTYPES[letter] for letter in options.dtype]
+def rows(options: Namespace) -> Rows:
+    """A row for each dtype and case, from coarse to fine sizes."""
+    device, dtypes = device_of(options), [DTYPES[letter] for letter in options.letters]
     for dtype in dtypes:
         compile_kernels(dtype, device, options.every)
     if options.compile_only:
         return
-    cublas, here = load_cublas(), Machine(device)
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        **machine.describe(device, cublas),
-        "floor": FLOOR,
-        "every": options.every,
-        "series": [],
-    }
-    out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-cliffs.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
+    here = Machine(device)
     for dtype in dtypes:
-        document["series"] += sweep(dtype, options.every, options.budget, here.measure)
-        out.write_text(
-            json.dumps(document) + "\n"
-        )  # after every dtype: a run that is cut short keeps what it has
+        for number, n in enumerate(
+            within(options.budget, sizes(options.every), f"{dtype.letter}gemm", "sizes")
+        ):
+            for case in cases(number, n):
+                ours, theirs = here.measure(dtype, case)
+                row = {"dtype": dtype.letter, "layout": case.layout, "storage": case.storage, "n": n}
+                yield row | {"microseconds": round(ours * 1e6, 2), "ratio": round(theirs / ours, 3)}
     here.close()
-    show(
-        document["series"], console(WIDTH), lambda dtype, case: described(choice(case, DTYPES[dtype], device))
-    )
-    print(f"results in {out}", file=sys.stderr)
-    try:
-        from pyblasgpu.bench.plot import draw_ratios
-    except ImportError as missing:
-        print(f"no plot: {lacking(missing, 'plot')}", file=sys.stderr)
-        return
-    print(f"plot in {draw_ratios(document, out.with_suffix('.svg'))}", file=sys.stderr)
 
 
-def _command() -> int:
-    options = parser().parse_args()
-    if not options.compile_only:
-        backend_status("cuda")  # raises BackendUnavailable, with the reason
-    main(options)
-    return 0
+def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    """Series over n by dtype, layout and storage."""
+    series: dict[tuple[str, ...], Row] = {}
+    for row in lists["series"]:
+        case = {name: row[name] for name in ("dtype", "layout", "storage")}
+        each = series.setdefault(tuple(case.values()), case | {"n": [], "microseconds": [], "ratio": []})
+        for name in ("n", "microseconds", "ratio"):
+            each[name].append(row[name])
+    return {**facts, "series": list(series.values())}
 
 
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cliffs", description=(__doc__ or "").split("\n\n")[0]
+def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
+    """The mean and the least ratio of each dtype and storage, the worst cases with their kernels."""
+    lines = []
+    by_storage = sorted(
+        rows, key=lambda row: (options.letters.index(row["dtype"]), STORAGES.index(row["storage"]))
     )
-    parser.add_argument(
-        "--dtype", type=parse_dtypes, default=",".join(DTYPES), metavar="T,T,...", help="(%(default)s)"
-    )
-    parser.add_argument("--every", type=parse_count, default=1, metavar="K", help="each K-th size only")
-    parser.add_argument(
-        "--budget", type=parse_seconds, default=170.0, metavar="S", help="seconds a dtype (%(default)s)"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
-    parser.add_argument(
-        "--compile-only", type=parse_device, metavar="DEVICE", help="compile for a known device, time nothing"
-    )
-    return parser
+    for names, group in groupby(by_storage, lambda row: (row["dtype"], row["storage"])):
+        ratios = [row["ratio"] for row in group]
+        below = sum(ratio < FLOOR for ratio in ratios)
+        lines.append((*names, len(ratios), f"{geometric_mean(ratios):.3f}", f"{min(ratios):.3f}", below))
+    heads = f"dtype | matrices | products | geometric mean | least | below {FLOOR}"
+    yield table("ours / cuBLAS", heads, lines)
+    for row in sorted(rows, key=lambda row: row["ratio"])[:WORST]:
+        case = Case(row["n"], row["layout"], row["storage"])
+        kernel = described(choice(case, DTYPES[row["dtype"]], device_of(options)))
+        yield f"{row['ratio']:.3f} {row['dtype']}gemm {case.layout} {case.n}, {case.storage}: {kernel}"
 
+
+def facts(options: Namespace) -> Row:
+    cublas = None if options.compile_only else load_cublas()
+    return kept_facts(options, cublas) | {"floor": FLOOR, "every": options.every}
+
+
+STUDY = Study(
+    "cliffs",
+    __doc__,
+    rows,
+    {
+        "letters": "sdcz",
+        "every": Option(1, kind=parse_count, help="each of these sizes only"),
+        "budget": Option(170.0, kind=parse_seconds, help="seconds a dtype (%(default)s)"),
+        "compile_only": COMPILE_ONLY,
+    },
+    facts,
+    key="series",
+    document=document,
+    summary=summary,
+    seconds=None,
+    is_kept=True,
+    is_plotted=True,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.cliffs"], _command))
+    main(STUDY)

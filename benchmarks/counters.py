@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import subprocess
 import sys
 import tempfile
@@ -24,42 +23,28 @@ from shutil import which
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
-from pyblasgpu.bench import machine
-from pyblasgpu.bench.command import RESULTS, problems, require_device, slug
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main, table
+from pyblasgpu.bench.command import problems
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
-from pyblasgpu.gpu.device import current
-from pyblasgpu.options import parse_dtypes, parse_listed, parse_sizes, parse_variants
-from pyblasgpu.terminal import console, guarded
 from pyblasgpu.testing.cublas import load as load_cublas
 from pyblasgpu.testing.problems import ROUTINES, Problem
 
-SCHEMA = 1
 TIME = "gpu__time_duration.sum"
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 L2 = "lts__t_bytes.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
-METRICS = (
-    TIME,
-    READ,
-    WRITTEN,
-    L2,
-    "smsp__issue_active.avg.pct_of_peak_sustained_active",
-    CONFLICTS,
-    WAVEFRONTS,
-)
+ISSUED = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+METRICS = (TIME, READ, WRITTEN, L2, ISSUED, CONFLICTS, WAVEFRONTS)
+#: Options of the profiler.
+OPTIONS = "--csv --page raw --print-units base --cache-control none --clock-control none"
 MARK = "a_call_begins"  # a kernel between the calls, by which they are told apart
-WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 Sides = tuple[str, ...]
 SIDES: Sides = ("ours", "cuBLAS", "out-of-place")  # the last of cuBLAS's TRMM alone
 RASTER = "raster="  # and a number: ours with that raster
-
-
-# ------------------------------------------------------------------------------------- the profiled process
 
 
 def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
@@ -112,9 +97,6 @@ def parse_sides(text: str) -> Sides:
     return tuple(text.split(","))
 
 
-# ------------------------------------------------------------------------------------------- its profiling
-
-
 def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, Any]]:
     """Run this module with `arguments` under the profiler; the counters of each call.
 
@@ -132,27 +114,15 @@ def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, 
         log = Path(folder) / "ncu.csv"
         command = [
             profiler,
-            "--csv",
-            "--page",
-            "raw",
-            "--print-units",
-            "base",
+            *OPTIONS.split(),
+            "--profile-from-start",
+            "off",
             "--log-file",
             str(log),
             "--metrics",
             ",".join(metrics),
-            "--cache-control",
-            "none",
-            "--clock-control",
-            "none",
-            "--profile-from-start",
-            "off",
-            sys.executable,
-            "-m",
-            "benchmarks.counters",
-            "--profiled",
-            *arguments,
         ]
+        command += [sys.executable, "-m", "benchmarks.counters", "--profiled", *arguments]
         done = subprocess.run(command, capture_output=True, text=True)
         output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if done.returncode:
@@ -189,9 +159,6 @@ def together(kernels: Sequence[dict[str, str]], metrics: Sequence[str]) -> dict[
     return totals
 
 
-# ------------------------------------------------------------------------------------------------ the report
-
-
 def least_bytes(problem: Problem) -> int:
     """Bytes that the call must read and write, each once."""
     case, size = problem.case, problem.dtype.itemsize
@@ -200,96 +167,64 @@ def least_bytes(problem: Problem) -> int:
     return (case.order * (case.order + 1) // 2 + 2 * case.m * case.n) * size
 
 
-def show(results: Sequence[dict[str, Any]]) -> Table:
+def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
     """A row a call: bytes as multiples of the least, then shares."""
-    table = Table(
-        "call",
-        "n",
-        "of",
-        "kernels",
-        "time, µs",
-        "DRAM read, MB",
-        "written, MB",
-        "of the least",
-        "L2, MB",
-        "issue slots used, %",
-        "conflicts, %",
-        title="what the device counts",
+    lines = []
+    for row in rows:
+        counted = {name: row["counted"].get(name, 0.0) for name in METRICS}
+        shown = (
+            f"{row['dtype']}{row['routine']} {row['variant']}",
+            row["n"],
+            row["of"],
+            row["counted"]["kernels"],
+        )
+        megabytes = (counted[name] / 1e6 for name in (READ, WRITTEN))
+        least = (counted[READ] + counted[WRITTEN]) / row["least_bytes"]
+        conflicts = 100 * counted[CONFLICTS] / max(counted[WAVEFRONTS], 1.0)
+        others = counted[L2] / 1e6, counted[ISSUED], conflicts
+        lines.append((*shown, counted[TIME] / 1e3, *megabytes, least, *others))
+    heads = (
+        "call | n | of | kernels | time, µs | DRAM read, MB | written, MB | of the least | L2, MB"
+        " | issue slots used, % | conflicts, %"
     )
-    for result in results:
-        counted = result["counted"]
-        dram = counted.get(READ, 0.0) + counted.get(WRITTEN, 0.0)
-        issue = next((value for name, value in counted.items() if name.startswith("smsp__issue")), 0.0)
-        conflicts = counted.get(CONFLICTS, 0.0) / max(counted.get(WAVEFRONTS, 0.0), 1.0)
-        numbers = (
-            counted.get(TIME, 0.0) / 1e3,
-            counted.get(READ, 0.0) / 1e6,
-            counted.get(WRITTEN, 0.0) / 1e6,
-        )
-        table.add_row(
-            f"{result['dtype']}{result['routine']} {result['variant']}",
-            str(result["n"]),
-            result["of"],
-            str(counted["kernels"]),
-            *(f"{number:.1f}" for number in numbers),
-            f"{dram / result['least_bytes']:.2f}",
-            f"{counted.get(L2, 0.0) / 1e6:.1f}",
-            f"{issue:.1f}",
-            f"{100 * conflicts:.1f}",
-        )
-    return table
+    yield table("what the device counts", heads, lines)
 
 
-def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--routine", type=lambda text: parse_listed(text, ROUTINES), default=ROUTINES)
-    options.add_argument("--dtype", type=parse_dtypes, default=("d",))
-    options.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
-    options.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
-    options.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
-    options.add_argument("--of", type=parse_sides, default=SIDES)
-    options.add_argument("--out", type=Path)
-    options.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
-    return options
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Profile, print the table, write the file; returns the exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    options = parser().parse_args(words)
-    require_device()
-    cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
+def rows(options: Namespace) -> Rows:
+    cases = list(problems(options.routines, options.letters, options.variants, options.sizes))
     if options.profiled:
         run_profiled(cases, options.of)
-        return 0
-    counted = profile(words, options.metrics)
+        return
+    counted = profile(sys.argv[1:], options.metrics)
     runs = [(problem, side) for problem in cases for side in sides_of(problem, options.of)]
     if len(counted) != len(runs):
         raise PyblasgpuError(
             f"benchmarks.counters: {len(counted)} calls were profiled, {len(runs)} were made"
         )
-    device = current()
-    results = [
-        {
-            "routine": problem.routine,
-            "dtype": problem.dtype.letter,
-            "variant": problem.variant,
-            "n": problem.case.n,
-            "of": side,
-            "least_bytes": least_bytes(problem),
-            "counted": each,
-        }
-        for (problem, side), each in zip(runs, counted, strict=True)
-    ]
-    described = {"schema": SCHEMA, **machine.describe(device, load_cublas()), "results": results}
-    out = options.out or RESULTS / slug(device.name) / f"{described['date'][:10]}-counters.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(described, indent=1) + "\n")
-    page = console(WIDTH)
-    page.print(show(results))
-    page.print(f"results in {out}")
-    return 0
+    for (problem, side), each in zip(runs, counted, strict=True):
+        row: Row = {"routine": problem.routine, "dtype": problem.dtype.letter, "variant": problem.variant}
+        row |= {"n": problem.case.n, "of": side, "least_bytes": least_bytes(problem)}
+        yield {**row, "counted": each}
 
+
+STUDY = Study(
+    "counters",
+    __doc__,
+    rows,
+    {
+        "routines": Option(ROUTINES, ROUTINES),
+        "letters": "d",
+        "variants": ("NN", "LLNN"),
+        "sizes": (512, 1024, 2048, 4096, 8192),
+        "metrics": METRICS,
+        "of": Option(SIDES, kind=parse_sides, help="ours, cuBLAS, out-of-place, raster=N"),
+        "profiled": Option(False, help=argparse.SUPPRESS),
+    },
+    lambda options: {"schema": 1, **device_facts(options, load_cublas())},
+    summary=summary,
+    is_kept=True,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.counters"], main))
+    main(STUDY)

@@ -11,21 +11,19 @@ with `--processes` processes that talk by TCP.
 
 from __future__ import annotations
 
-import argparse
 import logging
-import time
 from collections import Counter, defaultdict
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from distributed import Client, futures_of, get_task_stream, wait
 
-from benchmarks.dask_cluster import ROUTINES, cluster, wait_until_forgotten
+from benchmarks.dask_cluster import ROUTINES, cluster, persisted, wait_until_forgotten
 from benchmarks.dask_linalg import matrix
-from benchmarks.host_problems import Pinned, flops, write
+from benchmarks.host_problems import CUBES, Pinned, nested_document
 from benchmarks.several_cards import measured
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
 
 __all__ = ["by_dask", "by_engine", "main"]
 
@@ -64,7 +62,7 @@ def _error(routine: str, a: Any, b: Any, result: Any) -> float:
     return float(abs(np.tril(last @ last.T - _on_host(a[rows, rows]))).max())
 
 
-def by_dask(options: argparse.Namespace, library: str) -> dict[str, dict[str, Any]]:
+def by_dask(options: Namespace, library: str) -> dict[str, dict[str, Any]]:
     """By routine the seconds of each call on a cluster, also of the first, and what threads did in them."""
     by_routine: dict[str, dict[str, Any]] = {}
     with cluster(options.cards, options.processes, _use) as workers, Client(workers) as client:
@@ -80,10 +78,8 @@ def by_dask(options: argparse.Namespace, library: str) -> dict[str, dict[str, An
             with get_task_stream(client=client) as stream:
                 for _ in range(options.repeats):
                     with wait_until_forgotten(client):
-                        start = time.perf_counter()
-                        result = client.persist(ROUTINES[routine](a, b))
-                        wait(result)
-                        times.append(time.perf_counter() - start)
+                        result, took = persisted(client, ROUTINES[routine], a, b)
+                        times.append(took)
                         assert all(future.status == "finished" for future in futures_of(result))
                         error = _error(routine, a, b, result)
                         del result
@@ -105,7 +101,7 @@ def _spent(tasks: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return {worker: dict(spent) for worker, spent in seconds.items()}
 
 
-def by_engine(options: argparse.Namespace) -> dict[str, float]:
+def by_engine(options: Namespace) -> dict[str, float]:
     """By routine the seconds of the same from page-locked memory, on the same cards."""
     pinned = Pinned(3, options.n**2 * 8)
     return {
@@ -114,34 +110,43 @@ def by_engine(options: argparse.Namespace) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cards", type=int, default=2)
-    parser.add_argument("--n", type=int, default=32768)
-    parser.add_argument("--chunk", type=int, default=8192)
-    parser.add_argument("--chunks", nargs="+", default=("numpy", "cupy"), choices=("numpy", "cupy"))
-    parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--processes", action="store_true")
-    options = parser.parse_args()
+def rows(options: Namespace) -> Rows:
     logging.getLogger("distributed").setLevel(logging.WARNING)
-    rows = []
+
+    def row(routine: str, by: str, took: float, **facts: Any) -> Row:
+        tflops = CUBES[routine] * options.n**3 / took / 1e12
+        return {"routine": routine, "by": by, "seconds": took, **facts, "tflops": tflops}
+
     # the workers first: this process takes memory of all cards
     for library in options.chunks:
         for routine, record in by_dask(options, library).items():
-            rows.append(
-                {"routine": routine, "by": f"dask, {library}", "seconds": min(record["each"]), **record}
-            )
-            print(rows[-1], flush=True)
+            yield row(routine, f"dask, {library}", min(record["each"]), **record)
     for routine, took in by_engine(options).items():
-        rows.append({"routine": routine, "by": "engine", "seconds": took})
-        print(rows[-1], flush=True)
-    for row in rows:
-        row["tflops"] = flops(row["routine"], options.n) / row["seconds"] / 1e12
-    about = {"n": options.n, "chunk": options.chunk, "cards": options.cards, "processes": options.processes}
-    write(options.out, "dask_cards", about, rows)
+        yield row(routine, "engine", took)
 
+
+def facts(options: Namespace) -> Row:
+    about = {name: getattr(options, name) for name in ("n", "chunk", "cards", "processes")}
+    return {**device_facts(options), **about}
+
+
+STUDY = Study(
+    "dask_cards",
+    __doc__,
+    rows,
+    {
+        "cards": 2,
+        "n": 32768,
+        "chunk": 8192,
+        "chunks": Option(("numpy", "cupy"), ("numpy", "cupy")),
+        "routines": Option(tuple(ROUTINES), ROUTINES),
+        "repeats": 3,
+        "processes": False,
+    },
+    facts,
+    key="rows",
+    document=nested_document,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

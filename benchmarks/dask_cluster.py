@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import dask
-from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
 
 import pyblasgpu.dask
 
-__all__ = ["ROUTINES", "cluster", "wait_until_forgotten"]
+__all__ = ["ROUTINES", "cluster", "persisted", "wait_until_forgotten"]
 
 ROUTINES: dict[str, Callable[[Any, Any], Any]] = {
     "gemm": lambda a, b: pyblasgpu.dask.gemm(a, b),
@@ -61,3 +61,11 @@ def wait_until_forgotten(client: Client) -> Iterator[None]:
     yield
     while client.run_on_scheduler(_tasks) > known:
         time.sleep(0.05)
+
+
+def persisted(client: Client, run: Callable[..., Any], *arrays: Any) -> tuple[Any, float]:
+    """An array computed in the workers' memory, and seconds from the submission of its graph."""
+    start = time.perf_counter()
+    result = client.persist(run(*arrays))
+    wait(result)
+    return result, time.perf_counter() - start

@@ -10,51 +10,22 @@ one thread. On a machine that others use, compare the processor's seconds.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import psutil
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster
 from rich.table import Table
 
 import pyblasgpu.dask
-from pyblasgpu.terminal import console
+from benchmarks.dask_cluster import persisted
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main
 
-__all__ = ["ROUTINES", "main", "matrix", "measure"]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Time, print a table, write JSON; returns the exit code."""
-    options = _parse(arguments)
-    rows = [
-        {"routine": routine, "library": library, **measure(run, options)}
-        for routine, libraries in ROUTINES.items()
-        if routine in options.routines
-        for library, run in libraries.items()
-        if library in options.libraries
-    ]
-    made = {
-        "n": options.n,
-        "chunk": options.chunk,
-        "columns": options.columns or options.n,
-        "workers": options.workers,
-        "cores": os.cpu_count(),
-        "results": rows,
-    }
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "dask_linalg.json").write_text(json.dumps(made, indent=1) + "\n")
-    console(100).print(_table(rows, options))
-    return 0
+__all__ = ["ROUTINES", "matrix", "measure"]
 
 
 def matrix(n: int, chunk: int) -> Any:
@@ -94,10 +65,9 @@ def measure(run: Callable[[Any, Any], Any], options: Any) -> dict[str, float]:
             b = b[:, : options.columns or options.n]
             pids = list(client.run(_ready).values())
             with _Watched(pids) as memory:
-                start, busy = time.perf_counter(), memory.processor_seconds()
-                result = client.persist(run(a, b))
-                wait(result)
-                seconds, busy = time.perf_counter() - start, memory.processor_seconds() - busy
+                busy = memory.processor_seconds()
+                _, seconds = persisted(client, run, a, b)
+                busy = memory.processor_seconds() - busy
             rounds.append((seconds, busy, memory.peak / (8 * options.n**2)))
     seconds, busy, peak = min(rounds)
     return {"seconds": round(seconds, 2), "processor": round(busy, 2), "matrices": round(peak, 2)}
@@ -139,28 +109,44 @@ class _Watched:
         self.thread.join()
 
 
-def _table(rows: list[dict[str, Any]], options: Any) -> Table:
+def rows(options: Namespace) -> Rows:
+    for routine in options.routines:
+        for library in options.libraries:
+            row = {"routine": routine, "library": library}
+            yield {**row, **measure(ROUTINES[routine][library], options)}
+
+
+def facts(options: Namespace) -> Row:
+    about = {name: getattr(options, name) for name in ("n", "chunk", "columns", "workers")}
+    return {**about, "columns": options.columns or options.n, "cores": os.cpu_count()}
+
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[Table]:
     table = Table(title=f"n = {options.n}, chunks of {options.chunk}, {options.workers} workers")
     for column in ("routine", "library", "seconds", "of processors", "memory in matrices"):
         table.add_column(column, justify="left" if column in ("routine", "library") else "right")
     for row in rows:
-        numbers = [f"{row[name]:.1f}" for name in ("seconds", "processor")]
-        table.add_row(row["routine"], row["library"], *numbers, f"{row['matrices']:.2f}")
-    return table
+        numbers = (f"{row[name]:.2f}" for name in ("seconds", "processor", "matrices"))
+        table.add_row(row["routine"], row["library"], *numbers)
+    yield table
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.dask_linalg", description=__doc__)
-    parser.add_argument("--n", type=int, default=20000)
-    parser.add_argument("--chunk", type=int, default=2000)
-    parser.add_argument("--columns", type=int, help="right-hand sides; by default n")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--routines", nargs="+", choices=list(ROUTINES), default=list(ROUTINES))
-    parser.add_argument("--libraries", nargs="+", default=["pyblasgpu", "dask"])
-    parser.add_argument("--out", type=Path)
-    return parser.parse_args(arguments)
-
+STUDY = Study(
+    "dask_linalg",
+    __doc__,
+    rows,
+    {
+        "n": 20000,
+        "chunk": 2000,
+        "columns": Option(None, kind=int, help="right-hand sides; by default n"),
+        "workers": 2,
+        "repeats": 1,
+        "routines": Option(tuple(ROUTINES), ROUTINES),
+        "libraries": Option(("pyblasgpu", "dask"), ("pyblasgpu", "dask")),
+    },
+    facts,
+    summary=summary,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(STUDY)

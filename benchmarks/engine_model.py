@@ -12,17 +12,16 @@ rate whatever goes the other way. `compute` is the work of the busiest card, `li
 
 from __future__ import annotations
 
-import argparse
-import sys
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
 
 from benchmarks.reach import Rates
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
 from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, FEW, IN_FLIGHT, MOST_IN_FLIGHT
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
@@ -32,7 +31,6 @@ from pyblasgpu.frontend.calls.tiled_plan import can_hold_output, plan_of
 from pyblasgpu.frontend.calls.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.tasks import Task, Tile, flops
-from pyblasgpu.terminal import console
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = ["Links", "Timeline", "schedule_for", "routine"]
@@ -234,27 +232,10 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
     return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a table; returns the exit code."""
-    options = _parse(arguments)
+def rows(options: Namespace) -> Rows:
+    """Milliseconds of each call."""
     rates, itemsize = Rates.of(options.device, options.letter), DTYPES[options.letter].itemsize
     links = Links(options.link * 1e9, options.peer * 1e9, options.start * 1e-6, options.host * 1e-6)
-    table = Table(
-        title=f"{options.letter}, milliseconds, {'on a card' if options.on_card else 'from the host'}"
-    )
-    for head in (
-        "routine",
-        "n",
-        "cards",
-        "tiles",
-        "tasks",
-        "compute",
-        "links",
-        "bound",
-        "call",
-        "times one card",
-    ):
-        table.add_column(head, justify="right")
     for name in options.routines:
         for n in options.sizes:
             one = 0.0
@@ -264,33 +245,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 took = line.run()
                 one = one or took
                 linked = max(line.moved.values(), default=0) / links.host
-                cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in schedule.tasks.grids.values())
                 bound = line.bound() if cards == 1 and not options.on_card else took
-                numbers = [f"{1e3 * x:.1f}" for x in (max(line.busy.values()), linked, bound, took)]
-                counts = [str(each) for each in (n, cards)]
-                table.add_row(name, *counts, cuts, str(len(schedule.owners)), *numbers, f"{one / took:.2f}")
-    console(110).print(table)
-    return 0
+                times = {"compute": max(line.busy.values()), "links": linked, "bound": bound, "call": took}
+                cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in schedule.tasks.grids.values())
+                row = {"routine": name, "n": n, "cards": cards, "tiles": cuts, "tasks": len(schedule.owners)}
+                yield row | {key: 1e3 * x for key, x in times.items()} | {"times one card": one / took}
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    known = ("gemm", "trsm", "trmm", "syrk", "potrf")
-    parser.add_argument("--routines", nargs="+", default=known, choices=known)
-    parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192, 16384, 32768))
-    parser.add_argument("--cards", type=int, nargs="+", default=(1, 2, 4))
-    parser.add_argument("--letter", default="d", choices=tuple("sd"))
-    parser.add_argument("--tiles", type=lambda text: tuple(map(int, text.split(","))), default=())
-    parser.add_argument("--on-card", action="store_true", help="matrices on the first card")
-    parser.add_argument("--device", default="nvidia-h200")
-    parser.add_argument("--link", type=float, default=Links.host / 1e9, help="GB/s to the host")
-    parser.add_argument("--peer", type=float, default=Links.peer / 1e9, help="GB/s between cards")
-    parser.add_argument(
-        "--start", type=float, default=Links.start * 1e6, help="microseconds to the first copy"
-    )
-    parser.add_argument("--host", type=float, default=Links.task * 1e6, help="microseconds to enqueue a task")
-    return parser.parse_args(arguments)
+def summary(rows: list[Row], options: Namespace) -> Iterator[Table]:
+    title = f"{options.letter}, milliseconds, {'on a card' if options.on_card else 'from the host'}"
+    yield table(title, " | ".join(rows[0]), [list(row.values()) for row in rows])
 
+
+KNOWN = ("gemm", "trsm", "trmm", "syrk", "potrf")
+STUDY = Study(
+    "engine_model",
+    __doc__,
+    rows,
+    {
+        "routines": Option(KNOWN, KNOWN),
+        "sizes": (4096, 8192, 16384, 32768),
+        "cards": (1, 2, 4),
+        "letter": Option("d", choices=("s", "d")),
+        "tiles": Option((), kind=lambda text: tuple(map(int, text.split(",")))),
+        "on_card": Option(False, help="matrices on the first card"),
+        "device": "nvidia-h200",
+        "link": Option(Links.host / 1e9, help="GB/s to the host"),
+        "peer": Option(Links.peer / 1e9, help="GB/s between cards"),
+        "start": Option(Links.start * 1e6, help="microseconds to the first copy"),
+        "host": Option(Links.task * 1e6, help="microseconds to enqueue a task"),
+    },
+    lambda options: {},
+    summary=summary,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(STUDY)

@@ -11,28 +11,27 @@ the host had not enqueued the next thing (`host`), or because that waited for an
 
 from __future__ import annotations
 
-import argparse
 import gc
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import cupy
 import numpy as np
 
-from benchmarks.host_problems import KINDS, ROUTINES, HostProblem, Pinned, copy_matrix, write
+from benchmarks.host_problems import ROUTINES, HostProblem, copy_matrix, nested_document, pinned_for
 from benchmarks.several_cards import factor
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.engine import executor, host_traffic, leaves
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context, current_device
 from pyblasgpu.gpu.driver import check, load
-from pyblasgpu.types import DTYPES
 
 __all__ = ["Trace", "traced"]
 
@@ -184,9 +183,7 @@ def traced(problem: HostProblem, devices: Sequence[int], repeats: int = 5) -> di
     seconds = []
     for _ in range(repeats + 1):
         prepare()
-        start = time.perf_counter()
-        run()
-        seconds.append(round(time.perf_counter() - start, 5))
+        seconds.append(round(host_clock(run), 5))
     prepare()
     with Trace(devices) as trace:
         run()
@@ -210,36 +207,41 @@ def _definite(problem: HostProblem) -> None:
     np.fill_diagonal(problem.c, 2 * problem.n)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--letters", default="ds")
-    parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192))
-    parser.add_argument("--devices", type=int, nargs="+", default=(0,))
-    parser.add_argument(
-        "--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=(*ROUTINES, "potrf")
-    )
-    parser.add_argument("--pageable", action="store_true")
-    parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
-    options = parser.parse_args()
+def rows(options: Namespace) -> Rows:
     cupy.cuda.Device(options.devices[0]).use()
-    largest = max(options.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in options.letters)
-    pinned = Pinned(3, largest, options.memory)
-    about = {"pageable": options.pageable, "memory": options.memory}
-    rows = []
+    pinned = pinned_for(options)
     for n in options.sizes:
         for letter in options.letters:
             for routine in options.routines:
-                arrays = pinned.matrices(letter, n)
-                problem = HostProblem(routine, letter, arrays)
+                problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
-                if options.pageable:
-                    problem = problem.pageable()
-                rows.append(traced(problem, options.devices))
-                shown = {name: x for name, x in rows[-1].items() if name not in ("events", "host")}
-                print(shown, [each for each in rows[-1]["host"] if each[2] > 0.3], flush=True)
-                write(options.out, "engine_trace", about, rows)
+                yield traced(problem.pageable() if options.pageable else problem, options.devices)
 
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[str]:
+    """All but the events, and what took the host long."""
+    for row in rows:
+        shown = {name: x for name, x in row.items() if name not in ("events", "host")}
+        yield f"{shown} {[each for each in row['host'] if each[2] > 0.3]}"
+
+
+STUDY = Study(
+    "engine_trace",
+    __doc__,
+    rows,
+    {
+        "letters": "ds",
+        "sizes": (4096, 8192),
+        "devices": (0,),
+        "routines": Option(("gemm", "trsm", "syrk"), (*ROUTINES, "potrf")),
+        "pageable": False,
+    },
+    lambda options: {**device_facts(options), "pageable": options.pageable},
+    key="rows",
+    document=nested_document,
+    summary=summary,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

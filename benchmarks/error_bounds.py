@@ -8,23 +8,18 @@ level 3 are normal.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
 import pyblasgpu
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
 from pyblasgpu import lapack, linalg
 from pyblasgpu.bench import machine
-from pyblasgpu.gpu.device import current
-from pyblasgpu.terminal import guarded
 from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Dtype
 
@@ -207,7 +202,7 @@ def ratio(dtype: Dtype, name: str, error: Any, bound: Any) -> float:
     return float(np.where((size == 0) & (abs(error) > 0), np.inf, quotient).max())
 
 
-def measured(on_device: bool, letters: str) -> Iterator[dict[str, Any]]:
+def measured(on_device: bool, letters: Iterable[str]) -> Rows:
     """A row for each routine, dtype, order and kind."""
     for letter in letters:
         dtype = DTYPES[letter]
@@ -222,27 +217,46 @@ def measured(on_device: bool, letters: str) -> Iterator[dict[str, Any]]:
                         yield {"routine": name, "dtype": letter, "n": n, "data": kind, "over": over}
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--letters", default="sdcz")
-    parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
-    options = parser.parse_args(arguments)
+def rows(options: Namespace) -> Rows:
     warnings.simplefilter("ignore", LinAlgWarning)  # graded matrices are ill-conditioned
-    rows = list(measured(options.backend == "cuda", options.letters))
-    worst: dict[str, dict[str, Any]] = {}
+    return measured(options.backend == "cuda", options.letters)
+
+
+def worst(rows: Iterable[Row]) -> dict[str, Row]:
+    """The worst row of each routine; of equal ones the last."""
+    worst: dict[str, Row] = {}
     for row in rows:
         if row["over"] >= worst.setdefault(row["routine"], row)["over"]:
             worst[row["routine"]] = row
-    for row in worst.values():
-        print(f"{row['routine']:14}{row['over']:8.3f}  {row['dtype']}, n = {row['n']}, {row['data']}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    device = current().name if options.backend == "cuda" else "none"
-    made = {"device": device, "date": date.today().isoformat(), "commit": machine.commit()}
-    text = json.dumps({**made, "worst": list(worst.values()), "checked": len(rows)}, indent=1)
-    (options.out / "error_bounds.json").write_text(text)
-    return 0
+    return worst
 
+
+def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    checked = lists["results"]
+    return {**facts, "worst": list(worst(checked).values()), "checked": len(checked)}
+
+
+def facts(options: Namespace) -> Row:
+    if options.backend == "cuda":
+        return device_facts(options)
+    return {"device": "none", "date": date.today().isoformat(), "commit": machine.commit()}
+
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[str]:
+    for row in worst(rows).values():
+        yield f"{row['routine']:14}{row['over']:8.3f}  {row['dtype']}, n = {row['n']}, {row['data']}"
+
+
+STUDY = Study(
+    "error_bounds",
+    __doc__,
+    rows,
+    {"letters": "sdcz", "backend": Option("cuda", ("cuda", "cpu"))},
+    facts,
+    document=document,
+    summary=summary,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.error_bounds"], lambda: main(sys.argv[1:])))
+    main(STUDY)

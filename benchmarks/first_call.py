@@ -8,14 +8,14 @@ The first process writes Python's bytecode and the others read it, as from an in
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+import time
 from typing import Any
+
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main
 
 ROUNDS = 3  # the least of so many processes counts; of such that compile one
 LIMIT = 120.0  # seconds of a process
@@ -89,60 +89,41 @@ call = lambda: torch.mm(a, b)
 }
 
 
-def seconds(program: str, environment: dict[str, str], rounds: int) -> dict[str, Any]:
-    """The least seconds to the first result, and of the second call, of so many fresh processes."""
-    import time
-
+def seconds(program: str, rounds: int = ROUNDS, **variables: str) -> Row:
+    """The least seconds to the first result, and of the second call, of several fresh processes."""
     times: list[tuple[float, float]] = []
-    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | variables
     for _ in range(rounds):
         command = [sys.executable, "-c", START + program + END, str(time.time())]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
         if done.returncode:
-            return {"error": done.stderr.strip().splitlines()[-1:]}
+            return {"problem": done.stderr.strip().splitlines()[-1:]}
         first, second = map(float, done.stdout.split()[-2:])
         times.append((first, second))
     return {"first": min(first for first, _ in times), "second": min(second for _, second in times)}
 
 
-def without_archive(program: str) -> dict[str, Any]:
-    """With empty caches, and no archive read."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "PYBLASGPU_HOME": home, "PYBLASGPU_ARCHIVES": "0"}
-        return seconds(program, environment, 1)
-
-
-def main(options: argparse.Namespace) -> int:
-    results: dict[str, Any] = {}
-    for name, program in OTHERS.items():
-        results[name] = seconds(program, dict(os.environ), ROUNDS)
-        _show(name, results[name])
+def rows(options: Namespace) -> Rows:
+    for name, program in {**OTHERS, **{name: CALLS[name] for name in options.calls}}.items():
+        yield {"call": name, **seconds(program)}
     for name in options.calls:
-        results[name] = seconds(CALLS[name], dict(os.environ), ROUNDS)
-        _show(name, results[name])
-    for name in options.calls:
-        key = f"{name}, no archive"
-        results[key] = without_archive(CALLS[name])
-        _show(key, results[key])
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "first_call.json").write_text(json.dumps(results, indent=1) + "\n")
-    return int(any("error" in result for result in results.values()))
+        with tempfile.TemporaryDirectory() as home:  # empty caches
+            times = seconds(CALLS[name], 1, PYBLASGPU_HOME=home, PYBLASGPU_ARCHIVES="0")
+        yield {"call": f"{name}, no archive", **times}
 
 
-def _show(name: str, result: dict[str, Any]) -> None:
-    times = str(result.get("error"))
-    if "first" in result:
-        times = f"{result['first']:8.3f} s, then {1e3 * result['second']:9.3f} ms"
-    print(f"{name:40s} {times}", flush=True)
+def document(facts: Row, lists: dict[str, list[Row]]) -> dict[str, Any]:
+    return {row["call"]: {k: v for k, v in row.items() if k != "call"} for row in lists["results"]}
 
 
-def parser() -> argparse.ArgumentParser:
-    what = __doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.first_call", description=what)
-    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where the JSON goes")
-    parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS), help="some calls alone")
-    return parser
-
+STUDY = Study(
+    "first_call",
+    __doc__,
+    rows,
+    {"calls": Option(tuple(CALLS), CALLS)},
+    lambda options: {},
+    document=document,
+)
 
 if __name__ == "__main__":
-    sys.exit(main(parser().parse_args()))
+    main(STUDY)

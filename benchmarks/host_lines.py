@@ -4,28 +4,25 @@
                                    [--kinds shared allocated]
 
 Each copy takes other memory than the ones before, so that caches of the host hold none of it. `KINDS` of
-`benchmarks.host_problems` are the kinds of memory.
+`benchmarks.host_problems` are the kinds of memory. Widths and pitches are KiB.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import cupy
 import numpy as np
 
-from benchmarks.host_problems import KINDS, page_locked, write
+from benchmarks.host_problems import KINDS, nested_document, page_locked
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.frontend.arrays.libraries import cupy_stream
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.transfers import Block, Stream, copy_down, copy_up
-
-__all__ = ["Lines", "main"]
 
 COPY = 32 << 20  # bytes of a copy
 MOVED = 512 << 20  # bytes of a measurement
@@ -60,16 +57,14 @@ class Lines:
 
 def rate(run: Callable[[], None], streams: list[Stream], repeats: int = 2) -> float:
     """GB/s of copies in a row."""
-    count = MOVED // COPY
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(count):
+
+    def copies() -> None:
+        for _ in range(MOVED // COPY):
             run()
         for stream in streams:
             memory.synchronize(stream.handle)
-        times.append(time.perf_counter() - start)
-    return MOVED / min(times) / 1e9
+
+    return MOVED / min(host_clock(copies) for _ in range(repeats)) / 1e9
 
 
 def measured(lines: Lines, streams: list[Stream], device: list[int]) -> Iterator[tuple[str, float]]:
@@ -124,16 +119,8 @@ def _by_kernel(source: Block, address: int, stream: Stream) -> None:
         here[...] = there
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--gib", type=int, default=2, help="of each kind")
-    parser.add_argument("--widths", type=int, nargs="+", default=(8, 16, 32, 64), help="KiB")
-    parser.add_argument("--pitches", type=int, nargs="+", default=(32, 64, 128), help="KiB")
-    parser.add_argument("--kinds", nargs="+", default=tuple(KINDS), choices=tuple(KINDS))
-    options = parser.parse_args()
+def rows(options: Namespace) -> Rows:
     cupy.cuda.Device(0).use()
-    rows: list[dict[str, Any]] = []
     with current_context(0):
         streams = [Stream(0) for _ in range(3)]
         device = [memory.allocate(COPY, 0, 0) for _ in range(2)]
@@ -146,17 +133,31 @@ def main() -> None:
                 for width in (each for each in options.widths if each <= pitch):
                     lines = Lines(host, width << 10, pitch << 10)
                     row = {"memory": kind, "width": width, "pitch": pitch}
-                    rows.append({**row, **dict(measured(lines, streams, device))})
-                    print({k: round(x, 1) if isinstance(x, float) else x for k, x in rows[-1].items()})
-            write(options.out, "host_lines", {"gib": options.gib, "huge_pages": _huge_pages()}, rows)
+                    yield {**row, **dict(measured(lines, streams, device))}
 
 
-def _huge_pages() -> dict[str, str]:
-    """What the system says of huge pages, of private memory and of shared one."""
+def facts(options: Namespace) -> Row:
+    """With what the system says of huge pages, of private memory and of shared one."""
     folder = Path("/sys/kernel/mm/transparent_hugepage")
-    names = ("enabled", "shmem_enabled")
-    return {name: (folder / name).read_text().strip() for name in names if (folder / name).exists()}
+    files = (folder / name for name in ("enabled", "shmem_enabled"))
+    pages = {file.name: file.read_text().strip() for file in files if file.exists()}
+    return {**device_facts(options), "gib": options.gib, "huge_pages": pages}
 
+
+STUDY = Study(
+    "host_lines",
+    __doc__,
+    rows,
+    {
+        "gib": Option(2, help="of each kind"),
+        "widths": (8, 16, 32, 64),
+        "pitches": (32, 64, 128),
+        "kinds": Option(tuple(KINDS), KINDS),
+    },
+    facts,
+    key="rows",
+    document=nested_document,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
+from statistics import median
 from typing import Any
 
 import cupy
@@ -18,25 +14,25 @@ import cupyx
 import numpy as np
 
 import pyblasgpu
-from pyblasgpu.bench import machine
-from pyblasgpu.gpu.device import current
+from benchmarks.study import Namespace, Row
+from pyblasgpu.bench.timing import device_clock, host_clock, median_seconds
 from pyblasgpu.testing import cublas
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = [
+    "CUBES",
     "KINDS",
     "ROUTINES",
     "HostProblem",
     "Pinned",
     "Xt",
     "copy_matrix",
-    "flops",
-    "moved",
+    "nested_document",
     "page_locked",
+    "pinned_for",
     "rates",
     "seconds",
-    "write",
 ]
 
 #: How memory is mapped and which pages are asked for; "allocated" is the driver's own.
@@ -50,16 +46,13 @@ ROUTINES = ("gemm", "trsm", "syrk", "trmm", "symm")
 NO, LOWER = Trans.NO, Uplo.LOWER
 
 
-def flops(routine: str, n: int) -> float:
-    return {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 1, "trmm": 1, "potrf": 1 / 3, "getrf": 2 / 3}[
-        routine
-    ] * n**3
+#: Multiplications and additions, as multiples of the cube of n.
+CUBES = {"gemm": 2.0, "symm": 2.0, "syrk": 1.0, "trsm": 1.0, "trmm": 1.0, "potrf": 1 / 3, "getrf": 2 / 3}
 
 
-def moved(routine: str, n: int, itemsize: int) -> tuple[float, float]:
-    """Bytes that must go up and come down; of triangles both halves."""
-    up = {"gemm": 2, "symm": 2, "syrk": 1, "trsm": 2, "trmm": 2, "potrf": 1}[routine]
-    return up * n * n * itemsize, n * n * itemsize
+def nested_document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    """The facts in a mapping of their own."""
+    return {"about": facts, **lists}
 
 
 def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any] = lambda: None) -> float:
@@ -71,11 +64,9 @@ def seconds(run: Callable[[], Any], repeats: int = 3, prepare: Callable[[], Any]
     most = repeats + 1
     while len(times) < most:
         prepare()
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
+        times.append(host_clock(run))
         most = 1 if times[0] > 15 else 2 if times[0] > 4 else most
-    return statistics.median(times[1:] or times)
+    return median(times[1:] or times)
 
 
 def page_locked(nbytes: int, kind: str = "shared") -> np.ndarray:
@@ -112,6 +103,12 @@ class Pinned:
         return [np.frombuffer(each, dtype, n * n).reshape(n, n, order="F") for each in self._memories]
 
 
+def pinned_for(options: Namespace) -> Pinned:
+    """Room for three matrices of the largest size and dtype of a script's options."""
+    largest = max(options.sizes) ** 2 * max(DTYPES[letter].itemsize for letter in options.letters)
+    return Pinned(3, largest)
+
+
 class HostProblem:
     """A routine on column-major matrices of order n in host memory.
 
@@ -125,6 +122,10 @@ class HostProblem:
         self.routine, self.letter = routine, letter
         self.a, self.b, self.c = arrays
         self.n = len(self.a)
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [self.a, self.b, self.c]
 
     def fill(self) -> None:
         """Random inputs; those of a triangle are well conditioned."""
@@ -141,20 +142,15 @@ class HostProblem:
 
     def pageable(self) -> HostProblem:
         """The same in memory whose pages are not locked."""
-        arrays = [x.copy(order="F") for x in (self.a, self.b, self.c)]
-        return HostProblem(self.routine, self.letter, arrays)
+        return HostProblem(self.routine, self.letter, [x.copy(order="F") for x in self.arrays])
 
     def ours(self, **options: Any) -> Any:
         """Our call, which writes c."""
-        a, b = (self.a, self.b)
         options = {"out": self.c, "backend": "cuda", **options}
-        if self.routine == "gemm":
-            return pyblasgpu.gemm(a, b, **options)
-        if self.routine == "symm":
-            return pyblasgpu.symm(a, b, lower=True, **options)
-        if self.routine == "syrk":
-            return pyblasgpu.syrk(a, lower=True, **options)
-        return getattr(pyblasgpu, self.routine)(a, b, lower=True, **options)
+        inputs = (self.a,) if self.routine == "syrk" else (self.a, self.b)
+        if self.routine != "gemm":
+            options["lower"] = True
+        return getattr(pyblasgpu, self.routine)(*inputs, **options)
 
     def streamed(self, **options: Any) -> Any:
         """Our call by tiles, though it may fit."""
@@ -191,16 +187,8 @@ class HostProblem:
     def vendor_compute_seconds(self) -> float:
         """What cuBLAS takes on the device."""
         library = cublas.load()
-        a, b, c = (cupy.asarray(x, order="F") for x in (self.a, self.b, self.c))
-        times = []
-        for _ in range(4):
-            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            self.compute(library, a, b, c)
-            stop.record()
-            stop.synchronize()
-            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-        return statistics.median(times[1:])
+        matrices = [cupy.asarray(x, order="F") for x in self.arrays]
+        return median_seconds(lambda: self.compute(library, *matrices), device_clock(), repeats=3)
 
     def sample(self) -> np.ndarray:
         """Some entries of c, in its lower triangle."""
@@ -237,20 +225,15 @@ class Xt:
         one, zero = ctypes.byref(kind(1)), ctypes.byref(kind(0))
         size = ctypes.c_size_t(problem.n)
         a, b, c = ((ctypes.c_void_p(x.ctypes.data), size) for x in (problem.a, problem.b, problem.c))
-        left, lower, no, non_unit = 0, 0, 0, 0
-        letter = problem.letter.upper()
-        if problem.routine == "gemm":
-            self._call(f"{letter}gemm", self._handle, no, no, size, size, size, one, *a, *b, zero, *c)
-        elif problem.routine == "syrk":
-            self._call(f"{letter}syrk", self._handle, lower, no, size, size, one, *a, zero, *c)
-        elif problem.routine == "symm":
-            self._call(f"{letter}symm", self._handle, left, lower, size, size, one, *a, *b, zero, *c)
-        elif problem.routine == "trmm":
-            flags = left, lower, no, non_unit
-            self._call(f"{letter}trmm", self._handle, *flags, size, size, one, *a, *b, *c)
-        else:
-            flags = left, lower, no, non_unit
-            self._call(f"{letter}trsm", self._handle, *flags, size, size, one, *a, *c)
+        flags = 0, 0, 0, 0  # left, lower, not transposed, not unit; or as many of them as a routine has
+        matrices: dict[str, tuple[Any, ...]] = {
+            "gemm": (*flags[:2], size, size, size, one, *a, *b, zero, *c),
+            "syrk": (*flags[:2], size, size, one, *a, zero, *c),
+            "symm": (*flags[:2], size, size, one, *a, *b, zero, *c),
+            "trmm": (*flags, size, size, one, *a, *b, *c),
+            "trsm": (*flags, size, size, one, *a, *c),
+        }
+        self._call(problem.letter.upper() + problem.routine, self._handle, *matrices[problem.routine])
         cupy.cuda.runtime.deviceSynchronize()
 
 
@@ -274,18 +257,3 @@ def rates(pinned: list[np.ndarray]) -> dict[str, float]:
         "down": nbytes / seconds(lambda: copies(False, True)),
         "both": nbytes / seconds(lambda: copies(True, True)),
     }
-
-
-@cache
-def _machine() -> dict[str, Any]:
-    """What a result depends on beside the code."""
-    return machine.describe(current(0), None)
-
-
-def write(folder: Path, name: str, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """A JSON file, a row a line."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    about = {**_machine(), **about}
-    text = f'{{"about": {json.dumps(about)},\n"rows": [\n{lines}\n]}}\n'
-    (folder / f"{name}.json").write_text(text)

@@ -3,18 +3,15 @@
     python -m benchmarks.host_resident --out DIR [--seconds 100] [--letters ds] [--sizes 4096 8192 ...]
 
 Wall-clock medians; every call waits for its result in host memory. `aim` is the larger of the transfer at the
-measured rate of page-locked memory and of what cuBLAS takes on the device. A row is written after each case.
+measured rate of page-locked memory and of what cuBLAS takes on the device.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import inf
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import cupy
@@ -22,18 +19,17 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.host_problems import (
-    KINDS,
+    CUBES,
     ROUTINES,
     HostProblem,
     Pinned,
     Xt,
     copy_matrix,
-    flops,
-    moved,
+    nested_document,
     rates,
     seconds,
-    write,
 )
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
 from pyblasgpu.engine import executor, host_traffic, tile_size
 from pyblasgpu.frontend.calls import tiled_plan
 from pyblasgpu.gpu import memory
@@ -42,20 +38,19 @@ from pyblasgpu.gpu.page_locked import page_locked
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
-SIZES = (4096, 8192, 16384, 32768)
 GIB = 1 << 30
 
 
-def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: bool) -> dict[str, Any]:
+def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: bool) -> Row:
     """One problem in every way."""
     routine, letter, n = problem.routine, problem.letter, problem.n
     itemsize = DTYPES[letter].itemsize
     nbytes = 3 * n * n * itemsize
-    row: dict[str, Any] = {"routine": routine, "dtype": letter, "n": n}
+    row: Row = {"routine": routine, "dtype": letter, "n": n}
     row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
     actual = problem.sample()
-    up, down = moved(routine, n, itemsize)
-    row["transfer"] = max(up / rate["up"], down / rate["down"])
+    up = n * n * itemsize * (1 if routine == "syrk" else 2)  # of triangles both halves
+    row["transfer"] = max(up / rate["up"], nbytes / 3 / rate["down"])
     if nbytes < 70 * GIB:
         row["cublas_device"] = problem.vendor_compute_seconds()
         run = problem.vendor()
@@ -75,7 +70,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         if nbytes < 60 * GIB:
             with deciding_by(streamed_min_bytes=inf):
                 row["whole_pageable"] = seconds(apart.ours, 2)
-    row["tflops"] = flops(routine, n) / row["streamed"] / 1e12
+    row["tflops"] = CUBES[routine] * n**3 / row["streamed"] / 1e12
     return row
 
 
@@ -90,7 +85,7 @@ CONSTANTS = (
 )
 
 
-def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def variations(problem: HostProblem, names: Sequence[str]) -> Rows:
     """The same with other constants of the engine."""
     is_pageable = not all(each[3] for each in CONSTANTS if each[1] in names)
     pageable = problem.pageable() if problem.n <= 8192 and is_pageable else None
@@ -104,7 +99,7 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Iterator[dict[str,
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(variant.streamed, 3)}
 
 
-def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Rows:
     """The same with tiles of other shapes: those of ``routine:m,n,k`` that name the routine."""
     for shape in shapes:
         routine, _, orders = shape.partition(":")
@@ -133,7 +128,7 @@ def registering() -> dict[str, float]:
     }
 
 
-def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
+def factors(n: int, locked: np.ndarray) -> Rows:
     """Cholesky and LU factors of page-locked memory and of other memory, by tiles and whole."""
     rng = np.random.default_rng(0)
     matrix = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
@@ -143,7 +138,7 @@ def factors(n: int, locked: np.ndarray) -> Iterator[dict[str, Any]]:
         "getrf": lambda a: pyblasgpu.lapack.getrf(a, overwrite_a=1),
     }
     for routine, call in calls.items():
-        row: dict[str, Any] = {"routine": routine, "dtype": "d", "n": n}
+        row: Row = {"routine": routine, "dtype": "d", "n": n}
         for ending, array in (("", locked), ("_pageable", np.empty_like(matrix))):
             for name, value in (("streamed", {routine: 0}), ("whole", {})):
                 with deciding_by(streamed_factor_min_bytes=value):
@@ -164,64 +159,58 @@ def allocating() -> float:
         return seconds(run)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=100.0)
-    parser.add_argument("--letters", default="ds")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "trmm", "syrk"), choices=ROUTINES)
-    parser.add_argument("--no-xt", action="store_true")
-    parser.add_argument("--factors", type=int, nargs="*", default=(), help="orders of factors")
-    parser.add_argument("--no-pageable", action="store_true")
-    parser.add_argument("--no-variations", action="store_true")
-    parser.add_argument("--constants", nargs="+", default=[each[1] for each in CONSTANTS])
-    parser.add_argument("--tiles", nargs="+", default=(), help="as gemm:4096,1024,4096 or trsm:4096,1024")
-    parser.add_argument("--line", type=int, default=tile_size.LINE, help="bytes, as `tile_size.LINE`")
-    parser.add_argument("--memory", default="shared", choices=tuple(KINDS), help="of the host")
-    options = parser.parse_args()
-    tile_size.LINE = options.line
-    end = time.perf_counter() + options.seconds
+def facts(options: Namespace) -> Row:
     cupy.cuda.Device(0).use()
     itemsize = max(DTYPES[letter].itemsize for letter in options.letters)
     largest = max([n * n * itemsize for n in options.sizes] + [n * n * 8 for n in options.factors])
-    pinned = Pinned(3, largest, options.memory)
-    rate = rates(pinned.matrices("s", max(options.sizes)))
-    about = {
-        "rates": rate,
+    options.pinned = Pinned(3, largest)  # for the rows too
+    options.rate = rates(options.pinned.matrices("s", max(options.sizes)))
+    return {
+        **device_facts(options),
+        "rates": options.rate,
         "registering_a_gib": registering(),
         "allocating_8_gib": allocating(),
         "threads": host_traffic.THREADS,
         "piece": host_traffic.PIECE,
-        "line": options.line,
-        "memory": options.memory,
+        "line": tile_size.LINE,
     }
-    print(about, flush=True)
-    xt = None if options.no_xt else Xt([0])
-    rows: list[dict[str, Any]] = []
 
-    def add(row: dict[str, Any]) -> None:
-        rows.append(row)
-        print({key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True)
-        write(options.out, "host_resident", about, rows)
 
+def rows(options: Namespace) -> Rows:
+    pinned, xt = options.pinned, None if options.no_xt else Xt([0])
     for n in options.factors:
-        for row in factors(n, pinned.matrices("d", n)[0]):
-            add(row)
+        yield from factors(n, pinned.matrices("d", n)[0])
     for n in options.sizes:
         for letter in options.letters:
             for routine in options.routines:
-                if time.perf_counter() > end:
-                    return
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
-                add(case(problem, rate, xt, pageable=n <= 16384 and not options.no_pageable))
-                for row in tile_shapes(problem, options.tiles):
-                    add(row)
+                yield case(problem, options.rate, xt, pageable=n <= 16384 and not options.no_pageable)
+                yield from tile_shapes(problem, options.tiles)
                 if routine in ("gemm", "trsm") and not options.no_variations:
-                    for row in variations(problem, options.constants):
-                        add(row)
+                    yield from variations(problem, options.constants)
 
+
+STUDY = Study(
+    "host_resident",
+    __doc__,
+    rows,
+    {
+        "letters": "ds",
+        "sizes": (4096, 8192, 16384, 32768),
+        "routines": Option(("gemm", "trsm", "trmm", "syrk"), ROUTINES),
+        "no_xt": False,
+        "factors": Option((), kind=int, help="orders of factors"),
+        "no_pageable": False,
+        "no_variations": False,
+        "constants": tuple(name for _, name, *_ in CONSTANTS),
+        "tiles": Option((), kind=str, help="as gemm:4096,1024,4096 or trsm:4096,1024"),
+    },
+    facts,
+    key="rows",
+    document=nested_document,
+    seconds=100,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

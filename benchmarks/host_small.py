@@ -8,19 +8,17 @@ size on a card pays for arrays in host memory.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
-from pathlib import Path
+from functools import partial
 from statistics import median
-from typing import Any
 
 import numpy as np
 
-from benchmarks.host_problems import ROUTINES, HostProblem, write
+from benchmarks.host_problems import ROUTINES, HostProblem, nested_document
+from benchmarks.study import Namespace, Option, Rows, Study, device_facts, main
+from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.types import DTYPES
-
-SIZES = (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 def problem(routine: str, letter: str, n: int) -> HostProblem:
@@ -35,34 +33,36 @@ def problem(routine: str, letter: str, n: int) -> HostProblem:
 
 def microseconds(case: HostProblem, backend: str, budget: float = 0.05) -> float:
     """The median of calls, at least five, for some time."""
-    for _ in range(2):
-        case.ours(backend=backend)
-    times: list[float] = []
+    call = partial(case.ours, backend=backend)
+    times = [host_clock(call) for _ in range(2)][:0]  # two are not counted
     end = time.perf_counter() + budget
     while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        case.ours(backend=backend)
-        times.append(time.perf_counter() - start)
+        times.append(host_clock(call))
     return 1e6 * median(times)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--letters", default="sd")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--routines", nargs="+", default=("gemm", "trsm", "syrk"), choices=ROUTINES)
-    options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+def rows(options: Namespace) -> Rows:
     for routine in options.routines:
         for letter in options.letters:
             for n in options.sizes:
                 case = problem(routine, letter, n)
                 row = {"routine": routine, "dtype": letter, "n": n}
-                rows.append({**row, **{name: microseconds(case, name) for name in ("cuda", "cpu")}})
-                print({k: round(x) if isinstance(x, float) else x for k, x in rows[-1].items()}, flush=True)
-    write(options.out, "host_small", {"cores": os.cpu_count()}, rows)
+                yield {**row, **{name: microseconds(case, name) for name in ("cuda", "cpu")}}
 
+
+STUDY = Study(
+    "host_small",
+    __doc__,
+    rows,
+    {
+        "letters": "sd",
+        "sizes": (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048),
+        "routines": Option(("gemm", "trsm", "syrk"), ROUTINES),
+    },
+    lambda options: {**device_facts(options), "cores": os.cpu_count()},
+    key="rows",
+    document=nested_document,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

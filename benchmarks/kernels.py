@@ -5,15 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from benchmarks.study import Namespace, Option, Row, device_facts
 from pyblasgpu.bench.progress import bar
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.gpu.build.compile import Resources
-from pyblasgpu.gpu.device import Device
+from pyblasgpu.gpu.device import Device, current
+from pyblasgpu.gpu.device import named as device_named
 from pyblasgpu.operands import Operand
+from pyblasgpu.options import parse_device
 from pyblasgpu.routines.gemm import alignments
 from pyblasgpu.tuning.compile_pool import compile_all
 from pyblasgpu.types import Dtype
+
+COMPILE_ONLY = Option(None, kind=parse_device, help="compile for a known device, time nothing")
+
+
+def device_of(options: Namespace) -> Device:
+    """The device here, or the one that kernels are only compiled for."""
+    return device_named(options.compile_only) if options.compile_only else current()
+
+
+def kept_facts(options: Namespace, cublas: Any = None) -> Row:
+    """The schema of files that are kept, and the device, unless kernels are only compiled."""
+    device = {"device": "", "date": ""} if options.compile_only else device_facts(options, cublas)
+    return {"schema": 1, **device}
 
 
 def choice_of(

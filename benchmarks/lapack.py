@@ -1,44 +1,34 @@
-"""Factorisations beside cuSOLVER, called directly: potrf potrs posv potri trtri lauum, and batches.
+"""Factorizations beside cuSOLVER, called directly: potrf potrs posv potri trtri lauum, and batches.
 
-``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--panels 512 ...]`` prints
+``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--batches]`` prints
 microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events. Each call works on a fresh copy
 of its matrices; before it the device is kept busy, so that the host's time to enqueue it does not count.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
-from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
-from pyblasgpu.bench.command import require_device
-from pyblasgpu.dispatch.overrides import override
+import cupy
+
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, main, means
+from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing
-from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.terminal import guarded
 from pyblasgpu.testing import cusolver
 from pyblasgpu.types import DTYPES, Diag, Uplo, dtype_of
 
-try:
-    import cupy
-except ImportError:  # `require_device` says so
-    cupy = None
-
 #: A launch list, and the operands that it runs on.
 Launches = tuple[LaunchList, tuple[Operand, ...]]
+ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum")
 ROUNDS = 5
-BUSY = 1 << 28  # bytes that are written before each call
+BUSY = 1 << 28  # bytes that are written before each call, eight times
 NO_RIVAL = float("nan")
 RIGHT_HAND_SIDES = (1, 32, 512, 0)  # 0: as many as rows
 BATCHES = ((8, 20_000), (16, 10_000), (32, 5_000), (64, 2_000), (128, 1_000), (256, 300))
@@ -53,9 +43,6 @@ class Case(NamedTuple):
     n: int
     columns: int = 0
     batch: int = 1
-    panel: int = 0  # rows that the recursion splits off at most, 0: as the library has it
-    leaf: str = ""  # ORDER,DIM,BLK of the leaf, "": as the library has it
-    algorithm: str = ""  # "panels" or "recursion", "": as the library has it
 
     def arrays(self) -> list[Any]:
         """What it works on: A, definite or its factor; and right-hand sides."""
@@ -121,14 +108,7 @@ def operand(array: Any) -> Operand:
 def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[Launches]:
     """Our launch lists of a case on these arrays."""
     info_operand = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
-    operands = [operand(array) for array in arrays]
-    leaf = PotrfLeaf(case.letter, *map(int, case.leaf.split(","))) if case.leaf else None
-    with (
-        override("potrf", case.panel or None),
-        override("potrf_algorithm", case.algorithm or None),
-        override("potrf_leaf", leaf) if leaf else nullcontext(),
-    ):
-        return case.launches(info_operand, *operands)
+    return case.launches(info_operand, *map(operand, arrays))
 
 
 def run_lists(case: Case, info: Any, *arrays: Any) -> None:
@@ -138,25 +118,20 @@ def run_lists(case: Case, info: Any, *arrays: Any) -> None:
 
 
 def microseconds(call: Callable[..., None], originals: list[Any], rounds: int) -> tuple[float, list[Any]]:
-    """The median of `rounds` calls on fresh copies, and what the last one left."""
-    busy, times = cupy.empty(BUSY, cupy.uint8), []
-    for number in range(rounds + 1):
-        arrays = [cupy.empty_like(x.transpose(0, 2, 1)).transpose(0, 2, 1) for x in originals]
+    """The median of `rounds` calls on fresh copies, and the results of the last one."""
+    busy = cupy.empty(BUSY, cupy.uint8)
+    arrays = [cupy.empty_like(x.transpose(0, 2, 1)).transpose(0, 2, 1) for x in originals]
+
+    def prepare() -> None:
         for array, original in zip(arrays, originals, strict=True):
             array[...] = original
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         for _ in range(8):
-            busy.fill(number)
-        start.record()
-        call(*arrays)
-        stop.record()
-        stop.synchronize()
-        if number:
-            times.append(cupy.cuda.get_elapsed_time(start, stop) * 1e3)
-    return median(times), arrays
+            busy.fill(0)
+
+    return 1e6 * median_seconds(lambda: call(*arrays), device_clock(), prepare, rounds), arrays
 
 
-def measured(case: Case, solver: cusolver.Cusolver) -> dict[str, Any]:
+def measured(case: Case, solver: cusolver.Cusolver) -> Row:
     """Times of a case, and how far the results are apart."""
     originals = case.arrays()
     info = cupy.zeros(case.batch, originals[0].dtype)
@@ -167,17 +142,14 @@ def measured(case: Case, solver: cusolver.Cusolver) -> dict[str, Any]:
     if rival is not None:
         theirs, others = microseconds(rival, originals, rounds)
         difference = apart(case, results, others)
-    launches = sum(len(launch_list.entries) for launch_list, _ in launch_lists(case, originals, info))
     return {
-        **case._asdict(),
-        "uplo": case.uplo.name,
         "ours_us": round(ours, 2),
         "cusolver_us": round(theirs, 2),
         "ratio": round(theirs / ours, 3),
         "difference": difference,
         "error_over_bound": over_bound(case, results[0], originals[0]),
         "info": int(info.view(cupy.int32)[:: info.itemsize // 4].max()),
-        "launches": launches,
+        "launches": sum(len(launches.entries) for launches, _ in launch_lists(case, originals, info)),
     }
 
 
@@ -204,31 +176,17 @@ def over_bound(case: Case, result: Any, original: Any) -> float:
     return round(float((error / scale).max() / bound), 4)
 
 
-def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """What is asked for."""
+def cases(options: Namespace) -> Iterator[Case]:
+    """Both triangles of factors, and of solutions several numbers of right-hand sides."""
     for routine in options.routines:
-        for letter in options.dtypes:
+        for letter in options.letters:
             for n in options.sizes:
-                yield from _cases_of_size(routine, letter, n, options)
+                for columns in RIGHT_HAND_SIDES if routine in ("potrs", "posv") else (None,):
+                    yield Case(routine, letter, Uplo.LOWER, n, 0 if columns is None else columns or n)
+                if routine == "potrf":
+                    yield Case(routine, letter, Uplo.UPPER, n)
             for n, batch in BATCHES if options.batches and routine in ("potrf", "potrs", "trtri") else ():
                 yield Case(routine, letter, Uplo.LOWER, n, int(routine == "potrs"), batch)
-
-
-def _cases_of_size(routine: str, letter: str, n: int, options: argparse.Namespace) -> Iterator[Case]:
-    if routine in ("potrs", "posv"):
-        for columns in RIGHT_HAND_SIDES:
-            yield Case(routine, letter, Uplo.LOWER, n, columns or n)
-        return
-    yield Case(routine, letter, Uplo.LOWER, n)
-    if routine == "potrf":
-        yield Case(routine, letter, Uplo.UPPER, n)
-        for panel in options.panels:
-            if panel < n:
-                yield Case(routine, letter, Uplo.LOWER, n, panel=panel)
-        for algorithm in options.algorithms:
-            yield Case(routine, letter, Uplo.LOWER, n, algorithm=algorithm)
-        for leaf in options.leaves:
-            yield Case(routine, letter, Uplo.LOWER, n, leaf=leaf)
 
 
 def compile_all(listed: list[Case]) -> None:
@@ -238,63 +196,40 @@ def compile_all(listed: list[Case]) -> None:
         shape, name = (case.batch, case.n, case.n), DTYPES[case.letter].name
         room = cupy.empty(shape, name).transpose(0, 2, 1)
         rest = [cupy.empty((case.batch, case.columns, case.n), name).transpose(0, 2, 1)] * bool(case.columns)
-        info = cupy.zeros(case.batch, name)
-        lists = launch_lists(case, [room, *rest], info)
+        lists = launch_lists(case, [room, *rest], cupy.zeros(case.batch, name))
         sources += [entry.source for launches, _ in lists for entry in launches.entries]
     compile_missing(sources, current().cc)
 
 
-def summary(results: list[dict[str, Any]]) -> dict[str, float]:
-    """Geometric means of the ratios, by routine, dtype and triangle."""
-    groups: dict[str, list[float]] = {}
-    for each in results:
-        if each["ratio"] == each["ratio"] and not (each["panel"] or each["leaf"] or each["algorithm"]):
-            kind = "batched" if each["batch"] > 1 else each["uplo"]
-            groups.setdefault(f"{each['letter']}{each['routine']} {kind}", []).append(each["ratio"])
-    return {name: round(geometric_mean(ratios), 3) for name, ratios in groups.items()}
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--out", type=Path)
-    known = ["potrf", "potrs", "posv", "potri", "trtri", "lauum"]
-    parser.add_argument("--routines", nargs="+", default=known)
-    parser.add_argument("--dtypes", default="sd")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384])
-    parser.add_argument("--panels", nargs="+", type=int, default=[])
-    parser.add_argument("--algorithms", nargs="+", default=[])
-    parser.add_argument("--leaves", nargs="+", default=[], help="ORDER,DIM,BLK")
-    parser.add_argument("--batches", action="store_true")
-    parser.add_argument("--seconds", type=float, default=300, help="after which no case is begun")
-    return parser.parse_args()
-
-
-def main() -> int:
-    options = arguments()
-    require_device()
-    began, listed, results = time.monotonic(), list(cases(options)), []
+def rows(options: Namespace) -> Rows:
+    begun, listed = time.monotonic(), list(cases(options))
     compile_all(listed)
-    print(f"compiled after {time.monotonic() - began:.0f} s", flush=True)
+    print(f"compiled after {time.monotonic() - begun:.0f} s", flush=True)
     solver = cusolver.load()
     for case in listed:
-        if time.monotonic() - began > options.seconds:
-            print("out of time")
-            break
-        try:
-            results.append(measured(case, solver))
-        except Exception as problem:
-            results.append({**case._asdict(), "uplo": case.uplo.name, "problem": repr(problem)[:300]})
-        print(json.dumps(results[-1]), flush=True)
+        yield attempt({**case._asdict(), "uplo": case.uplo.name}, measured, case, solver)
         cupy.get_default_memory_pool().free_all_blocks()
-    good = [each for each in results if "ratio" in each]
-    means = summary(good)
-    print(json.dumps(means, indent=1))
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"device": current().name, "means": means, "results": results}, indent=1)
-        (options.out / "lapack.json").write_text(text)
-    return 0
 
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[str]:
+    """Geometric means of the ratios, by dtype, routine and triangle, or batches."""
+    kinds = [{**row, "kind": " batched" if row["batch"] > 1 else f" {row['uplo']}"} for row in rows]
+    return means(kinds, by=("letter", "routine", "kind"))
+
+
+STUDY = Study(
+    "lapack",
+    __doc__,
+    rows,
+    {
+        "routines": Option(ROUTINES, ROUTINES),
+        "letters": "sd",
+        "sizes": (512, 1024, 2048, 4096, 8192, 16384),
+        "batches": False,
+    },
+    summary=summary,
+    seconds=300,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.lapack"], main))
+    main(STUDY)

@@ -6,22 +6,17 @@ median of passes is by events. So what is timed is the device's part, of both li
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from ctypes import c_double, c_float, c_void_p
-from datetime import date
+from functools import cache
 from itertools import product
-from pathlib import Path
-from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
 import cupy
 
-from pyblasgpu.bench.machine import commit
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, device_facts, main, means
+from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.workspace import OwnedWorkspace
@@ -32,7 +27,6 @@ from pyblasgpu.routines import gemv, ger, symv, syr, trmv
 from pyblasgpu.testing.cublas import Cublas, load
 from pyblasgpu.types import DTYPES, Diag, Dtype, Uplo
 
-SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 OBLONG = ((65536, 256), (256, 65536), (16384, 1024), (1024, 16384), (200000, 32), (32, 200000))
 ROUTINES = ("gemv_n", "gemv_t", "symv", "ger", "syr", "trmv")
 MEMORY, MOST_MEMORY = 5 << 30, 9 << 30  # bytes of the data, of complex128 the second
@@ -165,29 +159,16 @@ class Bench:
             self.stream.begin_capture()
             enqueue()
             graph = self.stream.end_capture()
-        times = []
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(1 + PASSES):
-            start.record(self.stream)
-            graph.launch(self.stream)
-            end.record(self.stream)
-            end.synchronize()
-            times.append(cupy.cuda.get_elapsed_time(start, end) / 1e3 / count)
-        return median(times[1:])
+        clock = device_clock(self.stream.ptr)
+        return median_seconds(lambda: graph.launch(self.stream), clock, repeats=PASSES) / count
 
 
+@cache
 def copy_rate() -> float:
     """Bytes that a copy of the device reads and writes in a second."""
     source = cupy.zeros(COPIED // 4, cupy.float32)
-    target, times = cupy.empty_like(source), []
-    for _ in range(6):
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        cupy.copyto(target, source)
-        end.record()
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
-    return 2 * source.nbytes / median(times[1:])
+    target = cupy.empty_like(source)
+    return 2 * source.nbytes / median_seconds(lambda: cupy.copyto(target, source), device_clock())
 
 
 def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterator[Case]:
@@ -198,54 +179,28 @@ def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterat
         yield from (Case(routine, letter, m, n) for m, n in shapes)
 
 
-#: Routine -> parameters of the candidates, by their names.
+#: Family -> parameters of the candidates for SYMV, by their names; the tuner has those of GEMV and GER.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
     "symv_small": (
         ("WARPS", "SECTORS", "LOADS"),
         ((8, 1, 8), (8, 1, 4), (16, 1, 4), (4, 1, 8), (8, 2, 8), (8, 2, 4)),
     ),
-    "gemv_n": (
-        ("WARPS", "DIM_R", "THR_O", "THR_R"),
-        (*((16, dim, 4, 4) for dim in (4, 16, 32, 64, 128)), *((8, dim, 4, 4) for dim in (8, 32, 64, 128))),
-    ),
-    "gemv_t": (
-        ("WARPS", "DIM_R", "THR_O", "THR_R"),
-        (
-            *((16, dim, 2, 4) for dim in (8, 32, 64, 128, 256, 512)),
-            *((8, dim, 2, 4) for dim in (4, 16, 64, 128, 256)),
-        ),
-    ),
     "symv": (
         ("WARPS", "THR_M", "THR_N"),
         ((16, 4, 4), (8, 4, 8), (4, 4, 8), (8, 4, 4), (8, 2, 4), (4, 2, 8), (8, 2, 8)),
     ),
-    "ger": (
-        ("DIM_M", "DIM_N", "THR_M", "THR_N"),
-        ((32, 4, 4, 2), (32, 8, 4, 4), (32, 4, 2, 4), (32, 8, 4, 2)),
-    ),
 }
-FAMILY_OF = {
-    "gemv_n": "gemv",
-    "gemv_t": "gemv",
-    "symv": "symv",
-    "ger": "ger",
-    "syr": "ger",
-    "trmv": "gemv",
-}
-#: Whose candidates a routine takes.
-LIKE = {"syr": "ger", "trmv": "gemv_n"}
+FAMILY_OF = {"gemv_n": "gemv", "gemv_t": "gemv", "syr": "ger", "trmv": "gemv"}
 
 
 def configs(routine: str, letter: str) -> list[Any]:
     """The candidates for a routine that break no rule."""
-    fixed = {"transposed": True} if routine == "gemv_t" else {}
     candidates = []
-    for which in ("symv", "symv_small") if routine == "symv" else (LIKE.get(routine, routine),):
-        names, values = CANDIDATES[which]
-        made = family_of(FAMILY_OF.get(which, which)).config_class
+    for family, (names, values) in CANDIDATES.items() if routine == "symv" else ():
         for each in values:
             with suppress(ValueError):
-                candidates.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
+                made = family_of(family).config_class
+                candidates.append(made(letter, **dict(zip(names, each, strict=True))))
     return candidates
 
 
@@ -254,106 +209,64 @@ def kernels(routine: str, letter: str, sweep: bool) -> list[Any]:
     family = family_of(FAMILY_OF.get(routine, routine))
     chosen = [family.fixed_config(letter)]
     if family.is_tuned:
-        layout = "t" if routine == "gemv_t" else "n"
-        chosen = list(family.untuned(letter, layout))
-    if sweep and routine in FAMILY_OF:
+        chosen = list(family.untuned(letter, "t" if routine == "gemv_t" else "n"))
+    if sweep:
         chosen += configs(routine, letter)
-    each_config = (family_of(config.STEM).plain_sources(config) for config in chosen)
-    return list(dict.fromkeys(source for sources in each_config for source in sources))
+    return [source for config in chosen for source in family_of(config.STEM).plain_sources(config)]
 
 
-def measure(bench: Bench, case: Case, config: Any = None) -> dict[str, Any]:
-    """One row."""
-    row: dict[str, Any] = {**case._asdict(), "bytes": case.nbytes}
-    try:
-        with override(config.STEM, config) if config is not None else nullcontext():
-            row["ours"] = bench.ours(case)
-            row["config"] = repr(config) if config is not None else "default"
-    except Exception as error:
-        row["error"] = f"{type(error).__name__}: {error}"
+def seconds_with(bench: Bench, case: Case, config: Any) -> Row:
+    with override(config.STEM, config) if config is not None else nullcontext():
+        return {"seconds": float(f"{bench.ours(case):.4g}")}
+
+
+def measured(bench: Bench, case: Case, rate: float, sweep: bool) -> Row:
+    """Seconds of both, those of candidates too, and bytes a second over those of a copy."""
+    row = seconds_with(bench, case, None)
+    row["cublas_seconds"] = float(f"{bench.theirs(case):.4g}")
+    row["copy_rate"] = round(case.nbytes / row["seconds"] / rate, 3)
+    if sweep:
+        candidates = configs(case.routine, case.letter)
+        row["candidates"] = [attempt({"config": repr(c)}, seconds_with, bench, case, c) for c in candidates]
     return row
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--dtype", default="sdcz")
-    parser.add_argument("--routine", nargs="*", default=ROUTINES, choices=ROUTINES)
-    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
-    parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--seconds", type=float, default=240, help="after which nothing more is timed")
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    begin, device, rate = time.monotonic(), current(), copy_rate()
-    names = ["symv_small", "symv_sum", "copy_scaled", *options.routine]
-    sources = [
-        source
-        for name, letter in product(names, options.dtype)
-        for source in kernels(name, letter, options.sweep)
-    ]
-    sources = list(dict.fromkeys(sources))
-    compile_missing(sources, device.cc)
-    print(f"{len(sources)} kernels after {time.monotonic() - begin:.0f} s; copy rate {rate / 1e9:.0f} GB/s")
-    rows: list[dict[str, Any]] = []
-    for letter in options.dtype:
+def facts(options: Namespace) -> Row:
+    described = device_facts(options)
+    return {**described, "copy_bytes_per_second": round(copy_rate())}
+
+
+def rows(options: Namespace) -> Rows:
+    names, rate = ["symv_small", "symv_sum", "copy_scaled", *options.routines], copy_rate()
+    listed = (kernels(name, letter, options.sweep) for name, letter in product(names, options.letters))
+    compile_missing(list(dict.fromkeys(source for sources in listed for source in sources)), current().cc)
+    for letter in options.letters:
         bench = Bench(Data(DTYPES[letter], MOST_MEMORY if letter == "z" else MEMORY))
-        for case in cases(letter, options.routine, options.sizes):
-            if time.monotonic() - begin > options.seconds:
-                break
-            measurements = [measure(bench, case)]
-            if options.sweep:
-                measurements += [measure(bench, case, config) for config in configs(case.routine, letter)]
-            seconds = bench.theirs(case)
-            rows += [{**row, "cublas": seconds} for row in measurements]
-            best = min(
-                (row for row in measurements if "ours" in row), key=lambda row: row["ours"], default=None
-            )
-            show(case, measurements[0], best, seconds, rate)
+        for case in cases(letter, options.routines, options.sizes):
+            row = {"routine": case.routine, "dtype": letter, "m": case.m, "n": case.n}
+            yield attempt(row, measured, bench, case, rate, options.sweep)
         del bench
-        result = {"device": device.name, "copy_rate": rate, "rows": rows}
-        (options.out / f"level2{'-sweep' if options.sweep else ''}.json").write_text(
-            json.dumps(result, indent=0)
-        )
-    (options.out / "level2-results.json").write_text(json.dumps(results_of(device, rate, rows), indent=0))
-    for routine, letter in product(options.routine, options.dtype):
-        ratios = [
-            row["cublas"] / row["ours"]
-            for row in rows
-            if (row["routine"], row["letter"], row.get("config")) == (routine, letter, "default")
-        ]
-        if ratios:
-            print(f"{letter}{routine}: geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
-    return 0
 
 
-def results_of(device: Any, rate: float, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The times of the Configs that serve, as `benchmarks/results` keeps them."""
-    results = [
-        {
-            "routine": row["routine"],
-            "dtype": row["letter"],
-            "m": row["m"],
-            "n": row["n"],
-            "seconds": float(f"{row['ours']:.4g}"),
-            "cublas_seconds": float(f"{row['cublas']:.4g}"),
-            "copy_rate": round(row["bytes"] / row["ours"] / rate, 3),
-        }
-        for row in rows
-        if row.get("config") == "default"
-    ]
-    made = {"device": device.name, "date": date.today().isoformat(), "commit": commit()}
-    return {**made, "copy_bytes_per_second": round(rate), "results": results}
+def summary(rows: list[Row], options: Namespace) -> Iterator[str]:
+    timed = [{**row, "ratio": row["cublas_seconds"] / row["seconds"]} for row in rows if "seconds" in row]
+    return means(timed)
 
 
-def show(case: Case, row: dict[str, Any], best: dict[str, Any] | None, seconds: float, rate: float) -> None:
-    name = f"{case.letter}{case.routine} {case.m} x {case.n}"
-    if "error" in row or best is None:
-        print(name, row.get("error"))
-        return
-    used = case.nbytes / row["ours"] / rate
-    text = f"{name}: {row['ours'] * 1e6:.1f} us, {used:.2f} of the copy rate, cuBLAS {seconds * 1e6:.1f} us"
-    print(f"{text}, ratio {seconds / row['ours']:.2f}, best {seconds / best['ours']:.2f} {best['config']}")
-
+STUDY = Study(
+    "level2",
+    __doc__,
+    rows,
+    {
+        "letters": "sdcz",
+        "routines": Option(ROUTINES, ROUTINES),
+        "sizes": (256, 512, 1024, 2048, 4096, 8192, 16384),
+        "sweep": Option(False, help="other Configs of symv too"),
+    },
+    facts,
+    summary=summary,
+    seconds=240,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(STUDY)

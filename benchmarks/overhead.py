@@ -2,35 +2,24 @@
 
 New results, results in another array and in place, through keyword functions, ``blas``, ``linalg`` and
 ``lapack``; and a plan called with the arrays that it was made with and with others. Calls are queued without
-waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out
-FILE]`` prints microseconds a call, the median of several rounds, and the device's own pace where calls follow
-each other for long: no host can pass it.
+waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out FILE]``
+prints microseconds a call, the median of several rounds, and the device's own pace where calls follow each
+other for long: no host can pass it.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from statistics import median
 from typing import Any
 
-import pyblasgpu
-from pyblasgpu import blas, lapack, linalg
-from pyblasgpu.bench import machine
-from pyblasgpu.bench.command import require_device
-from pyblasgpu.gpu.device import current
-from pyblasgpu.terminal import guarded
+import cupy
 
-try:
-    import cupy
-except ImportError:  # `require_device` says so
-    cupy = None
+import pyblasgpu
+from benchmarks.study import Namespace, Row, Rows, Study, main
+from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.bench.timing import host_clock, median_seconds
 
 N, CALLS, ROUNDS, LONG = 64, 200, 9, 2_000
 
@@ -39,24 +28,26 @@ Call = Callable[[], object]
 
 def microseconds(call: Call) -> float:
     """Host microseconds of one `call`; the queue of the device holds them all."""
-    times = []
-    for _ in range(ROUNDS + 1):
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        times.append((time.perf_counter() - start) / CALLS * 1e6)
-    return median(times[1:])
+    taken = median_seconds(
+        lambda: _repeat(call, CALLS), prepare=cupy.cuda.Device().synchronize, repeats=ROUNDS
+    )
+    return taken / CALLS * 1e6
 
 
 def pace(call: Call) -> float:
     """Microseconds of one of many calls, waiting for the last: the slower one's of host and device."""
+
+    def run() -> None:
+        _repeat(call, LONG)
+        cupy.cuda.Device().synchronize()
+
     cupy.cuda.Device().synchronize()
-    start = time.perf_counter()
-    for _ in range(LONG):
+    return host_clock(run) / LONG * 1e6
+
+
+def _repeat(call: Call, times: int) -> None:
+    for _ in range(times):
         call()
-    cupy.cuda.Device().synchronize()
-    return (time.perf_counter() - start) / LONG * 1e6
 
 
 def calls(dtype: str) -> Iterator[tuple[str, Call]]:
@@ -119,24 +110,22 @@ def triangles(
     yield f"cholesky of {library}", lambda: cholesky(factor)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
-    parser.add_argument("--out", type=Path, help="also write the results there as JSON")
-    options = parser.parse_args()
-    require_device()
-    results = {
-        f"{name} {dtype}": {"host": round(microseconds(call), 2), "pace": round(pace(call), 2)}
-        for dtype in ("float32", "float64")
-        for name, call in calls(dtype)
-    }
-    print(f"{'microseconds a call':48} {'host':>7} {'pace':>7}")
-    for name, value in results.items():
-        print(f"{name:48} {value['host']:7.2f} {value['pace']:7.2f}")
-    if options.out:
-        document = {**machine.describe(current(), None), "microseconds": results}
-        options.out.write_text(json.dumps(document, indent=1) + "\n")
-    return 0
+def rows(options: Namespace) -> Rows:
+    for dtype in ("float32", "float64"):
+        for name, call in calls(dtype):
+            yield {
+                "call": f"{name} {dtype}",
+                "host": round(microseconds(call), 2),
+                "pace": round(pace(call), 2),
+            }
 
+
+def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    times = {row["call"]: {"host": row["host"], "pace": row["pace"]} for row in lists["results"]}
+    return {**facts, "microseconds": times}
+
+
+STUDY = Study("overhead", __doc__, rows, {}, document=document)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.overhead"], main))
+    main(STUDY)

@@ -9,12 +9,7 @@ without the patch in turn.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,8 +17,8 @@ import numpy as np
 import scipy.linalg
 
 import pyblasgpu
-from pyblasgpu.bench import machine
-from pyblasgpu.terminal import guarded
+from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main, table
+from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.tuning.scipy_thresholds import calls
 
 SIZES = (1024, 2048, 512, 4096)
@@ -107,97 +102,85 @@ def statsmodels(n: int) -> Iterator[tuple[str, Call]]:
     yield STATSMODELS, run
 
 
-def programs(n: int, measure: Callable[[str, int, Call, int], float]) -> None:
-    """Time whole programs with n points."""
-    measure("Gaussian process by SciPy's calls", n, gaussian_process(n), 1)
-    for name, call in (*sklearns(n), *statsmodels(n)):
-        measure(name, n, call, 1)
-
-
-def compare(call: Call, backend: str | None, rounds: int, numpy: bool) -> dict[str, Any]:
+def compare(call: Call, backend: str | None, rounds: int, numpy: bool) -> Row:
     """Medians of seconds without and with the patch, how many calls it took, and how far results differ."""
     without, within = [], []
-    expected = actual = None
-    for turn in range(rounds + 1):
-        start = time.perf_counter()
-        expected = call()
-        between = time.perf_counter()
+    results: list[Any] = [None, None]
+
+    def run(place: int) -> None:
+        results[place] = call()
+
+    for _ in range(rounds + 1):
+        without.append(host_clock(lambda: run(0)))
         with pyblasgpu.patch_scipy(thresholds=0, backend=backend, numpy=numpy) as patch:
-            begin = time.perf_counter()
-            actual = call()
-            end = time.perf_counter()
-        if turn:  # the first compiles, and touches memory for the first time
-            without.append(between - start)
-            within.append(end - begin)
+            within.append(host_clock(lambda: run(1)))
     difference = max(
         float(np.abs(x - y).max() / max(np.abs(y).max(), 1e-300))
-        for x, y in zip(*map(parts, (actual, expected)), strict=True)
+        for y, x in zip(*map(parts, results), strict=True)
     )
-    return {
-        "scipy": round(median(without), 6),
-        "patched": round(median(within), 6),
-        "calls": dict(patch.calls),
-        "difference": difference,
-    }
+    # the first compiles, and touches memory for the first time
+    times = {"scipy": round(median(without[1:]), 6), "patched": round(median(within[1:]), 6)}
+    return {**times, "calls": dict(patch.calls), "difference": difference}
 
 
 def parts(result: Any) -> list[np.ndarray]:
     return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
 
 
-def report(name: str, n: int, record: dict[str, Any]) -> None:
-    ratio = record["scipy"] / record["patched"]
-    print(
-        f"{name:34}{n:6}{1e3 * record['scipy']:10.2f}{1e3 * record['patched']:10.2f}{ratio:7.2f}"
-        f"{record['difference']:10.1e}  {record['calls']}",
-        flush=True,
-    )
+def rows(options: Namespace) -> Rows:
+    def row(name: str, n: int, call: Call, rounds: int) -> Row:
+        return {"name": name, "n": n, **compare(call, options.backend, rounds, numpy=name == STATSMODELS)}
 
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
-    parser.add_argument("--out", type=Path, help="a folder for programs.json")
-    parser.add_argument("--backend", help="where the patch sends calls, by default the GPU")
-    parser.add_argument("--quick", action="store_true", help="small sizes alone")
-    parser.add_argument("--seconds", type=float, default=120, help="after which nothing more is begun")
-    options = parser.parse_args()
-    results: dict[str, dict[str, Any]] = {}
-    end = time.monotonic() + options.seconds
-    device = described(options.backend)
-    print(f"{'milliseconds':34}{'n':>6}{'SciPy':>10}{'patched':>10}{'ratio':>7}{'differs':>10}")
-
-    def measure(name: str, n: int, call: Call, rounds: int) -> float:
-        if time.monotonic() > end:
-            return float("inf")
-        record = results.setdefault(name, {})[str(n)] = compare(
-            call, options.backend, rounds, numpy=name == STATSMODELS
-        )
-        report(name, n, record)
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({**device, "seconds": results}, indent=1)
-            (options.out / "programs.json").write_text(text + "\n")
-        return record["scipy"]
+    def programs(n: int) -> Rows:
+        yield row("Gaussian process by SciPy's calls", n, gaussian_process(n), 1)
+        yield from (row(name, n, call, 1) for name, call in (*sklearns(n), *statsmodels(n)))
 
     slow: set[str] = set()
-    for n in POINTS[:1]:
-        programs(n, measure)
+    yield from programs(POINTS[0])
     for n in SIZES[:1] if options.quick else SIZES:
         for name, call in single_calls(n):
-            if name not in slow and measure(name, n, call, 2) > SECONDS:
-                slow.add(name)
+            if name not in slow:
+                made = row(name, n, call, 2)
+                if made["scipy"] > SECONDS:
+                    slow.add(name)
+                yield made
     for n in () if options.quick else POINTS[1:]:
-        programs(n, measure)
-    return 0
+        yield from programs(n)
 
 
-def described(backend: str | None) -> dict[str, Any]:
-    if pyblasgpu.backend_status(backend).backend == "cpu":
-        return {"device": "none"}
-    from pyblasgpu.gpu.device import current
+def facts(options: Namespace) -> Row:
+    is_cpu = pyblasgpu.backend_status(options.backend).backend == "cpu"
+    return {"device": "none"} if is_cpu else device_facts(options)
 
-    return machine.describe(current(), None)
 
+def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    seconds: dict[str, Row] = {}
+    for row in lists["results"]:
+        record = {key: value for key, value in row.items() if key not in ("name", "n")}
+        seconds.setdefault(row["name"], {})[str(row["n"])] = record
+    return {**facts, "seconds": seconds}
+
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
+    lines = (
+        (r["name"], r["n"], 1e3 * r["scipy"], 1e3 * r["patched"], r["scipy"] / r["patched"]) for r in rows
+    )
+    yield table("milliseconds", "program or call | n | SciPy | patched | ratio", lines)
+
+
+STUDY = Study(
+    "programs",
+    __doc__,
+    rows,
+    {
+        "backend": Option(None, help="where the patch sends calls, by default the GPU"),
+        "quick": Option(False, help="small sizes alone"),
+    },
+    facts,
+    document=document,
+    summary=summary,
+    seconds=120,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.programs"], main))
+    main(STUDY)

@@ -11,11 +11,9 @@ docs/design/reach.md says what is assumed.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import ceil, exp, log, sqrt
@@ -24,11 +22,11 @@ from typing import Any
 
 from rich.table import Table
 
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
 from pyblasgpu.tasks import Task, TaskList, Tile, cut, dependencies, flops, potrf
-from pyblasgpu.terminal import console
 from pyblasgpu.types import Uplo
 
-__all__ = ["Links", "Rates", "bounds", "gemm_bounds", "main", "simulate"]
+__all__ = ["Links", "Rates", "bounds", "gemm_bounds", "simulate"]
 
 RESULTS = Path(__file__).parent / "results"
 #: Flops of each routine on square operands, as multiples of the cube of the order.
@@ -263,69 +261,62 @@ def _received(n: int, cards: int, links: Links, size: float) -> float:
     return max(card, node)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Simulate, print tables, write JSON; returns the exit code."""
-    options = _parse(arguments)
-    rates = Rates.of(options.device)
-    links = Links(options.nvlink, options.network, options.host, options.memory)
-    rows = []
+def rows(options: Namespace) -> Rows:
+    rates, links = Rates.of(options.device), links_of(options)
     for chunk in options.chunks:
-        blocks = ceil(options.n / chunk)
-        tasks = None
+        blocks, tasks = ceil(options.n / chunk), None
         if blocks * blocks * blocks / 6 <= options.most_tasks:
             tasks = potrf(cut(options.n, chunk), Uplo.LOWER)
         for cards in options.cards:
-            row = {"cards": cards, "chunk": chunk, "blocks": blocks}
+            row: Row = {"cards": cards, "chunk": chunk, "blocks": blocks}
             row["potrf"] = bounds(options.n, chunk, cards, rates, links)
             row["seconds"] = simulate(tasks, cards, rates, links) if tasks else None
-            row["gemm"] = gemm_bounds(options.n, chunk, cards, rates, links)
-            rows.append(row)
-    rows.sort(key=lambda row: row["cards"])
-    made = {"device": options.device, "n": options.n, "links": vars(links), "results": rows}
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "reach.json").write_text(json.dumps(made, indent=1) + "\n")
-    peak = max(rate for _, rate in rates.points["gemm"])
-    console(120).print(_table(rows, options.n, peak))
-    return 0
+            yield {**row, "gemm": gemm_bounds(options.n, chunk, cards, rates, links)}
 
 
-def _table(rows: list[dict[str, Any]], n: int, peak: float) -> Table:
-    table = Table(title=f"n = {n}; seconds; efficiency is of GEMM's best rate on all cards")
-    heads = ("cards", "chunk", "potrf: work", "chain", "links", "host", "simulated", "efficiency")
-    for head in (*heads, "gemm: work", "links", "host", "efficiency"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        potrf_bounds, gemm = row["potrf"], row["gemm"]
-        seconds = row["seconds"]
-        simulated = (
-            ("", "")
-            if seconds is None
-            else (f"{seconds:.1f}", f"{n**3 / 3 / peak / row['cards'] / seconds:.2f}")
-        )
-        table.add_row(
-            str(row["cards"]),
-            str(row["chunk"]),
-            *(f"{potrf_bounds[name]:.1f}" for name in ("work", "chain", "links", "host")),
-            *simulated,
-            *(f"{gemm[name]:.1f}" for name in ("work", "links", "host")),
-            f"{2 * n**3 / peak / row['cards'] / max(gemm.values()):.2f}",
-        )
-    return table
+def links_of(options: Namespace) -> Links:
+    return Links(*(getattr(options, name) for name in vars(Links())))
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reach", description=__doc__)
-    parser.add_argument("--n", type=int, default=10**6)
-    parser.add_argument("--cards", type=int, nargs="+", default=[8, 64, 512])
-    parser.add_argument("--chunks", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768])
-    parser.add_argument("--device", default="nvidia-h200")
-    parser.add_argument("--most-tasks", type=int, default=400_000, help="longer lists are not simulated")
-    for name, rate in vars(Links()).items():
-        parser.add_argument(f"--{name}", type=float, default=rate, help="bytes a second, or bytes")
-    parser.add_argument("--out", type=Path)
-    return parser.parse_args(arguments)
+def facts(options: Namespace) -> Row:
+    return {"device": options.device, "n": options.n, "links": vars(links_of(options))}
 
+
+def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
+    return {**facts, "results": sorted(lists["results"], key=lambda row: row["cards"])}
+
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[Table]:
+    peak = max(rate for _, rate in Rates.of(options.device).points["gemm"])
+    lines = []
+    for row in sorted(rows, key=lambda row: row["cards"]):
+        all_cards, n, seconds = peak * row["cards"], options.n, row["seconds"]
+        simulated = ("", "") if seconds is None else (seconds, n**3 / 3 / all_cards / seconds)
+        gemm = row["gemm"].values()
+        efficiency = 2 * n**3 / all_cards / max(gemm)
+        lines.append((row["cards"], row["chunk"], *row["potrf"].values(), *simulated, *gemm, efficiency))
+    heads = "cards | chunk | potrf: work | chain | links | host | simulated | efficiency"
+    title = f"n = {options.n}; seconds; efficiency is of GEMM's best rate on all cards"
+    yield table(title, heads + " | gemm: work | links | host | efficiency", lines)
+
+
+STUDY = Study(
+    "reach",
+    __doc__,
+    rows,
+    {
+        "n": 10**6,
+        "cards": (8, 64, 512),
+        "chunks": (2048, 4096, 8192, 16384, 32768),
+        "device": "nvidia-h200",
+        "most_tasks": Option(400_000, help="longer lists are not simulated"),
+        **{name: Option(rate, help="bytes a second, or bytes") for name, rate in vars(Links()).items()},
+    },
+    facts,
+    document=document,
+    summary=summary,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(STUDY)

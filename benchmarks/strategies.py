@@ -1,4 +1,4 @@
-"""Compare the score and the strategies on a recorded sweep: ``python -m benchmarks.strategies [SWEEP ...]``
+"""Compare the score and the strategies on recorded sweeps: ``python -m benchmarks.strategies [--sweeps ...]``
 
 No device is needed. The first table says how well the score ranks what was measured, the second what each
 strategy would have found, and at what part of the timings, the third the same of each large search, the last
@@ -8,10 +8,8 @@ out.
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
@@ -20,8 +18,8 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from scipy.stats import spearmanr
 
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
 from pyblasgpu.gpu.device import Device, known, names
-from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.search_problem import Problem, SearchProblem, Strategy
 from pyblasgpu.tuning.strategies import in_turns, score_first
@@ -34,7 +32,6 @@ FEWEST = 10  # candidates of a search that says anything
 MANY = 100  # those of a search in which a tenth of the timings is a choice
 TOPS = (4, 8, 16, 32)
 TRIED = (0.25, 0.5)  # of the candidates, when a run ends early
-WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 #: Those by name, the paper's three-step search, in which every candidate takes part, and eight a problem.
 COMPARED: dict[str, Strategy] = {
@@ -102,83 +99,75 @@ def ranking(recording: Recording, problem: Problem) -> Ranking:
     return Ranking(len(seconds), float(correlation), spread, losses)
 
 
-def score_table(recorded: dict[Key, Recording]) -> Table:
+def rows(options: Namespace) -> Rows:
+    """How the score ranks each problem."""
+    for key, recording in options.recorded.items():
+        for size, extents in recording.search.problems:
+            case = dict(zip(("family", "dtype", "layout"), key, strict=True))
+            case |= {"class": size, "extents": "x".join(map(str, extents))}
+            yield {**case, **ranking(recording, (size, extents))._asdict()}
+
+
+def facts(options: Namespace) -> Row:
+    options.recorded = load(options.sweeps)  # for the rows and the tables
+    return {"sweeps": [sweep.name for sweep in options.sweeps]}
+
+
+def families(recorded: dict[Key, Recording]) -> dict[str, list[Recording]]:
+    """The searches of each family."""
+    found: dict[str, list[Recording]] = {}
+    for (stem, *_), recording in recorded.items():
+        found.setdefault(stem, []).append(recording)
+    return found
+
+
+def score_table(rows: Sequence[Row]) -> Table:
     """A row a problem, then the mean and the worst of each family."""
-    tops = [f"first {top}, %" for top in TOPS]
-    table = Table(
-        "family",
-        "dtype",
-        "layout",
-        "class",
-        "extents",
-        "candidates",
-        "rank correlation",
-        "spread, %",
-        *tops,
-        title="the score against what was measured",
-    )
-    for stem in dict.fromkeys(key[0] for key in recorded):
-        rows = []
-        for key, recording in recorded.items():
-            for size, extents in recording.search.problems if key[0] == stem else ():
-                rows.append(ranking(recording, (size, extents)))
-                table.add_row(*key, size, "x".join(map(str, extents)), *_cells(rows[-1]))
-        together = [list(column) for column in zip(*(row.losses for row in rows), strict=True)]
-        correlations, spreads = [row.correlation for row in rows], [row.spread for row in rows]
-        total = sum(row.candidates for row in rows)
-        best = Ranking(total, mean(correlations), mean(spreads), tuple(map(mean, together)))
-        worst = Ranking(total, min(correlations), max(spreads), tuple(map(max, together)))
-        table.add_row(stem, "", "", "mean", "", *_cells(best), style="bold")
-        table.add_row(stem, "", "", "worst", "", *_cells(worst), style="bold")
-    return table
+    lines: list[Sequence[Any]] = []
+    for stem in dict.fromkeys(row["family"] for row in rows):
+        of_family = [row for row in rows if row["family"] == stem]
+        each = [Ranking(*(row[name] for name in Ranking._fields)) for row in of_family]
+        names = ("family", "dtype", "layout", "class", "extents")
+        lines += [
+            (*(row[name] for name in names), *_cells(x)) for row, x in zip(of_family, each, strict=True)
+        ]
+        losses = list(zip(*(x.losses for x in each), strict=True))
+        correlations, spreads = [x.correlation for x in each], [x.spread for x in each]
+        total = sum(x.candidates for x in each)
+        best = Ranking(total, mean(correlations), mean(spreads), tuple(map(mean, losses)))
+        worst = Ranking(total, min(correlations), max(spreads), tuple(map(max, losses)))
+        lines += [(stem, "", "", "mean", "", *_cells(best)), (stem, "", "", "worst", "", *_cells(worst))]
+    heads = "family | dtype | layout | class | extents | candidates | rank correlation | spread, %"
+    tops = "".join(f" | first {top}, %" for top in TOPS)
+    return table("the score against what was measured", heads + tops, lines)
 
 
 def _cells(row: Ranking) -> list[str]:
-    losses = map(_percent, row.losses)
-    return [str(row.candidates), f"{row.correlation:.2f}", _percent(row.spread), *losses]
+    return [str(row.candidates), f"{row.correlation:.2f}", *map(_percent, (row.spread, *row.losses))]
+
+
+RESULT = "timings | of all, % | mean loss, % | worst, % | within 2 %, %"
 
 
 def strategy_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and family."""
-    table = Table(
-        "strategy",
-        "family",
-        "searches",
-        "timings",
-        "of all, %",
-        "mean loss, %",
-        "worst, %",
-        "within 2 %, %",
-        title="strategies against exhaustive search",
-    )
-    for name, strategy in COMPARED.items():
-        for stem in dict.fromkeys(key[0] for key in recorded):
-            outcomes = [replay(recording, strategy) for key, recording in recorded.items() if key[0] == stem]
-            table.add_row(name, stem, *_summary(outcomes))
-    return table
+    lines = [
+        (name, stem, *_summary([replay(recording, strategy) for recording in searches]))
+        for name, strategy in COMPARED.items()
+        for stem, searches in families(recorded).items()
+    ]
+    return table("strategies against exhaustive search", f"strategy | family | searches | {RESULT}", lines)
 
 
 def search_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and search of at least `MANY` candidates."""
-    table = Table(
-        "strategy",
-        "family",
-        "dtype",
-        "layout",
-        "candidates",
-        "timings",
-        "of all, %",
-        "mean loss, %",
-        "worst, %",
-        "within 2 %, %",
-        title="large searches",
-    )
-    for name, strategy in COMPARED.items():
-        for key, recording in recorded.items():
-            count = len(recording.search.candidates)
-            if count >= MANY:
-                table.add_row(name, *key, str(count), *_summary([replay(recording, strategy)])[1:])
-    return table
+    lines = [
+        (name, *key, len(recording.search.candidates), *_summary([replay(recording, strategy)])[1:])
+        for name, strategy in COMPARED.items()
+        for key, recording in recorded.items()
+        if len(recording.search.candidates) >= MANY
+    ]
+    return table("large searches", f"strategy | family | dtype | layout | candidates | {RESULT}", lines)
 
 
 def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> list[float]:
@@ -210,21 +199,19 @@ def by_best_score(search: SearchProblem) -> list[Any]:
 
 def early_table(recorded: dict[Key, Recording]) -> Table:
     """A row a family and order."""
-    columns = [
-        f"{what} after {100 * share:.0f} %" for share in TRIED for what in ("mean loss, %", "worst, %")
-    ]
-    table = Table("order", "family", "searches", *columns, title="runs that end early")
+    lines = []
     for name, order in (("in turns", in_turns), ("by best score", by_best_score)):
-        for stem in dict.fromkeys(key[0] for key in recorded):
-            searches = [recording for key, recording in recorded.items() if key[0] == stem]
-            ordered = [order(recording.search) for recording in searches]
-            cells = []
+        for stem, searches in families(recorded).items():
+            ordered, cells = [order(recording.search) for recording in searches], []
             for share in TRIED:
                 pairs = zip(searches, ordered, strict=True)
                 losses = [loss for each, configs in pairs for loss in cut_short(each, configs, share)]
                 cells += [_percent(mean(losses)), _percent(max(losses))]
-            table.add_row(name, stem, str(len(searches)), *cells)
-    return table
+            lines.append((name, stem, len(searches), *cells))
+    columns = "".join(
+        f" | {what} after {100 * share:.0f} %" for share in TRIED for what in ("mean loss, %", "worst, %")
+    )
+    return table("runs that end early", "order | family | searches" + columns, lines)
 
 
 def _summary(outcomes: list[Outcome]) -> list[str]:
@@ -239,17 +226,21 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print the tables; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sweeps", nargs="*", type=Path, default=[SWEEP], metavar="SWEEP")
-    options = parser.parse_args(arguments)
-    recorded = load(options.sweeps)
-    page = console(WIDTH)
-    for table in (score_table, strategy_table, search_table, early_table):
-        page.print(table(recorded))
-    return 0
+def summary(rows: list[Row], options: Namespace) -> Iterator[Table]:
+    yield score_table(rows)
+    for made in (strategy_table, search_table, early_table):
+        yield made(options.recorded)
 
+
+STUDY = Study(
+    "strategies",
+    __doc__,
+    rows,
+    {"sweeps": Option((SWEEP,), kind=Path, help="recorded sweeps of one device (%(default)s)")},
+    facts,
+    summary=summary,
+    prints_rows=False,
+)
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.strategies"], main))
+    main(STUDY)

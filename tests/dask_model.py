@@ -1,16 +1,11 @@
-"""What Dask's scheduling costs: the cluster of `dask_cards`, whose leaves and copies only take their time.
+"""A Dask cluster of one process whose leaves and copies only take their time, and compute nothing.
 
-    python -m benchmarks.dask_model [--cards 4] [--n 32768] [--blocks 4 6 8] [--repeats 4] [--threads 2]
-
-No card is needed. A card runs one leaf at a time and takes in one chunk at a time; a leaf takes `LEAVES`, a
-copy from another card `COPY`, scaled to the chunk. The seconds are the model's, to be compared with the
-longest chain of leaves and with all of them on all cards.
+A card runs one leaf at a time and takes in one chunk at a time; a leaf takes `LEAVES`, a copy from another
+card `COPY`, scaled to the chunk.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
 import threading
 import time
 from collections import defaultdict
@@ -24,12 +19,12 @@ import numpy as np
 from dask.sizeof import sizeof
 from distributed import Client, wait
 
-from benchmarks.dask_cluster import ROUTINES, cluster, wait_until_forgotten
+from benchmarks.dask_cluster import ROUTINES, cluster, persisted, wait_until_forgotten
 from pyblasgpu import tasks
 from pyblasgpu.dask import leaves
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
-__all__ = ["Cards", "Chunk", "bounds", "main", "makespans"]
+__all__ = ["LEAVES", "bounds", "makespans"]
 
 #: Seconds of a leaf on double-precision chunks of order `ORDER`, as assumed of an H200: GEMM at 58 TFLOP/s.
 LEAVES = {"gemm": 0.019, "trsm": 0.011, "herk": 0.011, "potrf": 0.007}
@@ -153,35 +148,7 @@ def makespans(
         for _ in range(repeats):
             model.busy.clear()
             with wait_until_forgotten(client):
-                start = time.perf_counter()
-                result = client.persist(ROUTINES[routine](a, b))
-                wait(result)
-                times.append(time.perf_counter() - start)
+                result, took = persisted(client, ROUTINES[routine], a, b)
+                times.append(took)
                 del result
     return times, [model.busy[card] for card in range(cards)]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--cards", type=int, default=4)
-    parser.add_argument("--n", type=int, default=32768)
-    parser.add_argument("--blocks", type=int, nargs="+", default=(4, 6, 8))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=4)
-    parser.add_argument("--routines", nargs="+", default=tuple(ROUTINES), choices=tuple(ROUTINES))
-    options = parser.parse_args()
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    print("routine blocks  chain  work/cards  first   best   busy, ms")
-    for routine in options.routines:
-        for blocks in options.blocks:
-            order = options.n // blocks
-            times, busy = makespans(routine, blocks, order, options.cards, options.threads, options.repeats)
-            columns = (*bounds(routine, blocks, order, options.cards), times[0], min(times))
-            shown = "".join(f"{1e3 * x:8.0f}" for x in columns)
-            print(f"{routine:8}{blocks:4} {shown}   {[round(1e3 * x) for x in busy]}", flush=True)
-
-
-if __name__ == "__main__":
-    from benchmarks import dask_model  # tasks are pickled by the names of this module
-
-    dask_model.main()

@@ -21,7 +21,7 @@ import pyblasgpu
 from pyblasgpu.api import plans
 from pyblasgpu.bench import command
 from pyblasgpu.frontend.arrays import libraries
-from pyblasgpu.gpu import device
+from pyblasgpu.gpu import device, events
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.testing import cublas, cublas_level1, cusolver
 
@@ -110,7 +110,7 @@ class RandomState:
 
 class Event:
     def record(self, stream: Any = None) -> None:
-        """Nothing is timed: a ratio of times would go by what else the machine does."""
+        """Nothing is timed."""
 
     def synchronize(self) -> None:
         """Nothing is under way."""
@@ -195,8 +195,8 @@ def modules() -> dict[str, Any]:
         "get_current_stream": Stream,
         "MemoryPointer": lambda memory, offset: memory,
         "profiler": SimpleNamespace(start=lambda: None, stop=lambda: None),
-        "UnownedMemory": lambda at, nbytes, *_: (ctypes.c_char * nbytes).from_address(at),
         "get_elapsed_time": lambda start, end: 1.0,
+        "UnownedMemory": lambda at, nbytes, *_: (ctypes.c_char * nbytes).from_address(at),
     }.items():
         setattr(cuda, name, value)
     pool = SimpleNamespace(free_all_blocks=lambda: None, total_bytes=lambda: 0)
@@ -226,11 +226,15 @@ def modules() -> dict[str, Any]:
     cupyx.empty_pinned = np.empty
     vendors = ModuleType("cupy_backends.cuda.libs")
     vendors.cublas, vendors.cusolver = _Functions("cublas", 1), _Functions("cusolver", 1)
-    backends = {name: ModuleType(name) for name in ("cupy_backends", "cupy_backends.cuda")}
-    cupyx_linalg = ModuleType("cupyx.scipy.linalg")
-    cupyx_linalg.solve_triangular = scipy.linalg.solve_triangular
-    extended = {"cupyx": cupyx, "cupyx.scipy": ModuleType("cupyx.scipy"), "cupyx.scipy.linalg": cupyx_linalg}
-    return {"cupy": cupy, "cupy.cuda": cuda, **extended, **backends, "cupy_backends.cuda.libs": vendors}
+    folders = {name: ModuleType(name) for name in ("cupy_backends", "cupy_backends.cuda", "cupyx.scipy")}
+    folders["cupyx.scipy.linalg"] = scipy.linalg
+    return {
+        "cupy": cupy,
+        "cupy.cuda": cuda,
+        "cupyx": cupyx,
+        **folders,
+        "cupy_backends.cuda.libs": vendors,
+    }
 
 
 def install(monkeypatch: Any) -> None:
@@ -244,6 +248,10 @@ def install(monkeypatch: Any) -> None:
     monkeypatch.setattr(type(libraries.NUMPY), "deliver", lambda self, result, like, stream: _put(result))
     monkeypatch.setattr(cusolver, "load", cache(lambda: cusolver.Cusolver(_Functions("cusolver"))))
     monkeypatch.setattr(pyblasgpu, "plan_gemm", _planned)
+    # nothing is timed: a ratio of times would go by what else the machine does
+    monkeypatch.setattr(events.Stopwatch, "__init__", lambda self, device: None)
+    monkeypatch.setattr(events.Stopwatch, "enqueue", lambda self, run, stream=0: run())
+    monkeypatch.setattr(events.Stopwatch, "elapsed", lambda self: 1e-3)
 
 
 def replace_in(monkeypatch: Any, script: ModuleType) -> None:

@@ -1,6 +1,6 @@
 """Tables of vectors, factorizations and solves beside the vendor's, for the benchmarks page.
 
-They are made from what `benchmarks.level1`, `benchmarks.level2`, `benchmarks.lapack` and `benchmarks/lu.py`
+They are made from what `benchmarks.level1`, `benchmarks.level2`, `benchmarks.lapack` and `benchmarks.lu`
 write, and `benchmarks.batched`. A file has a device, a date, a commit, and the records of one or more lists.
 """
 

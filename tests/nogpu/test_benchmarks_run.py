@@ -25,9 +25,9 @@ from pyblasgpu.testing.fake_cards import FakeDriver
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the vendor's results are not computed
 
-FLUSHES = {"lu": {"BUSY": 1, "FLUSH": 64}, "lapack": {"BUSY": 64, "ROUNDS": 1}}
+#: Constants of `benchmarks.arrays`.
+FLUSHES = {"BUSY": 1, "FLUSH": 64}
 LU = {
-    **FLUSHES["lu"],
     "SIZES": (16,),
     "PANEL_ROWS": (64,),
     "BATCH_ORDERS": (4,),
@@ -54,23 +54,16 @@ INT8 = {
     "PASSES": 1,
 }
 LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
-#: Script, its options, constants that make it short, and its files.
+#: Script, its options, constants that make it short, and the lists of its file.
 RUNS = (
-    ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "gemm_tensor"),
-    ("gemm_int8", "--seconds 99", INT8, "gemm_int8"),
-    ("tensor_level3", "--sizes 24", {}, "tensor_level3"),
-    (
-        "tensor_level3",
-        "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4",
-        {},
-        "tensor_level3",
-    ),
-    ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "lu_squares lu_solves lu_configs"),
-    ("lookahead", "--sizes 24 --letters sz --shared 1", {"FLUSH": 64}, "lookahead"),
-    ("level1", "--sizes 64", LEVEL1, "level1"),
-    ("level1", "--sizes 64 --dtypes s --configs", LEVEL1, "level1-configs"),
-    ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "programs"),
-    ("static_flags", "", {"SIZES": (8, 9), "ORDERS": (8,)}, "static_flags"),
+    ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "sgemm cgemm errors ranks parts"),
+    ("gemm_int8", "--seconds 99", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
+    ("tensor_level3", "--sizes 24", {}, "cases"),
+    ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
+    ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
+    ("lookahead", "--sizes 24 --letters sz", {}, "lookahead"),
+    ("level1", "--sizes 64", LEVEL1, "results"),
+    ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),
 )
 
 
@@ -112,34 +105,25 @@ def scripts(monkeypatch):
 
 @pytest.fixture
 def run(scripts, monkeypatch, tmp_path):
-    """Runs a script with options; what its files hold, by their names. No row tells of an error."""
+    """Runs a script with options; what its file holds. No row has a problem."""
 
     def run(name: str, options: str, **constants):
         module = scripts(name, **constants)
-        arguments = [*options.split(), "--out", str(tmp_path)]
-        monkeypatch.setattr(sys, "argv", [name, *arguments])
-        assert not (module.main(arguments) if module.main.__code__.co_argcount else module.main())
-        texts = {path.stem: path.read_text() for path in tmp_path.glob("*.json")}
-        assert not [text for text in texts.values() if '"problem"' in text or '"error": "' in text]
-        return {name: json.loads(text) for name, text in texts.items()}
+        for key, value in FLUSHES.items():
+            monkeypatch.setattr(import_module("benchmarks.arrays"), key, value)
+        run_study = import_module("benchmarks.study").run
+        assert not run_study(module.STUDY, [*options.split(), "--out", str(tmp_path)])
+        text = (tmp_path / f"{name}.json").read_text()
+        assert '"problem"' not in text and text.endswith("}\n")
+        return json.loads(text)
 
     return run
 
 
-@pytest.mark.parametrize("name, options, constants, files", RUNS)
-def test_a_script_from_options_to_files(run, name, options, constants, files):
-    assert {*files.split()} <= run(name, options, **constants).keys()
-
-
-def test_configs_of_products_on_tensor_cores(scripts):
-    """They break no rule, and the choice is what it was afterwards."""
-    script = scripts("gemm_tensor", PASSES=1)
-    before = script.dispatch.block_of
-    operands = script.Operands(16, 16, 16)
-    for fields in {str(each): each for all_fields in script.CONFIGS.values() for each in all_fields}.values():
-        (row,) = script.in_turn(operands, [fields], script.configured)
-        assert row["seconds"] > 0
-    assert script.dispatch.block_of is before
+@pytest.mark.parametrize("name, options, constants, lists", RUNS)
+def test_a_script_from_options_to_its_file(run, name, options, constants, lists):
+    document = run(name, options, **constants)
+    assert all(document[each] for each in lists.split())
 
 
 # ------------------------------------------------------------------------------------- lists of launches
@@ -157,9 +141,8 @@ def kernels(monkeypatch):
 
 
 def test_lists_of_launches_of_lapack(run, kernels):
-    constants = {"RIGHT_HAND_SIDES": (1, 0), "BATCHES": ((8, 3),), **FLUSHES["lapack"]}
-    options = "--sizes 40 --dtypes sz --batches --panels 16 --algorithms recursion --leaves 64,64,8"
-    rows = run("lapack", options, **constants)["lapack"]["results"]
+    constants = {"RIGHT_HAND_SIDES": (1, 0), "BATCHES": ((8, 3),), "BUSY": 64, "ROUNDS": 1}
+    rows = run("lapack", "--sizes 40 --dtypes sz --batches", **constants)["results"]
     assert {row["routine"] for row in rows} == {"potrf", "potrs", "posv", "potri", "trtri", "lauum"}
     assert all(
         row["error_over_bound"] <= 1
@@ -174,15 +157,11 @@ def test_lists_of_launches_of_level_2(run, kernels, options):
     memory = np.zeros(1 << 20, np.uint8)
     owned = SimpleNamespace(address=memory.ctypes.data)
     constants |= {"OwnedWorkspace": lambda nbytes, device: owned}
-    results = run("level2", f"--sizes 24 --dtype sz {options}", **constants)
-    rows = results["level2-results"]["results"]
+    rows = run("level2", f"--sizes 24 --dtype sz {options}", **constants)["results"]
     assert len({(row["routine"], row["dtype"]) for row in rows}) == 2 * 6
-
-
-def test_launches_of_an_lu_by_kernel(run, kernels):
-    constants = {**FLUSHES["lu"], "KERNEL_ORDERS": (8, 8, 8, 40)}
-    rows = run("lu", "--kinds kernels --letters sd", **constants)["lu_kernels"]["kernels"]
-    assert len(rows) == 8 and all(len(row) > 2 for row in rows)
+    assert [len(row["candidates"]) > 3 for row in rows if row["routine"] == "symv" and options] == (
+        [True, True] if options else []
+    )
 
 
 # ------------------------------------------------------------------------------------------ several cards
@@ -234,7 +213,7 @@ def cards(scripts, monkeypatch):
 def test_host_matrices_on_a_card(cards, run, scripts):
     tiles = "--tiles gemm:64,64,64 trsm:32,64 --constants WANTED --routines trsm"
     results = run("host_resident", f"--sizes 64 --letters d --no-pageable {tiles}", GIB=1 << 18)
-    rows = results["host_resident"]["rows"]
+    rows = results["rows"]
     assert [row.get("tiles") for row in rows if "tiles" in row] == ["32,64"]
     assert any("WANTED" in row for row in rows)
     assert all(hasattr(module, name) for module, name, *_ in scripts("host_resident").CONSTANTS)
@@ -243,7 +222,7 @@ def test_host_matrices_on_a_card(cards, run, scripts):
 def test_host_matrices_on_several_cards(cards, run):
     options = "--sizes 100 --letters d --where host --cards 1 2 --vendor --kept 1 --routines trsm potrf getrf"
     results = run("several_cards", options)
-    rows = results["several_cards"]["rows"]
+    rows = results["rows"]
     assert {row["routine"] for row in rows} == {"trsm", "potrf", "getrf"}
     assert {row["cards"] for row in rows} == {1, 2} and all(
         row["difference"] < 1e-12 for row in rows if row["where"] == "host"
@@ -252,32 +231,25 @@ def test_host_matrices_on_several_cards(cards, run):
 
 def test_a_trace_of_the_engine(cards, run):
     options = "--sizes 100 --letters d --routines gemm potrf --devices 0 1 --pageable"
-    rows = run("engine_trace", options)["engine_trace"]["rows"]
+    rows = run("engine_trace", options)["rows"]
     assert [row["routine"] for row in rows] == ["gemm", "potrf"]
     assert {"0 compute", "0 up", "0 down"} <= rows[0]["gaps"].keys()
 
 
-def test_copies_of_lines(cards, run, scripts, monkeypatch):
+def test_copies_of_lines(cards, run):
     def locked(nbytes, kind):
         return cards.lock_pages(np.zeros(1 << 20, np.uint8))
 
-    monkeypatch.setattr(scripts("host_lines"), "page_locked", locked)
-    constants = {"COPY": 1 << 16, "MOVED": 1 << 18, "ORDER": 8}
-    rows = run("host_lines", "--kinds shared huge --widths 8 --pitches 32", **constants)["host_lines"]["rows"]
+    constants = {"page_locked": locked, "COPY": 1 << 16, "MOVED": 1 << 18, "ORDER": 8}
+    rows = run("host_lines", "--kinds shared huge --widths 8 --pitches 32", **constants)["rows"]
     assert [row["memory"] for row in rows] == ["shared", "huge"]
     assert all(rows[0][way] > 0 for way in ("both", "up, kernel", "up, beside products"))
-
-
-def test_threads_that_call_at_once(scripts, monkeypatch):
-    host_cupy.anywhere(monkeypatch, "gemm", "syrk", "trmm", "trsm")
-    monkeypatch.setattr(sys, "argv", ["", "--threads=3", "--seconds=0.3", "--n=20"])
-    assert scripts("engine_threads").main() == 0
 
 
 def test_small_host_matrices(run, monkeypatch):
     host_cupy.anywhere(monkeypatch, "gemm", "symm", "syrk", "trmm", "trsm")
     options = "--sizes 4 --letters s --routines gemm trsm syrk trmm symm"
-    rows = run("host_small", options)["host_small"]["rows"]
+    rows = run("host_small", options)["rows"]
     assert len(rows) == 5 and all(row["cuda"] > 0 for row in rows)
 
 
@@ -288,7 +260,7 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
     monkeypatch.setattr(script, "measured", lambda *args: signature.bind(*args) and [{"seconds": 1.0}])
     monkeypatch.setattr(script, "Pinned", lambda count, nbytes: None)
     options = "--n 24 --chunk 12 --cards 1 --chunks numpy --repeats 1"
-    rows = run("dask_cards", options)["dask_cards"]["rows"]
+    rows = run("dask_cards", options)["rows"]
     assert [row["by"] for row in rows] == ["dask, numpy"] * 3 + ["engine"] * 3
     assert all(row["error"] < 1e-10 for row in rows[:3])
 
@@ -296,10 +268,8 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
 # -------------------------------------------------------------------------------------------------- others
 
 
-def test_host_seconds_of_a_call(scripts, monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["", "--out", str(tmp_path / "x.json")])
-    assert scripts("overhead", CALLS=2, LONG=2).main() == 0
-    names = json.loads((tmp_path / "x.json").read_text())["microseconds"]
+def test_host_seconds_of_a_call(run):
+    names = run("overhead", "", CALLS=2, LONG=2)["microseconds"]
     assert "pyblasgpu plan, other arrays, cupy float32" in names
 
 
@@ -316,7 +286,7 @@ def test_programs_of_first_calls(scripts, monkeypatch):
 def test_errors_of_arrays_of_a_card(scripts, run):
     level3 = scripts("error_bounds").level3
     constants = {"SIZES": dict.fromkeys("sz", (6,)), "level3": lambda dtype, n, _: level3(dtype, n, "cpu")}
-    worst = run("error_bounds", "--letters sz", **constants)["error_bounds"]["worst"]
+    worst = run("error_bounds", "--letters sz", **constants)["worst"]
     assert len(worst) >= 19 + 7 and all(row["over"] <= 1 for row in worst)
 
 

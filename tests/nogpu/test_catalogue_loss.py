@@ -19,13 +19,13 @@ def test_its_cases_are_calls_of_the_package():
 
 
 @pytest.mark.parametrize(("ratios", "code"), [((0.99, 1.0), 0), ((0.9, 1.2), 1), ((0.97, 0.98), 1)])
-def test_a_list_that_loses_too_much_is_a_failure(ratios, code, capsys):
+def test_a_list_that_loses_too_much_is_a_failure(ratios, code):
     case = next(catalogue_loss.squares())
     results = [{**case, "old": ratio, "new": 1.0, "ratio": ratio} for ratio in ratios]
-    assert catalogue_loss.report(results) == code
-    assert "squares: 2 cases" in capsys.readouterr().out
+    assert catalogue_loss.fails(results) == code
+    assert "squares: 2 cases" in next(catalogue_loss.summary(results, None))
 
 
-def test_a_call_that_fails_is_a_failure(capsys):
-    results = [{**next(catalogue_loss.squares()), "error": "old: out of memory"}]
-    assert catalogue_loss.report(results) == 1 and "out of memory" in capsys.readouterr().out
+def test_a_call_that_fails_is_a_failure():
+    results = [{**next(catalogue_loss.squares()), "problem": "old: out of memory"}]
+    assert catalogue_loss.fails(results) and "out of memory" in next(catalogue_loss.summary(results, None))

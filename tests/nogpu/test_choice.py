@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import alternatives, choice
+from benchmarks import alternatives, choice, kernels, study
 from pyblasgpu.bench import command as bench_command
-from pyblasgpu.bench import machine, progress
+from pyblasgpu.bench import progress
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.dispatch.choose import select, tuned_configs
 from pyblasgpu.dispatch.overrides import KernelChoice
@@ -271,15 +271,16 @@ def test_summaries_by_dtype_and_of_all(case):
 
 
 def test_the_table_names_both_kernels(case, capsys):
-    choice.show(records(case), Console(width=choice.WIDTH))
+    for table in choice.summary(records(case), None):
+        Console(width=study.WIDTH).print(table)
     output = capsys.readouterr().out
-    assert "3000 x 24 x 3000" in output and "30.0" in output and "beyond 10%" in output
+    assert "3000 x 24 x 3000" in output and "30.0!" in output and "beyond 10%" in output
     assert choice.short_name(case.chosen) in output and choice.short_name(case.alternatives[0]) in output
     assert case.alternatives[0].origin.rpartition(", ")[-1] in output and "chosen" in output
 
 
 def parsed(*words):
-    return choice.parser().parse_args(words)
+    return study.parser(choice.STUDY).parse_args(words)
 
 
 def test_default_shapes_are_none_of_the_tuned():
@@ -306,15 +307,14 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match=r"shapes: \(1, 8, 8\) has a vector"):
         choice.problems_of(parsed("--shapes", "1x8x8"))
     with pytest.raises(ValueError, match="--top -1 is negative"):
-        choice.main(parsed("--top", "-1"))
+        study.run(choice.STUDY, ["--top", "-1"])
 
 
 @pytest.fixture
 def command(monkeypatch, space, home):
     """The command without a device; `command.error` is what the results are wrong by."""
     state = SimpleNamespace(error=0.5, compiled=[])
-    monkeypatch.setattr(choice, "require_device", lambda: None)
-    monkeypatch.setattr(choice, "current", lambda: H200)
+    monkeypatch.setattr(kernels, "current", lambda: H200)
     monkeypatch.setattr(
         alternatives,
         "spaces",
@@ -329,16 +329,15 @@ def command(monkeypatch, space, home):
         lambda configs, *_: state.compiled.extend(configs) or dict.fromkeys(configs, FINE),
     )
     monkeypatch.setattr(choice, "Stand", lambda case, share: Stand(case, {0: (1.2,), 1: (1.0,)}, state.error))
-    monkeypatch.setattr(
-        machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
-    )
+    facts = {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
+    monkeypatch.setattr(kernels, "device_facts", lambda *_: facts)
     return state
 
 
 def test_the_command_writes_what_it_found(command, tmp_path, capsys):
     out = tmp_path / "new" / "found.json"
     words = "--dtype", "s,d", "--shapes", "192x192x192,3000x24x3000", "--top", "2", "--out", str(out)
-    assert choice.main(parsed(*words)) == 0
+    assert study.run(choice.STUDY, words) == 0
     document = json.loads(out.read_text())
     done = [(record["dtype"], record["m"]) for record in document["results"]]
     assert done == [("s", 192), ("s", 3000), ("d", 192), ("d", 3000)]
@@ -347,14 +346,14 @@ def test_the_command_writes_what_it_found(command, tmp_path, capsys):
     output = capsys.readouterr()
     assert "beyond 10%" in output.out and str(out) in output.err
     command.error = 1.5
-    assert choice.main(parsed(*words)) == 1
+    assert study.run(choice.STUDY, words) == 1
 
 
 def test_a_budget_that_ends(command, tmp_path, monkeypatch, capsys):
     clock = iter(range(10**6))
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     out = tmp_path / "found.json"
-    choice.main(parsed("--dtype", "s", "--budget", "3.5", "--out", str(out)))
+    study.run(choice.STUDY, ["--dtype", "s", "--budget", "3.5", "--out", str(out)])
     assert [r["m"] for r in json.loads(out.read_text())["results"]] == [192, 448, 640]
     assert "sgemm: 7 of 10 products untimed" in capsys.readouterr().err
 
@@ -363,7 +362,13 @@ def test_compiling_only_touches_no_device(command, monkeypatch, capsys):
     def touched(*_):
         raise AssertionError("the device was touched")
 
-    for name in ("require_device", "current", "Stand", "Share"):
-        monkeypatch.setattr(choice, name, touched)
-    assert choice.main(parsed("--dtype", "s", "--shapes", "192x192x192", "--compile-only", "h200")) == 0
+    for module, name in (
+        (kernels, "device_facts"),
+        (kernels, "current"),
+        (choice, "Stand"),
+        (choice, "Share"),
+    ):
+        monkeypatch.setattr(module, name, touched)
+    words = ["--dtype", "s", "--shapes", "192x192x192", "--compile-only", "h200"]
+    assert study.run(choice.STUDY, words) == 0
     assert command.compiled and len(set(command.compiled)) == len(command.compiled)

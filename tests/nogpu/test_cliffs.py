@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import fake_device
 import pytest
-from rich.console import Console
 
-from benchmarks import cliffs, kernels
-from pyblasgpu.bench import machine, progress
+from benchmarks import cliffs, kernels, study
+from pyblasgpu.bench import progress
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -40,21 +39,43 @@ def test_all_layouts_and_one_of_them_awkward():
     assert {each[4].layout for each in drawn} == {each[5].layout for each in drawn} == set(cliffs.LAYOUTS)
 
 
-def test_a_sweep_within_its_budget_and_what_is_reported_of_it(monkeypatch, capsys):
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """``command(*words)``: exit code and document; `seconds(case)` are ours and cuBLAS's."""
+    made = SimpleNamespace(closed=[], out=tmp_path / "found.json", seconds=lambda case: (2e-3, 1e-3))
+    here = SimpleNamespace(
+        measure=lambda dtype, case: made.seconds(case), close=lambda: made.closed.append(True)
+    )
+    for name, value in (
+        ("device_of", lambda options: known("h200")),
+        ("load_cublas", lambda: None),
+        ("Machine", lambda device: here),
+        ("compile_kernels", lambda *_: None),
+        ("described", lambda choice: "a kernel"),
+    ):
+        monkeypatch.setattr(cliffs, name, value)
+    facts = {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
+    monkeypatch.setattr(kernels, "device_facts", lambda *_: facts)
+
+    def run(*words):
+        made.code = study.run(cliffs.STUDY, [*words, "--out", str(made.out)])
+        return json.loads(made.out.read_text())
+
+    made.run = run
+    return made
+
+
+def test_a_sweep_within_its_budget_and_what_is_reported_of_it(command, monkeypatch, capsys):
     clock = iter(range(10**6))
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-
-    def measure(dtype, case):
-        return 1e-3, 2e-3 if case.n != 8166 else 5e-4
-
-    series = cliffs.sweep(DTYPES["s"], 1, 20.5, measure)
+    command.seconds = lambda case: (1e-3, 2e-3 if case.n != 8166 else 5e-4)
+    series = command.run("--dtype", "s", "--budget", "20.5")["series"]
     assert {(s["layout"], s["storage"]) for s in series} >= {(x, cliffs.STORAGES[0]) for x in cliffs.LAYOUTS}
     nn = next(s for s in series if (s["layout"], s["storage"]) == ("nn", cliffs.STORAGES[0]))
     assert nn["n"] == cliffs.sizes()[:20] and nn["ratio"][:3] == [0.5, 2.0, 2.0]
-    assert "658 of 678 sizes untimed" in capsys.readouterr().err
-    cliffs.show(series, Console(width=150), lambda dtype, case: f"kernel of {dtype} {case.n}")
-    output = capsys.readouterr().out
-    assert "0.500 sgemm nn 8166, as they come: kernel of s 8166" in output and "below 0.8" in output
+    output = capsys.readouterr()
+    assert "658 of 678 sizes untimed" in output.err
+    assert "0.500 sgemm nn 8166, as they come: a kernel" in output.out and "below 0.8" in output.out
 
 
 class CountingTimer:
@@ -90,37 +111,24 @@ def test_both_libraries_get_the_same_operands(monkeypatch):
     assert not measure.memory.held
 
 
-def test_the_command_writes_what_it_found(monkeypatch, tmp_path, capsys):
-    closed = []
-    fake = SimpleNamespace(measure=lambda dtype, case: (2e-3, 1e-3), close=lambda: closed.append(True))
-    for name, value in (
-        ("current", lambda: known("h200")),
-        ("load_cublas", lambda: None),
-        ("Machine", lambda device: fake),
-        ("compile_kernels", lambda *_: None),
-    ):
-        monkeypatch.setattr(cliffs, name, value)
-    monkeypatch.setattr(
-        machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
-    )
-    out = tmp_path / "found.json"
-    cliffs.main(cliffs.parser().parse_args(["--dtype", "s,z", "--every", "60", "--out", str(out)]))
-    document = json.loads(out.read_text())
-    assert {series["dtype"] for series in document["series"]} == {"s", "z"} and closed == [True]
+def test_the_command_writes_what_it_found(command, capsys):
+    document = command.run("--dtype", "s,z", "--every", "60")
+    assert {series["dtype"] for series in document["series"]} == {"s", "z"} and command.closed == [True]
     assert {ratio for series in document["series"] for ratio in series["ratio"]} == {0.5}
-    assert "0.500 sgemm" in capsys.readouterr().out
+    assert (document["schema"], document["floor"], document["every"]) == (1, 0.8, 60)
+    assert "0.500 sgemm" in capsys.readouterr().out and command.code == 0
 
 
 def test_compiling_only_touches_no_device(monkeypatch):
     names = []
     monkeypatch.setattr(cliffs, "compile_kernels", lambda dtype, device, every: names.append(device.name))
-    cliffs.main(cliffs.parser().parse_args(["--dtype", "s", "--compile-only", "h200"]))
+    study.run(cliffs.STUDY, ["--dtype", "s", "--compile-only", "h200"])
     assert names == ["NVIDIA H200"]
 
 
 def test_an_unknown_dtype_is_refused(capsys):
     with pytest.raises(SystemExit):
-        cliffs.parser().parse_args(["--dtype", "s,q"])
+        study.run(cliffs.STUDY, ["--dtype", "s,q"])
     assert "'q' is none of s, d, c, z" in capsys.readouterr().err
 
 
@@ -133,9 +141,8 @@ def test_a_kernel_that_does_not_compile_is_named(monkeypatch):
         cliffs.compile_kernels(DTYPES["s"], known("h200"), 100)
 
 
-def test_a_plot_of_ratios(tmp_path):
-    plot = pytest.importorskip("pyblasgpu.bench.plot", reason="needs matplotlib")
-    series = cliffs.sweep(DTYPES["d"], 40, 1e9, lambda dtype, case: (1e-3, 1e-3))
-    document = {"device": "NVIDIA H200", "driver": "580", "floor": 0.8, "series": series}
-    svg = plot.draw_ratios(document, tmp_path / "plot.svg").read_text()
+def test_a_plot_of_ratios(command):
+    pytest.importorskip("pyblasgpu.bench.plot", reason="needs matplotlib")
+    command.run("--dtype", "d", "--every", "40")
+    svg = command.out.with_suffix(".svg").read_text()
     assert all(f"dgemm, {storage}" in svg for storage in cliffs.STORAGES)

@@ -9,9 +9,10 @@ import scipy.linalg
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
+from dask_model import LEAVES, bounds, makespans  # noqa: E402
+
 import pyblasgpu.dask as ours  # noqa: E402
 from benchmarks.dask_cluster import cluster  # noqa: E402
-from benchmarks.dask_model import LEAVES, bounds, makespans  # noqa: E402
 from pyblasgpu.dask.leaves import Accumulate  # noqa: E402
 
 CARDS = 4

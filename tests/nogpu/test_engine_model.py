@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.engine_model import Links, Timeline, main, schedule_for
+from benchmarks.engine_model import STUDY, Links, Timeline, schedule_for
 from benchmarks.reach import Rates
+from benchmarks.study import run
 
 RATES, LINKS = Rates.of("nvidia-h200"), Links()
 
@@ -50,5 +51,8 @@ def test_a_slow_host_sets_the_pace():
 
 
 def test_the_table(capsys):
-    assert main(["--routines", "gemm", "--sizes", "4096", "--cards", "1", "--tiles", "1024,1024,2048"]) == 0
+    assert (
+        run(STUDY, ["--routines", "gemm", "--sizes", "4096", "--cards", "1", "--tiles", "1024,1024,2048"])
+        == 0
+    )
     assert "1024x2048" in capsys.readouterr().out

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.reach import Links, Rates, bounds, gemm_bounds, main, simulate
+from benchmarks.reach import STUDY, Links, Rates, bounds, gemm_bounds, simulate
+from benchmarks.study import run
 from pyblasgpu import tasks
 from pyblasgpu.types import Uplo
 
@@ -71,9 +72,11 @@ def test_the_host_serves_what_does_not_fit():
 
 
 def test_command(tmp_path, capsys):
-    assert main(["--n", "20000", "--chunks", "2048", "4096", "--cards", "8", "--out", str(tmp_path)]) == 0
+    assert (
+        run(STUDY, ["--n", "20000", "--chunks", "2048", "4096", "--cards", "8", "--out", str(tmp_path)]) == 0
+    )
     made = json.loads((tmp_path / "reach.json").read_text())
     assert [(row["cards"], row["chunk"]) for row in made["results"]] == [(8, 2048), (8, 4096)]
     assert all(row["seconds"] > 0 for row in made["results"])
     assert "efficiency" in capsys.readouterr().out
-    main(["--n", "20000", "--chunks", "2048", "--cards", "8", "--most-tasks", "1"])
+    run(STUDY, ["--n", "20000", "--chunks", "2048", "--cards", "8", "--most-tasks", "1"])

@@ -10,6 +10,7 @@ from recorded import EXHAUSTIVE, QUICK
 from synthetic_sweep import synthetic
 
 from benchmarks import strategies as compared
+from benchmarks import study
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.tuning.results import Record
@@ -265,7 +266,7 @@ def test_times_with_warm_and_with_cold_caches_are_not_mixed():
 
 
 def test_the_comparison_prints_its_tables(capsys):
-    assert compared.main([str(QUICK)]) == 0
+    assert study.run(compared.STUDY, ["--sweeps", str(QUICK)]) == 0
     text = capsys.readouterr().out
     assert "rank correlation" in text and "score-first" in text and "three-step, all" in text
     assert "large searches" in text

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from benchmarks import cpu as benchmark
+from benchmarks import study
 from pyblasgpu import cli
 from pyblasgpu.cpu.numba import level3 as numba_cpu
 from pyblasgpu.cpu.numba import space, tuned_gemm
@@ -66,9 +67,9 @@ def test_a_dry_run_counts(capsys):
 
 def test_the_benchmark_prints_and_writes(capsys, tmp_path):
     words = ["--dtype", "d", "--sizes", "40,70", "--repeats", "1", "--out", str(tmp_path)]
-    assert benchmark.main(words) == 0
+    assert study.run(benchmark.STUDY, words) == 0
     assert "dtrsm" in capsys.readouterr().out
     made = json.loads((tmp_path / "cpu.json").read_text())
     assert len(made["results"]) == 6 and all(row["numba"] > 0 and row["scipy"] > 0 for row in made["results"])
-    assert benchmark.main([*words, "--json"]) == 0
+    assert study.run(benchmark.STUDY, [*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["processor"] == current().name

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from statistics import median
 from typing import Any
+
+from pyblasgpu.bench.timing import device_clock, host_clock, median_seconds
 
 __all__ = ["device_seconds"]
 
@@ -22,18 +22,14 @@ def device_seconds(call: Callable[..., Any], originals: Sequence[Any], repeats: 
     """Seconds of ``call(*copies)``, the copies made anew each time; the median of several."""
     import cupy
 
-    busy, host, times = cupy.empty(BUSY, cupy.uint8), 0.0, []
-    for number in range(UNTIMED + repeats):
-        arrays = [original.copy(order="F") for original in originals]
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(min(1 + math.ceil(MARGIN * host / FILL), MOST_FILLS)):
-            busy.fill(number)
-        start.record()
-        begun = time.perf_counter()
-        call(*arrays)
-        host = time.perf_counter() - begun
-        stop.record()
-        stop.synchronize()
-        if number >= UNTIMED:
-            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-    return median(times)
+    busy, host, arrays = cupy.empty(BUSY, cupy.uint8), [0.0], list[Any]()
+
+    def prepare() -> None:
+        arrays[:] = [original.copy(order="F") for original in originals]
+        for _ in range(min(1 + math.ceil(MARGIN * host[-1] / FILL), MOST_FILLS)):
+            busy.fill(0)
+
+    def run() -> None:
+        host.append(host_clock(lambda: call(*arrays)))
+
+    return median_seconds(run, device_clock(), prepare, repeats, UNTIMED)
