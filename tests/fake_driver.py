@@ -339,6 +339,9 @@ class Driver:
     def cuEventCreate(self, flags):
         return self.real.CUevent(0xE00 + self.current)
 
+    def cuEventDestroy(self, event):
+        return (self.result.CUDA_SUCCESS,)
+
     def cuEventRecord(self, event, stream):
         return self._on(int(event) - 0xE00, stream)
 
