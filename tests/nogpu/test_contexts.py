@@ -181,7 +181,7 @@ def test_the_tuners_worker(restored, monkeypatch):
     monkeypatch.setattr(measure, "LONG_ENOUGH", 1e-6)
     monkeypatch.setattr(worker_bench, "verify", lambda *_: None)
     monkeypatch.setattr(worker_bench, "load_cublas", lambda: SimpleNamespace(set_stream=lambda stream: None))
-    routines = pyblasgpu.frontend.call.routine
+    routines = pyblasgpu.frontend.calls.call.routine
     body = Bench(routines, THERE)
     job = Job("gemm", "d", "nn", problems=(((40, 40, 40), 1.0),))
     (timed,) = list(body(job))
@@ -193,7 +193,7 @@ def test_what_is_verified(restored):
     from pyblasgpu.tuning.verify import WrongResult, verify
 
     with pytest.raises(WrongResult):  # of kernels that compute nothing
-        verify(pyblasgpu.frontend.call.routine("gemm"), "gemm", D, "nn", THERE, 0)
+        verify(pyblasgpu.frontend.calls.call.routine("gemm"), "gemm", D, "nn", THERE, 0)
     assert restored.launches and all_is_given_back(restored)
 
 
