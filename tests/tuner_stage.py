@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import fake_device
-from fake_device import elements
+from fake_device import elements, factor_launch_list
 from fake_worker import Compilers, Sensor, Watcher
 
 from pyblasgpu.cpu.scipy import level3 as cpu
@@ -16,7 +16,7 @@ from pyblasgpu.dispatch import overrides, portfolio, throughput_model, tuned_fil
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import candidate_list as planning
-from pyblasgpu.tuning import measure, routine_search, session, verify, worker_bench
+from pyblasgpu.tuning import factor_workload, measure, routine_search, session, verify, worker_bench
 from pyblasgpu.tuning import search_problem as tasks
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.sweep_log import SweepLog
@@ -68,7 +68,7 @@ class Stage:
 
     def __init__(self, monkeypatch):
         self.memory, self.chosen, self.broken, self.calls = Memory(), None, {}, Counter()
-        for module in (verify, measure, worker_bench):
+        for module in (verify, measure, factor_workload, worker_bench):
             monkeypatch.setattr(module, "memory", self.memory)
         monkeypatch.setattr(worker_bench, "Timer", lambda device, stream: self.time)
         monkeypatch.setattr(worker_bench.devices, "current", lambda ordinal: H200)
@@ -143,6 +143,20 @@ class Stage:
             self.chosen = 2 if algorithm == best else 1
         getattr(cpu, name)(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
+
+    def getrf(self, piv, info, a, stream):
+        self.factors("getrf", piv, info, a)
+
+    def potrf(self, info, a, stream, **flags):
+        self.factors("potrf", info, a, **flags)
+
+    def getrs(self, piv, lu, b, stream, **flags):
+        self.factors("getrs", piv, lu, b, **flags)
+
+    def factors(self, name, *operands, **flags):
+        run = factor_launch_list(name)(*operands, **flags).run
+        run([operand.pointer for operand in operands], stream=0)
+        self.spoil(False, elements(operands[-1]))
 
     def spoil(self, odd, out):
         for config, how in self.broken.items():

@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 PACKAGED = package_file("database")
+TUNED_HERE = "tuned here, "  # begins the origin of the user's file
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -142,7 +143,7 @@ def levels(device: Device) -> tuple[Level, ...]:
     except NoFolder as problem:
         tell_once(str(problem))
         return packaged
-    return (Level(own, device.name, f"tuned here, {own}", is_packaged=False), *packaged)
+    return (Level(own, device.name, f"{TUNED_HERE}{own}", is_packaged=False), *packaged)
 
 
 @memo(1 << 7)
@@ -176,10 +177,13 @@ def _changed(policy: Policy) -> Policy:
 
 
 def policy_origin(name: str, device: Device) -> str:
-    """Return the origin of a policy value: a file, or the device that it is computed from."""
+    """Return the origin of a policy value: a file, or the device that it is computed from.
+
+    The user's file has what `pyblasgpu tune` measured here.
+    """
     for origin, document in documents(device):
         if name in document.policy:
-            return origin
+            return origin.replace(TUNED_HERE, "measured here, ", 1)
     measured = known(REFERENCE)
     if device.name == measured.name:
         return f"packaged for {measured.name}"

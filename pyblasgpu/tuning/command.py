@@ -24,7 +24,7 @@ from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
 from .prune import defaults
 from .results import Record
-from .session import STAGES, Tuner
+from .session import Tuner
 from .sweep_file import read_sweep, sweep_file
 from .sweep_log import SweepLog
 from .worker import Worker
@@ -34,7 +34,7 @@ __all__ = ["main", "show_report"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Seconds that an effort may take by default.
-BUDGETS = {"quick": 140.0, "normal": 840.0}
+BUDGETS = {"quick": 140.0, "normal": 1020.0}
 LIST_PROCESSES = 2  # processes that make the lists of candidates
 
 
@@ -102,7 +102,7 @@ def tune_device(options: Any, device: Device, routine: Callable) -> int:
             strategy,
             budget,
             curves=options.report is not None,
-            stages=getattr(options, "stage", None) or STAGES,
+            stages=getattr(options, "stage", None),
         )
         document = tuner.run(searches)
         if tuner.untried or tuner.unbegun:

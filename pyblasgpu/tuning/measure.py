@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..routine_table import ROUTINES
 from ..testing.cases import TriangularCase
 from ..testing.reference import reals, triangle
 from ..types import Diag, Dtype, Side, Uplo
+from .factor_workload import FACTORS
 
 __all__ = ["Arena", "Rotation", "SpoiledMemory", "Timer", "Workload", "flops"]
 
@@ -59,7 +61,7 @@ class Rotation(NamedTuple):
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
     """Real operations: 2mnk of each GEMM of a batch, 2mn of GEMV and GER, n²r of each TRMM and TRSM, 2n²k of
-    SYR2K, times four if complex.
+    SYR2K, 2n³/3 of LU, n³/3 of Cholesky, 2n²r of solutions by LU, times four if complex.
     """
     routine = ROUTINES[name]
     dims = routine.dims
@@ -144,12 +146,14 @@ class Workload:
         """`routine` at `extents` on copies of its operands: A, B of a GEMM have the `layout`, a triangle as
         that one of `T_LAYOUTS`, by default the first.
         """
-        make = {
+        makers: dict[str, Callable[..., Rotation]] = {
+            **dict.fromkeys(FACTORS, partial(self._factors, name)),
             "gemm": self.products,
             "gemv": self._matrix_vector,
             "ger": self._rank_1,
             "syr2k": self._rank_2k,
-        }.get(name, self._triangular)
+        }
+        make = makers.get(name, self._triangular)
         try:
             return make(routine, dtype, layout, extents)
         except MemoryError:
@@ -182,14 +186,14 @@ class Workload:
         """
         m, n, k, *batch = extents
         of_each = math.prod(batch)
-        count = self._copies(dtype, *(of_each * elements for elements in (m * k, k * n, m * n)))
+        count = self.copies(dtype, *(of_each * elements for elements in (m * k, k * n, m * n)))
 
-        def matrices(name: str, rows: int, cols: int, transposed: bool) -> list[Operand]:
-            return self._matrices(name, dtype, rows, cols, count, transposed, of_each, pad, shift)
+        def operands(name: str, rows: int, cols: int, transposed: bool) -> list[Operand]:
+            return self.matrices(name, dtype, rows, cols, count, transposed, of_each, pad, shift)
 
-        lefts = matrices("A", m, k, layout[0] == "t")
-        rights = matrices("B", k, n, layout[1] == "t")
-        outs = matrices("C", m, n, False)
+        lefts = operands("A", m, k, layout[0] == "t")
+        rights = operands("B", k, n, layout[1] == "t")
+        outs = operands("C", m, n, False)
 
         def call(a: Operand, b: Operand, c: Operand) -> Callable[[], None]:
             return lambda: routine(1.0, a, b, 0.0, c, self.stream)
@@ -199,7 +203,7 @@ class Workload:
     def _triangular(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         n, rhs, *batch = extents
         of_each = math.prod(batch)
-        count = self._copies(dtype, of_each * n * n, of_each * n * rhs)
+        count = self.copies(dtype, of_each * n * n, of_each * n * rhs)
         product, triangle = T_LAYOUTS.get(layout) or T_LAYOUTS["left_colmajor"]
         on_left = triangle.on_left
         is_colmajor = product[not on_left] == "n"
@@ -208,8 +212,8 @@ class Workload:
         triangles = self._triangles(dtype, n, count, is_lower, of_each)
         triangles = triangles if is_colmajor else [t.T for t in triangles]
         rows, cols = (n, rhs) if on_left else (rhs, n)
-        outs = self._matrices("B", dtype, rows, cols, count, batch=of_each)
-        (right_hand_sides,) = self._matrices("A", dtype, rows, cols, 1, batch=of_each)
+        outs = self.matrices("B", dtype, rows, cols, count, batch=of_each)
+        (right_hand_sides,) = self.matrices("A", dtype, rows, cols, 1, batch=of_each)
         side, uplo = (Side.LEFT, Uplo.LOWER) if on_left else (Side.RIGHT, Uplo.UPPER)
         flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
@@ -224,11 +228,15 @@ class Workload:
 
         return Rotation(tuple(map(call, triangles, outs)), restore)
 
+    def _factors(self, name: str, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        """A factorization or a solution by factors, of `FACTORS`."""
+        return Rotation(*FACTORS[name](self, routine, dtype, extents))
+
     def _rank_2k(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         n, k = extents
-        count = self._copies(dtype, n * n, n * k)
-        lefts, rights = (self._matrices(name, dtype, n, k, count) for name in "AB")
-        outs = self._matrices("C", dtype, n, n, count)
+        count = self.copies(dtype, n * n, n * k)
+        lefts, rights = (self.matrices(name, dtype, n, k, count) for name in "AB")
+        outs = self.matrices("C", dtype, n, n, count)
 
         def call(a: Operand, b: Operand, c: Operand) -> Callable[[], None]:
             return lambda: routine(1.0, a, b, 0.0, c, self.stream, uplo=Uplo.LOWER)
@@ -237,8 +245,8 @@ class Workload:
 
     def _matrix_vector(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         m, n = extents
-        count = self._copies(dtype, m * n, m, n)
-        matrices = self._matrices("A", dtype, m, n, count, layout == "t")
+        count = self.copies(dtype, m * n, m, n)
+        matrices = self.matrices("A", dtype, m, n, count, layout == "t")
         lefts, outs = self._vectors("x", dtype, n, count), self._vectors("y", dtype, m, count)
 
         def call(a: Operand, x: Operand, y: Operand) -> Callable[[], None]:
@@ -248,9 +256,9 @@ class Workload:
 
     def _rank_1(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         m, n = extents
-        count = self._copies(dtype, m * n, m, n)
+        count = self.copies(dtype, m * n, m, n)
         lefts, rights = self._vectors("x", dtype, m, count), self._vectors("y", dtype, n, count)
-        outs = self._matrices("C", dtype, m, n, count)
+        outs = self.matrices("C", dtype, m, n, count)
 
         def call(x: Operand, y: Operand, a: Operand) -> Callable[[], None]:
             return lambda: routine(1.0, x, y, a, self.stream)
@@ -258,13 +266,13 @@ class Workload:
         return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
 
     def _vectors(self, name: str, dtype: Dtype, length: int, count: int) -> list[Operand]:
-        return self._matrices(name, dtype, length, 1, count)
+        return self.matrices(name, dtype, length, 1, count)
 
     @staticmethod
-    def _copies(dtype: Dtype, *elements: int) -> int:
+    def copies(dtype: Dtype, *elements: int) -> int:
         return max(1, min(MOST_CALLS, ARENA // (max(elements) * dtype.itemsize)))
 
-    def _matrices(
+    def matrices(
         self,
         name: str,
         dtype: Dtype,
@@ -283,7 +291,7 @@ class Workload:
         def chunk() -> np.ndarray:
             return reals(np.random.default_rng(2011), (min(step * count // dtype.itemsize, CHUNK),), dtype)
 
-        arena = self._arena((name, dtype.letter), step * count, chunk)
+        arena = self.arena((name, dtype.letter), step * count, chunk)
         row, col = (leading_dimension, 1) if transposed else (1, leading_dimension)
         one = Operand(arena.address + shift * dtype.itemsize, rows, cols, row, col, dtype, device=self.device)
         return _in_a_row(one, count, step, batch, leading_dimension * others)
@@ -298,11 +306,11 @@ class Workload:
             made[: n * n] = values.ravel(order="F" if lower else "C")
             return made
 
-        arena = self._arena(("the triangle", dtype.letter, n, lower), step * batch * count, chunk)
+        arena = self.arena(("the triangle", dtype.letter, n, lower), step * batch * count, chunk)
         one = Operand(arena.address, n, n, 1, n, dtype, device=self.device)
         return _in_a_row(one, count, step * batch, batch, step // dtype.itemsize)
 
-    def _arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> Arena:
+    def arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> Arena:
         """Return the arena of `key`, if it has `size` bytes; else allocate it anew, to repeat ``chunk()``."""
         arena = self.arenas.get(key)
         if arena is None or arena.size < size:

@@ -153,8 +153,17 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
             | {**entry.parameters, "tflops": entry.tflops}
             for key, entry in sorted(_fused(document).items())
         ],
+        "policy": [
+            {"name": name, "dtype": dtype, "value": value} for name, dtype, value in _decided(records)
+        ],
         "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
     }
+
+
+def _decided(records: Iterable[Record]) -> list[tuple[str, str, str]]:
+    """Name, dtype and text of values of the policy; a value of several dtypes has the first of them."""
+    last = {(each.stem, each.dtype): each.detail for each in records if each.outcome == "decided"}
+    return [(*key, value) for key, value in sorted(last.items())]
 
 
 def _fused(document: Document) -> dict[tuple[str, str, str, str], Entry]:
@@ -221,6 +230,7 @@ def _lines(records: Sequence[Record]) -> list[str]:
         tile = "×".join(str(entry.parameters[name]) for name in ("BLK_M", "BLK_N", "BLK_K"))
         points.setdefault((f"{dtype}trsm, fused, {layout}", tile), []).append(point)
     lines = [f"{name}: {which} at {', '.join(at)}" for (name, which), at in sorted(points.items())]
+    lines += [f"{name} of {dtype}: {value}" for name, dtype, value in _decided(records)]
     for stem, counts in sorted(funnel(records).items()):
         outcomes = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
         lines.append(f"{stem}: {counts.total()} candidates: {outcomes}")

@@ -46,7 +46,8 @@ class Record:
     device, arch : str
         Device of the measurement.
     stem : str
-        A family that has entries; or a routine, for an algorithm, or as a whole.
+        A family that has entries; or a routine, for an algorithm, or as a whole; or a value of the policy, in
+        the layout 'policy'.
     dtype, layout, size : str
         Key, as in the database; for an algorithm the point, and the layout 'any'.
     extents : tuple of int
@@ -56,8 +57,9 @@ class Record:
         and ``{"stop": order}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where it
-        must not), 'crash', 'hang', 'error'; or what was timed besides the candidates: 'vendor', 'reference',
-        and whole routines 'before' and 'after' the run.
+        must not), 'crash', 'hang', 'error', 'absent' (the device cannot run it); or what was noted besides
+        the candidates: 'vendor', 'reference', whole routines 'before' and 'after' the run, and a value of
+        the policy that was 'decided'.
     seconds, tflops : float
         0 without a time.
     detail : str

@@ -66,10 +66,11 @@ class Runner:
         extents: tuple[int, ...],
         seconds: float,
         outcome: str = "ok",
+        routine: str | None = None,
     ) -> Record:
         """Append a time to the log, with its rate and the state of the device."""
         stem, dtype, _ = key
-        routine = TUNED[stem].routine if stem in TUNED else stem
+        routine = routine or (TUNED[stem].routine if stem in TUNED else stem)
         rate = flops(routine, DTYPES[dtype], extents) / seconds / 1e12
         return self.log.add(
             key,

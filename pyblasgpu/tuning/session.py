@@ -15,6 +15,7 @@ from ..gpu.device import Device
 from . import portfolio
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
+from .policy_search import PolicySearch, wanted
 from .results import winners
 from .routine_search import search_algorithms, search_fused_trsm, time_routines, time_vendor
 from .runner import Runner, WorkerLike
@@ -25,12 +26,14 @@ from .sweep_log import SearchKey, SweepLog
 from .tuned_file_writer import merge
 from .verify_winners import CompilersLike, WinnerVerifier, wait
 
-__all__ = ["STAGES", "Tuner"]
+__all__ = ["STAGES", "Tuner", "stages_of"]
 
-STAGES = ("kernels", "trsm_fused", "algorithms")  # in the order in which they are tuned
+STAGES = ("kernels", "trsm_fused", "algorithms", "policy")  # in the order in which they are tuned
+NOT_QUICK = ("policy",)  # stages that a quick run leaves out, unless they are named
 
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 FUSED = 0.9  # of the budget, after which no more fused TRSMs are timed, so that algorithms are
+POLICY = 0.18  # of the whole budget, which is kept for the values of the policy
 LIKELIEST = {"quick": 2, "normal": 6}  # Configs of the fused TRSM that are timed at a point
 MOST_LIKELY = 8  # of other efforts
 
@@ -55,7 +58,7 @@ class Tuner:
     curves : bool
         Whether whole routines are timed over n before and after.
     stages : sequence of str, optional
-        Stages of `STAGES` to run. Default: all.
+        Stages of `STAGES` to run. Default: those of `stages_of`.
     """
 
     def __init__(
@@ -70,15 +73,17 @@ class Tuner:
         strategy: str = "exhaustive",
         budget: float | None = None,
         curves: bool = False,
-        stages: Sequence[str] = STAGES,
+        stages: Sequence[str] | None = None,
     ):
         self.device, self.log, self.monitor = device, log, monitor
         self._interrupts = Interrupts()
         self._runner = Runner(worker, log, monitor, self._interrupts)
         self._compilers, self.watcher = compilers, watcher
         self._effort = options.effort
-        self._curves, self._stages = curves, stages
-        self._begun, self._budget = time.monotonic(), budget or math.inf
+        self._curves, self._stages = curves, stages or stages_of(options.effort)
+        self._begun, self._all = time.monotonic(), budget or math.inf
+        self._budget = self._all * (1 - POLICY) if "policy" in self._stages else self._all
+        self._policy: dict[str, Any] = {}
         self._verifier = WinnerVerifier(self._runner, log, job_of, compilers)
         self._kernels = KernelSearch(
             device,
@@ -126,7 +131,7 @@ class Tuner:
             raise PyblasgpuError(f"{lost}; {kept}") from lost
 
     def _run(self, searches: list[SearchKey]) -> Document:
-        routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
+        routines = routines_of(searches)
         trsm_dtypes = [dtype for routine, dtype in routines if routine == "trsm"]
         try:
             if self._curves:
@@ -139,7 +144,7 @@ class Tuner:
             self.watcher.say("interrupted: what was measured so far decides")
             self._kernels.settle()
         document = self._save(searches)
-        if not self._late():
+        if not self._over():
             time_vendor(self._runner, document)
             if self._curves:
                 time_routines(self._runner, routines, "after")
@@ -155,8 +160,17 @@ class Tuner:
             options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_fused
             late = partial(self._late, FUSED)
             self._untimed += search_fused_trsm(self._runner, trsm_dtypes, *options, late)
-        else:
+        elif stage == "algorithms":
             self._untimed += search_algorithms(self._runner, trsm_dtypes, self._late)
+        else:
+            self._measure_policy(searches)
+
+    def _measure_policy(self, searches: list[SearchKey]) -> None:
+        pairs = routines_of(searches)
+        search = PolicySearch(self._runner, self.device, self._over, self.watcher.say)
+        self._policy = search.values  # an interrupt leaves those that were measured
+        search.run(wanted({routine for routine, _ in pairs}, {dtype for _, dtype in pairs}))
+        self._untimed += search.untimed
 
     def _compile_fused(self, kernels: Collection[tuple[str, Any]]) -> None:
         """Compile `kernels` until it is late; the worker compiles the others when they are due."""
@@ -167,6 +181,9 @@ class Tuner:
 
     def _late(self, share: float = 1.0) -> bool:
         return time.monotonic() - self._begun > share * self._budget
+
+    def _over(self) -> bool:
+        return time.monotonic() - self._begun > self._all
 
     # ------------------------------------------------------------------------------------------ winners
 
@@ -186,6 +203,7 @@ class Tuner:
             document = self.decided(winners(few, self.device.name))
             if self._verifier.all_right(document):
                 break
+        document.policy = dict(self._policy)
         if document:
             merge(document)
             choose.reload()
@@ -212,3 +230,13 @@ class Tuner:
         problems = ((size, extents) for extents in tuned_at(key[0], size))
         times = (self.log.seconds(key, config, *problem) for problem in problems)
         return self.log.is_out(key, config) or all(time is not None for time in times)
+
+
+def routines_of(searches: list[SearchKey]) -> dict[tuple[str, str], None]:
+    """Return the routines and dtypes that are tuned."""
+    return dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
+
+
+def stages_of(effort: str) -> tuple[str, ...]:
+    """Return the stages of a run that names none."""
+    return tuple(stage for stage in STAGES if effort != "quick" or stage not in NOT_QUICK)

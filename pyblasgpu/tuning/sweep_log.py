@@ -19,7 +19,7 @@ __all__ = ["SweepLog", "SearchKey"]
 SearchKey = tuple[str, str, str]
 
 #: Outcomes that are no candidate's.
-BESIDE = frozenset({"vendor", "reference", "before", "after"})
+BESIDE = frozenset({"vendor", "reference", "before", "after", "decided"})
 
 
 class SweepLog:

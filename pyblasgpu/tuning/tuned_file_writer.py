@@ -12,6 +12,7 @@ from typing import TypeVar
 from filelock import FileLock
 
 from ..database import Document, dumps, read
+from ..database.policy import with_values
 from ..dispatch.tuned_files import user_file
 
 __all__ = ["edit", "edit_file", "merge", "save"]
@@ -25,6 +26,7 @@ def merge(document: Document) -> Path:
         present.entries.update(document.entries)
         present.trsm_rates.update(document.trsm_rates)
         present.rasters.update(document.rasters)
+        present.policy = with_values(present.policy, document.policy)
     return user_file(document.device)
 
 

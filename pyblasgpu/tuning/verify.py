@@ -17,6 +17,7 @@ from ..operands import Operand
 from ..testing.cases import GemmCase, TriangularCase
 from ..testing.reference import exact_gemm, exact_triangular, fenced, integers, triangle
 from ..types import Dtype
+from .verify_factors import FACTOR_CHECKS, FACTOR_EXTENTS
 
 __all__ = ["WrongResult", "verify"]
 
@@ -46,7 +47,7 @@ def verify(
     ----------
     routine : callable
         Routine of `pyblasgpu.routines`.
-    name : {'gemm', 'trmm', 'trsm', 'gemv', 'ger'}
+    name : {'gemm', 'trmm', 'trsm', 'gemv', 'ger', 'getrf', 'potrf', 'getrs'}
     dtype : Dtype
     layout : str
         Layout of A and B in a GEMM: 'n' column-major, 't' row-major.
@@ -56,7 +57,7 @@ def verify(
     Raises
     ------
     WrongResult
-        Where a bit differs.
+        Where a bit differs; of factors, and of solutions by them, more than rounding explains.
     """
     with ExitStack() as held:
         held.enter_context(memory.current_context(device))
@@ -75,6 +76,10 @@ def verify(
         elif name == "ger":
             for shape in MATRIX_EXTENTS[extents]:
                 _verify_ger(routine, dtype, shape, stream, fence)
+        elif name in FACTOR_CHECKS:
+            problem = FACTOR_CHECKS[name](routine, dtype, FACTOR_EXTENTS[name][extents], stream, fence)
+            if problem:
+                raise WrongResult(f"{name}: {problem}")
         else:
             _verify_leaf(routine, name, dtype, LEAF_EXTENTS[extents], stream, fence)
 
@@ -142,15 +147,20 @@ class _Fenced:
 
     def compare(self, expected: np.ndarray, what: str) -> None:
         """Fetch the matrix; raise `WrongResult` unless it is `expected` and its fences are intact."""
-        memory.to_host(self._memory, self._address, self._stream)
-        wrong = np.argwhere(self.view != expected)
+        view = self.fetched(what)
+        wrong = np.argwhere(view != expected)
         if len(wrong):
             at = tuple(map(int, wrong[0]))
             raise WrongResult(
-                f"{what}: {len(wrong)} elements are wrong, first {at}: {self.view[at]}, not {expected[at]}"
+                f"{what}: {len(wrong)} elements are wrong, first {at}: {view[at]}, not {expected[at]}"
             )
+
+    def fetched(self, what: str) -> np.ndarray:
+        """Return the matrix as it is now; raise `WrongResult` where its fences are not intact."""
+        memory.to_host(self._memory, self._address, self._stream)
         if not self._unharmed():
             raise WrongResult(f"{what}: memory outside the result was written")
+        return self.view
 
     def release(self) -> None:
         memory.release(self._address, self._stream)

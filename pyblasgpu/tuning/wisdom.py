@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..cpu.numba import tuned_gemm
 from ..cpu.numba.device import current
 from ..cpu.numba.tuned_gemm import TunedProcessor
 from ..database import TUNED, DatabaseError, Document, dumps, parse
+from ..database.policy import is_by_dtype, trials
 from ..dispatch import tuned_files
 from ..gpu import device as devices
 from . import cpu_wisdom
@@ -140,7 +142,23 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.trsm_rates = {key: each for key, each in document.trsm_rates.items() if kept("trsm", key[0])}
         document.rasters = {dtype: each for dtype, each in document.rasters.items() if kept("gemm", dtype)}
+        document.policy = dict(_kept(document.policy, kept))
         return before - len(document)
+
+
+def _kept(values: Mapping[str, Any], kept: Callable[[str, str], bool]) -> Iterator[tuple[str, Any]]:
+    """The values of the policy that are ``kept(routine, dtype)``, by the routine that they are measured by;
+    a value of all dtypes has none.
+    """
+    routines = {name: trial.routine for name, trial in trials().items()}
+    for name, value in values.items():
+        routine = routines.get(name, "")
+        if is_by_dtype(name):
+            value = {dtype: each for dtype, each in value.items() if kept(routine, dtype)}
+            if value:
+                yield name, value
+        elif kept(routine, ""):
+            yield name, value
 
 
 def main(options: Any) -> int:
@@ -178,6 +196,8 @@ def _list(options: Any) -> int:
                 table.add_row(document.device, "trsm", dtype, "", point, algorithm, f"{rate:.3g}")
         for dtype, raster in sorted(document.rasters.items()):
             table.add_row(document.device, "gemm", dtype, "", "", f"raster={raster}", "")
+        for name, value in sorted(document.policy.items()):
+            table.add_row(document.device, "policy", "", "", name, json.dumps(value), "")
     for row in (row for tuned in processors.values() for row in cpu_wisdom.rows(tuned)):
         table.add_row(*row)
     terminal.console(WIDTH).print(

@@ -15,7 +15,9 @@ from ..kernels.registry import MATRIX_VECTOR
 from ..operands import Operand
 from ..testing.cublas import Cublas
 from ..testing.cublas import load as load_cublas
+from ..testing.policies import deciding_by
 from ..types import DTYPES, Diag, Side, Trans, Uplo
+from .host_timer import host_seconds
 from .measure import SpoiledMemory, Timer, Workload
 from .verify import WrongResult, verify
 from .worker import DeviceLost
@@ -42,6 +44,10 @@ class Job(NamedTuple):
         'trmm_out_of_place'.
     reload : bool
         Whether the files of tuned values may have changed.
+    policy : tuple of (str, number or dict)
+        Values of the policy meanwhile.
+    on_host : bool
+        Whether a product of host matrices is timed, as a caller waits for it, and nothing is verified.
     """
 
     routine: str
@@ -52,6 +58,8 @@ class Job(NamedTuple):
     verify: tuple[str, ...] = ()
     vendor: bool | str = False
     reload: bool = False
+    policy: tuple[tuple[str, Any], ...] = ()
+    on_host: bool = False
 
 
 class Timing(NamedTuple):
@@ -114,8 +122,13 @@ class Bench:
 
     def _run(self, job: Job) -> Iterator[Timing]:
         dtype = DTYPES[job.dtype]
+        if job.on_host:
+            yield from self._run_on_host(job)
+            return
         routine = self._vendor(job) if job.vendor else self._routine(job.routine)
         with ExitStack() as held:
+            if job.policy:
+                held.enter_context(deciding_by(**dict(job.policy)))
             for name, value in job.overrides:
                 held.enter_context(override(name, value))
             for kind in job.verify:
@@ -124,6 +137,12 @@ class Bench:
                 work = self.workload.rotation(routine, job.routine, dtype, job.layout, extents)
                 yield Timing(number, self._timer(work, best))
             self.workload.check()
+
+    def _run_on_host(self, job: Job) -> Iterator[Timing]:
+        """Time products of host matrices, as a user calls them."""
+        with deciding_by(**dict(job.policy)):
+            for number, (extents, _) in enumerate(job.problems):
+                yield Timing(number, host_seconds(DTYPES[job.dtype], extents))
 
     def _vendor(self, job: Job) -> Callable:
         name = job.routine if job.vendor is True else str(job.vendor)

@@ -89,6 +89,48 @@ def test_whole_routines_and_cublas_are_timed(worker):
     assert isinstance(timed, Timing) or timed.outcome == "absent"
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("name", "extents"), [("getrf", (1024, 1024)), ("potrf", (1024,)), ("getrs", (32, 16, 100))]
+)
+def test_factors_are_verified_and_timed_with_a_policy(worker, name, extents, dtype):
+    """With widths of lookahead that small matrices have not otherwise, too."""
+    for columns in (0, 128, 256, 512):
+        steps = {str(columns): 0} if columns else {}
+        policy = (("getrf_lookahead", steps), ("potrf_lookahead", steps))
+        problems, verify = ((extents, float("inf")),), ("aligned", "odd")
+        timed, done = answers(worker, Job(name, dtype, "any", (), problems, verify, policy=policy))
+        assert done == DONE and isinstance(timed, Timing), timed
+        assert 1e-6 < timed.seconds < 1
+
+
+@pytest.mark.parametrize("order", [0, 1 << 20])
+def test_products_of_host_matrices_are_timed(worker, order):
+    policy = (("host_min_order", dict.fromkeys(DTYPES, order)),)
+    problems = (((256,) * 3, float("inf")),)
+    timed, done = answers(worker, Job("gemm", "d", "nn", (), problems, policy=policy, on_host=True))
+    assert done == DONE and 1e-5 < timed.seconds < 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(WORKERS > 4, reason="wants cores and the device for itself: run it alone")
+def test_the_policy_is_measured_from_the_command_line(tmp_path):
+    environment = {**os.environ, "PYBLASGPU_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "pyblasgpu", "tune", "--stage", "policy", "--budget", "300s", "--json"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, env=environment, cwd=root, text=True, capture_output=True, timeout=590)
+    assert done.returncode == 0, done.stderr
+    name = current().name
+    tuned = tmp_path / "data" / "tuned" / f"{tuned_files.slug(name)}.json"
+    document = read(tuned, name)
+    assert document is not None and document.policy and not document.entries
+    values = {row["name"] for row in json.loads(done.stdout)["policy"]}
+    assert values == set(document.policy) and "getrf_lookahead" in values
+    records = sweep_file.read_sweep(tmp_path / "data" / "sweeps" / f"{tuned_files.slug(name)}.jsonl")
+    outcomes = {record.outcome for record in records}
+    assert not outcomes & {"wrong", "crash", "hang", "spoils"}, [r for r in records if r.outcome != "ok"]
+
+
 def test_after_an_illegal_address_the_worker_is_replaced():
     with Worker(Bench, (fake_worker.with_wild_pointer, 0)) as made:
         first, *_, last = answers(made, job(verify=()))

@@ -75,7 +75,7 @@ def test_the_users_values_come_first_and_explain_says_so(files):
     files({"fused_trsm_max_rhs": {"d": 1 << 20}, "fused_trsm_max_elements": {"d": 1 << 40}})
     own = tuned_files.policy_of(B200)
     assert own.fused_trsm_max_rhs == {**reference().fused_trsm_max_rhs, "d": 1 << 20}
-    assert decided().name == TRSM_FUSED and decided().origin.startswith("tuned here, ")
+    assert decided().name == TRSM_FUSED and decided().origin.startswith("measured here, ")
     assert tuned_files.policy_origin("trsv_min_order", H200) == "packaged for NVIDIA H200"
     assert tuned_files.policy_origin("trsv_min_order", known("a100")) == "computed from NVIDIA H200's"
 

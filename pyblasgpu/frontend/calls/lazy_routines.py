@@ -27,7 +27,9 @@ def launch_list_of(name: str) -> Callable[..., Any]:
 
 @cache
 def routine(name: str) -> Callable[..., None]:
-    """Return ``run(*arguments, stream, **flags)``, which enqueues a routine; see its launch list."""
+    """Return ``run(*arguments, stream, **flags)``, which enqueues a routine; see its launch list. Where there
+    is no number among the arguments, alpha is 1.
+    """
     prepare = launch_list_of(name)
 
     def run(*arguments: Any, **flags: Any) -> None:
@@ -35,7 +37,7 @@ def routine(name: str) -> Callable[..., None]:
         launches = prepare(*inputs, **flags)
         if launches is not None:
             operands = [x for x in inputs if isinstance(x, Operand)]
-            scalars = [x for x in inputs if not isinstance(x, Operand)]
+            scalars = [x for x in inputs if not isinstance(x, Operand)] or [1]
             launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
 
     run.__name__ = name
