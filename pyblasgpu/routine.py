@@ -12,7 +12,7 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from .types import Diag, Dtype, Side, Trans, Uplo
+from .types import DTYPES, INDEX, Diag, Dtype, Side, Trans, Uplo
 
 __all__ = ["FLAGS", "INTEGERS", "Matrix", "Routine", "extents"]
 
@@ -78,6 +78,8 @@ class Routine:
         CPU function alone: a launch list takes views.
     switches : tuple of str
         Booleans of its launch list and its CPU function besides: 'hermitian', 'is_new_output', ...
+    fixed : mapping of str to flag
+        Flags of its launch list and its CPU function that a call of it has not.
     letters : str
         Dtypes for which SciPy has it.
     names : mapping of str to tuple of str
@@ -104,8 +106,8 @@ class Routine:
         ``module:function`` that computes with NumPy arrays.
     tasks : str
         The function in `tasks` of its list of tasks.
-    parts : tuple of (str, str)
-        Stems and extents of the routines that it consists of, where it has no launch list of its own.
+    parts : tuple of (str, str, str)
+        Stems, and extents in place of m and n, of the routines that it consists of.
     """
 
     stem: str
@@ -113,6 +115,7 @@ class Routine:
     arguments: tuple[str | Matrix, ...]
     flags: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     letters: str = "sdcz"
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     hermitian: bool = False
@@ -126,12 +129,17 @@ class Routine:
     launches: str = ""
     cpu: str = ""
     tasks: str = ""
-    parts: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, str, str], ...] = ()
 
     @cached_property
     def matrices(self) -> tuple[Matrix, ...]:
         """Its operands."""
         return tuple(each for each in self.arguments if isinstance(each, Matrix))
+
+    @cached_property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of its scalars."""
+        return tuple(each for each in self.arguments if isinstance(each, str))
 
     @cached_property
     def inputs(self) -> tuple[Matrix, ...]:
@@ -191,6 +199,11 @@ class Routine:
             return tuple(FLAGS[flag])
         return Trans.NO, Trans.CONJ if self.hermitian else Trans.TRANS
 
+    def result_dtype(self, dtype: Dtype) -> Dtype:
+        """The dtype of its result."""
+        real = DTYPES["d" if dtype.real_size == 8 else "s"]
+        return {"": dtype, "real": real, "index": INDEX}[self.result]
+
     def scipys(self, letter: str) -> tuple[str, ...]:
         """SciPy's names for a dtype; two where there is one with and one without conjugation."""
         return self.names.get(letter, (letter + self.stem,))
@@ -205,16 +218,19 @@ class Routine:
         return dtype.flops_per_fma * self.size(extents) * numerator // denominator
 
     def arranged(self, scalars: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-        """Scalars and operands in the order of its arguments."""
-        left = iter(operands)
-        return [next(left) if isinstance(each, Matrix) else scalars[each] for each in self.arguments]
+        """Scalars and operands in the order of its arguments; an output in place of an input is left out."""
+        left = list(operands)
+        given = [
+            scalars[each] if not isinstance(each, Matrix) else left.pop(0) for each in self.arguments if left
+        ]
+        return given
 
     def view_flags(self, flags: Mapping[str, Any], dtype: Dtype) -> dict[str, Any]:
         """Keyword arguments of its launch list, which takes op() as views: `uplo` is the triangle after it.
 
         A switch that is not among `flags` is off.
         """
-        found = {name: flags[name] for name in self.flags if name not in self.ops}
+        found = {**self.fixed, **{name: flags[name] for name in self.flags if name not in self.ops}}
         found |= {name: flags.get(name, False) for name in self.switches}
         if "hermitian" in found:
             found["hermitian"] = self.conjugates(dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .routine import Matrix, Routine
-from .types import DTYPES, TENSOR, THREE_M, Dtype
+from .types import DTYPES, TENSOR, THREE_M, Dtype, Side
 
 __all__ = ["ROUTINES", "register", "routines", "typed_names"]
 
@@ -122,7 +122,7 @@ _TRMV = Routine(
     work=("m", "m"),
     fmas=(1, 2),
     launches=".routines.trmv",
-    cpu=".cpu.scipy.level3:trmm",
+    cpu=".cpu.scipy.level2:trmv",
 )
 _LEVEL_2 = (
     Routine(
@@ -151,6 +151,7 @@ _LEVEL_2 = (
         _TRMV,
         stem="trsv",
         arguments=("alpha", _TRIANGLE, _X),
+        fixed={"side": Side.LEFT},
         launches=".routines.trsm",
         cpu=".cpu.scipy.level3:trsm",
     ),
@@ -322,7 +323,7 @@ _LAPACK = (
         ("uplo",),
         work=_CUBE,
         crossover="system",
-        parts=(("potrf", "mm"), ("potrs", "mn")),
+        parts=(("potrf", "m", "m"), ("potrs", "m", "n")),
     ),
     Routine(
         "potri",
@@ -394,7 +395,7 @@ _LAPACK = (
         (Matrix("a", "m", "m"), _RIGHT),
         work=_CUBE,
         crossover="system",
-        parts=(("getrf", "mm"), ("getrs", "mn")),
+        parts=(("getrf", "m", "m"), ("getrs", "m", "n")),
     ),
     Routine(
         "getri",

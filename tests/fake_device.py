@@ -16,6 +16,7 @@ from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.gpu import backend, context
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
+from pyblasgpu.routine import Routine
 from pyblasgpu.types import Trans
 
 NO = Trans.NO
@@ -50,7 +51,7 @@ class Routines:
         self.calls = []
 
     def launch_list(self, name):
-        """What `launch_list_of` gives: what calls the stand-in with the addresses of the moment."""
+        """What a row has as its launch list: what calls the stand-in with the addresses of the moment."""
 
         def prepare(alpha, *operands, **flags):
             scalars = [operand for operand in operands if not isinstance(operand, Operand)]
@@ -116,7 +117,7 @@ FACTORS = {
 
 
 def factor_launch_list(name):
-    """What `launch_list_of` gives for a routine of LAPACK: what computes at the addresses of the moment."""
+    """The launch list of a routine of LAPACK: what computes at the addresses of the moment."""
     module, count = FACTORS[name]
 
     def prepare(*operands, **flags):
@@ -392,8 +393,15 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     }
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
-    for module in ("gemmtr", "level3", "rank_k", "symmetric", "triangular"):
-        monkeypatch.setattr(f"pyblasgpu.api.keyword.{module}.launch_list_of", routines.launch_list)
+    whole = vars(Routine)["launch_list"].func
+
+    def launch_list(row):
+        name = row.launches.rpartition(".")[2]
+        if row.stem in FACTORS:
+            return factor_launch_list(row.stem)
+        return routines.launch_list(name) if hasattr(routines, name) else whole(row)
+
+    monkeypatch.setattr(Routine, "launch_list", property(launch_list))
     monkeypatch.setattr(
         "pyblasgpu.frontend.calls.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )

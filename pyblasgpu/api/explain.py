@@ -10,19 +10,26 @@ from typing import Any
 from ..arguments import shown
 from ..dispatch.overrides import Algorithm, in_mode
 from ..gpu.build.compile import KernelSource
-from ..gpu.device import Device, current, named, stand_in
+from ..gpu.device import Device, current, stand_in
+from ..gpu.device import named as device_named
 from ..operands import Operand
-from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
-from ..routines.launch_list import LaunchList, cached_launch_list
-from ..routines.triangle_update import TriangleUpdate
-from ..types import TENSOR, Diag, Dtype, Side, Uplo, dtype_of, product_method
-from .explained_calls import EXPLAINED, SQUARES, VECTORS, launch_lists
+from ..routine import Matrix
+from ..routine import extents as named_extents
+from ..routine_table import ROUTINES
+from ..routines.launch_list import LaunchList
+from ..types import TENSOR, THREE_M, Diag, Dtype, Side, Trans, Uplo, dtype_of, product_method
 
 __all__ = ["explain", "extents_of", "launches_of", "sources_of"]
 
-#: Routines of Level 3 whose result is square, and all of Level 3.
-_RANK_K = ("syrk", "herk", "syr2k", "her2k", "gemmtr")
-_PRODUCTS = ("gemm", "trmm", "trsm", "symm", "hemm", *_RANK_K)
+#: Flags of the calls that are explained.
+_FLAGS = {
+    "side": Side.LEFT,
+    "uplo": Uplo.LOWER,
+    "diag": Diag.NON_UNIT,
+    "trans": Trans.NO,
+    "trans_a": Trans.NO,
+    "trans_b": Trans.NO,
+}
 
 
 def explain(
@@ -40,10 +47,8 @@ def explain(
     Parameters
     ----------
     routine : str
-        The call: 'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'; of level
-        1 'copy', 'scal', 'axpy', 'swap', 'rot', 'dot', 'nrm2', 'asum', 'iamax'; of level 2 'gemv', 'ger',
-        'symv', 'hemv', 'trmv', 'trsv', 'syr', 'her', 'syr2', 'her2'; of LAPACK 'potrf', 'potrs', 'posv',
-        'potri', 'trtri', 'trtrs', 'lauum', 'getrf', 'getrs', 'gesv', 'getri', 'laswp'.
+        The routine without the letter of its dtype: 'gemm', 'axpy', 'trmv', 'potrf', ...; all of `pyblasgpu`
+        but 'rotm', which runs the kernel of 'rot', and all of `pyblasgpu.lapack`.
     dtype : str, dtype
         One of the four, by letter, name or as a library's dtype.
     m, n : int
@@ -100,7 +105,7 @@ def explain(
         chosen[choice.config.STEM, str(choice.config), choice.origin] = None
         if choice.splits > 1:
             chosen["splits of k", str(choice.splits), choice.origin] = None
-    if routine in EXPLAINED:
+    if ROUTINES[routine].group != "level3":
         chosen |= dict.fromkeys(_kernels(lists, {what for what, _, _ in chosen}))
     return list(chosen)
 
@@ -126,13 +131,14 @@ def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None)
     """
     given = {"m": m, "n": n, "k": k}
     _check(routine, **given)
-    count = 1 if routine in VECTORS else 3 if routine in ("gemm", *_RANK_K) else 2
+    row = ROUTINES[routine]
+    count = 1 if row.group == "level1" else 3 if "k" in row.dims else 2
     for name, extent in list(given.items())[count:]:
         if extent is not None:
             raise ValueError(f"explain: {routine} has no {name}, and {name}={extent} is given")
     extents = tuple(m if extent is None else extent for extent in given.values())[:count]
-    if routine in (*_RANK_K, *SQUARES) and extents[1] != m:
-        what = "matrix" if routine in SQUARES else "result"
+    if row.is_square and extents[1] != m:
+        what = "result" if row.group == "level3" else "matrix"
         raise ValueError(f"explain: the {what} of {routine} is square, not {m} by {n}")
     return extents
 
@@ -180,18 +186,18 @@ def _launches(
     extents = extents_of(routine, m, n, k)
     _check(routine, batch=batch)
     facts = dtype_of(dtype)
-    meant = stand_in(named(device)) if isinstance(device, str) else current(device)
+    meant = stand_in(device_named(device)) if isinstance(device, str) else current(device)
     method = product_method(method, facts, "explain")
     m, n, k = (*extents, m, m)[:3]
-    if routine in EXPLAINED:
-        current(meant.ordinal)
-        lists = in_mode(TENSOR if method == TENSOR else None, launch_lists)
-        return meant, lists(routine, facts, m, n, meant.ordinal, batch)
-    return meant, [launches_of(routine, facts, m, n, k, meant.ordinal, batch, method)]
+    row = ROUTINES[routine]
+    named, how = {"m": m, "n": n}, (k, meant.ordinal, batch, method)
+    parts = row.parts or ((routine, "m", "n"),)
+    lists = [launches_of(stem, facts, named[rows], named[cols], *how) for stem, rows, cols in parts]
+    return meant, [launches for launches in lists if launches is not None]
 
 
 def _check(routine: str, **numbers: Any) -> None:
-    known = (*_PRODUCTS, *EXPLAINED)
+    known = [row.stem for row in ROUTINES.values() if row.is_explained]
     if routine not in known:
         raise ValueError(f"explain: routine {routine!r} is none of {', '.join(known)}")
     for name, value in numbers.items():
@@ -205,35 +211,22 @@ def _check(routine: str, **numbers: Any) -> None:
 
 def launches_of(
     routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, method: str | None
-) -> LaunchList:
-    """The launch list of a call on dense operands."""
-    if method == TENSOR and routine != "gemm":
+) -> LaunchList | None:
+    """The launch list of a call on dense operands; None where there is nothing to do."""
+    row = ROUTINES[routine]
+    if method == TENSOR and THREE_M not in row.methods:
         return in_mode(method, launches_of)(routine, dtype, m, n, k, device, batch, None)
+    extents = named_extents(m, n, k)
 
-    def dense(rows: int, cols: int, batch: int = 1) -> Operand:
-        ld = max(rows, 1)
-        return Operand(0, rows, cols, 1, ld, dtype, False, batch, ld * cols, device)
+    def dense(matrix: Matrix) -> Operand:
+        rows, cols = matrix.shape(extents)
+        held = row.result_dtype(dtype) if row.result and matrix is row.output else dtype
+        return Operand(0, rows, cols, 1, rows, held, False, batch, rows * cols, device)
 
     current(device)
-    if routine == "gemm":
-        operands = dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)
-        return cached_launch_list(gemm.emit, operands, (True, method))
-    hermitian = routine.startswith("he") and dtype.is_complex
-    if routine in ("trmm", "trsm"):
-        emit = trmm.emit if routine == "trmm" else trsm.emit
-        return cached_launch_list(
-            emit, (dense(m, m, batch), dense(m, n, batch)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT)
-        )
-    if routine in ("symm", "hemm"):
-        operands = dense(m, m), dense(m, n), dense(m, n)
-        return cached_launch_list(symm.emit, operands, (True, Side.LEFT, Uplo.LOWER, hermitian))
-    inputs = {
-        "syrk": (dense(n, k),),
-        "herk": (dense(n, k),),
-        "syr2k": (dense(n, k), dense(n, k)),
-        "her2k": (dense(n, k), dense(n, k)),
-        "gemmtr": (dense(n, k), dense(k, n)),
-    }
-    module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
-    triangle = TriangleUpdate(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
-    return cached_launch_list(module.emit, (*inputs[routine], dense(n, n)), (triangle,))
+    flags = row.view_flags(_FLAGS, dtype) | ({"method": method} if THREE_M in row.methods else {})
+    scalars = {"operation": routine, "conj": False, "alpha": 2.0, "beta": 0}
+    launches: LaunchList | None = row.launch_list(
+        *row.arranged(scalars, list(map(dense, row.matrices))), **flags
+    )
+    return launches

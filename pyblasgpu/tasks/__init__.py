@@ -15,7 +15,7 @@ from .dependencies import dependencies
 from .factors import getrf, potrf
 from .products import gemm, symm, syrk
 from .task_list import Grid, Task, TaskList, Tile, TileLeaf, cut
-from .triangular import trmm, trsm
+from .triangular import potrs, trmm, trsm
 
 __all__ = [
     "Grid",
@@ -29,6 +29,7 @@ __all__ = [
     "gemm",
     "getrf",
     "potrf",
+    "potrs",
     "symm",
     "syrk",
     "trmm",

@@ -8,7 +8,7 @@ from ..types import Diag, Side, Trans, Uplo
 from .products import op_tile
 from .task_list import Cut, Grid, Step, TaskList, Tile, TileLeaf, finished
 
-__all__ = ["trmm", "trsm"]
+__all__ = ["potrs", "trmm", "trsm"]
 
 
 def trsm(
@@ -32,6 +32,14 @@ def trsm(
         yield leaf, (Tile("a", block, block),), (tile_at(block),)
 
     return _in_place("trsm", m, n, side, range(len(order)), updates)
+
+
+def potrs(n: Cut, cols: Cut, uplo: Uplo) -> TaskList:
+    """``b := x`` with L L^H x = b, or U^H U x = b; `a` holds the factor. Both solves are one list."""
+    first, then = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
+    lists = [trsm(n, cols, Side.LEFT, uplo, trans) for trans in (first, then)]
+    steps = [(task.leaf, task.reads, task.writes) for each in lists for task in each.tasks]
+    return TaskList("potrs", lists[0].grids, finished(steps))
 
 
 def trmm(

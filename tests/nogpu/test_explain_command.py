@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
-from importlib import import_module
-from types import SimpleNamespace
+import re
 
 import pytest
 
 from pyblasgpu import cli
-from pyblasgpu.api import explained_calls
 from pyblasgpu.api.explain import explain, sources_of
-from pyblasgpu.api.explained_calls import EXPLAINED, SQUARES
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.device import current, described_by_driver, known, stand_in
 from pyblasgpu.operands import Operand
-from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+from pyblasgpu.routine import Routine
+from pyblasgpu.routine_table import ROUTINES
+from pyblasgpu.types import Diag, Side, Trans, Uplo
 
+EXPLAINED = [row.stem for row in ROUTINES.values() if row.is_explained]
 CALL = ["explain", "dgemm", "1024x512x96", "--device", "h200"]
 
 
@@ -46,7 +46,7 @@ def test_a_call_on_a_card_that_is_not_here_is_explained(capsys):
     assert "dgemm, 1024 x 512 x 96" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("routine", EXPLAINED)
+@pytest.mark.parametrize("routine", [stem for stem in EXPLAINED if ROUTINES[stem].group != "level3"])
 def test_vectors_and_factors_are_explained_with_their_grids(routine):
     """Every launch has a Config and a grid, of one matrix and of a batch."""
     for letter, batch in (("s", 1), ("z", 3)):
@@ -58,7 +58,7 @@ def test_vectors_and_factors_are_explained_with_their_grids(routine):
 
 
 #: The launch lists of routines and their operands: vectors x of m and y of n, pivots p, a of m by n, a square
-#: s of order m, and 1 for a number.
+#: s of order m, l of m by k, r of k by n, f of n by k, t of order n, and 1 for a number.
 LISTS = {
     "copy scal axpy swap rot": "level1 x x",
     "nrm2 asum iamax": "level1 x 1",
@@ -82,62 +82,51 @@ LISTS = {
     "gesv": "getrf x 1 s, getrs x s a",
     "getri": "getri 1 x s",
     "laswp": "laswp p a",
+    "gemm": "gemm l r a",
+    "trmm": "trmm s a",
+    "trsm": "trsm s a",
+    "symm hemm": "symm s a a",
+    "syrk herk": "syrk f t",
+    "syr2k her2k": "syr2k f f t",
+    "gemmtr": "gemmtr f r t",
 }
-FLAGS = {"uplo": Uplo.LOWER, "side": Side.LEFT, "diag": Diag.NON_UNIT, "trans": Trans.NO, "backwards": False}
+FLAGS = {
+    "uplo": Uplo.LOWER, "side": Side.LEFT, "diag": Diag.NON_UNIT, "trans": Trans.NO,
+    "backwards": False, "clean": False, "is_new_output": False, "method": None,
+}
 
 
 @pytest.mark.parametrize("routine", EXPLAINED)
 @pytest.mark.parametrize(("m", "n"), [(30, 7), (7, 30)])
 def test_the_operands_of_every_routine(routine, m, n, monkeypatch):
     """Also where they are not square; each operand is a batch on the device that is meant."""
-    made = []
+    made, k, ordinal = [], 5, stand_in(known("h200")).ordinal
 
-    def recorder(name):
+    def recorder(row):
         def launch_list(*arguments, **flags):
             operands = [each for each in arguments if isinstance(each, Operand)]
-            assert {each.batch for each in operands} == {3} and {each.device for each in operands} == {-5}
-            made.append((name, *((each.rows, each.cols) for each in operands)))
+            assert {each.batch for each in operands} == {3} and {each.device for each in operands} == {
+                ordinal
+            }
+            made.append((row.launches, *((each.rows, each.cols) for each in operands)))
             assert flags.pop("hermitian", False) == routine.startswith("he")
             assert flags == {flag: FLAGS[flag] for flag in flags}
 
         return launch_list
 
-    monkeypatch.setattr(explained_calls, "launch_list_of", recorder)
-    level1 = SimpleNamespace(launch_list=recorder("level1"), reduce_launch_list=recorder("level1"))
-    monkeypatch.setattr(explained_calls, "routine_module", lambda name: level1)
-    n = m if routine in SQUARES else n
-    assert explained_calls.launch_lists(routine, DTYPES["z"], m, n, -5, 3) == []
+    monkeypatch.setattr(Routine, "launch_list", property(recorder))
+    if ROUTINES[routine].is_square:
+        m = n
+    given = {1: (m,), 2: (m, n), 3: (m, n, k)}
+    count = 1 if ROUTINES[routine].group == "level1" else 3 if "k" in ROUTINES[routine].dims else 2
+    assert sources_of(routine, "z", *given[count], device="h200", batch=3)[1] == []
     shapes = {"x": (m, 1), "y": (n, 1), "p": (min(m, n), 1), "a": (m, n), "s": (m, m), "1": (1, 1)}
+    shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n)}
     (expected,) = (text for names, text in LISTS.items() if routine in names.split())
     words = [text.split() for text in expected.split(", ")]
-    assert made == [(name, *map(shapes.get, operands)) for name, *operands in words]
-
-
-@pytest.mark.parametrize(
-    ("routines", "operands"),
-    [
-        ("gemm", [(30, 5), (5, 7), (30, 7)]),
-        ("trmm trsm", [(30, 30), (30, 7)]),
-        ("symm hemm", [(30, 30), (30, 7), (30, 7)]),
-        ("syrk herk", [(30, 5), (30, 30)]),
-        ("syr2k her2k", [(30, 5), (30, 5), (30, 30)]),
-        ("gemmtr", [(30, 5), (5, 30), (30, 30)]),
-    ],
-)
-def test_the_operands_of_level_3(routines, operands, monkeypatch):
-    module, made = import_module("pyblasgpu.api.explain"), []
-    recorded = SimpleNamespace(choices=())
-    monkeypatch.setattr(
-        module, "cached_launch_list", lambda emit, given, flags: made.append((emit, given, flags)) or recorded
-    )
-    for routine in routines.split():
-        has_k = operands[0] == (30, 5)
-        explain(routine, "z", *operands[-1], *[5] * has_k, device="h200")
-        emit, given, _ = made.pop()
-        assert [(each.rows, each.cols) for each in given] == operands
-        assert (
-            emit.__module__ == f"pyblasgpu.routines.{routine.replace('her', 'syr').replace('hemm', 'symm')}"
-        )
+    names = [re.sub(r"^\.routines\.(\w+\.)?|:.*", "", name) for name, *_ in made]
+    assert names == [name for name, *_ in words]
+    assert [each[1:] for each in made] == [tuple(map(shapes.get, operands)) for _, *operands in words]
 
 
 def test_the_workspace_of_a_factor_is_told():

@@ -12,7 +12,7 @@ from typing import Any
 from ...arguments import Array, Flag, Number
 from ...frontend.calls.call import Call
 from ...types import DTYPES, Diag, Dtype, Trans, Uplo
-from ..keyword.level2 import check_square, run_gemv, run_symv
+from ..keyword.level2 import check_square, run_product
 from ..keyword.trmv import run_triangular
 from .arrays import as_matrix
 from .functions import dressed
@@ -45,7 +45,9 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
         offsets = (offx, incx), (offy, incy)
         product = Product(name, dtype, {"a": matrix}, x, y, (m, n), offsets, overwrite_y)
         return product.run(
-            alpha, beta, lambda call, factor, scale, a, x: run_gemv(call, factor, scale, a, x, op)
+            alpha,
+            beta,
+            lambda call, factor, scale, a, x: run_product(call, "gemv", factor, scale, (a, x), {"trans": op}),
         )
 
     return dressed(gemv, "gemv", name, dtype)
@@ -71,11 +73,10 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
         uplo, matrix = Uplo.parse(lower, name, "lower"), as_matrix(name, "a", a, dtype)
         n = check_square(name, matrix)
         product = Product(name, dtype, {"a": matrix}, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
-        hermitian = dtype.is_complex
         return product.run(
             alpha,
             beta,
-            lambda call, factor, scale, a, x: run_symv(call, factor, scale, a, x, uplo, hermitian),
+            lambda call, factor, scale, a, x: run_product(call, stem, factor, scale, (a, x), {"uplo": uplo}),
         )
 
     return dressed(symv, stem, name, dtype)

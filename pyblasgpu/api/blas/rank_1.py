@@ -8,6 +8,7 @@ from typing import Any
 from ...arguments import Array, Flag, Number, enabled
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call import Call
+from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype, Trans, Uplo
 from ..keyword.level3 import real_number
 from ..keyword.rank_1 import run_ger, run_rank_1
@@ -120,7 +121,7 @@ def _rank_1(
     order = parts["x"].n
     arrays = {key: each.array for key, each in vector_arguments.items()}
     call, source = _updated(name, dtype, arrays, parts, a, (order, order), overwrite)
-    factor = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)
+    factor = (real_number if "alpha" in ROUTINES[which].real else Call.scalar)(call, "alpha", alpha)
     return run_rank_1(call, which, factor, tuple(call.inputs[: len(vector_arguments)]), uplo, source)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
-from ...cpu.scipy import level3 as cpu
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
+from ...frontend.calls.engine_call import run_routine
+from ...routine_table import ROUTINES
 from ...types import Trans, Uplo
 from ..docstrings import KEYWORD, UPDATE, documenting
 from .level3 import common_batch_shape, parse_beta
@@ -98,15 +99,5 @@ def triangular_product(
     call.set_output(out, common_batch_shape(name, a, b), n, n, column_major)
     call.check_overlap()
     is_new_output, source = held_at_first(call, out, source, n)
-    return call.run(
-        lambda scalars, a, b, c: cpu.gemmtr(
-            scalars[0], a, b, scalars[1], c, uplo, trans_a, trans_b, is_new_output
-        ),
-        lambda scalars, operands: launch_list_of("gemmtr")(
-            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, is_new_output=is_new_output
-        ),
-        ((a, trans_a), (b, trans_b)),
-        (alpha, beta),
-        source,
-        key,
-    )
+    flags = {"uplo": uplo, "trans_a": trans_a, "trans_b": trans_b, "is_new_output": is_new_output}
+    return run_routine(call, ROUTINES["gemmtr"], (a, b), (alpha, beta), flags, source, key)

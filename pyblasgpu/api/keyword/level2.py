@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
-from ...cpu.scipy import level2 as cpu
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
+from ...frontend.calls.engine_call import run_routine
+from ...routine_table import ROUTINES
 from ...types import Trans, Uplo
 from ..docstrings import KEYWORD, VECTOR, documenting
 from .level3 import common_batch_shape, parse_beta
 
-__all__ = ["VECTORS", "check_length", "check_square", "gemv", "hemv", "run_gemv", "run_symv", "symv"]
+__all__ = ["VECTORS", "check_length", "check_square", "gemv", "hemv", "run_product", "symv"]
 
 #: The arguments that are vectors.
 VECTORS = {"x": None, "out": None}
@@ -72,7 +73,7 @@ def gemv(
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, None)
     call.set_output(out, common_batch_shape("gemv", matrix, vector, "a", "x"), m, 1)
     call.check_overlap()
-    return run_gemv(call, alpha, beta, matrix, vector, trans, key)
+    return run_product(call, "gemv", alpha, beta, (matrix, vector), {"trans": trans}, key)
 
 
 @documenting(VECTOR, KEYWORD)
@@ -199,41 +200,21 @@ def _symmetric(
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, None)
     call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)
     call.check_overlap()
-    return run_symv(call, alpha, beta, matrix, vector, uplo, which == "hemv", key)
+    return run_product(call, which, alpha, beta, (matrix, vector), {"uplo": uplo}, key)
 
 
 # What follows is shared with blas, whose vectors are parts of others. The output of `call` is set.
 
 
-def run_gemv(call: Call, alpha: Any, beta: Any, a: Any, x: Any, trans: Trans, key: Any = None) -> Any:
-    """Run GEMV with checked arguments; `a` and `x` are inputs of `call`, or parts of them."""
-    return call.run(
-        lambda scalars, a, x, y: cpu.gemv(scalars[0], a, x, scalars[1], y, trans),
-        _gemv_launches,
-        ((a, trans), (x, Trans.NO)),
-        (alpha, beta),
-        call.out if beta != 0 else None,
-        key,
-    )
-
-
-def _gemv_launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
-    (alpha, beta), (a, x, y) = scalars, operands
-    return launch_list_of("gemv")(alpha, a, x, beta, y)
-
-
-def run_symv(
-    call: Call, alpha: Any, beta: Any, a: Any, x: Any, uplo: Uplo, hermitian: bool, key: Any = None
+def run_product(
+    call: Call,
+    which: str,
+    alpha: Any,
+    beta: Any,
+    operands: tuple[Any, Any],
+    flags: dict[str, Any],
+    key: Any = None,
 ) -> Any:
-    """Run SYMV or HEMV with checked arguments; see `run_gemv`."""
-    hermitian = hermitian and call.dtype.is_complex
-    return call.run(
-        lambda scalars, a, x, y: cpu.symv(scalars[0], a, x, scalars[1], y, uplo, hermitian),
-        lambda scalars, operands: launch_list_of("symv")(
-            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, hermitian=hermitian
-        ),
-        ((a, Trans.NO), (x, Trans.NO)),
-        (alpha, beta),
-        call.out if beta != 0 else None,
-        key,
-    )
+    """Run GEMV, SYMV or HEMV (`which`) with checked arguments; `operands` are inputs of `call`, or parts."""
+    source = call.out if beta != 0 else None
+    return run_routine(call, ROUTINES[which], operands, (alpha, beta), flags, source, key)

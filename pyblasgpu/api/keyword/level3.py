@@ -8,17 +8,16 @@ Device arrays are computed on the caller's stream without waiting; host arrays b
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...arguments import Array, Flag, Number, Stream
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
-from ...frontend.calls.engine_call import run_call
-from ...frontend.calls.tiled_routines import TiledRoutine
+from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
+from ...routine_table import ROUTINES
 from ...types import TENSOR, THREE_M, Side, Trans, product_method
 from ..docstrings import KEYWORD, PRODUCT, documenting
 
@@ -151,22 +150,19 @@ def multiply(
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
-    inputs, scalars = ((a, trans_a), (b, trans_b)), (alpha, beta)
-    flags = {"trans_a": trans_a, "trans_b": trans_b}
-    return run_call(
+    return run_routine(
         call,
-        options,
-        partial(TiledRoutine, "gemm", ("a", "b", "c"), (m, n, k), flags),
-        lambda scalars, a, b, c: call.host.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        lambda scalars, operands: launch_list_of("gemm")(
-            scalars[0], *operands[:2], scalars[1], operands[2], method=method
-        ),
-        inputs,
-        scalars,
+        ROUTINES["gemm"],
+        (a, b),
+        (alpha, beta),
+        {"trans_a": trans_a, "trans_b": trans_b},
         source,
         key,
-        TENSOR if method == TENSOR else None,
+        extents=(m, n, k),
+        options=options,
+        method=TENSOR if method == TENSOR else None,
         streams_small=method != THREE_M,  # of which tiles do not know
+        launch_options={"method": method},
     )
 
 

@@ -8,6 +8,8 @@ from ...arguments import Array, Flag, Number, Stream, enabled
 from ...cpu.scipy import level2 as cpu
 from ...frontend.calls.call import Call, launch_list_of
 from ...frontend.calls.call_cache import replay
+from ...frontend.calls.engine_call import run_routine
+from ...routine_table import ROUTINES
 from ...types import Trans, Uplo
 from ..docstrings import HERMITIAN, KEYWORD, UPDATE, VECTOR, Shared, documenting
 from .level3 import common_batch_shape, real_number
@@ -269,7 +271,7 @@ def _rank_1(
         return done
     call = Call(which, vectors, out, stream, backend, vectors=dict.fromkeys(vectors))
     uplo, (first, *others) = Uplo.parse(lower, which, "lower"), call.inputs
-    alpha = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)
+    alpha = (real_number if "alpha" in ROUTINES[which].real else Call.scalar)(call, "alpha", alpha)
     n, batch_shape = first.shape[-2], tuple(first.shape[:-2])
     for other in others:
         batch_shape = common_batch_shape(which, first, other, "x", "y")
@@ -302,16 +304,6 @@ def run_rank_1(
     call: Call, which: str, alpha: Any, vectors: tuple[Any, ...], uplo: Uplo, source: Any, key: Any = None
 ) -> Any:
     """Run SYR, HER, SYR2 or HER2 (`which`) with checked arguments."""
-    hermitian, is_new = which.startswith("her") and call.dtype.is_complex, source is None
-    stem = "syr2" if which.endswith("2") else "syr"
-
-    def on_cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
-        flags = {"hermitian": hermitian, "is_new_output": is_new}
-        getattr(cpu, stem)(scalars[0], *arrays, uplo, **flags)
-
-    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
-        flags = {"uplo": uplo, "hermitian": hermitian, "is_new_output": is_new}
-        return launch_list_of(stem)(scalars[0], *operands, **flags)
-
-    inputs = tuple([(x, Trans.NO) for x in vectors])
-    return call.run(on_cpu, launches, inputs, (alpha,), source, None if is_new else key)
+    is_new = source is None
+    flags = {"uplo": uplo, "is_new_output": is_new}
+    return run_routine(call, ROUTINES[which], vectors, (alpha,), flags, source, None if is_new else key)

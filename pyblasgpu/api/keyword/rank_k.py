@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
-from ...cpu.scipy import level3 as cpu
-from ...dispatch.overrides import in_mode
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
-from ...frontend.calls.engine_call import run_call
-from ...frontend.calls.tiled_routines import TiledRoutine
+from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
+from ...routine_table import ROUTINES
 from ...types import Trans, Uplo, tensor_method
 from ..docstrings import HERMITIAN, KEYWORD, UPDATE, Shared, documenting
 from .level3 import common_batch_shape, parse_beta, real_number, scaled_by_beta
@@ -265,41 +262,28 @@ def rank_k(
     method: str | None = None,
 ) -> Any:
     """Check and run SYRK, HERK, SYR2K or HER2K (`which`); see `symmetric` for the parameters."""
-    name, hermitian = call.name, which.startswith("her") and call.dtype.is_complex
-    routine = "syr2k" if which.endswith("2k") else "syrk"
+    name, routine = call.name, ROUTINES[which]
     uplo, trans = Uplo.parse(lower, name, "lower"), Trans.parse(trans, name, "trans")
-    if call.dtype.is_complex and trans is (Trans.TRANS if hermitian else Trans.CONJ):
-        known, other = ("N and C", ("he", "sy")) if hermitian else ("N and T", ("sy", "he"))
-        text = f"trans={trans.value} of complex arrays is none of {known}"
-        raise ValueError(f"{name}: {text}; {name.replace(*other)} takes it")
-    alpha = (real_number if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
-    beta = parse_beta(call, beta, out, source, real_number if hermitian else Call.scalar)
+    values = routine.values("trans", call.dtype)
+    if trans not in values:
+        text = (
+            f"trans={trans.value} of complex arrays is none of {' and '.join(each.value for each in values)}"
+        )
+        raise ValueError(f"{name}: {text}; {name.replace(routine.stem, routine.counterpart)} takes it")
+    alpha = (real_number if "alpha" in routine.real else Call.scalar)(call, "alpha", alpha)
+    beta = parse_beta(call, beta, out, source, real_number if "beta" in routine.real else Call.scalar)
     method = tensor_method(method, name)
-    inputs = call.inputs[: 2 if routine == "syr2k" else 1]
+    inputs = tuple(call.inputs[: len(routine.inputs)])
     first, last = inputs[0], inputs[-1]
     if first.shape[-2:] != last.shape[-2:]:
         raise ValueError(f"{name}: a has shape {tuple(first.shape)} and b {tuple(last.shape)}")
-    n = first.shape[-2 if trans is Trans.NO else -1]
+    n, k = first.shape[-2:] if trans is Trans.NO else first.shape[:-3:-1]
     call.set_output(out, common_batch_shape(name, first, last), n, n, column_major)
     call.check_overlap()
     is_new_output, source = held_at_first(call, out, source, n)
-    flags = {"hermitian": hermitian, "is_new_output": is_new_output}
-    operands, scalars = tuple([(x, trans) for x in inputs]), (alpha, beta)
-
-    def on_cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
-        *factors, c = arrays
-        getattr(cpu, routine)(scalars[0], *factors, scalars[1], c, uplo, trans, **flags)
-
-    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
-        *factors, c = operands
-        return launch_list_of(routine)(scalars[0], *factors, scalars[1], c, uplo=uplo, **flags)
-
-    if routine == "syr2k":
-        return call.run(on_cpu, in_mode(method, launches), operands, scalars, source, key)
-    extents = n, first.shape[-1 if trans is Trans.NO else -2]
-    named = {"uplo": uplo, "trans": trans, "hermitian": hermitian}
-    tiled = partial(TiledRoutine, "syrk", ("a", "c"), extents, named, is_new_output)
-    return run_call(call, options, tiled, on_cpu, launches, operands, scalars, source, key, method)
+    flags = {"uplo": uplo, "trans": trans, "is_new_output": is_new_output}
+    how: dict[str, Any] = {"extents": (n, k), "options": options, "method": method}
+    return run_routine(call, routine, inputs, (alpha, beta), flags, source, key, **how)
 
 
 def held_at_first(call: Call, out: Array, source: Any, n: int) -> tuple[bool, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
-from ...cpu.scipy import level3 as cpu
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
-from ...frontend.calls.engine_call import run_call
-from ...frontend.calls.tiled_routines import TiledRoutine
+from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
-from ...types import Side, Trans, Uplo, tensor_method
+from ...routine_table import ROUTINES
+from ...types import Side, Uplo, tensor_method
 from ..docstrings import documented
 from .level3 import check_order, common_batch_shape, parse_beta, scaled_by_beta
 
@@ -170,7 +168,7 @@ def symmetric(
 
     `source`, an input of `call`, holds the values that `beta` scales if they are not in `out`.
     """
-    name, hermitian = call.name, which == "hemm" and call.dtype.is_complex
+    name = call.name
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
     method = tensor_method(method, name)
@@ -180,19 +178,6 @@ def symmetric(
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
-    inputs, scalars = ((a, Trans.NO), (b, Trans.NO)), (alpha, beta)
-    flags = {"side": side, "uplo": uplo, "hermitian": hermitian}
-    return run_call(
-        call,
-        options,
-        partial(TiledRoutine, "symm", ("a", "b", "c"), (m, n), flags),
-        lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, **flags),
-        lambda scalars, operands: launch_list_of("symm")(
-            scalars[0], *operands[:2], scalars[1], operands[2], **flags
-        ),
-        inputs,
-        scalars,
-        source,
-        key,
-        method,
-    )
+    flags = {"side": side, "uplo": uplo}
+    how: dict[str, Any] = {"extents": (m, n), "options": options, "method": method}
+    return run_routine(call, ROUTINES[which], (a, b), (alpha, beta), flags, source, key, **how)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
-from ...frontend.calls.engine_call import run_call
-from ...frontend.calls.tiled_routines import TiledRoutine
+from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
+from ...routine_table import ROUTINES
 from ...types import Diag, Side, Trans, Uplo, tensor_method
 from ..docstrings import KEYWORD, TRIANGLE, documenting
 from .level3 import check_order, common_batch_shape
@@ -205,20 +204,8 @@ def triangular(
     check_order(name, a, b, side)
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     in_place = call.check_overlap(in_place=1)
-    uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
-    inputs, source = ((a, trans),), call.out if in_place else None if alpha == 0 else b
+    source = call.out if in_place else None if alpha == 0 else b
     flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
-    return run_call(
-        call,
-        options,
-        partial(TiledRoutine, which, ("a", "b"), (m, n), flags, side=side),
-        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, **flags),
-        lambda scalars, operands: launch_list_of(which)(
-            scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
-        ),
-        inputs,
-        (alpha,),
-        source,
-        key,  # once b is copied to out, the call is the one in place
-        method,
-    )
+    how: dict[str, Any] = {"extents": (m, n), "options": options, "method": method}
+    # once b is copied to out, the call is the one in place
+    return run_routine(call, ROUTINES[which], (a,), (alpha,), flags, source, key, **how)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...arguments import Array, Flag, Stream
-from ...cpu.scipy import level2 as cpu
-from ...frontend.calls.call import Call, launch_list_of
+from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
-from ...types import Diag, Side, Trans, Uplo
+from ...frontend.calls.engine_call import run_routine
+from ...routine_table import ROUTINES
+from ...types import Diag, Trans, Uplo
 from ..docstrings import KEYWORD, TRIANGLE, VECTOR, Shared, documenting
 from .level2 import VECTORS, check_length, check_square
 from .level3 import common_batch_shape
@@ -154,19 +155,8 @@ def run_triangular(
     in_place: bool,
     key: Any = None,
 ) -> Any:
-    """Run TRMV or TRSV (`which`) with checked arguments; see `run_gemv`. In place `x` is the output."""
-    uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
-
-    def on_cpu(scalars: tuple[Any, ...], a: Any, *vectors: Any) -> None:
-        if len(vectors) == 2:
-            vectors[1][...] = vectors[0]
-        cpu.triangular(which, a, vectors[-1], uplo, trans, diag)
-
-    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
-        if which == "trsv":
-            return launch_list_of("trsm")(1, *operands, side=Side.LEFT, uplo=uplo_of_op, diag=diag)
-        return launch_list_of("trmv")(*operands, uplo=uplo_of_op, diag=diag)
-
+    """Run TRMV or TRSV (`which`) with checked arguments; see `run_product`. In place `x` is the output."""
+    flags = {"uplo": uplo, "trans": trans, "diag": diag}
     if which == "trmv" and not in_place:
-        return call.run(on_cpu, launches, ((a, trans), (x, Trans.NO)), (1,), key=key)
-    return call.run(on_cpu, launches, ((a, trans),), (1,), call.out if in_place else x, key)
+        return run_routine(call, ROUTINES[which], (a, x), (1,), flags, key=key)
+    return run_routine(call, ROUTINES[which], (a,), (1,), flags, call.out if in_place else x, key)

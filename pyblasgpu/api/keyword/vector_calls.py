@@ -14,7 +14,8 @@ from ...frontend.arrays.vectors import NUMBER, Vector
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import replay
 from ...frontend.calls.lazy_routines import routine_module
-from ...types import DTYPES, INDEX, Dtype, Trans
+from ...routine_table import ROUTINES
+from ...types import Dtype, Trans
 
 __all__ = ["Parts", "extents", "map_vectors", "reduce_vectors"]
 
@@ -91,12 +92,6 @@ def extents(call: Call) -> tuple[tuple[int, ...], int]:
         ) from None
 
 
-def _dtype_of_number(which: str, dtype: Dtype) -> Dtype:
-    if which == "dot":
-        return dtype
-    return INDEX if which == "iamax" else DTYPES["d" if dtype.real_size == 8 else "s"]
-
-
 def _repeated(
     key: tuple[Any, ...],
     arrays: tuple[Array, ...],
@@ -136,7 +131,7 @@ def reduce_vectors(
     call = Call(name or which, arrays, out, stream, backend, dtype, vectors)
     conj = enabled(conj, call.name, "conj") and call.dtype.is_complex
     batch_shape, n = extents(call)
-    call.out_dtype = _dtype_of_number(which, call.dtype)
+    call.out_dtype = ROUTINES[which].result_dtype(call.dtype)
     if which == "iamax" and n == 0 and not parts:
         raise ValueError(f"{call.name}: x has no elements, of which none is the largest")
     call.set_output(out, batch_shape, 1, 1)

@@ -6,7 +6,6 @@ with NaN beyond them, is computed by Level 3 with one column.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from .level3 import (
     update,
 )
 
-__all__ = ["gemv", "ger", "symv", "syr", "syr2", "triangular"]
+__all__ = ["gemv", "ger", "symv", "syr", "syr2", "trmv"]
 
 
 @quietly
@@ -67,10 +66,13 @@ def symv(
         update(target[:, 0], multiply, read=beta != 0)
 
 
-def triangular(which: str, a: np.ndarray, x: np.ndarray, uplo: Uplo, trans: Trans, diag: Diag) -> None:
-    """TRMV or TRSV (`which`) in place."""
-    run: Callable[..., None] = cpu.trmm if which == "trmv" else cpu.trsm
-    run(1, a, x, Side.LEFT, uplo, trans, diag)
+def trmv(
+    a: np.ndarray, x: np.ndarray, y: np.ndarray | None = None, *, uplo: Uplo, trans: Trans, diag: Diag
+) -> None:
+    """``y := op(a) x``, by default in x."""
+    if y is not None:
+        y[...] = x
+    cpu.trmm(1, a, x if y is None else y, Side.LEFT, uplo, trans, diag)
 
 
 @quietly

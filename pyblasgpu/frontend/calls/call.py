@@ -173,12 +173,6 @@ class Call:
         if self.stream is None:
             self.stream = self.library.current_stream(inputs[0].device)
 
-    @property
-    def host(self) -> Any:
-        """The module that computes with NumPy arrays on the processor."""
-        folder = "numba" if self.backend == "numba" else "scipy"
-        return import_module(f"...cpu.{folder}.level3", __package__)
-
     def _shaped(self, argument: str, array: Any) -> Any:
         """An array with the dimensions of a matrix, or of a stack of them."""
         if argument not in self.vectors:

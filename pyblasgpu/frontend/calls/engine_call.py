@@ -6,27 +6,80 @@ anything starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...dispatch.overrides import in_mode
+from ...routine import Routine
+from ...types import Trans
 from ..arrays.layouts import Layout
 from ..arrays.streams import contexts
 from ..engine_options import EngineOptions, ambient_options
 from .call import Call
-from .lazy_routines import policy_at
+from .lazy_routines import on_arrays, on_operands, policy_at
 from .small_host import prefers_processor
+from .tiled_routines import TiledRoutine
 
 if TYPE_CHECKING:
     from ..handle import Report
-    from .tiled_routines import TiledRoutine
 
-__all__ = ["obstacle", "options_by_tiles", "run_call"]
+__all__ = ["obstacle", "options_by_tiles", "run_call", "run_routine"]
 
 #: Bytes of a call below which free memory is not looked up.
 LARGE = 1 << 30
+
+
+def run_routine(
+    call: Call,
+    routine: Routine,
+    inputs: tuple[Any, ...],
+    scalars: tuple[Any, ...],
+    flags: Mapping[str, Any],
+    source: Any = None,
+    key: Any = None,
+    *,
+    extents: tuple[int, ...] = (),
+    options: EngineOptions | None = None,
+    method: str | None = None,
+    streams_small: bool = True,
+    launch_options: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Run a routine of Level 2 or 3 whose arguments are checked and whose output is set.
+
+    Parameters
+    ----------
+    call : Call
+    routine : Routine
+    inputs : tuple of array
+        Inputs that are read, of `Call.inputs`; their op is among the flags.
+    scalars : tuple
+        Its scalars, in order.
+    flags : mapping
+        Its flags and switches by the names of its row.
+    source, key
+        See `Call.run`.
+    extents : tuple of int
+        Those of m, n and k that it has; of a routine that may run by tiles.
+    options, method, streams_small
+        See `run_call`.
+    launch_options : mapping
+        Further arguments of its launch list.
+
+    Returns
+    -------
+    array or Handle
+    """
+    cpu = on_arrays(routine, flags, call.dtype, call.backend)
+    prepare = on_operands(routine, flags, call.dtype, **launch_options)
+    ops = (flags.get(matrix.op, Trans.NO) for matrix in routine.matrices)
+    pairs = tuple(zip(inputs, ops, strict=False))
+    if not routine.tasks:
+        return call.run(cpu, in_mode(method, prepare), pairs, scalars, source, key)
+    tiled = partial(TiledRoutine.of, routine, extents, flags, call.dtype)
+    return run_call(call, options, tiled, cpu, prepare, pairs, scalars, source, key, method, streams_small)
 
 
 def run_call(

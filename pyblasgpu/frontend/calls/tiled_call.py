@@ -128,8 +128,9 @@ def needed_triangle(tiled: TiledRoutine, name: str, scalars: tuple[Any, ...]) ->
 
     All of a Cholesky factor is copied: more copies would cost the host more than the device gains.
     """
-    is_updated = tiled.routine == "syrk" and name == "c" and not tiled.is_new_output
-    if not is_updated and (name != "a" or tiled.routine not in ("symm", "trmm", "trsm", "potrs")):
+    matrix, row = tiled.operands[tiled.names.index(name)], tiled.row
+    is_updated = row.is_update and matrix is row.output and not tiled.is_new_output
+    if not is_updated and (matrix is row.output or not matrix.is_half):
         return None
     is_read = not is_updated or scalars[1] != 0
     return engine_module("matrices").Triangle(tiled.flags["uplo"], is_read)

@@ -7,12 +7,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from ....pyblasgpu import tasks as tasks_module
 from ...engine.order import by_blocks, by_columns_of_b
 from ...engine.placement import card_grid, owners_of
 from ...engine.schedule import Schedule
-from ...tasks import TaskList, Tile, cut, gemm, potrf, symm, syrk, trmm, trsm
-from ...tasks.task_list import finished
-from ...types import Side, Trans, Uplo
+from ...tasks import TaskList, Tile, cut
 from .tiled_routines import TiledRoutine
 
 __all__ = ["can_hold_output", "made", "plan_of", "task_list", "untouched"]
@@ -76,30 +75,12 @@ def made(
     return Schedule(tasks, owners_of(tasks, weights, tiled.side))
 
 
-def _potrs(n: tuple[int, ...], cols: tuple[int, ...], uplo: Uplo) -> TaskList:
-    """``b := x`` with L L^H x = b, or U^H U x = b; `a` holds the factor. Both solves are one list."""
-    first, then = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
-    lists = [trsm(n, cols, Side.LEFT, uplo, trans) for trans in (first, then)]
-    steps = [(task.leaf, task.reads, task.writes) for each in lists for task in each.tasks]
-    return TaskList("potrs", lists[0].grids, finished(steps))
-
-
-_LISTS: dict[str, Callable[..., TaskList]] = {
-    "gemm": gemm,
-    "syrk": syrk,
-    "symm": symm,
-    "trmm": trmm,
-    "trsm": trsm,
-    "potrf": potrf,
-    "potrs": _potrs,
-}
-
-
 def task_list(tiled: TiledRoutine, orders: tuple[int, ...], scalars: tuple[Any, ...]) -> TaskList:
     """The routine with each extent cut by its order, and with alpha, or alpha and beta."""
     cuts = [cut(extent, order) for extent, order in zip(tiled.extents, orders, strict=True)]
-    numbers = {} if tiled.routine.startswith("potr") else dict(zip(("alpha", "beta"), scalars, strict=False))
-    tasks = _LISTS[tiled.routine](*cuts, **tiled.flags, **numbers)
+    numbers = dict(zip(tiled.row.scalars, scalars, strict=False))
+    make_list: Callable[..., TaskList] = getattr(tasks_module, tiled.row.tasks)
+    tasks = make_list(*cuts, **tiled.flags, **numbers)
     return _with_zeros(tasks) if tiled.is_new_output else tasks
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...types import Side, Trans
+from ...routine import INTEGERS, Matrix, Routine
+from ...routine_table import ROUTINES
+from ...types import Dtype, Side, Trans
 
 __all__ = ["TiledRoutine", "has_lines", "inner_extent"]
 
@@ -39,6 +41,40 @@ class TiledRoutine(NamedTuple):
     is_new_output: bool = False
     side: Side | None = None
 
+    @classmethod
+    def of(
+        cls,
+        routine: Routine,
+        extents: tuple[int, ...],
+        flags: Mapping[str, Any],
+        dtype: Dtype,
+        names: tuple[str, ...] = (),
+    ) -> TiledRoutine:
+        """The routine with flags and switches of its row; by default `names` are those of its operands."""
+        given = {name: flags[name] for name in routine.flags}
+        if "hermitian" in routine.switches:
+            given["hermitian"] = routine.conjugates(dtype)
+        is_new = flags.get("is_new_output") or flags.get("clean") or False
+        in_place = routine.half not in (None, routine.output) and "beta" not in routine.scalars
+        side = flags.get("side", Side.LEFT) if in_place else None
+        return cls(
+            routine.tasks,
+            names or tuple(each.name for each in routine.matrices if each.name not in INTEGERS),
+            extents,
+            given,
+            is_new,
+            side,
+        )
+
+    @property
+    def row(self) -> Routine:
+        return ROUTINES[self.routine]
+
+    @property
+    def operands(self) -> tuple[Matrix, ...]:
+        """The operands of `names`."""
+        return tuple(each for each in self.row.matrices if each.name not in INTEGERS)
+
 
 def has_lines(tiled: TiledRoutine, arrays: Sequence[np.ndarray]) -> tuple[bool, ...]:
     """By extent whether a matrix has its lines along it; `arrays` are those of `tiled.names`."""
@@ -51,23 +87,20 @@ def has_lines(tiled: TiledRoutine, arrays: Sequence[np.ndarray]) -> tuple[bool, 
 
 def _extents_of(tiled: TiledRoutine) -> list[tuple[int, int]]:
     """By matrix which of the extents are its rows and its columns."""
-    flags, routine = tiled.flags, tiled.routine
-    shapes: tuple[tuple[tuple[int, int], Trans], ...]
-    if routine == "gemm":
-        shapes = ((0, 2), flags["trans_a"]), ((2, 1), flags["trans_b"]), ((0, 1), Trans.NO)
-    elif routine == "syrk":
-        shapes = ((0, 1), flags["trans"]), ((0, 0), Trans.NO)
-    else:
-        order = _order_extent(tiled)
-        shapes = ((order, order), Trans.NO), *[((0, 1), Trans.NO)] * (len(tiled.names) - 1)
-    return [(rows, cols) if trans is Trans.NO else (cols, rows) for (rows, cols), trans in shapes]
+    numbers = {name: index for index, name in enumerate(tiled.row.dims)}
+    numbers["order"] = _order_extent(tiled)
+    pairs = []
+    for matrix in tiled.operands:
+        pair = numbers[matrix.rows], numbers[matrix.cols]
+        pairs.append(pair if tiled.flags.get(matrix.op, Trans.NO) is Trans.NO else pair[::-1])
+    return pairs
 
 
 def inner_extent(tiled: TiledRoutine) -> int | None:
     """Which of the extents is summed over."""
-    if tiled.routine in ("gemm", "syrk"):
+    if "k" in tiled.row.dims:
         return len(tiled.extents) - 1
-    return None if tiled.routine == "potrf" else _order_extent(tiled)
+    return None if len(tiled.extents) == 1 else _order_extent(tiled)
 
 
 def _order_extent(tiled: TiledRoutine) -> int:
