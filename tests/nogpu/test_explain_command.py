@@ -91,8 +91,14 @@ LISTS = {
     "gemmtr": "gemmtr f r t",
 }
 FLAGS = {
-    "uplo": Uplo.LOWER, "side": Side.LEFT, "diag": Diag.NON_UNIT, "trans": Trans.NO,
-    "backwards": False, "clean": False, "is_new_output": False, "method": None,
+    "uplo": Uplo.LOWER,
+    "side": Side.LEFT,
+    "diag": Diag.NON_UNIT,
+    "trans": Trans.NO,
+    "backwards": False,
+    "clean": False,
+    "is_new_output": False,
+    "method": None,
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from importlib import import_module
 
 import pytest
 import scipy.linalg
+from import_graph import FILES, PACKAGE
 
 from pyblasgpu import blas, lapack
 from pyblasgpu.routine import Matrix, extents
@@ -101,3 +103,76 @@ def test_transposes_of_updates():
 def test_arguments_are_arranged_in_the_order_of_the_launch_list():
     arranged = ROUTINES["gemm"].arranged({"alpha": 2, "beta": 3}, ["a", "b", "c"])
     assert arranged == [2, "a", "b", 3, "c"]
+
+
+#: Variables and attributes that hold the name of a routine.
+HOLDERS = ("routine", "which", "stem", "operation")
+CUTS = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split"}
+PIECES = set(STEMS) | set(typed_names())
+
+
+def holds_a_name(node: ast.AST) -> bool:
+    """Whether an expression is the name of a routine; `options.routine` are several."""
+    if ast.unparse(node) == "options.routine":
+        return False
+    called = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return called in HOLDERS
+
+
+def is_piece(node: ast.AST) -> bool:
+    """Whether a text is a part of a routine's name."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    return (
+        isinstance(text, str) and (len(text) > 1 or text.isdigit()) and any(text in name for name in PIECES)
+    )
+
+
+def cuts(text: str) -> list[str]:
+    """The expressions that take a routine's name apart: methods, slices, look-ups of letters, patterns."""
+    found: list[ast.AST] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            value, is_cut = node.func.value, node.func.attr in CUTS
+            is_name = isinstance(value, ast.Name | ast.Attribute) and getattr(value, "id", "") != "re"
+            named = holds_a_name(value) or (is_name and is_cut and any(map(is_piece, node.args)))
+            matched = getattr(value, "id", "") == "re" and any(map(holds_a_name, node.args))
+            found += [node] if (named and is_cut) or matched else []
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            is_place = isinstance(node.slice, ast.Slice | ast.UnaryOp) or (
+                isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int)
+            )
+            of_call = ast.unparse(node.value) in ("call.name", "name")
+            found += [node] if is_place and (holds_a_name(node.value) or of_call) else []
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+            found += [node] if is_text and holds_a_name(node.comparators[0]) else []
+    return [ast.unparse(node) for node in found]
+
+
+def test_no_name_of_a_routine_is_taken_apart():
+    found = {file.relative_to(PACKAGE).as_posix(): cuts(file.read_text()) for file in FILES}
+    assert not {file: texts for file, texts in found.items() if texts}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "which.startswith('her')",
+        "name.endswith('2k')",
+        "tiled.routine.startswith(prefix)",
+        "call.name[-5:]",
+        "which[1:]",
+        "'2' in case.routine",
+        "re.match('d?gemm', routine)",
+        "name.removeprefix('sy')",
+    ],
+)
+def test_a_name_that_is_taken_apart_is_seen(text):
+    assert len(cuts(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["name.startswith('overwrite_')", "ROUTINES[which]", "which in ('trmm', 'trsm')", "path.name[0]"]
+)
+def test_what_takes_no_name_apart(text):
+    assert not cuts(text)

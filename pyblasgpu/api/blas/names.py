@@ -29,6 +29,7 @@ from ...frontend.arrays.any_array import common_dtype, dtype_name, numpy_dtype
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import repeat
 from ...frontend.calls.factor_replay import call_key
+from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Dtype, Side, Trans
 from ..keyword.gemmtr import triangular_product
 from ..keyword.level3 import multiply
@@ -198,7 +199,7 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     ) -> Array:
         return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c, method)
 
-    routine = update_by_two if which.endswith("2k") else update
+    routine = update_by_two if ROUTINES[which].is_rank_2 else update
     return dressed(routine, which, name, dtype)
 
 

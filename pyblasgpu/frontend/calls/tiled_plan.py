@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from ....pyblasgpu import tasks as tasks_module
+from ... import tasks as tasks_module
 from ...engine.order import by_blocks, by_columns_of_b
 from ...engine.placement import card_grid, owners_of
 from ...engine.schedule import Schedule
