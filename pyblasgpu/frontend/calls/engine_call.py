@@ -62,7 +62,7 @@ def run_routine(
     source, key
         See `Call.run`.
     extents : tuple of int
-        Those of m, n and k that it has; of a routine that may run by tiles.
+        The extents among m, n and k that it has, where it may run by tiles.
     options, method, streams_small
         See `run_call`.
     launch_options : mapping
