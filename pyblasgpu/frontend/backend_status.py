@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..arguments import shown
 from ..errors import BackendUnavailable
@@ -22,6 +22,7 @@ __all__ = [
     "BackendStatus",
     "backend_status",
     "is_auto",
+    "named_backend",
     "preferred",
     "preferred_backend",
     "status_in",
@@ -34,6 +35,10 @@ ON_PROCESSOR = ("cpu", "numba")
 
 #: The backend where neither the call nor the environment names one.
 preferred: ContextVar[str | None] = ContextVar("preferred_backend", default=None)
+
+#: The mapping within `os.environ`, whose own look-up takes longer than a small call.
+_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_VARIABLE = getattr(os.environ, "encodekey", str)("PYBLASGPU_BACKEND")
 
 _log = logging.getLogger("pyblasgpu")
 
@@ -106,7 +111,7 @@ def status_in(backend: str | None, routine: str) -> BackendStatus:
     if name is None:
         name, origin = preferred.get(), "named around the call"
     if name is None:
-        name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
+        name, origin = named_backend() or "auto", "set by PYBLASGPU_BACKEND"
     if not isinstance(name, str) or name not in BACKENDS:
         known = ", ".join(BACKENDS)
         raise ValueError(f"{routine}: backend={shown(name)} ({origin}) is none of {known}")
@@ -129,7 +134,13 @@ def status_in(backend: str | None, routine: str) -> BackendStatus:
 
 def is_auto(backend: str | None) -> bool:
     """Whether neither the call nor its context names a backend."""
-    return (backend or preferred.get() or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
+    return (backend or named_backend() or "auto") == "auto"
+
+
+def named_backend() -> str | None:
+    """Return the backend that is named around the call or by ``PYBLASGPU_BACKEND``, if any."""
+    name = preferred.get() or _environment.get(_VARIABLE)
+    return name if name is None or type(name) is str else os.fsdecode(name)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from . import backend
-from .driver import DeviceError, after_fork, check, load
+from .driver import DeviceError, DriverState, after_fork, check, load
 
 __all__ = [
     "AMBIGUOUS_STREAMS",
@@ -94,7 +94,7 @@ def retain_primary_context(device: int) -> Any:
 
 def current_device() -> int:
     """Ordinal of the device that is current on this thread; 0 where none is, or where there is no driver."""
-    if _SIMULATED:
+    if _SIMULATED or (DriverState.driver is None and DriverState.reason):
         return 0
     try:
         error, context = load().cuCtxGetCurrent()

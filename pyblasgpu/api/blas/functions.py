@@ -13,6 +13,7 @@ from ..docstrings import Shared, completed, result_names
 from .docs import LEVEL_3, Row, docstring
 from .level1_docs import LEVEL_1
 from .level2_docs import LEVEL_2
+from .scipy import by_scipy
 
 __all__ = ["dressed", "finished", "name_of"]
 
@@ -36,7 +37,7 @@ def dressed(
 def finished(
     function: Any, stem: str, name: str, dtype: Dtype | None, shared: Shared, module: str, integers: str
 ) -> Callable[..., Any]:
-    """Return `function` with its docstring completed, and with the attributes of SciPy's.
+    """Return `function` with its docstring completed, and with the attributes of SciPy's; see `by_scipy`.
 
     Parameters
     ----------
@@ -60,8 +61,7 @@ def finished(
     if dtype is not None:
         function.typecode = function.prefix = dtype.letter
         function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype(integers)
-    result: Callable[..., Any] = function
-    return result
+    return by_scipy(function, stem, name, dtype)
 
 
 def _with_call(function: Any, stem: str, name: str, dtype: Dtype | None, shared: Shared, module: str) -> str:

@@ -23,7 +23,6 @@ from ..array_views import views_of
 from ..keyword.vector_calls import map_vectors, reduce_vectors
 from ..keyword.vector_pairs import pair_vectors
 from .functions import dressed
-from .scipy import NOT_SCIPYS, by_scipy
 from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 
 __all__ = [
@@ -37,28 +36,19 @@ __all__ = [
 _REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
 
 
-def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> Callable[..., Any]:
-    """`function`, but SciPy's for NumPy arrays that it can take as they are; see `by_scipy`.
-
-    A known call on device arrays, which wrote all of a vector in place, is repeated.
-    """
+def _or_kept(function: Callable[..., Any], name: str, factor: str = "") -> Callable[..., Any]:
+    """Return `function`, but repeat a kept call on device arrays, which wrote all of a vector in place."""
     parameters = inspect.signature(function).parameters
-    names, arrays = tuple(parameters), tuple(name for name in "xy" if name in parameters)
-    needed = {name for name in names if parameters[name].default is inspect.Parameter.empty}
+    names, arrays = tuple(parameters), tuple(each for each in "xy" if each in parameters)
+    needed = {each for each in names if parameters[each].default is inspect.Parameter.empty}
 
     @wraps(function)
     def either(*arguments: Any, **options: Any) -> Any:
         values = dict(zip(names, arguments, strict=False)) | options
-        if len(values) < len(arguments) + len(options) or not values.keys() >= needed:
-            return function(*arguments, **options)  # which raises
-        if type(values["x"]) is np.ndarray:
-            result = by_scipy(either, values, written, factor)
-            if result is not NOT_SCIPYS:
-                return result
-        elif len(written) == 1 and values.keys() <= needed | {factor}:
-            vectors = tuple(values[name] for name in arrays)
+        if len(values) == len(arguments) + len(options) and needed <= values.keys() <= needed | {factor}:
+            vectors = tuple(values[each] for each in arrays)
             inputs = vectors if factor else vectors[:-1]  # a copy does not read what it writes
-            done = replay((function.__name__,), inputs, vectors[-1], values.get(factor, 1), 0, None, None)
+            done = replay((name,), inputs, vectors[-1], values.get(factor, 1), 0, None, None)
             if done is not None:
                 return done
         return function(*arguments, **options)
@@ -81,7 +71,7 @@ def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
 
-    return _or_scipys(dressed(axpy, "axpy", name, dtype), "y", "a")
+    return dressed(_or_kept(axpy, name, "a"), "axpy", name, dtype)
 
 
 def _make_copy(dtype: Dtype) -> Callable[..., Any]:
@@ -92,7 +82,7 @@ def _make_copy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
 
-    return _or_scipys(dressed(copy, "copy", name, dtype), "y")
+    return dressed(_or_kept(copy, name), "copy", name, dtype)
 
 
 def _write(
@@ -135,7 +125,7 @@ def _make_scal(dtype: Dtype) -> Callable[..., Any]:
     def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
         return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
 
-    return _or_scipys(dressed(scal, "scal", name, dtype), "x", "a")
+    return dressed(_or_kept(scal, name, "a"), "scal", name, dtype)
 
 
 def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
@@ -174,7 +164,7 @@ def _make_swap(dtype: Dtype) -> Callable[..., Any]:
     ) -> tuple[Array, Array]:
         return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
 
-    return _or_scipys(dressed(swap, "swap", name, dtype), "xy")
+    return dressed(swap, "swap", name, dtype)
 
 
 def _make_rot(dtype: Dtype) -> Callable[..., Any]:
@@ -265,7 +255,7 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         }
         return _reduce(name, "dot", dtype, vector_arguments, n, suffix == "c")
 
-    return _or_scipys(dressed(dot, f"dot{suffix}", name, dtype), "")
+    return dressed(dot, f"dot{suffix}", name, dtype)
 
 
 def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
@@ -277,7 +267,7 @@ def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
         vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}
         return _reduce(name, which, dtype, vector_arguments, n, False)
 
-    return _or_scipys(dressed(reduction, which, name, dtype), "")
+    return dressed(reduction, which, name, dtype)
 
 
 def _reduce(

@@ -1,57 +1,140 @@
-"""SciPy's own functions for NumPy vectors that need no cast: our checks take many times as long."""
+"""Functions of `blas` and `lapack` that SciPy's serve for NumPy arrays as they are; see `direct`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
+from inspect import signature
 from typing import Any
 
-import numpy as np
+from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
+from ...frontend.calls.direct import Accepts, Facts, directly
+from ...routine import INTEGERS, Routine
+from ...routine_table import ROUTINES, typed_names
+from ...types import DTYPES, Dtype, Trans
 
-from ...cpu.scipy.level3 import scipys_blas
+__all__ = ["by_scipy"]
 
-__all__ = ["NOT_SCIPYS", "by_scipy"]
+_MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
+#: Routines that SciPy's function of their name does not compute here: for all dtypes, for complex ones.
+_OTHERWISE = {"gemmtr", "hemv", "her", "her2", "laswp", "rotm"}
+_OTHERWISE_IF_COMPLEX = {"syr"}
+#: Vectors that Level 1 overwrites where no flag is to allow it.
+_IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
+#: Numbers of Level 1.
+_NUMBERS = {"axpy": ("a",), "scal": ("a",), "rot": ("c", "s")}
+#: Values of integers that are no flags: a call that names a workspace or a part of an array is checked.
+_VALUES: dict[str, Container[int]] = {
+    **dict.fromkeys(("offx", "offy"), (0,)),
+    **dict.fromkeys(("incx", "incy"), (1,)),
+    **dict.fromkeys(("n", "lda", "lwork"), ()),
+}
+_ANY, _FORWARDS = range(-(2**31), 2**31), range(1, 2**31)
 
-#: Result of `by_scipy` where SciPy does not serve the call.
-NOT_SCIPYS = object()
 
-_ON_CPU = (None, "", "auto", "cpu")
-_INTEGER, _REAL, _COMPLEX = (int,), (int, float), (int, float, complex)
+def _has_finite_result(result: Any, arrays: Any, unit: Any) -> bool:
+    """OpenBLAS multiplies zeros of the other triangle, which makes NaN of Inf."""
+    return is_finite(result)
 
 
-def by_scipy(function: Callable[..., Any], values: dict[str, Any], written: str, factor: str) -> Any:
-    """Return the result of SciPy's function of this name for NumPy vectors of its dtype; else `NOT_SCIPYS`.
+def _is_solution(result: Any, arrays: Any, unit: Any) -> bool:
+    """OpenBLAS multiplies by reciprocals of the diagonal."""
+    return is_finite(result) and (bool(unit) or has_normal_reciprocals(arrays[0]))
+
+
+def _has_factor(result: Any, arrays: Any, unit: Any) -> bool:
+    """OpenBLAS goes on after a pivot of NaN."""
+    return has_finite_diagonal(result[0])
+
+
+def _has_worked(result: Any, arrays: Any, unit: Any) -> bool:
+    return bool(result[-1] == 0)
+
+
+def _has_finite_factors(result: Any, arrays: Any, unit: Any) -> bool:
+    return is_finite(result[0])
+
+
+def _is_inverse(result: Any, arrays: Any, unit: Any) -> bool:
+    return result[-1] == 0 and is_finite(result[0])
+
+
+def _is_definite_solution(result: Any, arrays: Any, unit: Any) -> bool:
+    factor, x, info = result
+    return info == 0 and has_finite_diagonal(factor) and is_finite(x)
+
+
+def _is_general_solution(result: Any, arrays: Any, unit: Any) -> bool:
+    factors, _, x, info = result
+    return info == 0 and is_finite(factors) and is_finite(x)
+
+
+_ACCEPTS: dict[str, Accepts] = {
+    "trmm": _has_finite_result,
+    "trmv": _has_finite_result,
+    "trsm": _is_solution,
+    "trsv": _is_solution,
+    "potrf": _has_factor,
+    "potri": _has_worked,
+    "posv": _is_definite_solution,
+    "trtri": _has_worked,
+    "getrf": _has_finite_factors,
+    "getri": _is_inverse,
+    "gesv": _is_general_solution,
+}
+
+
+def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    """Return `function`, but SciPy's for NumPy arrays where it is computed by that.
 
     Parameters
     ----------
     function : callable
         The function of this package.
-    values : dict
-        The arguments: x, maybe y, the factor and integers.
-    written : str
-        The arrays that may be written, a letter each.
-    factor : str
-        The argument that is a number, complex only of complex routines; '' for none.
+    stem, name : str
+        The name without and with the letter of the dtype.
+    dtype : Dtype or None
+        None for the dtype of the arrays.
     """
-    dtype = vars(function)["dtype"]
-    if os.environ.get("PYBLASGPU_BACKEND") not in _ON_CPU:
-        return NOT_SCIPYS
-    for argument, array in ((name, values[name]) for name in "xy" if name in values):
-        if type(array) is not np.ndarray or array.dtype is not dtype or array.ndim != 1:
-            return NOT_SCIPYS
-        if argument in written and not array.flags.writeable:
-            return NOT_SCIPYS
-    is_pair = "y" in values
-    if written and is_pair and np.may_share_memory(values["x"], values["y"]):
-        return NOT_SCIPYS
-    values = {argument: value for argument, value in values.items() if value is not None}
-    for argument, value in values.items():
-        kinds = _INTEGER if argument != factor else _COMPLEX if dtype.kind == "c" else _REAL
-        if argument not in "xy" and type(value) not in kinds:
-            return NOT_SCIPYS
-    if not is_pair and values.get("incx", 1) < 0:
-        return NOT_SCIPYS
-    try:
-        return scipys_blas(function.__name__)(**values)
-    except Exception:  # what SciPy refuses our checks refuse too, in words that name the argument
-        return NOT_SCIPYS
+    routine = ROUTINES.get(stem) if dtype is None else typed_names(*_MODULES).get(name, (None, None))[0]
+    if routine is None or routine.stem in _OTHERWISE:
+        return function
+    letters = [letter for letter in routine.letters if dtype is None or letter == dtype.letter]
+    if routine.stem in _OTHERWISE_IF_COMPLEX:
+        letters = [letter for letter in letters if not DTYPES[letter].is_complex]
+    if not letters:
+        return function
+    names = {letter: letter + stem if dtype is None else name for letter in letters}
+    return directly(function, _facts(routine, names, tuple(signature(function).parameters)))
+
+
+def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ...]) -> Facts:
+    """The facts of a routine whose function has these parameters."""
+    is_level_1, is_lapack = routine.group == "level1", routine.group == "lapack"
+    arrays = {
+        each.name: (1,) if each.cols == "1" else (1, 2) if is_lapack and each.name == "b" else (2,)
+        for each in routine.matrices
+        if each.name in parameters and each.name not in INTEGERS
+    }
+    flagged = tuple(name for name in arrays if f"overwrite_{name}" in parameters)
+    values = dict(_VALUES)
+    if is_level_1:
+        values |= dict.fromkeys(_VALUES, _ANY)
+        values |= {"incx": _FORWARDS} if len(arrays) == 1 else {}
+    if routine.is_update:
+        known = [routine.values("trans", DTYPES[letter]) for letter in names]
+        values["trans"] = [code for code, op in enumerate(Trans) if all(op in each for each in known)]
+    # of csscal and its like the numbers are real
+    is_mixed = is_level_1 and any(name != routine.scipys(letter)[0] for letter, name in names.items())
+    numbers = _NUMBERS.get(routine.stem, ())
+    return Facts(
+        names,
+        arrays,
+        written=flagged or tuple(_IN_PLACE.get(routine.stem, "")),
+        numbers=numbers,
+        real=numbers if is_mixed or routine.stem == "rot" else routine.real,
+        values=values,
+        solves=is_lapack and "b" in arrays,
+        pivots="piv" if "piv" in parameters else "",
+        accepts=_ACCEPTS.get(routine.stem),
+        module=_MODULES[routine.group],
+    )

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, enabled
+from ...cpu.scipy.values import is_finite
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
 from .arrays import Arrays, taken
 from .checks import check_values
 from .docs import documented
-from .warnings import is_finite, warn_of_values
+from .warnings import warn_of_values
 
 __all__ = ["SlogdetResult", "det", "determinant_of", "signs_and_logarithms", "slogdet"]
 

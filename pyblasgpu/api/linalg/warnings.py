@@ -9,20 +9,18 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from ...cpu.scipy.level3 import blas_function
+from ...cpu.scipy.values import is_finite
 
-__all__ = ["is_finite", "warn_of_product", "warn_of_values"]
+__all__ = ["warn_of_product", "warn_of_values"]
 
 _Matrices = np.ndarray[Any, Any]
 #: By NumPy's name of a kind of error its words, and the flag that a function of `numpy.seterrcall` gets. The
 #: order is NumPy's.
 _KINDS = {"over": ("overflow", 2), "under": ("underflow", 4), "invalid": ("invalid value", 8)}
-_LONGEST = 2**31 - 1  # vector of SciPy's BLAS
 
 
 def warn_of_product(name: str, a: _Matrices, b: _Matrices, product: _Matrices) -> None:
@@ -53,14 +51,6 @@ def warn_of_values(name: str, overflows: Any, is_invalid: Any) -> None:
     """Warn, as NumPy's function `name`, if anything of the two arrays of bool holds."""
     found = {"over": overflows, "invalid": is_invalid}
     _warn(name, np.geterr(), [kind for kind, where in found.items() if np.any(where)])
-
-
-def is_finite(array: _Matrices) -> bool:
-    """Whether no element is Inf or NaN; perhaps False where their sum would overflow."""
-    if not 0 < array.size <= _LONGEST // 2:
-        return bool(np.isfinite(array).all())
-    reals = array.ravel(order="K").view(array.real.dtype)
-    return isfinite(blas_function("asum", reals.dtype)(reals))
 
 
 def _in_all(holds: Any, a: _Matrices, b: _Matrices) -> _Matrices:

@@ -5,7 +5,6 @@ The outputs' leading dimensions count matrices, the inputs' broadcast to them; `
 
 from __future__ import annotations
 
-from cmath import isfinite
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from ...types import Diag, Trans, Uplo
 from .level3 import quietly, triangle_mask
+from .values import has_finite_diagonal
 
 __all__ = ["lapack", "lauum", "potrf", "potri", "potrs", "trtri", "trtrs"]
 
@@ -33,7 +33,7 @@ def potrf(info: np.ndarray, a: np.ndarray, uplo: Uplo, clean: bool) -> None:
     for index in np.ndindex(a.shape[:-2]):
         start = np.array(a[index], order="F")
         factor, number = run(start, lower, clean, overwrite_a=1)
-        if not isfinite(factor.trace()):
+        if not has_finite_diagonal(factor):
             number = _first_bad_pivot(a[index], factor, number, lower)
         a[index], info[index] = factor, number
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ...types import Diag, Side, Trans, Uplo
+from .values import has_normal_reciprocals, is_finite
 
 __all__ = [
     "at_elements",
@@ -93,17 +94,10 @@ def _triangular(
         factor, code = column_major(triangle, conj)
         flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": unit}
         result = run(alpha, factor, np.array(target, order="F"), overwrite_b=1, **flags)
-        if np.isfinite(result).all() and (name == "trmm" or unit or _has_normal_reciprocals(triangle)):
+        if is_finite(result) and (name == "trmm" or unit or has_normal_reciprocals(triangle)):
             target[...] = result
         else:
             _by_recursion(name, alpha, triangle.conj() if conj else triangle, target, low, at_right, unit)
-
-
-def _has_normal_reciprocals(a: np.ndarray) -> bool:
-    """Whether the reciprocals of the diagonal are normal numbers, with a margin for those of complex ones."""
-    diagonal, limits = np.diagonal(a), np.finfo(a.dtype)
-    size = np.maximum(abs(diagonal.real), abs(diagonal.imag))
-    return bool(((size >= 4 * limits.tiny) & (size <= limits.max / 8)).all())
 
 
 def _by_recursion(

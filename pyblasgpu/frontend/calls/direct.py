@@ -1,0 +1,294 @@
+"""NumPy arrays that SciPy's functions take as they are: of one dtype, without a copy, and on the processor.
+
+The checks of a call take many times as long as a small computation. Here a call is compared with what SciPy's
+function of the same name takes for the same result. All other calls are left to the checks, which raise what
+there is to raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from functools import cache, wraps
+from importlib import import_module
+from inspect import signature
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...types import DTYPES
+from ..arrays.streams import contexts
+from ..backend_status import named_backend, why_no_device
+from ..engine_options import ambient_options
+from .lazy_routines import policy_at
+
+__all__ = ["Accepts", "Facts", "directly", "is_plain", "order_on_processor", "scipys", "serves_vectors"]
+
+_Array = np.ndarray[Any, Any]
+#: Flags of NumPy's arrays: aligned ones, column-major ones among these, and those that can be written.
+_ALIGNED, _AS_THEY_ARE, _WRITEABLE = 0x100, 0x102, 0x400
+#: Elements up to which SciPy's copy in column-major order takes less time than the checks.
+SMALL = 1024
+#: Kinds of calls of one function, by the types of their arguments, that are kept.
+MOST_PLANS = 256
+_ON_CPU = (None, "", "auto", "cpu")
+_INTEGERS, _REALS, _COMPLEX = (int, bool), (int, float, np.float64), (complex, np.complex128)
+_SWITCH, _PIVOT, _None = (0, 1), np.dtype(np.int32), type(None)
+_OP = (0, 1, 2)
+#: ``accepts(result, arrays, unit)``: whether a result has the special values of this package; `unit` says
+#: whether the diagonal is taken to be 1.
+Accepts = Callable[[Any, list[_Array], Any], bool]
+
+
+def serves_vectors() -> bool:
+    """Whether SciPy's BLAS computes host vectors: unless a device is named for the call or around it."""
+    return named_backend() in _ON_CPU
+
+
+def order_on_processor(letter: str) -> float:
+    """Return the order below which SciPy's BLAS computes host matrices; 0 for none, inf for all."""
+    named = named_backend()
+    if named == "cpu":
+        return inf
+    if named not in _ON_CPU or ambient_options() is not None:
+        return 0
+    device = contexts().current_device()
+    least: float = inf if why_no_device(device) else policy_at(device).host_min_order[letter]
+    return least
+
+
+def is_plain(array: _Array, order: float) -> bool:
+    """Whether SciPy takes an array as it is, or copies it in no time, and no device is to have it."""
+    if not array.size or (order is not inf and max(array.shape) >= order):
+        return False
+    flags = array.flags.num & _AS_THEY_ARE
+    return flags == _AS_THEY_ARE or array.ndim == 1 or (flags >= _ALIGNED and array.size <= SMALL)
+
+
+@cache
+def scipys(module: str, name: str) -> Callable[..., Any]:
+    """SciPy's function, whatever replaces it now."""
+    function = getattr(import_module(f"scipy.linalg.{module}"), name)  # slow to import
+    original: Callable[..., Any] = getattr(function, "__wrapped__", function)
+    return original
+
+
+class Facts(NamedTuple):
+    """Facts of a routine by which calls are compared with those of SciPy's function.
+
+    Attributes
+    ----------
+    names : dict of str to str
+        SciPy's functions by the letter of their dtype.
+    arrays : dict of str to tuple of int
+        Arrays by parameter, with the dimensions that they may have.
+    written : tuple of str
+        Arrays that are overwritten; where there is a flag for it, only if that is on.
+    numbers : tuple of str
+        Parameters that are numbers. 'alpha', of which 0 hides operands, and 'beta' are so anyway.
+    real : tuple of str
+        Numbers that must be real where the arrays are complex.
+    values : dict of str to container of int
+        The values of integers that are no flags, and of flags that take others than those of most routines.
+    solves : bool
+        Whether the second array has the right-hand sides of a system with the first one.
+    pivots : str
+        The parameter with numbers of rows of the first array, which is square; '' for none.
+    accepts : callable or None
+        See `Accepts`. What is overwritten is then a copy of the result, or of the first one.
+    module : str
+        The module of SciPy's functions.
+    """
+
+    names: Mapping[str, str]
+    arrays: Mapping[str, tuple[int, ...]]
+    written: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    real: tuple[str, ...] = ()
+    values: Mapping[str, Container[int]] = {}
+    solves: bool = False
+    pivots: str = ""
+    accepts: Accepts | None = None
+    module: str = "blas"
+
+    def values_of(self, flag: str) -> Container[int]:
+        """The values of an integer with which SciPy's function may serve."""
+        return self.values.get(flag, _OP if flag.startswith("trans") else _SWITCH)
+
+
+class _Plan(NamedTuple):
+    """Places of arguments, in a call whose arguments have certain names and types."""
+
+    arrays: tuple[tuple[int, tuple[int, ...]], ...]
+    flags: tuple[tuple[int, Container[int]], ...]
+    factor: int | None = None
+    scale: int | None = None  # where there is nothing to scale
+    pivots: int | None = None
+    unit: int | None = None
+    written: tuple[tuple[int, int | None], ...] = ()  # and the flag that allows it
+    is_complex: bool = False
+
+
+def directly(function: Callable[..., Any], facts: Facts) -> Callable[..., Any]:
+    """Return `function`, but SciPy's for NumPy arrays that it takes as they are; both have one signature."""
+    defaults = {name: each.default for name, each in signature(function).parameters.items()}
+    attempt = _Attempt(defaults, facts)
+    first = attempt.first
+
+    @wraps(function)
+    def either(*arguments: Any, **options: Any) -> Any:
+        if len(arguments) <= first or type(arguments[first]) is np.ndarray:
+            result = attempt.run(arguments, options)
+            if result is not None:
+                return result
+        return function(*arguments, **options)
+
+    return either
+
+
+class _Attempt:
+    """Calls of one function that SciPy's may serve."""
+
+    def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
+        self._parameters, self._facts, self._accepts = tuple(defaults), facts, facts.accepts
+        self._optional = {name for name, default in defaults.items() if default is None}
+        self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
+        self._of_matrices = any(max(dimensions) > 1 for dimensions in facts.arrays.values())
+        self._plans: dict[tuple[Any, ...], _Plan | None] = {}
+        self.first = min(self._parameters.index(name) for name in facts.arrays)
+
+    def run(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Return the result of SciPy's function; None, nothing written, where it does not serve the call."""
+        values = (*arguments, *options.values())
+        key = (tuple(map(type, values)), *options)
+        try:
+            plan = self._plans[key]
+        except KeyError:
+            plan = self._keep(key, (*self._parameters[: len(arguments)], *options))
+        if plan is None:
+            return None
+        dtype = values[plan.arrays[0][0]].dtype
+        letter, name = self._names.get(dtype, ("", ""))
+        if not letter or (plan.is_complex and dtype.kind != "c"):
+            return None
+        order = inf
+        if self._of_matrices:
+            order = order_on_processor(letter)
+        elif not serves_vectors():
+            return None
+        arrays = []
+        for place, dimensions in plan.arrays:
+            array = values[place]
+            if array.dtype is not dtype or array.ndim not in dimensions or not is_plain(array, order):
+                return None
+            arrays.append(array)
+        for place, allowed in plan.flags:
+            if values[place] not in allowed:
+                return None
+        if (plan.factor is not None and values[plan.factor] == 0) or (
+            plan.scale is not None and values[plan.scale] != 0
+        ):
+            return None
+        if self._facts.solves and arrays[0].shape != (arrays[-1].shape[0],) * 2:
+            return None
+        if plan.pivots is not None and not _are_rows(values[plan.pivots], arrays[0]):
+            return None
+        written = [place for place, flag in plan.written if flag is None or values[flag]]
+        if written:
+            if not self._may_write(written, plan, values):
+                return None
+            if self._accepts is not None:
+                arguments, options = self._copying(plan, arguments, options)
+        try:
+            result = scipys(self._facts.module, name)(*arguments, **options)
+        except Exception:  # what SciPy refuses the checks refuse too, in words that name the argument
+            return None
+        if self._accepts is None:
+            return result
+        if not self._accepts(result, arrays, plan.unit is not None and values[plan.unit]):
+            return None
+        return _placed(result, values[written[0]]) if written else result
+
+    def _may_write(self, written: list[int], plan: _Plan, values: tuple[Any, ...]) -> bool:
+        """Whether arrays can be written, and share no memory with others."""
+        if self._accepts is not None and len(self._facts.written) > 1:
+            return False
+        for place in written:
+            array = values[place]
+            if not array.flags.num & _WRITEABLE:
+                return False
+            for other, _ in plan.arrays:
+                if other != place and np.may_share_memory(array, values[other]):
+                    return False
+        return True
+
+    def _copying(
+        self, plan: _Plan, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of the same call that overwrites nothing."""
+        flags = {flag for _, flag in plan.written}
+        given = [0 if place in flags else value for place, value in enumerate(arguments)]
+        named = {name: 0 if name.startswith("overwrite_") else value for name, value in options.items()}
+        return tuple(given), named
+
+    def _keep(self, key: tuple[Any, ...], names: tuple[str, ...]) -> _Plan | None:
+        """Make the plan of calls with arguments of these types and names, and keep it."""
+        if len(self._plans) >= MOST_PLANS:
+            self._plans.clear()
+        self._plans[key] = plan = self._plan(key[0], names)
+        return plan
+
+    def _plan(self, types: tuple[type, ...], names: tuple[str, ...]) -> _Plan | None:
+        """Return the plan of a call; None where SciPy's function never serves calls of these types."""
+        if len(names) != len(types) or len({*names}) != len(names) or not {*names} <= {*self._parameters}:
+            return None
+        facts, plan = self._facts, _Plan((), ())
+        given = enumerate(zip(names, types, strict=True))
+        places = {name: place for place, (name, of) in given if of is not _None or name not in self._optional}
+        for name in [each for each in self._parameters if each in places]:
+            place = places[name]
+            of, is_number = types[place], name in ("alpha", "beta", *facts.numbers)
+            if name in facts.arrays and of is np.ndarray:
+                plan = plan._replace(arrays=(*plan.arrays, (place, facts.arrays[name])))
+                if name in facts.written:
+                    plan = plan._replace(written=(*plan.written, *self._written(name, places)))
+            elif name == facts.pivots and of is np.ndarray:
+                plan = plan._replace(pivots=place)
+            elif is_number and (of in _REALS or (of in _COMPLEX and name not in facts.real)):
+                plan = plan._replace(is_complex=plan.is_complex or of in _COMPLEX)
+                if name == "alpha":
+                    plan = plan._replace(factor=place)
+                elif name == "beta" and not {*facts.written} & {*places}:
+                    plan = plan._replace(scale=place)
+            elif not is_number and name not in facts.arrays and name != facts.pivots and of in _INTEGERS:
+                plan = plan._replace(flags=(*plan.flags, (place, facts.values_of(name))))
+                if name in ("diag", "unitdiag"):
+                    plan = plan._replace(unit=place)
+            else:
+                return None
+        return plan if plan.arrays else None
+
+    def _written(self, name: str, places: Mapping[str, int]) -> tuple[tuple[int, int | None], ...]:
+        """The place of an array that is overwritten, and of the flag that allows it; () where none does."""
+        flag = f"overwrite_{name}"
+        if flag not in self._parameters:
+            return ((places[name], None),)
+        return ((places[name], places[flag]),) if flag in places else ()
+
+
+def _placed(result: Any, target: _Array) -> Any:
+    """Return the result with its array, or the first one, in `target`, where SciPy would overwrite that."""
+    array = result[0] if type(result) is tuple else result
+    if target.flags.num & _AS_THEY_ARE != _AS_THEY_ARE:
+        return result
+    target[...] = array
+    return (target, *result[1:]) if type(result) is tuple else target
+
+
+def _are_rows(pivots: _Array, matrix: _Array) -> bool:
+    """Whether these are the numbers of rows that a square matrix has interchanged."""
+    rows = matrix.shape[0]
+    if pivots.dtype != _PIVOT or pivots.shape != (rows,) or matrix.shape != (rows, rows):
+        return False
+    numbers = pivots.tolist()
+    return min(numbers) >= 0 and max(numbers) < rows

@@ -1,0 +1,233 @@
+"""NumPy arrays that SciPy takes as they are: the results, errors and writes of the checked calls."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu import blas, lapack
+from pyblasgpu.frontend import backend_status
+
+#: Functions of which SciPy's serve some calls, by name.
+DIRECT = {
+    name: getattr(module, name)
+    for module in (blas, lapack)
+    for name in module.__all__
+    if hasattr(getattr(module, name), "typecode") and hasattr(getattr(module, name), "__wrapped__")
+}
+#: What makes a number of an array special, and how frequent it is.
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, 1e-310)
+
+
+class Arguments:
+    """Random arguments of a function: most fit one another, and some are refused."""
+
+    def __init__(self, rng: np.random.Generator, function: Any) -> None:
+        self.rng, self.function = rng, function
+        self.n, self.other = (int(rng.integers(1, 5)) for _ in range(2))
+        self.special = rng.random() < 0.3
+        self.is_odd = rng.random() < 0.3
+
+    def drawn(self) -> dict[str, Any]:
+        parameters = inspect.signature(self.function).parameters.values()
+        needed = {p.name for p in parameters if p.default is inspect.Parameter.empty}
+        names = [p.name for p in parameters if p.name != "method"]
+        return {name: self.value(name) for name in names if name in needed or self.rng.random() < 0.4}
+
+    def pick(self, *values: Any) -> Any:
+        return values[self.rng.integers(len(values))]
+
+    def value(self, name: str) -> Any:
+        is_level_1 = "x" in (parameters := inspect.signature(self.function).parameters) and not (
+            {"alpha", "lower"} & {*parameters}
+        )
+        if name in ("alpha", "beta", "s") or (name in "ac" and is_level_1):
+            odd = (2j, np.float64(2), np.float32(3), "2", np.nan, True, 10**400)
+            return self.pick(*odd) if self.is_odd else self.pick(1, 1.0, 0.5, 0, -2)
+        if name == "piv":
+            return self.rng.integers(0, self.n + (self.is_odd and self.rng.random() < 0.2), self.n, np.int32)
+        if name in ("a", "b", "c", "lu"):
+            return self.array(2)
+        if name in ("x", "y"):
+            return self.array(1)
+        if name[:3] in ("inc", "off") or name in ("n", "lda", "lwork"):
+            return self.pick(0, 1, 2, -1, None) if self.is_odd else int(name.startswith("inc"))
+        return self.pick(2, 3, -1, 1.0, True, "T", None, 1) if self.is_odd else self.pick(0, 1)
+
+    def array(self, dimensions: int) -> np.ndarray:
+        shape = [self.n] * dimensions
+        if self.is_odd and self.rng.random() < 0.3:
+            shape = self.pick([self.n, self.other], [self.other, self.n]) if dimensions == 2 else [self.other]
+        if self.is_odd and self.rng.random() < 0.2:
+            shape = self.pick([self.n], [0, 0], [self.n, self.n, 1], [])
+        values = self.rng.uniform(-1, 1, shape)
+        if len(shape) == 2 and shape[0] == shape[1]:
+            values = values @ values.T + np.eye(len(values))
+        dtype = self.function.dtype if not self.is_odd else self.pick("d", "f", "D", "i", self.function.dtype)
+        array = np.array(values.astype(dtype), order=self.pick("C", "F", "F"))
+        if np.dtype(dtype).kind == "c":
+            array.imag = array.real / 8
+        if self.special and array.size and np.dtype(dtype).kind != "i":
+            array.flat[self.rng.integers(array.size)] = self.pick(*SPECIAL)
+        if self.rng.random() < 0.1:
+            array.flags.writeable = False
+        return array
+
+
+def outcome(function: Any, given: dict[str, Any]) -> tuple[Any, list[np.ndarray]]:
+    """The results of a call, or its error, and its arrays afterwards."""
+    copies: dict[int, Any] = {}
+    mine = {
+        name: copies.setdefault(id(value), np.copy(value, order="K")) if type(value) is np.ndarray else value
+        for name, value in given.items()
+    }
+    for name, value in given.items():
+        if type(value) is np.ndarray:
+            mine[name].flags.writeable = value.flags.writeable
+    arrays = [value for value in mine.values() if type(value) is np.ndarray]
+    try:
+        result = function(**mine)
+    except Exception as error:
+        return error, arrays
+    results = result if isinstance(result, tuple) else (result,)
+    return [(each, [array is each for array in arrays]) for each in results], arrays
+
+
+@pytest.mark.parametrize("name", sorted(DIRECT))
+def test_direct_calls_are_checked_ones(name):
+    """Results, their order in memory, what is overwritten, and errors, whatever is passed."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    for _ in range(60):
+        given = Arguments(rng, DIRECT[name]).drawn()
+        if "y" in given and rng.random() < 0.1:
+            given["y"] = given["x"]
+        (direct, after), (checked, checked_after) = (
+            outcome(function, given) for function in (DIRECT[name], DIRECT[name].__wrapped__)
+        )
+        if isinstance(checked, Exception):
+            assert (type(direct), str(direct)) == (type(checked), str(checked)), given
+        else:
+            assert not isinstance(direct, Exception), (given, direct)
+            for (one, at_one), (other, at_other) in zip(direct, checked, strict=True):
+                assert type(one) is type(other) and at_one == at_other, given
+                close(one, other, given)
+        for one, other in zip(after, checked_after, strict=True):
+            close(one, other, given)
+
+
+def close(one: Any, other: Any, given: Any) -> None:
+    assert np.shape(one) == np.shape(other) and np.result_type(one) == np.result_type(other), given
+    if isinstance(one, np.ndarray) and one.size > 1:
+        assert one.strides == other.strides, given
+    eps = np.finfo(one.dtype).eps if np.result_type(one).kind in "fc" and hasattr(one, "dtype") else 1e-15
+    np.testing.assert_allclose(one, other, rtol=200 * eps, atol=200 * eps, err_msg=str(given))
+
+
+A, X = np.asfortranarray(np.eye(4) + 1), np.arange(4.0)
+PIV = np.arange(4, dtype=np.int32)
+#: A call of each function, and how many modules and functions of the package it enters at most.
+CALLS = {
+    "dgemm": (1.0, A, A),
+    "dsymm": (1.0, A, A),
+    "dsyrk": (1.0, A),
+    "dsyr2k": (1.0, A, A),
+    "dtrmm": (1.0, A, A),
+    "dtrsm": (1.0, A, A),
+    "dgemv": (1.0, A, X),
+    "dsymv": (1.0, A, X),
+    "dtrmv": (A, X),
+    "dtrsv": (A, X),
+    "dger": (1.0, X, X),
+    "dsyr": (1.0, X),
+    "daxpy": (X, X + 1),
+    "dcopy": (X, X + 1),
+    "dswap": (X, X + 1),
+    "dscal": (2.0, X),
+    "ddot": (X, X),
+    "dnrm2": (X,),
+    "dasum": (X,),
+    "idamax": (X,),
+    "drot": (X, X, 0.6, 0.8),
+    "dpotrf": (A,),
+    "dpotri": (A,),
+    "dpotrs": (A, A),
+    "dposv": (A, X),
+    "dtrtri": (A,),
+    "dtrtrs": (A, X),
+    "dlauum": (A,),
+    "dgetrf": (A,),
+    "dgetrs": (A, PIV, X),
+    "dgetri": (A, PIV),
+    "dgesv": (A, X),
+}
+
+
+def entered(call: Any) -> tuple[set[str], int]:
+    """The modules of the package that a call enters, once it is known, and how many of its functions."""
+    call()
+    modules: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and (name := frame.f_globals.get("__name__", "")).startswith("pyblasgpu"):
+            modules.append(name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return {*modules}, len(modules)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_direct_call_enters_few_functions(name):
+    modules, functions = entered(lambda: DIRECT[name](*CALLS[name]))
+    assert len(modules) <= 8 and functions <= 14, (modules, functions)
+
+
+@pytest.fixture
+def from_ten(decide_by, fake):
+    """There is a card, which has matrices of order 10 and more."""
+    decide_by(host_min_order=dict.fromkeys("sdcz", 10))
+    return fake[0].calls
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in ("dger", "dsyr", "dgemv", "dsymv")])
+def test_small_arrays_stay_on_the_processor(from_ten, name):
+    from_ten.clear()
+    modules, _ = entered(lambda: DIRECT[name](*CALLS[name]))
+    assert not from_ten and "pyblasgpu.frontend.calls.call" not in modules
+
+
+def test_large_matrices_are_a_cards(from_ten):
+    a = np.eye(10, order="F")
+    np.testing.assert_array_equal(blas.dgemm(2, a, a), 2 * a)
+    assert from_ten
+
+
+def test_a_backend_that_is_named_computes(from_ten, monkeypatch):
+    with backend_status.preferred_backend("cuda"):
+        np.testing.assert_array_equal(blas.dgemm(2, A, A), 2 * A @ A)
+    assert len(from_ten) == 1
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    np.testing.assert_array_equal(blas.dgemm(2, A, A), 2 * A @ A)
+    assert len(from_ten) == 2
+
+
+def test_devices_that_are_named_compute(from_ten):
+    with pyblasgpu.use_devices([0]):
+        np.testing.assert_array_equal(blas.dgemm(2, A, A), 2 * A @ A)
+    assert from_ten
+
+
+def test_a_wrong_backend_is_refused(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "gpu")
+    for call in (lambda: blas.dgemm(1, A, A), lambda: blas.ddot(X, X), lambda: lapack.dpotrf(A)):
+        with pytest.raises(ValueError, match="is none of"):
+            call()
