@@ -86,67 +86,41 @@ if TYPE_CHECKING:
     from .info import show_config
     from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
-#: Module of each public name; a module that is named is public itself.
-_HOME = {
-    "Handle": "frontend.handle",
-    "asum": "api.keyword.level1",
-    "axpy": "api.keyword.level1",
-    "backend_status": "frontend.backend_status",
-    "blas": None,
-    "copy": "api.keyword.level1",
-    "dask": None,  # not in __all__: `import *` must work without it
-    "dot": "api.keyword.level1",
-    "errors": None,
-    "explain": "api.explain",
-    "gemm": "api.keyword.level3",
-    "gemmtr": "api.keyword.gemmtr",
-    "gemv": "api.keyword.level2",
-    "ger": "api.keyword.rank_1",
-    "hemm": "api.keyword.symmetric",
-    "hemv": "api.keyword.level2",
-    "her": "api.keyword.rank_1",
-    "her2": "api.keyword.rank_1",
-    "her2k": "api.keyword.rank_k",
-    "herk": "api.keyword.rank_k",
-    "lapack": None,
-    "iamax": "api.keyword.level1",
-    "linalg": None,
-    "nrm2": "api.keyword.level1",
-    "override": "dispatch.overrides",
-    "patch_scipy": "scipy_patch.switch",
-    "plan_gemm": "api.plans",
-    "plan_trmm": "api.plans",
-    "plan_trsm": "api.plans",
-    "release_memory": "frontend.calls.release",
-    "rot": "api.keyword.level1",
-    "rotm": "api.keyword.level1",
-    "scal": "api.keyword.level1",
-    "set_math_mode": "dispatch.overrides",
-    "show_config": "info",
-    "swap": "api.keyword.level1",
-    "symm": "api.keyword.symmetric",
-    "symv": "api.keyword.level2",
-    "syr": "api.keyword.rank_1",
-    "syr2": "api.keyword.rank_1",
-    "syr2k": "api.keyword.rank_k",
-    "syrk": "api.keyword.rank_k",
-    "trmm": "api.keyword.triangular",
-    "trmv": "api.keyword.trmv",
-    "trsm": "api.keyword.triangular",
-    "trsv": "api.keyword.trmv",
-    "unpatch_scipy": "scipy_patch.switch",
-    "use_devices": "frontend.engine_options",
+#: Public names by their module.
+_NAMES = {
+    "api.explain": "explain",
+    "api.keyword.gemmtr": "gemmtr",
+    "api.keyword.level1": "asum axpy copy dot iamax nrm2 rot rotm scal swap",
+    "api.keyword.level2": "gemv hemv symv",
+    "api.keyword.level3": "gemm",
+    "api.keyword.rank_1": "ger her her2 syr syr2",
+    "api.keyword.rank_k": "her2k herk syr2k syrk",
+    "api.keyword.symmetric": "hemm symm",
+    "api.keyword.triangular": "trmm trsm",
+    "api.keyword.trmv": "trmv trsv",
+    "api.plans": "plan_gemm plan_trmm plan_trsm",
+    "dispatch.overrides": "override set_math_mode",
+    "frontend.backend_status": "backend_status",
+    "frontend.calls.release": "release_memory",
+    "frontend.engine_options": "use_devices",
+    "frontend.handle": "Handle",
+    "info": "show_config",
+    "scipy_patch.switch": "patch_scipy unpatch_scipy",
 }
+#: Modules that are public themselves; `dask` is not in `__all__`, as `import *` must work without it.
+_MODULES = ("blas", "dask", "errors", "lapack", "linalg")
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in (*_MODULES, *_HOME):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .graph_breaks import break_graphs  # with modules that numpy imports, not the package
 
-    home = _HOME[name]
-    module = import_module(f".{home or name}", __name__)
-    value = globals()[name] = break_graphs(getattr(module, name)) if home else module
+    value = import_module(f".{_HOME.get(name, name)}", __name__)
+    if name in _HOME:
+        value = break_graphs(getattr(value, name))
+    globals()[name] = value
     return value
 
 

@@ -77,7 +77,7 @@ class Routine:
         Its flags of the BLAS, in the BLAS's order. Those that are the op of an operand are arguments of its
         CPU function alone: a launch list takes views.
     switches : tuple of str
-        Booleans of its launch list and its CPU function besides: 'hermitian', 'is_new_output', ...
+        Further arguments of its launch list and its CPU function, off or 0 by default: 'hermitian', ...
     fixed : mapping of str to flag
         Flags of its launch list and its CPU function that a call of it has not.
     letters : str

@@ -1,6 +1,6 @@
 """The table of routines: one row each.
 
-Rows stand in one module and not next to the routines, so that names and flags can be read without kernels.
+Rows are in one module and not next to the routines, so that names and flags are read without kernels.
 """
 
 from __future__ import annotations
@@ -411,7 +411,7 @@ _LAPACK = (
         "laswp",
         "lapack",
         (Matrix("piv", "least"), Matrix("a", "m", "n")),
-        switches=("backwards",),
+        switches=("backwards", "first"),
         launches=".routines.laswp",
         cpu=".cpu.scipy.lu:laswp",
     ),

@@ -405,8 +405,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(
         "pyblasgpu.frontend.calls.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
-    for module in ("lapack.call", "linalg.host"):
-        monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
+    monkeypatch.setattr("pyblasgpu.api.linalg.host.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

@@ -96,6 +96,7 @@ FLAGS = {
     "diag": Diag.NON_UNIT,
     "trans": Trans.NO,
     "backwards": False,
+    "first": 0,
     "clean": False,
     "is_new_output": False,
     "method": None,

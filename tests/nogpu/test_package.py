@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -130,3 +131,17 @@ def test_links_of_the_readme_hold_on_a_package_index():
             assert (ROOT / match[1]).exists(), link
         else:
             assert not link.startswith((SOURCE + "/", RAW)), link
+
+
+def test_public_names_are_named_once_for_each_reader():
+    """Type checkers read imports and `__all__`; calls find the module of each name in a table."""
+    imported = {
+        (alias.asname or alias.name): (node.module or "")
+        for node in ast.walk(ast.parse((ROOT / "pyblasgpu" / "__init__.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.col_offset == 4
+        for alias in node.names
+    }
+    imported.pop("break_graphs")
+    assert set(pyblasgpu.__all__) == set(imported) - {"dask"} | {"__version__"}
+    for name in set(imported) - {"dask"}:
+        assert getattr(pyblasgpu, name) is not None

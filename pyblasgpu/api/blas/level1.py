@@ -18,6 +18,7 @@ import numpy as np
 from ...arguments import Array, Flag, Number, enabled, number
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call_cache import replay
+from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype
 from ..array_views import views_of
 from ..keyword.vector_calls import map_vectors, reduce_vectors
@@ -31,9 +32,6 @@ __all__ = [
     "izamax", "sasum", "saxpy", "scasum", "scnrm2", "scopy", "sdot", "snrm2", "srot", "srotm", "sscal",
     "sswap", "zaxpy", "zcopy", "zdotc", "zdotu", "zdrot", "zdscal", "zscal", "zswap",
 ]  # fmt: skip
-
-#: The letters of a dtype where the result, or a factor, is real.
-_REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
 
 
 def _or_kept(function: Callable[..., Any], name: str, factor: str = "") -> Callable[..., Any]:
@@ -129,12 +127,12 @@ def _make_scal(dtype: Dtype) -> Callable[..., Any]:
 
 
 def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
-    name = f"{dtype.letter}{_REAL[dtype.letter]}scal"
+    name, real = ROUTINES["scal"].scipys(dtype.letter)[-1], ROUTINES["nrm2"].result_dtype(dtype)
 
     def scal(
         a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Flag = 0
     ) -> Array:
-        factor = number(a, DTYPES[_REAL[dtype.letter]], name, "a")
+        factor = number(a, real, name, "a")
         return _scale(name, dtype, factor, x, n, offx, incx, enabled(overwrite_x, name, "overwrite_x"))
 
     return dressed(scal, "scal", name, dtype)
@@ -168,7 +166,7 @@ def _make_swap(dtype: Dtype) -> Callable[..., Any]:
 
 
 def _make_rot(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + (_REAL[dtype.letter] if dtype.is_complex else "") + "rot"
+    (name,) = ROUTINES["rot"].scipys(dtype.letter)
 
     def rot(
         x: Array,
@@ -259,9 +257,7 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
 
 
 def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
-    letter = dtype.letter
-    prefix = _REAL[letter] + letter if dtype.is_complex else letter
-    name = f"i{letter}amax" if which == "iamax" else prefix + which
+    (name,) = ROUTINES[which].scipys(dtype.letter)
 
     def reduction(x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Any:
         vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}

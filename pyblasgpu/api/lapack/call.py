@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ from ...arguments import Array, Flag, enabled
 from ...frontend.arrays.any_array import can_be_output, common_library, library_of, may_share_memory
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls.factor_call import FactorCall
-from ...frontend.calls.lazy_routines import launch_list_of, routine_module
-from ...types import Dtype
+from ...frontend.calls.lazy_routines import on_arrays, on_operands, routine_module
+from ...frontend.calls.pivots import info_integers
+from ...frontend.calls.tiled_routines import TiledRoutine
+from ...routine import Routine
+from ...routine_table import ROUTINES
+from ...types import Dtype, Trans
 from ..blas.arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
 from ..blas.functions import finished, name_of
 from ..keyword.level3 import common_batch_shape
@@ -25,10 +30,8 @@ __all__ = [
     "check_system",
     "dressed",
     "factor_call",
-    "launches_by",
-    "launches_unless_failed",
     "order_of",
-    "solved_where",
+    "run_by_row",
 ]
 
 SMALL = 32  # rows and columns of small matrices
@@ -141,7 +144,53 @@ def _may_overwrite(
     return can_be_output(array, dtype) and not any(may_share_memory(each, array) for each in inputs.values())
 
 
-def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
+def run_by_row(
+    call: FactorCall,
+    stem: str,
+    flags: Mapping[str, Any],
+    source: Any,
+    inputs: tuple[Any, ...] = (),
+    *,
+    info: Any = None,
+    extents: tuple[int, ...] = (),
+    names: tuple[str, ...] = (),
+    **options: Any,
+) -> tuple[Any, ...]:
+    """Run a routine; return the caller's array and the integers.
+
+    Parameters
+    ----------
+    call : FactorCall
+        With its output set.
+    stem : str
+        The routine, of `routine_table`.
+    flags : mapping
+        Its flags and switches by the names of its row.
+    source : array
+        The start of the output.
+    inputs : tuple of array
+        Inputs that are read, of `Call.inputs`.
+    info : int or integers, optional
+        The output stays as it is where this is not 0.
+    extents, names : tuple
+        See `TiledRoutine`; of a routine that may run by tiles.
+    **options
+        See `FactorCall.run_factor`.
+    """
+    routine = ROUTINES[stem]
+    cpu: Callable[..., None] = partial(on_arrays(routine, flags, call.dtype), ())
+    launches = on_operands(routine, flags, call.dtype)
+    if info is not None:
+        options["input_integers"] = info_integers(info), *options.get("input_integers", ())
+        cpu, launches = _solved_where(cpu), _unless_failed(routine, flags, call.dtype)
+    ops = (flags.get(matrix.op, Trans.NO) for matrix in routine.inputs)
+    if routine.tasks:
+        tiles = partial(TiledRoutine.of, routine, extents, flags, call.dtype, names)
+        options |= {"tiled": lambda: None if info else tiles(), "routine": stem}
+    return call.run_factor(cpu, launches, tuple(zip(inputs, ops, strict=False)), source, **options)
+
+
+def _solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
     """``run(info, *arrays)``: what ``cpu(*arrays)`` computes in the last array, where info is 0."""
 
     def run(info: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> None:
@@ -154,15 +203,13 @@ def solved_where(cpu: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def launches_by(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
-    """Return a function that makes the launch list of a routine, as `FactorCall.run_factor` takes it."""
-    return lambda scalars, operands: launch_list_of(stem)(*operands, **flags)
-
-
-def launches_unless_failed(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
-    """Return `launches_by` for matrices whose info, the first operand, is 0."""
-    return lambda scalars, operands: getattr(routine_module("unless"), f"{stem}_launch_list")(
-        *operands, **flags
+def _unless_failed(
+    routine: Routine, flags: Mapping[str, Any], dtype: Dtype
+) -> Callable[[tuple[Any, ...], Any], Any]:
+    """Return the launch list of a solution for matrices whose info, the first operand, is 0."""
+    given = routine.view_flags(flags, dtype)
+    return lambda scalars, operands: getattr(routine_module("unless"), f"{routine.stem}_launch_list")(
+        *operands, **given
     )
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag, enabled
-from ...cpu.scipy import cholesky as cpu_cholesky
 from ...frontend.calls.factor_replay import call_key, replay_factor
-from ...frontend.calls.pivots import info_integers
-from ...frontend.calls.tiled_routines import TiledRoutine
-from ...types import DTYPES, Dtype, Side, Trans, Uplo
+from ...types import DTYPES, Dtype, Uplo
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import name_of
 from .call import (
@@ -21,10 +17,8 @@ from .call import (
     check_system,
     dressed,
     factor_call,
-    launches_by,
-    launches_unless_failed,
     order_of,
-    solved_where,
+    run_by_row,
 )
 
 __all__ = [
@@ -81,10 +75,8 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
             c, info = repeated
             return c, info
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        cpu = partial(cpu_cholesky.potrf, uplo=uplo, clean=cleans)
-        tiled = partial(TiledRoutine, "potrf", ("a",), (order,), {"uplo": uplo}, cleans)
-        launches = launches_by("potrf", uplo=uplo, clean=cleans)
-        c, info = call.run_factor(cpu, launches, (), source, tiled=tiled, key=key, routine="potrf")
+        flags = {"uplo": uplo, "clean": cleans}
+        c, info = run_by_row(call, "potrf", flags, source, extents=(order,), key=key)
         return c, info
 
     return dressed(potrf, "potrf", dtype)
@@ -128,9 +120,7 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
             inv_a, info = repeated
             return inv_a, info
         call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
-        inv_a, info = call.run_factor(
-            partial(cpu_cholesky.potri, uplo=uplo), launches_by("potri", uplo=uplo), (), source, key=key
-        )
+        inv_a, info = run_by_row(call, "potri", {"uplo": uplo}, source, key=key)
         return inv_a, info
 
     return dressed(potri, "potri", dtype)
@@ -182,29 +172,9 @@ def _solve(
     if (repeated := replay_factor(key, (c, b), overwrite_b, () if info is None else (info,))) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"c": c}, "b", b, overwrite_b)
-    cpu: Callable[..., None] = partial(cpu_cholesky.potrs, uplo=uplo)
-    integers: tuple[Any, ...] = ()
-    launches = launches_by("potrs", uplo=uplo)
-    if info is not None:
-        integers = (info_integers(info),)
-        cpu, launches = solved_where(cpu), launches_unless_failed("potrs", uplo=uplo)
-    inputs = ((call.inputs[0], Trans.NO),)
-    extents, flags = (c.shape[-1], b.shape[-1]), {"uplo": uplo}
-
-    def tiled() -> TiledRoutine | None:
-        return None if info else TiledRoutine("potrs", ("a", "b"), extents, flags, side=Side.LEFT)
-
-    (x,) = call.run_factor(
-        cpu,
-        launches,
-        inputs,
-        source,
-        counts=(),
-        input_integers=integers,
-        tiled=tiled,
-        key=key,
-        routine="potrs",
-    )
+    how: dict[str, Any] = {"extents": (c.shape[-1], b.shape[-1]), "names": ("a", "b"), "counts": ()}
+    inputs = (call.inputs[0],)
+    (x,) = run_by_row(call, "potrs", {"uplo": uplo}, source, inputs, info=info, key=key, **how)
     return x
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag
-from ...cpu.scipy import lu as cpu_lu
 from ...frontend.arrays.layouts import Layout
 from ...frontend.calls.engine_call import options_by_tiles
 from ...frontend.calls.engine_lu import factor_by_columns
 from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
-from ...frontend.calls.pivots import checked_pivots, info_integers
+from ...frontend.calls.pivots import checked_pivots
 from ...types import DTYPES, Dtype, Trans
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import name_of
@@ -24,10 +22,8 @@ from .call import (
     check_system,
     dressed,
     factor_call,
-    launches_by,
-    launches_unless_failed,
     order_of,
-    solved_where,
+    run_by_row,
 )
 
 __all__ = [
@@ -95,7 +91,7 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         factors, *values = factor_by_columns(call, options, source)
         piv, info = call.integers_of(values, counts)
         return factors, piv, info
-    factors, piv, info = call.run_factor(cpu_lu.getrf, launches_by("getrf"), (), source, counts, key=key)
+    factors, piv, info = run_by_row(call, "getrf", {}, source, counts=counts, key=key)
     return factors, piv, info
 
 
@@ -159,14 +155,9 @@ def _solve(
     if (repeated := replay_factor(key, (lu, b), overwrite_b, left)) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
-    integers: tuple[Any, ...] = (_pivots(call, piv, lu.shape[-1]),)
-    cpu: Callable[..., None] = partial(cpu_lu.getrs, trans=trans)
-    launches = launches_by("getrs", trans=trans)
-    if info is not None:
-        integers = info_integers(info), *integers
-        cpu, launches = solved_where(cpu), launches_unless_failed("getrs", trans=trans)
-    inputs = ((call.inputs[0], Trans.NO),)
-    (x,) = call.run_factor(cpu, launches, inputs, source, counts=(), input_integers=integers, key=key)
+    how: dict[str, Any] = {"input_integers": (_pivots(call, piv, lu.shape[-1]),), "counts": ()}
+    inputs = (call.inputs[0],)
+    (x,) = run_by_row(call, "getrs", {"trans": trans}, source, inputs, info=info, key=key, **how)
     return x
 
 
@@ -223,9 +214,7 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
             return inverse, info
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         integers = (_pivots(call, piv, order),)
-        inverse, info = call.run_factor(
-            cpu_lu.getri, launches_by("getri"), (), source, input_integers=integers, key=key
-        )
+        inverse, info = run_by_row(call, "getri", {}, source, input_integers=integers, key=key)
         return inverse, info
 
     return dressed(getri, "getri", dtype)
@@ -330,9 +319,8 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         pivots = checked_pivots(call, piv, matrix.shape[-2])
         used = _used_pivots(name, pivots, (k1, k2, off, inc), matrix.shape[-2])
-        cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
-        launches = launches_by("laswp", backwards=inc < 0, first=k1)
-        (result,) = call.run_factor(cpu, launches, (), source, counts=(), input_integers=(used,))
+        flags = {"backwards": inc < 0, "first": k1}
+        (result,) = run_by_row(call, "laswp", flags, source, counts=(), input_integers=(used,))
         return shaped_like(result, a)
 
     return dressed(laswp, "laswp", dtype)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ...arguments import Array, Flag
-from ...cpu.scipy import cholesky as cpu_cholesky
 from ...frontend.calls.factor_replay import call_key, replay_factor
 from ...types import DTYPES, Diag, Dtype, Trans, Uplo
 from ..blas.arrays import shaped_like
 from ..blas.functions import name_of
 from ..blas.vectors import whole
-from .call import as_stack, check_rows, dressed, factor_call, launches_by, order_of
+from .call import as_stack, check_rows, dressed, factor_call, order_of, run_by_row
 
 __all__ = [
     "clauum", "ctrtri", "ctrtrs", "dlauum", "dtrtri", "dtrtrs", "lauum", "slauum", "strtri", "strtrs",
@@ -68,8 +66,7 @@ def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
             inv_c, info = repeated
             return inv_c, info
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
-        cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
-        inv_c, info = call.run_factor(cpu, launches_by("trtri", uplo=uplo, diag=diag), (), source, key=key)
+        inv_c, info = run_by_row(call, "trtri", {"uplo": uplo, "diag": diag}, source, key=key)
         return inv_c, info
 
     return dressed(trtri, "trtri", dtype)
@@ -113,8 +110,7 @@ def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
         triangle = as_stack(name, "c", c, dtype)
         order_of(name, "c", triangle)
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
-        cpu = partial(cpu_cholesky.lauum, uplo=uplo)
-        (a,) = call.run_factor(cpu, launches_by("lauum", uplo=uplo), (), source, counts=())
+        (a,) = run_by_row(call, "lauum", {"uplo": uplo}, source, counts=())
         return a, 0
 
     return dressed(lauum, "lauum", dtype)
@@ -184,10 +180,9 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
             x, info = repeated
             return shaped_like(x, b), info
         call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
-        cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
-        seen = uplo if op is Trans.NO else uplo.flipped
-        launches, inputs = launches_by("trtrs", uplo=seen, diag=diag), ((call.inputs[0], op),)
-        x, info = call.run_factor(cpu, launches, inputs, source, key=key, without_columns=True)
+        flags = {"uplo": uplo, "trans": op, "diag": diag}
+        inputs = (call.inputs[0],)
+        x, info = run_by_row(call, "trtrs", flags, source, inputs, key=key, without_columns=True)
         return shaped_like(x, b), info
 
     return dressed(trtrs, "trtrs", dtype)

@@ -9,19 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ...routine_table import ROUTINES
 from .level3 import scipys_blas
 
 __all__ = ["axpy", "reduce", "rot", "rotm", "scal", "swap"]
-
-#: SciPy's names of what reduces vectors, where they are not the letter and the routine.
-_NAMES = {
-    "cdot": "cdotu",
-    "zdot": "zdotu",
-    "cnrm2": "scnrm2",
-    "znrm2": "dznrm2",
-    "casum": "scasum",
-    "zasum": "dzasum",
-}
 
 
 def scal(alpha: Any, x: np.ndarray, v: np.ndarray) -> None:
@@ -30,10 +21,8 @@ def scal(alpha: Any, x: np.ndarray, v: np.ndarray) -> None:
         v[...] = x
     if alpha == 1:
         return
-    name = "scal"
-    if v.dtype.kind == "c" and not getattr(alpha, "imag", 0):
-        name, alpha = ("sscal" if v.dtype.char == "F" else "dscal"), alpha.real
-    run = _blas(name, v.dtype)
+    by_real = v.dtype.kind == "c" and not getattr(alpha, "imag", 0)
+    alpha, run = alpha.real if by_real else alpha, _blas("scal", v.dtype, by_real)
     for (target,) in _vectors(v):
         dense = np.ascontiguousarray(target)
         _put(target, run(alpha, dense))
@@ -54,7 +43,7 @@ def swap(x: np.ndarray, y: np.ndarray) -> None:
 
 def rot(c: float, s: float, x: np.ndarray, y: np.ndarray) -> None:
     """``x, y := c x + s y, c y - s x``."""
-    run = _blas({"F": "srot", "D": "drot"}.get(x.dtype.char, "rot"), x.dtype)
+    run = _blas("rot", x.dtype)
     for one, other in _vectors(x, y):
         one[...], other[...] = run(one, other, c, s)
 
@@ -69,11 +58,7 @@ def rotm(param: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
 def reduce(operation: str, conj: bool, *arrays: np.ndarray) -> None:
     """DOT, NRM2, ASUM or I?AMAX of vectors, into the last of `arrays`."""
     *vectors, out = arrays
-    letter = np.result_type(vectors[0]).char.translate(_LETTERS)
-    name = (
-        "i" + letter + "amax" if operation == "iamax" else _NAMES.get(letter + operation, letter + operation)
-    )
-    run = scipys_blas(name.replace("dotu", "dotc") if conj else name)
+    run = _blas(operation, np.result_type(vectors[0]), conj)
     if vectors[0].shape[-2] == 0:
         out[...] = -1 if operation == "iamax" else 0
         return
@@ -84,8 +69,10 @@ def reduce(operation: str, conj: bool, *arrays: np.ndarray) -> None:
 _LETTERS = str.maketrans("fdFD", "sdcz")
 
 
-def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
-    return scipys_blas(dtype.char.translate(_LETTERS) + name)
+def _blas(stem: str, dtype: np.dtype, other: bool = False) -> Callable[..., Any]:
+    """SciPy's function of a routine; the `other` one where there are two for the dtype."""
+    names = ROUTINES[stem].scipys(dtype.char.translate(_LETTERS))
+    return scipys_blas(names[-1] if other else names[0])
 
 
 def _vectors(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
