@@ -107,8 +107,8 @@ _NAMES = {
     "info": "show_config",
     "scipy_patch.switch": "patch_scipy unpatch_scipy",
 }
-#: Modules that are public themselves; `dask` is not in `__all__`, as `import *` must work without it.
-_MODULES = ("blas", "dask", "errors", "lapack", "linalg")
+#: Modules that are public themselves; `import *` must work without Dask and PyTorch.
+_MODULES = ("blas", "dask", "errors", "lapack", "linalg", "torch")
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
@@ -127,4 +127,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from importlib.util import find_spec
 
-    return sorted([*__all__, *(["dask"] if find_spec("dask") else [])])
+    return sorted([*__all__, *[name for name in ("dask", "torch") if find_spec(name)]])

@@ -1,0 +1,60 @@
+"""Operators of PyTorch: BLAS and LAPACK routines that autograd, `torch.compile` and `torch.func` know.
+
+Tensors on a CUDA device are computed by the kernels of this package, tensors in host memory by its CPU
+backend. Each function is registered as an operator ``torch.ops.pyblasgpu``, with gradients, tangents,
+batching rules and shapes of its own.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch  # noqa: F401
+except ImportError as missing:
+    raise ImportError(f"pyblasgpu.torch needs PyTorch: {missing}") from missing
+
+from .level3 import gemm, gemmtr, hemm, herk, symm, syrk, trmm, trsm
+from .linalg import (
+    cholesky,
+    cholesky_ex,
+    cholesky_inverse,
+    cholesky_solve,
+    det,
+    inv,
+    inv_ex,
+    inv_quad_logdet,
+    logdet,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    slogdet,
+    solve,
+    solve_ex,
+    solve_triangular,
+)
+
+__all__ = [
+    "cholesky",
+    "cholesky_ex",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "det",
+    "gemm",
+    "gemmtr",
+    "hemm",
+    "herk",
+    "inv",
+    "inv_ex",
+    "inv_quad_logdet",
+    "logdet",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "solve_triangular",
+    "symm",
+    "syrk",
+    "trmm",
+    "trsm",
+]

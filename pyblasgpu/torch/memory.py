@@ -1,0 +1,83 @@
+"""New tensors, triangles, and integers that the routines leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "by_columns", "by_rows", "common_batch", "copied_by_columns", "hermitian_part", "integers", "mirrored",
+    "reduced", "triangle", "where_computed",
+]  # fmt: skip
+
+
+def by_rows(like: Tensor, shape: Any) -> Tensor:
+    """Return a new row-major tensor."""
+    return like.new_empty(shape)
+
+
+def by_columns(like: Tensor, shape: Any) -> Tensor:
+    """Return a new tensor of column-major matrices, as PyTorch's factors are."""
+    *batch, rows, cols = shape
+    strides, step = [], max(rows, 1) * max(cols, 1)
+    for extent in reversed(batch):
+        strides.append(step)
+        step = step * max(extent, 1)
+    return like.new_empty_strided((*batch, rows, cols), (*reversed(strides), 1, max(rows, 1)))
+
+
+def copied_by_columns(x: Tensor) -> Tensor:
+    """Return a column-major copy."""
+    return by_columns(x, x.shape).copy_(x)
+
+
+def common_batch(name: str, a: Tensor, b: Tensor) -> Any:
+    """Return the broadcast leading dimensions of two operands of one dtype on one device."""
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{name}: expected tensors of one dtype, but found {a.dtype} and {b.dtype}")
+    if a.device != b.device:
+        raise RuntimeError(f"{name}: expected tensors on one device, but found {a.device} and {b.device}")
+    return torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+
+
+def where_computed(x: Tensor) -> dict[str, Any]:
+    """Return the option by which a tensor in host memory is computed by the processor."""
+    return {} if x.is_cuda else {"backend": "cpu"}
+
+
+def reduced(grad: Tensor, like: Tensor) -> Tensor:
+    """Return the gradient of what was broadcast."""
+    return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)
+
+
+def triangle(x: Tensor, lower: bool, strict: bool = False) -> Tensor:
+    """Return one triangle, the other one zero."""
+    return x.tril(-int(strict)) if lower else x.triu(int(strict))
+
+
+def mirrored(x: Tensor) -> Tensor:
+    """Return Hermitian matrices of which the lower triangles are given, with a real diagonal."""
+    strict = x.tril(-1)
+    diagonal = x.diagonal(dim1=-2, dim2=-1).real.to(x.dtype)
+    return strict + strict.mH + torch.diag_embed(diagonal)
+
+
+def hermitian_part(x: Tensor) -> Tensor:
+    """Return the mean of matrices and their conjugate transposes."""
+    return (x + x.mH) / 2
+
+
+def integers(values: Any, out: Tensor, add: int = 0) -> None:
+    """Copy integers that a routine left, plus `add`, to `out`, without waiting for a device."""
+    if not out.is_cuda:
+        out.copy_(torch.as_tensor(values, dtype=torch.int32) + add)
+        return
+    layout = values.layout  # each is in the first four bytes of an element
+    words = layout.owner.view(torch.int32)
+    each = layout.dtype.itemsize // 4
+    start = (layout.pointer - layout.owner.data_ptr()) // 4
+    steps = [step * each for step in layout.strides[: out.ndim]]
+    numbers = words.as_strided(out.shape, steps, words.storage_offset() + start)
+    torch.add(numbers, add, out=out)

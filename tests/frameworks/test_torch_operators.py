@@ -1,0 +1,51 @@
+"""Each operator of the table by PyTorch's own checks: schema, fake tensors, gradients, tangents, batches."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch_cases import CASES
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_gradients_and_tangents_are_those_of_differences(case):
+    function, tensors = case.function()
+    inputs = [tensor.clone().requires_grad_() for tensor in tensors]
+    assert gradcheck(function, inputs, check_forward_ad=True)
+    assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_opcheck(case):
+    if case.name == "inv_quad_logdet_backward":
+        pytest.skip("its arguments are made by the operator inv_quad_logdet, whose checks include it")
+    op = getattr(torch.ops.pyblasgpu, case.name).default
+    _, tensors = case.function()
+    args = [
+        arg.clone().requires_grad_() if any(arg is tensor for tensor in tensors) else arg for arg in case.args
+    ]
+    torch.library.opcheck(op, tuple(args))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_map_is_a_loop(case):
+    """Over each tensor alone, whose new dimension is the last, and over all of them."""
+    function, tensors = case.function()
+    places = range(len(tensors))
+    for mapped in [*[{place} for place in places], set(places)]:
+        stacks = [
+            torch.stack([tensor, 2 * tensor, tensor / 3], dim=-1) if place in mapped else tensor
+            for place, tensor in enumerate(tensors)
+        ]
+        dims = tuple(-1 if place in mapped else None for place in places)
+        found = torch.vmap(function, in_dims=dims)(*stacks)
+        each = [
+            function(*[stack[..., i] if place in mapped else stack for place, stack in enumerate(stacks)])
+            for i in range(3)
+        ]
+        if isinstance(found, tuple):
+            expected = tuple(torch.stack(list(parts)) for parts in zip(*each))
+        else:
+            expected = torch.stack(each)
+        torch.testing.assert_close(found, expected)

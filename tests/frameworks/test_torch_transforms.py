@@ -1,0 +1,119 @@
+"""Programs of the operators under `torch.compile`, `torch.export`, `torch.func` and fake tensors."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+from torch_cases import random, spd
+
+import pyblasgpu.torch as ours
+
+BACKENDS = [
+    "aot_eager",
+    pytest.param("inductor", marks=pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")),
+]
+
+
+def likelihood(x, y):
+    """The negative logarithm of a Gaussian process's marginal likelihood, by its parts and at once."""
+    k = torch.exp(-((x - x.mT) ** 2)) + torch.eye(len(x), dtype=x.dtype)
+    factor = ours.cholesky(k)
+    z = ours.solve_triangular(factor, y, upper=False)
+    quad, logdet = ours.inv_quad_logdet(k, y)
+    return (z * z).sum() + 2 * factor.diagonal().log().sum() + quad + logdet
+
+
+def level3(x, y):
+    k = ours.gemm(x, x, trans_b="C", alpha=2) + torch.eye(len(x), dtype=x.dtype)
+    product = ours.trmm(k, y, lower=True, trans="T") + ours.symm(k, y, beta=2, c=y)
+    return ours.trsm(k, product, lower=True).sum() + ours.syrk(k, lower=True).sum() + ours.gemmtr(k, k).sum()
+
+
+def lu(x, y):
+    a = x + torch.eye(len(x), dtype=x.dtype) * 4 + x.mT
+    packed, pivots = ours.lu_factor(a)
+    parts = ours.lu_solve(packed, pivots, y), ours.solve(a, y), ours.inv(a), ours.det(a), ours.slogdet(a)[1]
+    return sum(part.sum() for part in parts) + ours.cholesky_ex(a @ a.mT).L.sum()
+
+
+PROGRAMS = [likelihood, level3, lu]
+
+
+def inputs():
+    return random(torch.float64, 5, 1).requires_grad_(), random(torch.float64, 5, 1).requires_grad_()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_one_graph_compiles(program, backend):
+    x, y = inputs()
+    compiled = torch.compile(program, fullgraph=True, backend=backend)
+    grads = []
+    for function in (compiled, program):
+        value = function(x, y)
+        grads.append((value, *torch.autograd.grad(value, (x, y))))
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_orders_that_change_compile_once(program):
+    counter = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(program, fullgraph=True, backend=counter, dynamic=True)
+    for n in (4, 5, 6):
+        x, y = random(torch.float64, n, 1), random(torch.float64, n, 1)
+        torch.testing.assert_close(compiled(x, y), program(x, y))
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_exports(program):
+    class Module(torch.nn.Module):
+        def forward(self, x, y):
+            return program(x, y)
+
+    x, y = (tensor.detach() for tensor in inputs())
+    exported = torch.export.export(Module(), (x, y))
+    torch.testing.assert_close(exported.module()(x, y), program(x, y))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_derivatives_of_torch_func(program):
+    """Gradients, tangents, and Hessians in both orders, and a map over all of it."""
+    x, y = (tensor.detach() for tensor in inputs())
+    expected = torch.autograd.functional.hessian(lambda x: program(x, y), x)
+    torch.testing.assert_close(torch.func.jacrev(torch.func.grad(program))(x, y), expected)
+    torch.testing.assert_close(torch.func.hessian(program)(x, y), expected)
+    tangent = random(torch.float64, 5, 1)
+    _, found = torch.func.jvp(lambda x: program(x, y), (x,), (tangent,))
+    torch.testing.assert_close(found, (torch.func.grad(program)(x, y) * tangent).sum())
+    stack = torch.stack([x, 2 * x])
+    found = torch.vmap(torch.func.grad(program), in_dims=(0, None))(stack, y)
+    torch.testing.assert_close(found, torch.stack([torch.func.grad(program)(each, y) for each in stack]))
+
+
+def test_fake_tensors_have_the_strides_of_results():
+    def results(a, b):
+        return (
+            *ours.cholesky_ex(a), *ours.lu_factor_ex(a), *ours.inv_ex(a), *ours.solve_ex(a, b),
+            ours.solve_triangular(a, b, upper=True), ours.cholesky_solve(b, a), ours.gemm(a, b), ours.trmm(a, b),
+            *ours.slogdet(a), ours.det(a), ours.cholesky_inverse(a), ours.syrk(b),
+        )  # fmt: skip
+
+    for dtype in (torch.float32, torch.complex128):
+        for batch in ((), (2, 3), (0,)):
+            a, b = spd(dtype, *batch, 4, 4), random(dtype, 4, 2)
+            with FakeTensorMode() as mode:
+                fakes = results(mode.from_tensor(a), mode.from_tensor(b))
+            for fake, real in zip(fakes, results(a, b)):
+                assert (fake.shape, fake.stride(), fake.dtype) == (real.shape, real.stride(), real.dtype)
+                assert real.dtype != torch.int32 or real.is_contiguous()
+
+
+def test_the_package_does_not_import_pytorch():
+    program = "import sys, pyblasgpu; assert 'torch' not in sys.modules; pyblasgpu.torch; assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,141 @@
+"""Calls of every operator of the table, small and well conditioned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+import pyblasgpu.torch  # noqa: F401 - fills the table
+from pyblasgpu.torch.operators import TABLE
+
+__all__ = ["CASES", "DTYPES", "Case", "hermitian", "random", "spd"]
+
+DTYPES = [torch.float64, torch.complex128]
+
+
+class Case(NamedTuple):
+    """A call of an operator.
+
+    Attributes
+    ----------
+    name : str
+        The operator's.
+    args : tuple
+        Its arguments.
+    wrap : callable
+        ``wrap(op, *args)``: the call as its gradients are compared, with inputs made Hermitian, say.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    wrap: Any
+
+    def function(self) -> tuple[Any, list[Any]]:
+        """A function of the tensors that have gradients, and these."""
+        places = [i for i, arg in enumerate(self.args) if isinstance(arg, torch.Tensor) and arg.dtype != torch.int32]
+        op = getattr(torch.ops.pyblasgpu, self.name).default
+
+        def call(*tensors: Any) -> Any:
+            args = list(self.args)
+            for place, tensor in zip(places, tensors):
+                args[place] = tensor
+            return self.wrap(op, *args)
+
+        return call, [self.args[place] for place in places]
+
+
+def random(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype)
+
+
+def spd(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    x = random(dtype, *shape)
+    return x @ x.mH + shape[-1] * torch.eye(shape[-1], dtype=dtype)
+
+
+def hermitian(x: torch.Tensor) -> torch.Tensor:
+    return (x + x.mH) / 2
+
+
+def _plain(op, *args):
+    return op(*args)
+
+
+def _hermitian_first(count):
+    def wrap(op, a, *args):
+        result = op(hermitian(a), *args)
+        return result[:count] if count > 1 else result[0]
+
+    return wrap
+
+
+def _first(op, *args):
+    return op(*args)[0]
+
+
+def _two(op, *args):
+    return op(*args)[:2]
+
+
+def _of_factor(op, a, upper):
+    return op(torch.linalg.cholesky(hermitian(a), upper=upper), upper)
+
+
+def _gaussian_backward(op, k, y, gq, gd):
+    factor = torch.linalg.cholesky(hermitian(k))
+    return op(hermitian(k), y, factor, torch.cholesky_solve(y, factor), gq, gd)
+
+
+def cases(dtype: torch.dtype) -> Iterator[Case]:
+    """Calls with matrices of `dtype`."""
+
+    def r(*shape):
+        return random(dtype, *shape)
+
+    alpha = 2 - 1j if dtype.is_complex else 2.0
+    triangle = r(2, 2) + 3 * torch.eye(2, dtype=dtype)
+    yield Case("gemm", (r(2, 3), r(3, 2), r(2, 2), alpha, 0.5, None), _plain)
+    yield Case("gemm", (r(2, 1, 2, 3), r(3, 2), None, 1, 0, None), _plain)
+    for lower in (False, True):
+        yield Case("gemmtr", (r(2, 3), r(3, 2), r(2, 2), alpha, 0.5, lower), _plain)
+        for conj in (False, True):
+            yield Case("rank_k", (r(2, 3), r(2, 2), 2.0 if conj else alpha, 0.5, lower, conj), _plain)
+        yield Case("symm", (r(2, 2), r(2, 3), r(2, 3), alpha, 0.5, True, lower, False), _plain)
+        yield Case("symm", (r(2, 2), r(3, 2), None, alpha, 0, False, lower, True), _plain)
+        for name in ("trmm", "trsm"):
+            yield Case(name, (triangle, r(2, 1), alpha, True, lower, False), _plain)
+            yield Case(name, (triangle, r(2, 1, 2), alpha, False, lower, True), _plain)
+        factor = torch.linalg.cholesky(spd(dtype, 2, 2), upper=not lower)
+        yield Case("cholesky_ex", (spd(dtype, 3, 3), not lower), _hermitian_first(1))
+        yield Case("cholesky_backward", (factor, r(2, 2), not lower), _plain)
+        yield Case("cholesky_solve", (r(2, 1), factor, not lower), _plain)
+        yield Case("cholesky_inverse", (spd(dtype, 2, 2), not lower), _of_factor)
+    for shape in ((2, 2), (2, 3), (3, 2)):
+        yield Case("lu_factor_ex", (r(*shape),), _first)
+    packed, pivots, _ = torch.linalg.lu_factor_ex(r(2, 2))
+    yield Case("interchanged", (r(2, 3), pivots, True), _plain)
+    yield Case("lu_inverse", (packed, pivots), _plain)
+    for left in (False, True):
+        right = r(2, 1) if left else r(1, 2)
+        for adjoint in (False, True):
+            yield Case("lu_solve", (packed, pivots, right, left, adjoint), _plain)
+        yield Case("solve_ex", (triangle, right, left), _first)
+    yield Case("inv_ex", (triangle,), _first)
+    yield Case("slogdet", (triangle,), _two)
+    yield Case("det", (triangle,), _first)
+    yield Case("inv_quad_logdet", (spd(dtype, 2, 2), r(2, 1)), _hermitian_first(2))
+    weights = torch.rand((), dtype=torch.float64), torch.rand((), dtype=torch.float64)
+    yield Case("inv_quad_logdet_backward", (spd(dtype, 2, 2), r(2, 1), *weights), _gaussian_backward)
+
+
+def _named() -> dict[str, Case]:
+    torch.manual_seed(7)
+    return {
+        f"{str(dtype)[6:]} {case.name} {i}": case for dtype in DTYPES for i, case in enumerate(cases(dtype))
+    }
+
+
+CASES = _named()
+assert {case.name for case in CASES.values()} == set(TABLE)
