@@ -34,7 +34,9 @@ class Case(NamedTuple):
 
     def function(self) -> tuple[Any, list[Any]]:
         """A function of the tensors that have gradients, and these."""
-        places = [i for i, arg in enumerate(self.args) if isinstance(arg, torch.Tensor) and arg.dtype != torch.int32]
+        places = [
+            i for i, arg in enumerate(self.args) if isinstance(arg, torch.Tensor) and arg.dtype != torch.int32
+        ]
         op = getattr(torch.ops.pyblasgpu, self.name).default
 
         def call(*tensors: Any) -> Any:

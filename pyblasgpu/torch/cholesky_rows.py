@@ -102,7 +102,8 @@ class CholeskyBackward(Operator):
         gl = trmm(g.tril(), q.mH, 1, True, True, False).tril()
         gl = gl - 2 * symm(out, h, None, 1, 0, True, True, True).tril()
         gg = trmm(l, q, 1, True, True, False)
-        return tuple([reduced(x.mH if s.upper else x, s.factor) for x in (gl, gg.tril())])
+        gl, gg = (x.mH if s.upper else x for x in (gl, gg.tril()))
+        return reduced(gl, s.factor), reduced(gg, s.grad)
 
     @staticmethod
     def jvp(s, dl, dg):
@@ -139,7 +140,11 @@ def _reverse(l: Tensor, g: Tensor, where: dict[str, Any]) -> None:
         g.copy_(p)
         return
     k = n // 2
-    first, below, last = (slice(None, k), slice(None, k)), (slice(k, None), slice(None, k)), (slice(k, None),) * 2
+    first, below, last = (
+        (slice(None, k), slice(None, k)),
+        (slice(k, None), slice(None, k)),
+        (slice(k, None),) * 2,
+    )
     (l1, l21, l2), (g1, g21, g2) = ([x[(..., *part)] for part in (first, below, last)] for x in (l, g))
     _reverse(l2, g2, where)
     pb.hemm(g2, l21, alpha=-1, beta=1, lower=True, out=g21, **where)

@@ -76,11 +76,8 @@ def _factor_and_solution(k: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 class InvQuadLogdetBackward(Operator):
     """Gradients of k, Hermitian, and y: ``gd k⁻¹ - gq x xᴴ`` by POTRI and a rank-k update, and ``2 gq x``."""
 
-    schema = (
-        "inv_quad_logdet_backward(Tensor k, Tensor y, Tensor factor, Tensor x, Tensor gq, Tensor gd)"
-    )
+    schema = "inv_quad_logdet_backward(Tensor k, Tensor y, Tensor factor, Tensor x, Tensor gq, Tensor gd)"
     returns = ("gk", "gy")
-    core = {"gq": 0, "gd": 0}
     saved = ("k", "y", "gq", "gd")
 
     @staticmethod
@@ -131,7 +128,8 @@ class InvQuadLogdetBackward(Operator):
             dgd is not None and dgd[..., None, None] * whole,
             dgq is not None and -gemm(dgq[..., None, None] * x, x.mH, None, 1, 0, None),
             dx is not None and -2 * hermitian_part(gemm(gq * dx, x.mH, None, 1, 0, None)),
-            dk is not None and -gd * gemm(whole, gemm(mirrored(dk), whole, None, 1, 0, None), None, 1, 0, None),
+            dk is not None
+            and -gd * gemm(whole, gemm(mirrored(dk), whole, None, 1, 0, None), None, 1, 0, None),
         )
         dgy = total(dgq is not None and 2 * dgq[..., None, None] * x, dx is not None and 2 * gq * dx)
         return dgk, dgy

@@ -52,7 +52,7 @@ def gemm(
     a, b : torch.Tensor
         The factors, or stacks of them; leading dimensions broadcast.
     c : torch.Tensor, optional
-        What is added. It is not read where `beta` is 0.
+        Matrix that is added; not read where `beta` is 0.
     alpha, beta : number, optional
         By default 1 and 0.
     trans_a, trans_b : {'N', 'T', 'C'}, default 'N'

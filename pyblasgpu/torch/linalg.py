@@ -25,7 +25,9 @@ __all__ = [
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-def _served(a: Tensor, b: Tensor | None = None, left: bool = True, out: Any = None, square: bool = True) -> bool:
+def _served(
+    a: Tensor, b: Tensor | None = None, left: bool = True, out: Any = None, square: bool = True
+) -> bool:
     """Whether the operators take the matrices `a`, and `b` at this side of them."""
     if out is not None or not isinstance(a, Tensor) or a.ndim < 2:
         return False
@@ -644,8 +646,12 @@ def inv_quad_logdet(K: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """
     right = y.unsqueeze(-1) if y.ndim == 1 else y
     if not _served(K, right):
-        what = f"K of {K.dtype} {tuple(K.shape)} on {K.device} and y of {y.dtype} {tuple(y.shape)} on {y.device}"
-        raise RuntimeError(f"inv_quad_logdet: {what} are no square matrices and right-hand sides of float or complex")
+        what = (
+            f"K of {K.dtype} {tuple(K.shape)} on {K.device} and y of {y.dtype} {tuple(y.shape)} on {y.device}"
+        )
+        raise RuntimeError(
+            f"inv_quad_logdet: {what} are no square matrices and right-hand sides of float or complex"
+        )
     quad, logarithm, _, _, info = gaussian.inv_quad_logdet(K, right)
     _check(info, "linalg.cholesky", K)
     return quad, logarithm

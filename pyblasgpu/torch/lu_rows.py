@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -39,7 +37,6 @@ class Interchanged(Operator):
     """Rows interchanged as pivots say, from the first pivot to the last, or back."""
 
     schema = "interchanged(Tensor a, Tensor pivots, bool back)"
-    core = {"pivots": 1}
     saved = ("pivots",)
 
     @staticmethod
@@ -136,7 +133,6 @@ class LuSolve(Operator):
     """Solution x of ``op(a) x = b`` or ``x op(a) = b`` from the LU factors of a; op may be the adjoint."""
 
     schema = "lu_solve(Tensor lu, Tensor pivots, Tensor b, bool left, bool adjoint)"
-    core = {"pivots": 1}
     saved = ("lu", "pivots", "b", "out")
 
     @staticmethod
@@ -236,7 +232,6 @@ class LuInverse(Operator):
     """Inverse of a matrix from its LU factors."""
 
     schema = "lu_inverse(Tensor lu, Tensor pivots)"
-    core = {"pivots": 1}
     saved = ("lu", "pivots", "out")
 
     @staticmethod

@@ -6,7 +6,7 @@ promised are those of the results. Gradients, tangents and batches of a row are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
@@ -21,6 +21,8 @@ from torch.autograd.function import _SingleLevelFunction
 __all__ = ["TABLE", "Operator", "register", "total"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
+#: How many last dimensions of an argument are no batch, where they are not two.
+CORE = {"pivots": 1, "gq": 0, "gd": 0}
 #: Each row by the name of its operator.
 TABLE: dict[str, type[Operator]] = {}
 
@@ -38,8 +40,6 @@ class Operator:
         Names of the inputs and outputs that the formulas read.
     constant : tuple of str
         Outputs without a gradient.
-    core : mapping of str to int
-        How many last dimensions of a tensor are no batch, where they are not two.
     of_first : tuple of str
         Outputs whose batch is that of the first argument, not the common one.
     """
@@ -48,7 +48,6 @@ class Operator:
     returns: ClassVar[tuple[str, ...]] = ("out",)
     saved: ClassVar[tuple[str, ...]] = ()
     constant: ClassVar[tuple[str, ...]] = ()
-    core: ClassVar[Mapping[str, int]] = {}
     of_first: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
@@ -159,10 +158,20 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
         return tuple(result)
 
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
-        found = row.jvp(state(ctx), *[tangents[i] for i in tensors])
+        s = state(ctx)
+        with ExitStack() as stack:
+            if _C._are_functorch_transforms_active():  # the formula is differentiated by levels below
+                stack.enter_context(forward_ad._set_fwd_grad_enabled(True))
+                for name in row.saved:
+                    if isinstance(value := getattr(s, name), Tensor):
+                        setattr(s, name, forward_ad.unpack_dual(value).primal)
+            found = row.jvp(s, *[tangents[i] for i in tensors])
         each = found if isinstance(found, tuple) else (found,)
         # of an operand that broadcasts the tangent does, too
-        full = [tangent if tangent is None else tangent.expand(x) for tangent, x in zip(each, ctx.shapes, strict=True)]
+        full = [
+            tangent if tangent is None else tangent.expand(x)
+            for tangent, x in zip(each, ctx.shapes, strict=True)
+        ]
         return tuple(full) if len(full) > 1 else full[0]
 
     members = {"forward": forward, "backward": backward, "jvp": jvp}
@@ -175,7 +184,7 @@ def _batched(op: Any, row: type[Operator], info: Any, dims: Any, *args: Any) -> 
     names = [argument.name for argument in op._schema.arguments]
     # dimensions of each tensor that are a batch already
     ranks = [
-        arg.ndim - row.core.get(name, 2) - (dim is not None) if isinstance(arg, Tensor) else 0
+        arg.ndim - CORE.get(name, 2) - (dim is not None) if isinstance(arg, Tensor) else 0
         for name, dim, arg in zip(names, dims, args, strict=True)
     ]
     rank = max(ranks)

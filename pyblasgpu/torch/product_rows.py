@@ -39,7 +39,9 @@ def _side_shape(name: str, a: Tensor, b: Tensor, left: bool, c: Any = None) -> A
 def _check_matrices(name: str, **operands: Tensor) -> None:
     for argument, x in operands.items():
         if x.ndim < 2:
-            raise ValueError(f"{name}: {argument} has shape {tuple(x.shape)}; a matrix, or a stack, is needed")
+            raise ValueError(
+                f"{name}: {argument} has shape {tuple(x.shape)}; a matrix, or a stack, is needed"
+            )
 
 
 def _with_added(name: str, shape: Any, like: Tensor, c: Any) -> Any:
@@ -159,7 +161,9 @@ class RankK(Operator):
         alpha, lower, hermitian = _conj(s.alpha), s.lower, s.hermitian
         if s.needs["a"]:
             factor, other = (s.a, g.mH) if hermitian else (s.a.conj(), g.mT)
-            ga = trmm(g, factor, alpha, True, lower, False) + trmm(other, factor, alpha, True, not lower, False)
+            ga = trmm(g, factor, alpha, True, lower, False) + trmm(
+                other, factor, alpha, True, not lower, False
+            )
         return (
             s.needs["a"] and reduced(ga, s.a),
             s.needs["c"] and reduced(_conj(s.beta) * _real_diagonal(triangle(g, lower), hermitian), s.c),
@@ -187,7 +191,8 @@ class Symm(Operator):
     """``alpha a b + beta c`` or ``alpha b a + beta c`` with `a` symmetric or Hermitian, in one triangle."""
 
     schema = (
-        "symm(Tensor a, Tensor b, Tensor? c, Scalar alpha, Scalar beta, bool left, bool lower, bool hermitian)"
+        "symm(Tensor a, Tensor b, Tensor? c, Scalar alpha, Scalar beta, "
+        "bool left, bool lower, bool hermitian)"
     )
     saved = ("a", "b", "c")
 

@@ -26,7 +26,7 @@ LAYERS = [
     {"tuning"},
     {"build", "explain_command"},
     {"testing"},
-    {"__init__", "blas", "dask", "info", "lapack", "linalg", "scipy_patch"},
+    {"__init__", "blas", "dask", "info", "lapack", "linalg", "scipy_patch", "torch"},
     {"api"},
     {"frontend"},
     {"cpu"},
