@@ -13,24 +13,15 @@ except ImportError as missing:
     raise ImportError(f"pyblasgpu.torch needs PyTorch: {missing}") from missing
 
 from .level3 import gemm, gemmtr, hemm, herk, symm, syrk, trmm, trsm
-from .linalg import (
+from .linalg_cholesky import (
     cholesky,
     cholesky_ex,
     cholesky_inverse,
     cholesky_solve,
-    det,
-    inv,
-    inv_ex,
     inv_quad_logdet,
-    logdet,
-    lu_factor,
-    lu_factor_ex,
-    lu_solve,
-    slogdet,
-    solve,
-    solve_ex,
     solve_triangular,
 )
+from .linalg_lu import det, inv, inv_ex, logdet, lu_factor, lu_factor_ex, lu_solve, slogdet, solve, solve_ex
 
 __all__ = [
     "cholesky",

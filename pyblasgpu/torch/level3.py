@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..arguments import Flag, Number
 from ..types import Diag, Side, Trans, Uplo
-from . import product_rows as products
+from . import product_rows
 
 __all__ = ["gemm", "gemmtr", "hemm", "herk", "symm", "syrk", "trmm", "trsm"]
 
@@ -80,7 +80,7 @@ def gemm(
             [ 8., 12.]])
     """
     a, b = _op(a, trans_a, "gemm", "trans_a"), _op(b, trans_b, "gemm", "trans_b")
-    return products.gemm(a, b, _added("gemm", c, beta), alpha, beta, method)
+    return product_rows.gemm(a, b, _added("gemm", c, beta), alpha, beta, method)
 
 
 def gemmtr(
@@ -121,7 +121,7 @@ def gemmtr(
             [6., 8.]])
     """
     a, b = _op(a, trans_a, "gemmtr", "trans_a"), _op(b, trans_b, "gemmtr", "trans_b")
-    return products.gemmtr(a, b, _added("gemmtr", c, beta), alpha, beta, _is_lower(lower, "gemmtr"))
+    return product_rows.gemmtr(a, b, _added("gemmtr", c, beta), alpha, beta, _is_lower(lower, "gemmtr"))
 
 
 def syrk(
@@ -163,7 +163,7 @@ def syrk(
     """
     if a.is_complex() and Trans.parse(trans, "syrk", "trans") is Trans.CONJ:
         raise ValueError("syrk: trans=C of complex tensors is for herk")
-    return products.rank_k(
+    return product_rows.rank_k(
         _op(a, trans, "syrk", "trans"), _added("syrk", c, beta), alpha, beta, _is_lower(lower, "syrk"), False
     )
 
@@ -207,7 +207,7 @@ def herk(
     """
     if a.is_complex() and Trans.parse(trans, "herk", "trans") is Trans.TRANS:
         raise ValueError("herk: trans=T of complex tensors is for syrk")
-    return products.rank_k(
+    return product_rows.rank_k(
         _op(a, trans, "herk", "trans"), _added("herk", c, beta), alpha, beta, _is_lower(lower, "herk"), True
     )
 
@@ -253,7 +253,7 @@ def symm(
             [2., 3.]])
     """
     left, low = _is_left(side, "symm"), _is_lower(lower, "symm")
-    return products.symm(a, b, _added("symm", c, beta), alpha, beta, left, low, False)
+    return product_rows.symm(a, b, _added("symm", c, beta), alpha, beta, left, low, False)
 
 
 def hemm(
@@ -293,7 +293,7 @@ def hemm(
             [0.-2.j, 3.+0.j]])
     """
     left, low = _is_left(side, "hemm"), _is_lower(lower, "hemm")
-    return products.symm(a, b, _added("hemm", c, beta), alpha, beta, left, low, True)
+    return product_rows.symm(a, b, _added("hemm", c, beta), alpha, beta, left, low, True)
 
 
 def trmm(
@@ -387,4 +387,4 @@ def _triangular(
     is_lower = _is_lower(lower, name) == (Trans.parse(trans, name, "trans") is Trans.NO)
     unit = Diag.parse(unit_diag, name, "unit_diag") is Diag.UNIT
     a = _op(a, trans, name, "trans")
-    return getattr(products, name)(a, b, alpha, _is_left(side, name), is_lower, unit)
+    return getattr(product_rows, name)(a, b, alpha, _is_left(side, name), is_lower, unit)

@@ -1,0 +1,35 @@
+"""Matrices that the operators serve; those that they do not are for PyTorch's own functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["check_info", "served"]
+
+_DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def served(
+    a: Tensor, b: Tensor | None = None, left: bool = True, out: Any = None, square: bool = True
+) -> bool:
+    """Whether the operators take the matrices `a`, and `b` at this side of them."""
+    if out is not None or not isinstance(a, Tensor) or a.ndim < 2:
+        return False
+    if a.dtype not in _DTYPES or a.device.type not in ("cpu", "cuda") or a.layout != torch.strided:
+        return False
+    if square and a.shape[-1] != a.shape[-2]:
+        return False
+    if b is None:
+        return True
+    if not isinstance(b, Tensor) or b.dtype != a.dtype or b.device != a.device or b.ndim < 2:
+        return False
+    pairs = zip(reversed(a.shape[:-2]), reversed(b.shape[:-2]), strict=False)
+    return b.shape[-2 if left else -1] == a.shape[-1] and all(m == n or 1 in (m, n) for m, n in pairs)
+
+
+def check_info(info: Tensor, name: str, a: Tensor) -> None:
+    """Raise `torch.linalg.LinAlgError` where info is not 0; waits, as PyTorch's own functions do."""
+    torch._linalg_check_errors(info, name, is_matrix=a.ndim == 2)
