@@ -23,8 +23,9 @@ from tempfile import TemporaryDirectory
 import pytest
 import scipy
 
+from pyblasgpu.database.policy import reference
 from pyblasgpu.scipy_patch.switch import ScipyPatch
-from pyblasgpu.scipy_patch.thresholds import THRESHOLDS
+from pyblasgpu.scipy_patch.thresholds import sizes_of
 
 FILES = ("test_basic", "test_decomp_cholesky", "test_decomp_lu", "test_blas", "test_fblas", "test_lapack")
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "scipy_programs.md"
@@ -118,7 +119,7 @@ def main() -> int:
         write_guide()
         return 0
     kind = ScipyPatch if options.patched else Strict
-    patch = kind("cpu", dict.fromkeys(THRESHOLDS, 0.0), numpy=options.patched)
+    patch = kind("cpu", dict.fromkeys(sizes_of(reference()), 0.0), numpy=options.patched)
     patch.apply()
     outcomes = Outcomes()
     arguments = ["-q", "--no-header", "--tb=short", "--show-capture=no", "-p", "no:cacheprovider", "--pyargs"]

@@ -306,6 +306,8 @@ class Policy:
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")
     streamed_factor_min_bytes: ByRoutine = _value("bytes", "from which on a factorization of one is")
+    routed_min_size: ByRoutine = _value("order", "from which on SciPy's routines of a kind go to the device")
+    routed_function_min_size: ByRoutine = _value("order", "from which on functions of scipy.linalg do")
 
 
 REFERENCE = "h200"  # the device of ``policy.json``, as `gpu.device.known` names it

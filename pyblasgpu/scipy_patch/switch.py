@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Any
 
 from ..arguments import enabled, shown
+from ..dispatch.tuned_files import policy_of, reference_policy
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
 from .rebinding import rebind
 from .routed_importlib_bootstrap import ACTIVE, Getter, Routed
 from .targets import numpys, scipys
-from .thresholds import THRESHOLDS, tuned
+from .thresholds import sizes_of
 
 __all__ = ["ScipyPatch", "patch_scipy", "unpatch_scipy"]
 
@@ -273,15 +274,15 @@ def unpatch_scipy() -> None:
 
 
 def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
-    if requested is not None and not isinstance(requested, Mapping):
-        return dict.fromkeys(THRESHOLDS, _size(requested))
-    here = tuned(current().name) if backend == "cuda" else {}
-    if requested is not None:
-        unknown = ", ".join(str(name) for name in requested if name not in THRESHOLDS)
-        if unknown:
-            raise ValueError(f"patch_scipy: thresholds names {unknown}; known: {', '.join(THRESHOLDS)}")
-        here |= {name: _size(size) for name, size in requested.items()}
-    return {**THRESHOLDS, **here}
+    sizes = sizes_of(policy_of(current()) if backend == "cuda" else reference_policy())
+    if requested is None:
+        return sizes
+    if not isinstance(requested, Mapping):
+        return dict.fromkeys(sizes, _size(requested))
+    unknown = ", ".join(str(name) for name in requested if name not in sizes)
+    if unknown:
+        raise ValueError(f"patch_scipy: thresholds names {unknown}; known: {', '.join(sizes)}")
+    return sizes | {name: _size(size) for name, size in requested.items()}
 
 
 def _size(value: Any) -> float:

@@ -14,12 +14,16 @@ import scipy.linalg
 import scipy.linalg.blas
 
 from .. import terminal
+from ..database import Document
+from ..database.policy import MAX_VALUE
+from ..dispatch import choose
+from ..dispatch.tuned_files import policy_of
 from ..gpu.device import present
-from ..routine_table import ROUTINES
 from ..scipy_patch.switch import patch_scipy
-from ..scipy_patch.thresholds import save
+from ..scipy_patch.thresholds import sizes_of
+from .tuned_file_writer import merge
 
-__all__ = ["KINDS", "calls", "main", "threshold", "thresholds"]
+__all__ = ["TIMED", "calls", "main", "threshold", "thresholds"]
 
 SIZES = (128, 192, 256, 320, 384, 512, 768, 1024, 2048)
 ROUNDS = 3
@@ -27,7 +31,7 @@ SECONDS = 0.25  # of a call of SciPy's, after which larger ones are left out
 MIN_SPEEDUP = 4 / 3  # how many times faster a call is to be
 
 #: Call that is timed -> its size over n, and what has its threshold: functions, and routines of these kinds.
-_TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
+TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "dgemm": (1, (), ("product",)),
     "dtrsm": (1, ("solve_triangular",), ("triangle",)),
     "cholesky": (1, ("cholesky", "cho_factor"), ("cholesky",)),
@@ -36,17 +40,12 @@ _TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "inv": (1, ("inv",), ("inverse",)),
     "lu_factor": (1, ("lu_factor", "lu", "det", "slogdet"), ("lu",)),
 }
-#: Call that is timed -> its size over n, and all that has its threshold.
-KINDS: dict[str, tuple[float, tuple[str, ...]]] = {
-    call: (ratio, (*functions, *(each.stem for each in ROUTINES.values() if each.crossover in kinds)))
-    for call, (ratio, functions, kinds) in _TIMED.items()
-}
 
 Call = Callable[[], Any]
 
 
 def calls(n: int) -> Iterator[tuple[str, Call]]:
-    """The calls of `KINDS` with matrices of order n; SciPy's names are looked up when they run."""
+    """The calls of `TIMED` with matrices of order n; SciPy's names are looked up when they run."""
     rng, linalg, blas = np.random.default_rng(n), scipy.linalg, scipy.linalg.blas
     general, right = rng.standard_normal((n, n)), rng.standard_normal((n, n))
     definite = general @ general.T / n + np.eye(n)
@@ -86,8 +85,8 @@ def thresholds(
     sizes: Sequence[int] = SIZES,
     backend: str | None = None,
     say: Callable[[str, int, float, float], None] | None = None,
-) -> dict[str, float]:
-    """The size from which on a call of each routine is faster by a third or more.
+) -> dict[str, dict[str, float]]:
+    """The sizes from which on calls are faster by a third or more, as values of the policy.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ def thresholds(
     say : callable, optional
         Called with a call's name, the order, and the seconds by SciPy and with the patch.
     """
-    gains: dict[str, dict[float, float]] = {name: {} for name in KINDS}
+    gains: dict[str, dict[float, float]] = {name: {} for name in TIMED}
     slow: set[str] = set()
     for n in sizes:
         for name, call in calls(n):
@@ -107,12 +106,17 @@ def thresholds(
             plain = seconds(call)
             with patch_scipy(thresholds=0, backend=backend):
                 patched = seconds(call)
-            gains[name][n * KINDS[name][0]] = plain / patched
+            gains[name][n * TIMED[name][0]] = plain / patched
             if say is not None:
                 say(name, n, plain, patched)
             if plain > SECONDS:
                 slow.add(name)
-    return {routine: threshold(gains[name]) for name, (_, routines) in KINDS.items() for routine in routines}
+    found: dict[str, dict[str, float]] = {"routed_min_size": {}, "routed_function_min_size": {}}
+    for name, (_, functions, kinds) in TIMED.items():
+        size = min(threshold(gains[name]), MAX_VALUE)
+        found["routed_min_size"] |= dict.fromkeys(kinds, size)
+        found["routed_function_min_size"] |= dict.fromkeys(functions, size)
+    return found
 
 
 def main(options: Any) -> int:
@@ -135,9 +139,10 @@ def main(options: Any) -> int:
     def say(name: str, n: int, plain: float, patched: float) -> None:
         console.print(f"{name:14}{n:6}{1e3 * plain:10.2f} ms{1e3 * patched:10.2f} ms on the device")
 
-    sizes = thresholds(backend="cuda", say=None if options.json else say)
-    path = save(device.name, sizes)
+    path = merge(Document(device.name, policy=thresholds(backend="cuda", say=None if options.json else say)))
+    choose.reload()
     if options.json:
+        sizes = sizes_of(policy_of(device))
         print(json.dumps({name: size if size < inf else None for name, size in sizes.items()}, indent=1))
     else:
         console.print(f"written to {path}", soft_wrap=True)
