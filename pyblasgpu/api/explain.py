@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from operator import index
 from typing import Any
 
 from ..arguments import shown
-from ..dispatch.overrides import Algorithm, in_mode
+from ..database import FIXED
+from ..database.policy import is_by_dtype
+from ..dispatch.leaf import fixed_choice
+from ..dispatch.overrides import FIXED_ORIGIN, Algorithm, in_mode
+from ..dispatch.split_k import SPLIT_COSTS
+from ..dispatch.tuned_files import policy_of, policy_origin
 from ..gpu.build.compile import KernelSource
 from ..gpu.device import Device, current, stand_in
 from ..gpu.device import named as device_named
@@ -74,7 +79,9 @@ def explain(
         followed by "grid of" their name: blocks along x, y and z of the largest launch; then by "workspace"
         and its bytes. For 'trsm', 'trmm', 'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused',
         'trsm_fused_1024' (a recursion that ends in fused triangles of that order), 'trsm_small',
-        'trmm_fused', 'trmm_fused_1024', 'recursion', 'symmetrize' or 'two_products'.
+        'trmm_fused', 'trmm_fused_1024', 'recursion', 'symmetrize' or 'two_products'. Last are ranges, widths
+        and costs that decided, as "policy", with name, value and origin: measured here, packaged, or computed
+        from what another device was measured to have.
 
     Raises
     ------
@@ -97,7 +104,8 @@ def explain(
     'gemm_mma'
     """
     chosen: dict[tuple[str, str, str], None] = {}
-    lists = _launches(routine, dtype, m, n, k, device, batch, method)[1]
+    meant, lists = _launches(routine, dtype, m, n, k, device, batch, method)
+    names = dict.fromkeys(name for launches in lists for name in launches.decisive)
     for choice in (choice for launches in lists for choice in launches.choices):
         if isinstance(choice, Algorithm):
             chosen["algorithm", choice.name, choice.origin] = None
@@ -105,9 +113,10 @@ def explain(
         chosen[choice.config.STEM, str(choice.config), choice.origin] = None
         if choice.splits > 1:
             chosen["splits of k", str(choice.splits), choice.origin] = None
+            names |= dict.fromkeys(SPLIT_COSTS)
     if ROUTINES[routine].group != "level3":
-        chosen |= dict.fromkeys(_kernels(lists, {what for what, _, _ in chosen}))
-    return list(chosen)
+        chosen |= dict.fromkeys(_kernels(lists, {what for what, _, _ in chosen}, meant))
+    return [*chosen, *_policy(names, dtype_of(dtype), meant)]
 
 
 def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None) -> tuple[int, ...]:
@@ -143,13 +152,26 @@ def extents_of(routine: str, m: int, n: int | None = None, k: int | None = None)
     return extents
 
 
-def _kernels(lists: list[LaunchList], listed: set[str]) -> Iterator[tuple[str, str, str]]:
+def _policy(names: Iterable[str], dtype: Dtype, device: Device) -> Iterator[tuple[str, str, str]]:
+    """Yield the values of the policy that decided, and their origins."""
+    policy = policy_of(device)
+    for name in names:
+        value = getattr(policy, name)
+        if is_by_dtype(name):
+            value = value.get(dtype.letter, "no bound")
+        yield "policy", f"{name}: {value}", policy_origin(name, device)
+
+
+def _kernels(lists: list[LaunchList], listed: set[str], device: Device) -> Iterator[tuple[str, str, str]]:
     """Yield the Configs of kernels that are not `listed`, and the largest grid of each kernel."""
     grids: dict[str, list[tuple[int, int, int]]] = {}
     for entry in (entry for launches in lists for entry in launches.entries):
         name = entry.source.name
         if name not in listed and name not in grids:
-            yield name, str(entry.source.config), "fixed"
+            config = entry.source.config
+            is_fixed = config.STEM in FIXED
+            origin = fixed_choice(config.STEM, config.dtype, device).origin if is_fixed else FIXED_ORIGIN
+            yield name, str(config), origin
         grids.setdefault(name, []).append(entry.grid)
     for name, dims in grids.items():
         count = f"largest of {len(dims)} launches" if len(dims) > 1 else "one launch"

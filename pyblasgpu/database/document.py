@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import TUNED, with_current_names
+from .families import FIXED, TUNED, Family, with_current_names
 from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
 from .policy import checked
 from .sizes import sizes_of
@@ -71,6 +71,8 @@ class Document:
         dtype -> rows of tiles of a column in which C of products is rasterized.
     policy : dict
         Values of `policy.Policy`, by name.
+    fixed : dict
+        (stem, dtype) -> parameters of a family without a search space.
     """
 
     device: str
@@ -78,10 +80,12 @@ class Document:
     trsm_rates: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     rasters: dict[str, int] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
+    fixed: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of its values."""
-        return len(self.entries) + len(self.trsm_rates) + len(self.rasters) + len(self.policy)
+        parts: tuple[Sized, ...] = self.entries, self.trsm_rates, self.rasters, self.policy, self.fixed
+        return sum(len(part) for part in parts)
 
 
 def read(path: Traversable, device: str | None = None) -> Document | None:
@@ -124,6 +128,7 @@ def _trusted_document(raw: dict[str, Any]) -> Document:
     document.trsm_rates.update(_leaves(raw.get("trsm_rates", {}), 2))
     document.rasters.update(raw.get("rasters", {}))
     document.policy.update(raw.get("policy", {}))
+    document.fixed.update(_leaves(raw.get("fixed", {}), 2))
     return document
 
 
@@ -158,7 +163,7 @@ def parse(content: bytes) -> Document:
     if schema == SCHEMA_1 and type(schema) is int:
         raw, schema = _converted(raw), SCHEMA
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters", "policy"), "it")
+    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters", "policy", "fixed"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -176,6 +181,8 @@ def parse(content: bytes) -> Document:
         _check(type(raster) is int and 0 < raster <= MAX_RASTER, f"rasters.{dtype}: {raster!r}")
         document.rasters[dtype] = raster
     document.policy = checked(_object(raw.get("policy", {}), "policy"), _check)
+    for (stem, dtype), value in _paths(raw.get("fixed", {}), (tuple(FIXED), tuple(DTYPES)), "fixed"):
+        document.fixed[stem, dtype] = _parameters(FIXED[stem], value, f"fixed.{stem}.{dtype}")
     return document
 
 
@@ -205,15 +212,22 @@ def _entry(stem: str, entry: Any, where: str) -> Entry:
     _known(elsewhere, sizes_of(stem), f"{where}.elsewhere")
     for other, rate in elsewhere.items():
         _check_rate(rate, f"{where}.elsewhere.{other}")
-    parameters = with_current_names(_object(entry.get("config"), f"{where}.config"))
-    kinds = TUNED[stem].parameters
-    _known(parameters, tuple(kinds), f"{where}.config")
-    missing = TUNED[stem].required - set(parameters)
-    _check(not missing, f"{where}.config lacks {', '.join(sorted(missing))}")
+    return Entry(_parameters(TUNED[stem], entry.get("config"), f"{where}.config"), tflops, elsewhere)
+
+
+def _parameters(family: Family, value: Any, where: str) -> dict[str, int]:
+    """Parameters of a Config, checked."""
+    parameters = with_current_names(_object(value, where))
+    kinds = family.parameters
+    _known(parameters, tuple(kinds), where)
+    missing = family.required - set(parameters)
+    _check(not missing, f"{where} lacks {', '.join(sorted(missing))}")
+    # those of fixed families may be bytes
+    most = MAX_VALUE if family.is_tuned else MAX_BYTES
     for name, number in parameters.items():
-        fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
-        _check(fits, f"{where}.config.{name}: {number!r}")
-    return Entry(parameters, tflops, elsewhere)
+        fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= most
+        _check(fits, f"{where}.{name}: {number!r}")
+    return parameters
 
 
 def _check_rate(tflops: Any, where: str) -> None:
@@ -244,7 +258,8 @@ def difference(document: Document, base: Document) -> Document:
     rates = {key: each for key, each in document.trsm_rates.items() if base.trsm_rates.get(key) != each}
     rasters = {key: each for key, each in document.rasters.items() if base.rasters.get(key) != each}
     policy = {key: each for key, each in document.policy.items() if base.policy.get(key) != each}
-    return Document(document.device, entries, rates, rasters, policy)
+    fixed = {key: each for key, each in document.fixed.items() if base.fixed.get(key) != each}
+    return Document(document.device, entries, rates, rasters, policy, fixed)
 
 
 def _check(condition: bool, problem: str) -> None:
@@ -288,6 +303,8 @@ def dumps(document: Document) -> str:
             name: _Line(value) if isinstance(value, dict) else value
             for name, value in sorted(document.policy.items())
         }
+    if document.fixed:
+        file["fixed"] = _tree({path: _Line(values) for path, values in document.fixed.items()})
     return _indented(file, "") + "\n"
 
 

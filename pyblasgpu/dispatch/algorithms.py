@@ -126,21 +126,22 @@ def _has_tensor_products(
     routine: str, dtype: Dtype, order: int, rhs: int, batch: int, device: Device
 ) -> bool:
     """Whether one triangle gains by a recursion whose products are made on tensor cores."""
+    if not _is_on_tensor_cores(dtype, batch, device):
+        return False
     policy, letter = policy_of(device), dtype.letter
     if routine == "trmm":
         ranges = policy.tensor_trmm_min_order, policy.tensor_trmm_min_rhs, policy.tensor_trmm_min_elements
     else:
         ranges = policy.tensor_trsm_min_order, policy.tensor_trsm_min_rhs, policy.tensor_trsm_min_elements
     sizes = order, rhs, order * rhs
-    if any(letter not in least or size < least[letter] for size, least in zip(sizes, ranges, strict=True)):
-        return False
-    return _is_on_tensor_cores(dtype, batch, device)
+    return all(letter in least and size >= least[letter] for size, least in zip(sizes, ranges, strict=True))
 
 
 def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: Device) -> bool:
     """Whether SYMM copies all of A, completed, for one product on tensor cores."""
-    least = policy_of(device).tensor_symm_min_order
-    return min(order, columns) >= least and _is_on_tensor_cores(dtype, batch, device)
+    if not _is_on_tensor_cores(dtype, batch, device):
+        return False
+    return min(order, columns) >= policy_of(device).tensor_symm_min_order
 
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:

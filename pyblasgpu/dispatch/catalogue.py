@@ -23,7 +23,7 @@ from . import leaf
 from .product_kinds import TRIANGLES, Kind, configs_of, kinds, variant_of
 from .trsm_fused import serving_trsm
 
-__all__ = ["kernels"]
+__all__ = ["fixed_kernels", "kernels"]
 
 
 def kernels(device: Device) -> Iterator[KernelSource]:
@@ -44,7 +44,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
     for stem, family in FIXED.items():
         if family.runs_on(device) and stem != "pack":  # which only a name requests
             for dtype in family.dtypes:
-                yield from _fixed(stem, family.fixed_config(dtype), device)
+                yield from fixed_kernels(stem, dtype, device)
 
 
 # --------------------------------------------------------------------------------------------- products
@@ -100,9 +100,9 @@ def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
                     yield from family.plain_sources(config)
 
 
-def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
+def fixed_kernels(stem: str, dtype: str, device: Device) -> Iterator[KernelSource]:
     """All kernels of a family that needs no tuning, and of the Configs that serve its calls on the device."""
-    family = family_of(stem)
+    family, config = family_of(stem), leaf.fixed(stem, dtype, device)
     if stem == "trsv":
         configs = (config.specialize(columns, device.shared_per_block) for columns in range(1, MAX_COLS + 1))
         yield from (family.source(each) for each in configs)

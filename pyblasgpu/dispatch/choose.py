@@ -16,7 +16,7 @@ from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
 from .gemm import fastest, from_override
-from .leaf import fixed, of_class, of_shape
+from .leaf import fixed_choice, of_class, of_shape
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
 from .overrides import OVERRIDE, KernelChoice
 from .product_kinds import GemmProblem
@@ -105,7 +105,7 @@ def select(
                 return from_override(config, problem, device)
             return KernelChoice(config, OVERRIDE)
     if name in FIXED:
-        return KernelChoice(fixed(name, dtype.letter, device), "fixed")
+        return fixed_choice(name, dtype.letter, device)
     is_matrix_vector = FAMILIES[stems[0]].is_matrix_vector
     shape: Any = problem
     if is_matrix_vector:

@@ -52,7 +52,7 @@ from .product_kinds import (
 )
 from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
 from .throughput_model import Measured, ThroughputModel, Unmeasured, measured_model, of_fused_trmm
-from .tuned_files import policy_of
+from .tuned_files import policy_of, rates_of
 
 __all__ = [
     "CandidateTable",
@@ -225,7 +225,7 @@ def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
     1.2 times, with three as long as DRAM. Where the policy has no rate for a dtype, C counts
     as if it were not read.
     """
-    policy = policy_of(device)
+    policy = rates_of(device)
     share = policy.read_c_share.get(problem.dtype.letter)
     if not problem.adds or share is None:
         return 0.0
@@ -333,14 +333,14 @@ def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
     choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in choices if choice.origin != COMPUTED]
     tuned = [Measured(choice.config, (((), choice.origin),)) for choice in filed]
-    return Unmeasured(tuned, policy_of(device).cycle_seconds)
+    return Unmeasured(tuned, rates_of(device).cycle_seconds)
 
 
 def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
     """Return all Configs to choose from where nothing was measured."""
     known = portfolio.products(problem.stems, problem.dtype.letter, problem.layout, device)
     tuned = [Measured(config, (((), known.origin),)) for config in known.rates]
-    return Unmeasured(tuned, policy_of(device).cycle_seconds)
+    return Unmeasured(tuned, rates_of(device).cycle_seconds)
 
 
 ROUNDING = 1 - 1e-9  # bounds and estimates are not summed in the same order
@@ -359,7 +359,7 @@ class LowerBounds:
     def __init__(self, configs: Sequence[Any], device: Device):
         resident = [[each.min_blocks if each.persistent else blocks_per_sm(each, device)] for each in configs]
         self._columns, self._device = Columns(configs, np.array(resident)), device
-        self._policy = policy_of(device)
+        self._policy = rates_of(device)
         self._fit = np.array([[blocks_per_sm(each, device)] for each in configs])
         self._persistent = np.array([[each.persistent] for each in configs])
 

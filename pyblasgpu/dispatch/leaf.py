@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 from ..database import FAMILIES, nearest, size_class
+from ..database.policy import REFERENCE
 from ..errors import BackendUnavailable
-from ..gpu.device import Device
+from ..gpu.device import Device, known
 from ..kernels.registry import family_of
 from . import overrides, portfolio, tuned_files
-from .overrides import COMPUTED, KernelChoice
+from .overrides import COMPUTED, FIXED_ORIGIN, KernelChoice
 
 __all__ = [
     "REACH",
@@ -19,6 +19,7 @@ __all__ = [
     "candidates",
     "computed",
     "fixed",
+    "fixed_choice",
     "of_class",
     "of_shape",
     "of_size",
@@ -74,12 +75,22 @@ def stop_size(routine: str, dtype: str, device: Device) -> int:
     return int((policy.trmm_stop if routine == "trmm" else policy.trsm_stop)[dtype])
 
 
-@lru_cache
 def fixed(stem: str, dtype: str, device: Device) -> Any:
     """The Config of a family that needs no tuning."""
+    return fixed_choice(stem, dtype, device).config
+
+
+@tuned_files.memo(1 << 10)
+def fixed_choice(stem: str, dtype: str, device: Device) -> KernelChoice:
+    """The Config with its origin: a file of tuned values, the packaged ones, or 'fixed' of its defaults."""
     if not runs(stem, device):
         raise _unable(stem, device)
-    return family_of(stem).fixed_config(dtype)
+    filed = tuned_files.fixed_of(stem, dtype, device)
+    if filed is not None:
+        return KernelChoice(filed.config, filed.origin)
+    family = family_of(stem)
+    origin = f"packaged for {known(REFERENCE).name}" if dtype in family.packaged else FIXED_ORIGIN
+    return KernelChoice(family.fixed_config(dtype), origin)
 
 
 # -------------------------------------------------------------------------------------------------- level 2

@@ -17,7 +17,7 @@ from ..gpu.device import Device
 from ..model.block_cost import dram_rate
 from ..operands import SECTOR
 from ..types import Dtype
-from .tuned_files import policy_of
+from .tuned_files import rates_of
 
 __all__ = [
     "ALIGNED",
@@ -97,17 +97,17 @@ def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, d
     """Seconds of the copies of A, B that are `copied`, by whole tiles."""
     rows_cols_k, batch = extents[:3], extents[3:]
     tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
-    policy = policy_of(device)
+    policy = rates_of(device)
     share = policy.copied_share[dtype.letter]
     return sum(copied) * policy.copy_seconds + _moving(copied_bytes(tiled, copied, dtype), share, device)
 
 
 def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
     """Seconds in which A and B are packed for a `config` that is packed."""
-    policy = policy_of(device)
+    policy = rates_of(device)
     return 2 * policy.copy_seconds + _moving(packed_bytes(config, extents), policy.packed_share, device)
 
 
 def _moving(size: int, share: float, device: Device) -> float:
     """Return the seconds in which `size` bytes are read and written elsewhere, at a share of DRAM's rate."""
-    return 2 * size * policy_of(device).cycle_seconds / (share * dram_rate(device))
+    return 2 * size * rates_of(device).cycle_seconds / (share * dram_rate(device))

@@ -20,6 +20,7 @@ from ..types import TENSOR, Dtype
 __all__ = [
     "Algorithm",
     "COMPUTED",
+    "FIXED_ORIGIN",
     "KernelChoice",
     "OVERRIDE",
     "active",
@@ -283,9 +284,9 @@ def in_mode(method: str | None, function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @contextmanager
-def mode_from(least: float, order: int) -> Iterator[None]:
-    """Within the block make a factorization's products by FMAs where its `order` is below the `least`."""
-    if order >= least or get_override(MODE) is None:
+def mode_from(least: Callable[[], float], order: int) -> Iterator[None]:
+    """Within the block make a factorization's products by FMAs where its `order` is below ``least()``."""
+    if get_override(MODE) is None or order >= least():
         yield
         return
     with override(MODE, None):
@@ -307,6 +308,7 @@ def splits_singles(dtype: Dtype) -> bool:
 
 COMPUTED = "computed"  # the origin of what no file gave
 OVERRIDE = "override"
+FIXED_ORIGIN = "fixed"  # that of a Config with the defaults of its family
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from ..model.block_cost import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
-from .tuned_files import policy_of
+from .tuned_files import rates_of
 
 __all__ = [
     "MOST_PARTIALS",
+    "SPLIT_COSTS",
     "STREAM_K",
     "SplitTime",
     "attainable",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 STREAM_K = 0  # as a number of slices: stream-K, by the blocks of a persistent kernel
+
+#: Values of the policy that decide between slices.
+SPLIT_COSTS = "launch_seconds", "sum_seconds", "host_seconds"
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MIN_SLICE = 128  # of k: below it a product is mostly its beginning and its end
@@ -62,7 +66,7 @@ def measured_seconds_per_cycle(
     if _can_stream_k(config, extents, device, Region.ALL, None):
         cycles_taken = min(cycles_taken, launch.stream_k())
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - policy_of(device).launch_seconds, seconds / 2) / cycles_taken
+    return max(seconds - rates_of(device).launch_seconds, seconds / 2) / cycles_taken
 
 
 def split_times(
@@ -102,7 +106,7 @@ def split_times(
         shared = launch.stream_k()
         if shared < unsplit:
             best, splits = shared, STREAM_K
-    policy = policy_of(device)
+    policy = rates_of(device)
     best += policy.launch_seconds
     yield SplitTime(best, splits)
     if only is not None or prod(batch) != 1:
@@ -153,7 +157,7 @@ class _Launch(NamedTuple):
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an unsplit product
         products = hypot(batch, self.seconds_per_cycle * operands / dram_rate(device))
-        policy = policy_of(device)
+        policy = rates_of(device)
         left_over = unsplit * rest / k + policy.launch_seconds if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         moved = covered * (partials + 2 * m * n * facts.itemsize)
@@ -205,7 +209,7 @@ def whole_or_stream_k(
     """
     if not _can_stream_k(config, extents, device, region, workspace_limit):
         return 1
-    launch = _Launch(config, policy_of(device).cycle_seconds, extents, region, device)
+    launch = _Launch(config, rates_of(device).cycle_seconds, extents, region, device)
     return STREAM_K if launch.stream_k() < launch.seconds() else 1
 
 

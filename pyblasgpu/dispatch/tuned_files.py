@@ -8,15 +8,17 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from .. import database
-from ..database import TUNED, Document, Entry, sizes_of
+from ..database import FIXED, TUNED, Document, Entry, Family, sizes_of
 from ..database.policy import REFERENCE, Policy, computed, merged, reference
-from ..errors import ConfigError, DatabaseWarning
+from ..errors import ConfigError, DatabaseWarning, require
 from ..gpu.device import Device, known
 from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
@@ -36,8 +38,11 @@ __all__ = [
     "policy_changes",
     "policy_of",
     "policy_origin",
+    "rates_of",
+    "recorded",
     "reference_policy",
     "file_name",
+    "fixed_of",
     "levels",
     "of_class",
     "current_configs",
@@ -120,12 +125,31 @@ def all_of_class(stem: str, dtype: str, layout: str, size: str, device: Device) 
     layout, complete = TUNED[stem].layout(layout), TUNED[stem].complete
     entries = list(_entries((stem, dtype, layout, size), device))
     for origin, entry in entries:
-        config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
+        where = f"{origin}: {stem} {dtype} {layout} {size}"
+        config = _usable(TUNED[stem], dtype, layout, entry.parameters, device, where)
         if config is not None:
             rates, ours = dict[str, float](), complete(entry.parameters)
             for _, other in reversed(entries):
                 rates |= other.elsewhere if complete(other.parameters) == ours else {}
             yield Filed(entry.tflops or 0.0, config, origin, rates)
+
+
+def fixed_of(stem: str, dtype: str, device: Device) -> Filed | None:
+    """The first entry for a family without a search space that is of use; None: no file has one."""
+    for origin, document in documents(device):
+        parameters = document.fixed.get((stem, dtype))
+        if parameters is not None:
+            where = f"{origin}: {stem} {dtype}"
+            config = _usable(FIXED[stem], dtype, "", parameters, device, where, _check_threads)
+            if config is not None:
+                return Filed(0.0, config, origin, {})
+    return None
+
+
+def _check_threads(config: Any, device: Device) -> None:
+    """Check a Config that states no registers, and that fits its shared memory to the device by itself."""
+    most = device.max_threads_per_block
+    require(config.threads <= most, "device_threads", f"threads <= {most}", threads=config.threads)
 
 
 def levels(device: Device) -> tuple[Level, ...]:
@@ -152,9 +176,43 @@ def documents(device: Device) -> tuple[tuple[str, Document], ...]:
     return tuple((origin, document) for origin, document in read if document is not None)
 
 
-@memo(1 << 7)
 def policy_of(device: Device) -> Policy:
-    """The values by which dispatch decides on a device: of the files, else computed."""
+    """The values by which dispatch decides on a device: of the files, else computed.
+
+    Within `recorded` it is noted which of them are read.
+    """
+    names, policy = _read_names.get(), rates_of(device)
+    return policy if names is None else cast(Policy, _Recorded(policy, names))
+
+
+_read_names: ContextVar[dict[str, None] | None] = ContextVar("read_names", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[dict[str, None]]:
+    """Yield the names of the values that are read in the block, in this thread or task, as they are read."""
+    names: dict[str, None] = {}
+    before = _read_names.set(names)
+    try:
+        yield names
+    finally:
+        _read_names.reset(before)
+
+
+class _Recorded:
+    """A policy that notes which of its values are read."""
+
+    def __init__(self, policy: Policy, names: dict[str, None]):
+        self._policy, self._names = policy, names
+
+    def __getattr__(self, name: str) -> Any:
+        self._names[name] = None
+        return getattr(self._policy, name)
+
+
+@memo(1 << 7)
+def rates_of(device: Device) -> Policy:
+    """The values of `policy_of` for estimates of times, which may be kept; none is noted."""
     policy = computed(device)
     for _, document in reversed(documents(device)):
         policy = merged(policy, document.policy)
@@ -225,11 +283,19 @@ def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[s
             yield origin, entry
 
 
-def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
-    """The Config of `entry`; None, with a warning, where `device` cannot run it."""
+def _usable(
+    family: Family,
+    dtype: str,
+    layout: str,
+    parameters: Mapping[str, int],
+    device: Device,
+    where: str,
+    check: Callable[[Any, Device], None] = check_device,
+) -> Any:
+    """The Config of an entry; None, with a warning, where `device` cannot run it."""
     try:
-        config = TUNED[stem].config(dtype, layout, entry.parameters)
-        check_device(config, device)
+        config = family.config(dtype, layout, parameters)
+        check(config, device)
     except ConfigError as broken:
         warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
         return None

@@ -6,14 +6,16 @@ something needs them.
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..package_files import package_file
 from ..types import DTYPES
 
 if TYPE_CHECKING:
@@ -42,6 +44,14 @@ class Axes(NamedTuple):
     tile: tuple[tuple[str, ...], ...] = ()
     variant: tuple[tuple[str, ...], ...] = ()
     across_layouts: tuple[str, ...] = ()
+
+
+@cache
+def _packaged() -> dict[str, dict[str, dict[str, int]]]:
+    """Parameters of families without a space, by stem and dtype: data, over which the database puts files."""
+    parameters: dict[str, dict[str, dict[str, int]]]
+    parameters = json.loads(package_file("database", "fixed.json").read_bytes())["fixed"]
+    return parameters
 
 
 @dataclass(frozen=True)
@@ -73,13 +83,12 @@ class Family:
         Whether it multiplies on float64's tensor cores.
     space_name : str
         ``module:function`` of its search space, as `kernels.space.space` calls it. Without one the family
-        needs no tuning: the defaults of its Config serve on every device.
+        needs no tuning: the defaults of its Config, or the parameters of ``database/fixed.json``, serve on
+        every device.
     axes : Axes
         Parameters that the tuner changes together.
     runtime_parameters : tuple of str
         Parameters of a launch: Configs that differ in nothing else are one kernel.
-    best_defaults : mapping of str to mapping
-        Parameters that serve better than the defaults of a family without a space, by dtype.
     solved_columns : int
         Columns that a thread solves in registers, which its Config's estimate leaves out.
     cost : callable, optional
@@ -100,7 +109,6 @@ class Family:
     space_name: str = ""
     axes: Axes = field(default_factory=Axes)
     runtime_parameters: tuple[str, ...] = ()
-    best_defaults: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     solved_columns: int = 0
     cost: Callable[[Any, tuple[int, ...], Device], float] | None = None
 
@@ -184,9 +192,14 @@ class Family:
         decided = {name: letter == "t" for name, letter in zip(self.layout_fields, layout, strict=False)}
         return self.config_class(dtype=dtype, **decided, **parameters)
 
-    def fixed_config(self, dtype: str) -> Any:
-        """The Config of a family that needs no tuning."""
-        return self.config(dtype, "", self.best_defaults.get(dtype, {}))
+    def fixed_config(self, dtype: str, parameters: Mapping[str, int] | None = None) -> Any:
+        """The Config of a family that needs no tuning, by default of the packaged parameters."""
+        return self.config(dtype, "", self.packaged.get(dtype, {}) if parameters is None else parameters)
+
+    @property
+    def packaged(self) -> Mapping[str, Mapping[str, int]]:
+        """Parameters by dtype that serve better than the defaults, of a family without a space."""
+        return _packaged().get(self.stem, {})
 
     def untuned(self, dtype: str, layout: str) -> tuple[Any, ...]:
         """The Configs of a family of level 2 where nothing is tuned."""

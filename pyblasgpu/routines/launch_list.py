@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..database.policy import Policy
 from ..dispatch import choose
-from ..dispatch.tuned_files import policy_of
+from ..dispatch.tuned_files import policy_of, recorded
 from ..gpu import context, events, lanes, launch, workspace
 from ..gpu.build.compile import KernelSource
 from ..gpu.device import current
@@ -86,6 +86,8 @@ class LaunchList:
         Tiles after which persistent blocks of products emitted now give a multiprocessor back; None: never.
     choices : list of KernelChoice or Algorithm
         Configs that were chosen, and their origins.
+    decisive : dict of str to None
+        Names of the policy's values that decided what was emitted.
     """
 
     def __init__(self, dtype: Dtype, device: int):
@@ -94,6 +96,7 @@ class LaunchList:
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
         self.choices: list = []
+        self.decisive: dict[str, None] = {}
         self.entries: list[Launch] = []
         self._launches: list[Callable] | None = None
         self._last: _BoundList | None = None
@@ -389,7 +392,8 @@ def cached_launch_list(
             cache.clear()
         launches = LaunchList(target.dtype, target.device)
         virtual = (launches.at_virtual_address(operand, slot) for slot, operand in enumerate(operands))
-        emit(launches, *virtual, *options)
+        with recorded() as launches.decisive:
+            emit(launches, *virtual, *options)
         cache[key] = launches
     return launches
 

@@ -26,6 +26,7 @@ def merge(document: Document) -> Path:
         present.entries.update(document.entries)
         present.trsm_rates.update(document.trsm_rates)
         present.rasters.update(document.rasters)
+        present.fixed.update(document.fixed)
         present.policy = with_values(present.policy, document.policy)
     return user_file(document.device)
 

@@ -143,6 +143,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         document.trsm_rates = {key: each for key, each in document.trsm_rates.items() if kept("trsm", key[0])}
         document.rasters = {dtype: each for dtype, each in document.rasters.items() if kept("gemm", dtype)}
         document.policy = dict(_kept(document.policy, kept))
+        document.fixed = {key: each for key, each in document.fixed.items() if kept(*key)}
         return before - len(document)
 
 
@@ -196,6 +197,9 @@ def _list(options: Any) -> int:
                 table.add_row(document.device, "trsm", dtype, "", point, algorithm, f"{rate:.3g}")
         for dtype, raster in sorted(document.rasters.items()):
             table.add_row(document.device, "gemm", dtype, "", "", f"raster={raster}", "")
+        for (stem, dtype), parameters in sorted(document.fixed.items()):
+            config = " ".join(f"{name}={value}" for name, value in parameters.items())
+            table.add_row(document.device, stem, dtype, "", "", config, "")
         for name, value in sorted(document.policy.items()):
             table.add_row(document.device, "policy", "", "", name, json.dumps(value), "")
     for row in (row for tuned in processors.values() for row in cpu_wisdom.rows(tuned)):

@@ -6,6 +6,7 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.database import FIXED
+from pyblasgpu.dispatch.catalogue import fixed_kernels
 from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
@@ -33,10 +34,11 @@ def test_rows_are_interchanged_in_registers(letter):
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_the_catalogue_has_the_panels_that_serve(letter):
-    device, best = known("h200"), FIXED[getrf_panel.STEM].fixed_config(letter)
-    listed = set(getrf_panel.plain_sources(best))
+def test_the_catalogue_has_the_panels_that_serve(letter, name):
+    device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
+    listed = set(fixed_kernels(getrf_panel.STEM, letter, device))
     for rows in (1, 20, 33, 64, 65, 10**4, 50000):
         assert getrf_panel.source(best.specialize(rows, device)) in listed
 

@@ -106,7 +106,8 @@ def test_a_fixed_config_is_checked_against_the_device(card, stem):
     family, device = FIXED[stem], known(card)
     key = stem, DTYPES[family.dtypes[-1]], "", (100, 1), device
     if family.needs <= device.cc and family.only in (None, device.cc):
-        assert select(*key).origin == "fixed"
+        is_packaged = family.dtypes[-1] in family.packaged
+        assert select(*key).origin == ("packaged for NVIDIA H200" if is_packaged else "fixed")
     else:
         message = re.escape(f"{stem}: no Config can run on {device.name} ({device.arch})")
         with pytest.raises(BackendUnavailable, match=message):

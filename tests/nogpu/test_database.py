@@ -168,6 +168,12 @@ CHANGES = {
     "raster 0": lambda raw: raw.update(rasters={"d": 0}),
     "raster as a text": lambda raw: raw.update(rasters={"d": "4"}),
     "a section of schema 1": lambda raw: raw.update(stop_size={}),
+    "a tuned family among the fixed": lambda raw: raw.update(fixed={"gemm_simt": {"s": {"BLK_M": 64}}}),
+    "fixed of an unknown dtype": lambda raw: raw.update(fixed={"symv": {"h": {"WARPS": 4}}}),
+    "fixed with an unknown parameter": lambda raw: raw.update(fixed={"symv": {"s": {"BLK_Q": 4}}}),
+    "fixed with a text": lambda raw: raw.update(fixed={"symv": {"s": {"WARPS": "4"}}}),
+    "fixed with a bool for an int": lambda raw: raw.update(fixed={"symv": {"s": {"WARPS": True}}}),
+    "fixed as a list": lambda raw: raw.update(fixed={"symv": {"s": [4]}}),
 }
 
 

@@ -86,7 +86,7 @@ def test_explain(letter, spelling, monkeypatch):
     monkeypatch.setattr(
         explain,
         "launches_of",
-        lambda routine, dtype, *rest: requested.append(dtype) or SimpleNamespace(choices=[]),
+        lambda routine, dtype, *rest: requested.append(dtype) or SimpleNamespace(choices=[], decisive={}),
     )
     assert pyblasgpu.explain("gemm", spelling, 8, 8, device="h200") == []
     assert requested == [DTYPES[letter]]

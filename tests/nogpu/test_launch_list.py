@@ -276,9 +276,11 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
 
 def test_explain_tells_of_splits(kernels, monkeypatch):
     explaining = import_module("pyblasgpu.api.explain")
-    (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)
+    gemm_line, splits_line, *costs = explaining.explain("gemm", "s", 64, 64, 65536)
     assert gemm_line[0] == "gemm_simt"
     assert splits_line[0] == "splits of k" and int(splits_line[1]) >= 8 and splits_line[2] == gemm_line[2]
+    names = [value.partition(":")[0] for _, value, _ in costs]
+    assert names == ["launch_seconds", "sum_seconds", "host_seconds"]
     assert len(explaining.explain("gemm", "s", 4096, 4096, 4096)) == 1
 
 

@@ -9,10 +9,13 @@ from dataclasses import fields, replace
 import pytest
 from import_graph import PACKAGE
 
-from pyblasgpu.database import Document, dumps, parse, policy
+from pyblasgpu.api.explain import explain
+from pyblasgpu.database import FIXED, Document, dumps, parse, policy
 from pyblasgpu.database.policy import Policy, computed, reference
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.algorithms import TRSM_FUSED, trsm_algorithm
+from pyblasgpu.dispatch.catalogue import fixed_kernels
+from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.types import DTYPES
 
@@ -57,10 +60,10 @@ def files(monkeypatch, tmp_path, request):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     request.addfinalizer(choose.reload)
 
-    def write(values) -> None:
+    def write(document) -> None:
         path = tuned_files.user_file(B200.name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dumps(Document(B200.name, policy=values)))
+        path.write_text(dumps(document))
         choose.reload()
 
     return write
@@ -72,7 +75,8 @@ def test_the_users_values_come_first_and_explain_says_so(files):
 
     assert decided().name != TRSM_FUSED
     assert decided().origin == "computed from NVIDIA H200's, fused_trsm_max_elements"
-    files({"fused_trsm_max_rhs": {"d": 1 << 20}, "fused_trsm_max_elements": {"d": 1 << 40}})
+    values = {"fused_trsm_max_rhs": {"d": 1 << 20}, "fused_trsm_max_elements": {"d": 1 << 40}}
+    files(Document(B200.name, policy=values))
     own = tuned_files.policy_of(B200)
     assert own.fused_trsm_max_rhs == {**reference().fused_trsm_max_rhs, "d": 1 << 20}
     assert decided().name == TRSM_FUSED and decided().origin.startswith("measured here, ")
@@ -107,6 +111,72 @@ def test_values_of_another_form_are_refused(values, problem):
     file = {"schema": 2, "device": "any", "policy": values}
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse(json.dumps(file).encode())
+
+
+# ------------------------------------------------------------------------- families without a search space
+
+
+def test_packaged_parameters_are_those_of_configs():
+    """Each is the Config of a family, in a dtype that it has, and not the default."""
+    file = json.loads((PACKAGE / "database" / "fixed.json").read_text())
+    assert file["device"] == H200.name and file["fixed"]
+    for stem, by_dtype in file["fixed"].items():
+        for letter, parameters in by_dtype.items():
+            family = FIXED[stem]
+            assert letter in family.dtypes and set(parameters) <= set(family.parameters)
+            assert family.parameters_of(family.fixed_config(letter)).items() >= parameters.items()
+            assert not parameters.items() <= family.defaults.items()
+
+
+def test_a_file_replaces_the_parameters_of_a_fixed_family(files):
+    def chosen(letter):
+        return choose.select("symv", DTYPES[letter], "", (64, 64), B200)
+
+    assert chosen("d").origin == "packaged for NVIDIA H200" and chosen("d").config.WARPS == 4
+    broken = {("symv", "s"): {"THR_N": 7}, ("symv", "z"): {"WARPS": 64}}
+    document = Document(B200.name, fixed={("symv", "d"): {"WARPS": 8}, **broken})
+    assert parse(dumps(document).encode()).fixed == document.fixed and len(document) == 3
+    files(document)
+    assert chosen("d").origin.startswith("tuned here, ") and chosen("d").config.WARPS == 8
+    for letter in "sz":
+        with pytest.warns(DatabaseWarning, match=f"symv {letter} is passed over"):
+            assert chosen(letter).config == FIXED["symv"].fixed_config(letter)
+    assert {source.config.WARPS for source in fixed_kernels("symv", "d", B200)} == {8}
+
+
+# ------------------------------------------------------------------------------------------ what explain says
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "expected"),
+    [
+        (("getrf", "d", 4096), {}, {"getrf_lookahead", "lookahead_tiles", "trsm_stop"}),
+        (("potrf", "d", 2048), {}, {"potrf_lookahead", "potrf_lookahead_max_order", "lookahead_tiles"}),
+        (("trsm", "c", 4096, 8), {}, {"fused_trsm_min_order"}),
+        (("trmm", "z", 2048, 8), {}, {"fused_trmm_min_rhs"}),
+        (("getrs", "d", 16, 4), {}, {"getrs_small_max_rhs"}),
+        (("symv", "s", 1000), {}, {"symv_small_max_bytes"}),
+        (("lauum", "s", 400), {}, {"lauum_product_max_order"}),
+        (("trtri", "s", 2048), {}, {"trtri_fused_min_order"}),
+        (("gemm", "d", 64, 64, 8192), {}, {"launch_seconds", "sum_seconds", "host_seconds"}),
+        (("gemm", "s", 512), {"method": "tensor"}, {"fp16_min_work", "fp16_min_extent"}),
+        (("gemm", "d", 4096), {"method": "tensor"}, {"int8_rate", "int8_fma_rate"}),
+        (("trsm", "s", 4096, 4096), {"method": "tensor"}, {"tensor_trsm_min_order", "tensor_stop"}),
+    ],
+)
+def test_explain_names_what_decided(call, options, expected):
+    """The same rows again, though the launch list is kept."""
+    rows = [row for row in explain(*call, device="h200", **options) if row[0] == "policy"]
+    names = {value.partition(":")[0]: origin for _, value, origin in rows}
+    assert expected <= set(names) and set(names.values()) == {f"packaged for {H200.name}"}
+    assert [row for row in explain(*call, device="h200", **options) if row[0] == "policy"] == rows
+
+
+def test_explain_names_no_more_than_what_decided():
+    rows = explain("trsm", "d", 4096, 512, device="h200") + explain("gemm", "d", 4096, device="h200")
+    assert not [row for row in rows if row[0] == "policy"], "files and estimates did"
+    computed_rows = explain("trsm", "d", 4096, 8, device="a100")
+    assert ("policy", "fused_trsm_min_order: 768", "computed from NVIDIA H200's") in computed_rows
 
 
 CARD = re.compile(r"\b(H100|H200|A100|B200|L40S?|RTX|GH200)\b", re.IGNORECASE)

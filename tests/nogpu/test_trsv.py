@@ -88,10 +88,11 @@ def test_the_workspace_is_flags_alone(kernels):
 
 
 def test_explain_names_it(kernels):
-    algorithm, line = explain("trsm", "z", 1000, 2)
-    origin = "packaged for NVIDIA H200, trsv_min_order"
-    assert algorithm == ("algorithm", "trsv", origin) and line[0] == "trsv"
+    algorithm, line, decisive = explain("trsm", "z", 1000, 2)
+    origin = "packaged for NVIDIA H200"
+    assert algorithm == ("algorithm", "trsv", f"{origin}, trsv_min_order") and line[0] == "trsv"
     assert "COLS=2" in line[1] and line[2] == "fixed"
+    assert decisive == ("policy", "trsv_min_order: 256", origin)
 
 
 def test_what_serves_without_an_override():
@@ -103,7 +104,10 @@ def test_what_serves_without_an_override():
         "c": 16,
         "z": 16,
     }
-    assert {choice.origin for choice in chosen.values()} == {"fixed"}
+    assert {letter: choice.origin for letter, choice in chosen.items()} == {
+        **dict.fromkeys("scz", "fixed"),
+        "d": "packaged for NVIDIA H200",
+    }
 
 
 # ---------------------------------------------------------------------------------------------- its Config

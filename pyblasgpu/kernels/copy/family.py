@@ -7,13 +7,7 @@ from ..registry import Family
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
-    Family(
-        "copy_scaled",
-        ".copy.copy_scaled",
-        "CopyScaled",
-        "copy",
-        best_defaults={"c": {"BLK_M": 64}, "s": {"BLK_M": 64}},
-    ),
+    Family("copy_scaled", ".copy.copy_scaled", "CopyScaled", "copy"),
     Family("split_k_reduce", ".copy.split_k_reduce", "SplitKReduce", "gemm"),
     Family("pack", ".copy.pack", "Pack", "gemm"),
     Family("symmetrize", ".copy.symmetrize", "Symmetrize", "syr2k", needs=(8, 0)),  # cp.async

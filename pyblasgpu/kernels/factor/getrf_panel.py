@@ -15,7 +15,6 @@ Both strides are free. Matrices of few rows are panels whole, of a batch too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING, ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import WHOLE_ROWS, KernelSource
-from ...gpu.device import known
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
@@ -35,7 +33,7 @@ from .row_exchange import reals_of_search, search_by_rows, words_of_search
 if TYPE_CHECKING:
     from ...gpu.device import Device
 
-__all__ = ["STEM", "GetrfPanel", "plain_sources", "source"]
+__all__ = ["STEM", "GetrfPanel", "source"]
 
 STEM = "getrf_panel"
 PARAMETERS = "p wwww iiiiii qqq qqqq".replace(" ", "")
@@ -255,13 +253,6 @@ def source(config: GetrfPanel) -> KernelSource:
     return KernelSource.of(
         config, PARAMETERS, lambda: _build(config), cooperative=not config.CLUSTER, cluster=cluster
     )
-
-
-def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of small matrices, of clusters, and of many rows, on an H200."""
-    device = known("h200")
-    configs = dict.fromkeys(config.specialize(1 << power, device) for power in range(ROW_POWERS))
-    return (source(each) for each in configs)
 
 
 def _searcher(config: GetrfPanel):

@@ -9,22 +9,6 @@ __all__ = ["FAMILIES"]
 _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _COMPILED = ("min_blocks", "prefetch", "persistent")
 _ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", *_COMPILED)
-#: Parameters of `gemm_mma` for complex128 where registers are short.
-_COMPLEX_TILE = {
-    "BLK_M": 64,
-    "BLK_N": 64,
-    "BLK_K": 16,
-    "WARP_M": 16,
-    "WARP_N": 32,
-    "MMA_K": 8,
-    "VEC_A": 1,
-    "VEC_B": 1,
-    "PAD_A": 2,
-    "DIM_XA": 64,
-    "DIM_YA": 4,
-    "DIM_XB": 16,
-    "DIM_YB": 16,
-}
 
 FAMILIES = (
     Family(
@@ -93,7 +77,6 @@ FAMILIES = (
         dtypes=("s", "c"),
         needs=(9, 0),
         only=(9, 0),
-        best_defaults={"c": {"BLK_N": 64, "VEC_M": 2, "VEC_N": 2, "VEC_A": 2, "PAD_B": 2}},
     ),
     Family("row_scales", ".gemm.int8.row_scales", "RowScales", "gemm", dtypes=("d", "z"), only=(9, 0)),
     Family(
@@ -118,6 +101,5 @@ FAMILIES = (
         dtypes=("d", "z"),
         needs=(9, 0),
         only=(9, 0),
-        best_defaults={"z": _COMPLEX_TILE},
     ),
 )

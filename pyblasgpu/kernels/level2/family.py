@@ -9,11 +9,6 @@ from ..registry import Axes, Family
 
 __all__ = ["FAMILIES"]
 
-# an element of complex128 takes four registers, a float32 one
-_NARROW = {"WARPS": 4, "THR_M": 2, "THR_N": 8}
-_SYMV = {"s": {"THR_N": 8}, "d": _NARROW, "c": _NARROW, "z": {"THR_M": 2}}
-_SYMV_SMALL = {"z": {"WARPS": 8, "SECTORS": 2, "LOADS": 4}}
-
 
 def _gemv_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:
     from .gemv_cost import GemvProblem, cycles
@@ -42,8 +37,8 @@ FAMILIES = (
         runtime_parameters=("DIM_R", "MIN_STEPS"),
         cost=_gemv_cost,
     ),
-    Family("symv", ".level2.symv", "Symv", "symv", best_defaults=_SYMV),
-    Family("symv_small", ".level2.symv_small", "SymvSmall", "symv", best_defaults=_SYMV_SMALL),
+    Family("symv", ".level2.symv", "Symv", "symv"),
+    Family("symv_small", ".level2.symv_small", "SymvSmall", "symv"),
     Family("symv_sum", ".level2.symv_sum", "SymvSum", "symv"),
     Family(
         "ger",

@@ -6,4 +6,4 @@ from ..registry import Family
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (Family("trsv", ".trsv.kernel", "Trsv", "trsm", needs=(8, 0), best_defaults={"d": {"DIM_K": 8}}),)
+FAMILIES = (Family("trsv", ".trsv.kernel", "Trsv", "trsm", needs=(8, 0)),)
