@@ -20,7 +20,7 @@ VENVDOCS := .venv-docs
 STAMPDOCS := $(VENVDOCS)/.installed
 STAMP25 := $(VENV25)/.installed-$(CUDA)
 
-.PHONY: demo wheel test test-nogpu test-sim docs test-numpy25 check-kernels check-kernels-if-due lint clean
+.PHONY: demo stubs wheel test test-nogpu test-sim docs test-numpy25 check-kernels check-kernels-if-due lint clean
 
 demo: $(STAMP)
 	$(BIN)/pyblasgpu demo
@@ -58,6 +58,10 @@ check-kernels-if-due: $(STAMP)
 docs: $(STAMPDOCS)
 	rm -rf docs/gallery docs/api/generated
 	$(VENVDOCS)/bin/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+# what type checkers read of the public modules, from the signatures that these have
+stubs: $(STAMP)
+	$(BIN)/python tools/make_stubs.py
 
 # with the kernels of all architectures built ahead; hours, and `pyblasgpu build` goes on where it stopped
 wheel: $(STAMP)

@@ -20,6 +20,7 @@ import pyblasgpu
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main, table
 from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.tuning.scipy_thresholds import calls
+from pyblasgpu.typing import Backend
 
 SIZES = (1024, 2048, 512, 4096)
 SECONDS = 0.4  # of one call with SciPy, after which larger ones are left out
@@ -102,7 +103,7 @@ def statsmodels(n: int) -> Iterator[tuple[str, Call]]:
     yield STATSMODELS, run
 
 
-def compare(call: Call, backend: str | None, rounds: int, numpy: bool) -> Row:
+def compare(call: Call, backend: Backend | None, rounds: int, numpy: bool) -> Row:
     """Medians of seconds without and with the patch, how many calls it took, and how far results differ."""
     without, within = [], []
     results: list[Any] = [None, None]

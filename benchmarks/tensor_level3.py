@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import cupy
 import numpy as np
@@ -107,8 +107,8 @@ class Solution:
     def restore(self) -> None:
         """A is as it was."""
 
-    def ours(self, method: str | None = None) -> None:
-        structure = "gen" if self.routine == "gesv" else "pos"
+    def ours(self, method: Literal["tensor"] | None = None) -> None:
+        structure: Literal["gen", "pos"] = "gen" if self.routine == "gesv" else "pos"
         with deciding_by(getrf_refined_min_order=1, potrf_refined_min_order=1):
             self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
 

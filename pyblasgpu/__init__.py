@@ -6,7 +6,7 @@ Importing it touches no GPU, compiles nothing and needs no CUDA; what is named h
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0.dev0"
 
@@ -60,31 +60,6 @@ __all__ = [
     "unpatch_scipy",
     "use_devices",
 ]
-
-if TYPE_CHECKING:
-    from . import dask as dask
-    from . import errors
-    from .api.blas import names as blas
-    from .api.explain import explain
-    from .api.keyword.gemmtr import gemmtr
-    from .api.keyword.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
-    from .api.keyword.level2 import gemv, hemv, symv
-    from .api.keyword.level3 import gemm
-    from .api.keyword.rank_1 import ger, her, her2, syr, syr2
-    from .api.keyword.rank_k import her2k, herk, syr2k, syrk
-    from .api.keyword.symmetric import hemm, symm
-    from .api.keyword.triangular import trmm, trsm
-    from .api.keyword.trmv import trmv, trsv
-    from .api.lapack import names as lapack
-    from .api.linalg import names as linalg
-    from .api.plans import plan_gemm, plan_trmm, plan_trsm
-    from .dispatch.overrides import override, set_math_mode
-    from .frontend.backend_status import backend_status
-    from .frontend.calls.release import release_memory
-    from .frontend.engine_options import use_devices
-    from .frontend.handle import Handle
-    from .info import show_config
-    from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
 #: Public names by their module.
 _NAMES = {

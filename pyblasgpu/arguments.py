@@ -24,8 +24,8 @@ __all__ = [
     "shown",
 ]
 
-#: Types in signatures. They are `Any`: arrays of every library are accepted, and flags and numbers may be
-#: arrays of one element.
+#: Types in the signatures of implementations, which take whatever callers pass. Type checkers of calls read
+#: the stubs instead, where these are types of `pyblasgpu.typing`.
 Array: TypeAlias = Any
 Number: TypeAlias = Any
 Flag: TypeAlias = Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from operator import index
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from .arguments import item, shown
 
@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 #: The method of a complex product that makes it of three real ones.
-THREE_M = "3m"
+THREE_M: Final = "3m"
 #: The method of a product in float32 that makes it on tensor cores, within the same bound.
-TENSOR = "tensor"
+TENSOR: Final = "tensor"
 
 
 class _Flag(Enum):

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from time import monotonic
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from ..errors import CallCancelled, TileReport
 from ..graph_breaks import break_graphs
 
 __all__ = ["Handle", "Report", "watched"]
+
+_Result = TypeVar("_Result")
 
 #: Called with the number of tasks that are done, and of all.
 Report = Callable[[int, int], None]
@@ -22,7 +24,7 @@ LATE = 2.0
 
 
 @break_graphs
-class Handle:
+class Handle(Generic[_Result]):
     """A call that is under way.
 
     Its arrays may neither be written nor, but for parts that are known to be final, read before it has ended.
@@ -51,12 +53,15 @@ class Handle:
     """
 
     def __init__(
-        self, name: str, work: Callable[[Callable[[], bool], Report], Any], progress: Report | None = None
+        self,
+        name: str,
+        work: Callable[[Callable[[], bool], Report], _Result],
+        progress: Report | None = None,
     ) -> None:
         self.name = name
         self._cancelled, self._ended = threading.Event(), threading.Event()
         self._counts, self._progress = (0, 0), progress
-        self._result: Any = None
+        self._result: _Result | None = None
         self._error: BaseException | None = None
         self._work = work
         context = copy_context()  # the caller's overrides and backend
@@ -152,7 +157,7 @@ class Handle:
         self._cancelled.set()
         return not self.done()
 
-    def wait(self, timeout: float | None = None) -> Any:
+    def wait(self, timeout: float | None = None) -> _Result:
         """Wait until the call has ended, and return its result.
 
         Ctrl-C ends the waiting, not the call.
@@ -191,7 +196,7 @@ class Handle:
             raise TimeoutError(f"{self.name} has not ended after {timeout} seconds")
         if self._error is not None:
             raise self._error
-        return self._result
+        return cast(_Result, self._result)
 
     def __repr__(self) -> str:
         done, total = self._counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -121,7 +121,7 @@ class Problem:
         return isinstance(self.case, GemmCase)
 
     @property
-    def method(self) -> str | None:
+    def method(self) -> Literal["3m"] | None:
         """Method of a GEMM; None is the default."""
         return THREE_M if self.routine == "gemm3m" else None
 

@@ -202,8 +202,8 @@ class Symm(Operator):
 
     @staticmethod
     def compute(out, a, b, c, alpha, beta, left, lower, hermitian):
-        function, side = pb.hemm if hermitian else pb.symm, "L" if left else "R"
-        function(a, b, side=side, lower=lower, **_options(out, c, alpha, beta))
+        function = pb.hemm if hermitian else pb.symm
+        function(a, b, side="L" if left else "R", lower=lower, **_options(out, c, alpha, beta))
 
     @staticmethod
     def backward(s, g):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -29,12 +30,13 @@ def arrays():
 def test_numbers_of_any_kind(arrays):
     a, b, out = arrays
     expected = 2 * (a.get() @ b.get())
+    one_element: Any = [2.0]
     for alpha in (
         2,
         np.int8(2),
         np.longdouble(2),
         Fraction(2),
-        [2.0],
+        one_element,
         np.array([[2]]),
         cupy.asarray(2),
         cupy.ones(1) * 2,
@@ -68,10 +70,11 @@ def test_flags_of_any_kind(arrays, lower):
     for _ in range(2):
         target = b.copy()
         same(pyblasgpu.trmm(a, target, lower=lower, out=target).get(), expected, f"lower={lower!r}")
+    number, text = cast(Any, 1.0), cast(Any, "False")
     with pytest.raises(ValueError, match="trmm: lower="):
-        pyblasgpu.trmm(a, b, lower=1.0, out=b)
+        pyblasgpu.trmm(a, b, lower=number, out=b)
     with pytest.raises(ValueError, match="plan_trmm: lower="):
-        pyblasgpu.plan_trmm(a, b, b, lower="False")
+        pyblasgpu.plan_trmm(a, b, b, lower=text)
 
 
 def test_a_number_that_is_0_in_single_precision():

@@ -10,6 +10,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.types import DTYPES
+from pyblasgpu.typing import TransFlag
 
 from .running import cupy
 
@@ -85,7 +86,8 @@ def test_inputs_of_uneven_strides_are_copied(way, letter, strides):
     a, b = numbers(letter), numbers(letter)[::-1]
     placed, right = Placed(a, strides), way(cupy.asarray(b))
     left = way(placed.array)
-    for trans, op in {"N": a, "T": a.T, "C": a.conj().T}.items():
+    ops: dict[TransFlag, Any] = {"N": a, "T": a.T, "C": a.conj().T}
+    for trans, op in ops.items():
         np.testing.assert_array_equal(pyblasgpu.gemm(left, right, trans_a=trans).get(), op @ b)
     np.testing.assert_array_equal(pyblasgpu.gemm(right, left).get(), b @ a)
     np.testing.assert_array_equal(pyblasgpu.trmm(left, right, lower=True).get(), np.tril(a) @ b)
@@ -160,7 +162,8 @@ def test_addresses_between_elements_are_refused(way, letter):
 def test_read_only_memory_is_not_written(call):
     a, b = np.triu(numbers("d")), np.asfortranarray(numbers("d"))
     memory = cupy.asarray(b, order="F")
-    kept, left = Interface(memory, read_only=True), Interface(cupy.asarray(a))
+    kept: Any = Interface(memory, read_only=True)
+    left: Any = Interface(cupy.asarray(a))
     with pytest.raises(TypeError, match=f"{call}: out is read-only"):
         getattr(pyblasgpu, call)(
             left, kept, out=kept if call == "trmm" else Interface(memory, read_only=True)
@@ -217,5 +220,5 @@ def test_exporters_of_dlpack_are_waited_for():
         for _ in range(4):
             big = big @ big
         late.copy_(ready, non_blocking=True)
-        result = pyblasgpu.gemm(Exporter(late), Exporter(one))
+        result: Any = pyblasgpu.gemm(Exporter(late), Exporter(one))
     np.testing.assert_array_equal(result.get(), np.eye(1000) * 4)

@@ -9,6 +9,7 @@ import sys
 import threading
 from functools import partial
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -255,7 +256,7 @@ def test_errors(library, card, before):
     for call in (
         lambda: pyblasgpu.gemm(left, left),
         lambda: pyblasgpu.gemm(left, right, out=right),
-        lambda: pyblasgpu.gemm(left, right, trans_a="X", out=out),
+        lambda: pyblasgpu.gemm(left, right, trans_a=cast(Any, "X"), out=out),
         lambda: pyblasgpu.trsm(left, right),
     ):
         with pytest.raises(ValueError):

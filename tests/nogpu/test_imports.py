@@ -41,7 +41,7 @@ LAYERS = [
     {"terminal", "processes"},
     {"routine_table"},
     {"routine"},
-    {"types", "errors", "arguments", "settings", "graph_breaks", "package_files"},
+    {"types", "errors", "arguments", "settings", "typing", "graph_breaks", "package_files"},
 ]
 KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

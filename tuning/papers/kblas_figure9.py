@@ -52,9 +52,9 @@ class Parts(NamedTuple):
 
     trmm: Callable[..., None]
     trsm: Callable[..., None]
-    factor: Callable[[Any], None]
-    invert: Callable[[Any], None]
-    square: Callable[[Any], None]
+    factor: Callable[[Any], object]
+    invert: Callable[[Any], object]
+    square: Callable[[Any], object]
     update: Callable[..., None]
 
 
@@ -144,9 +144,9 @@ def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
     return Parts(
         trmm=triangular("trmm"),
         trsm=triangular("trsm"),
-        factor=lambda a: lapack.potrf(a, lower=1, clean=0, overwrite_a=1) and None,
-        invert=lambda a: lapack.trtri(a, lower=1, overwrite_c=1) and None,
-        square=lambda a: lapack.lauum(a, lower=1, overwrite_c=1) and None,
+        factor=lambda a: lapack.potrf(a, lower=1, clean=0, overwrite_a=1),
+        invert=lambda a: lapack.trtri(a, lower=1, overwrite_c=1),
+        square=lambda a: lapack.lauum(a, lower=1, overwrite_c=1),
         update=update,
     )
 

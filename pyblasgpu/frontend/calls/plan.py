@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
-from ...arguments import Array, Stream
 from ...errors import OverlapError
 from ...gpu import launch, workspace
 from ...graph_breaks import break_graphs
@@ -16,6 +15,9 @@ from ..arrays.layouts import are_clear, batches, reach, shares_memory
 from ..arrays.streams import stream_of
 from .call import Call, on_device
 from .lazy_routines import copy_launches
+
+if TYPE_CHECKING:
+    from ...typing import Array, ArrayT, Stream
 
 __all__ = ["Plan", "PlannedCall"]
 
@@ -80,7 +82,7 @@ class Plan:
         enqueue = self.enqueue = _joined(steps, self._workspace.address if self._workspace else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
 
-    def __call__(self, a: Array, b: Array, out: Array, *, stream: Stream = None) -> Array:
+    def __call__(self, a: Array, b: Array, out: ArrayT, *, stream: Stream | None = None) -> ArrayT:
         """Compute into `out`, which is returned, without waiting.
 
         Parameters
@@ -117,12 +119,9 @@ class Plan:
         >>> pyblasgpu.plan_gemm(a, a, out)(a, a, out).tolist()  # doctest: +SKIP
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        if stream is None:
-            stream = self.stream
-            if stream is None:
-                stream = self._library.current_stream(self.device)
-        else:
-            stream = stream_of(self.device, stream, self.name)
+        handle: Any = self.stream if stream is None else stream_of(self.device, stream, self.name)
+        if handle is None:
+            handle = self._library.current_stream(self.device)
         first, second, third = self._arrays
         # of the very same arrays, what cannot change needs no look
         if (
@@ -135,12 +134,12 @@ class Plan:
         else:
             pointers, graph = self._checked_pointers((a, b, out)), None
         if self._lock is None:
-            if graph is None or not graph.launch(stream):
-                self.enqueue(pointers, stream)
+            if graph is None or not graph.launch(handle):
+                self.enqueue(pointers, handle)
         else:
             with self._lock:
-                if graph is None or not graph.launch(stream):
-                    self.enqueue(pointers, stream)
+                if graph is None or not graph.launch(handle):
+                    self.enqueue(pointers, handle)
         if self._library.counts_writes:
             self._library.written(out)
         return out
