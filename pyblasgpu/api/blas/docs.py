@@ -1,244 +1,333 @@
-"""Docstrings of `blas`: a row a routine of Level 3, and what routines share."""
+"""Docstrings of `blas`: summary and example are written, all else is made from signature and row."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
 
-from ..docstrings import Shared
+from ...routine import Matrix, Routine
+from ...routine_table import ROUTINES
+from ...types import DTYPES, TENSOR
 
-__all__ = ["COMMON", "LEVEL_3", "REAL_ALPHA", "Row", "docstring"]
+__all__ = ["RAISES", "TEXTS", "Text", "arguments_of", "docstring"]
 
 
-class Row(NamedTuple):
-    """A routine's docstring: shared text, summary, Returns, an example with ``{}`` for the name and with its
-    output, own parameters, the function in keyword style (by default of its name), others to see.
+class Text(NamedTuple):
+    """What is written of a routine's docstring.
+
+    Attributes
+    ----------
+    summary : str
+        What is computed.
+    example : str
+        A call with ``{}`` for the function, and its output in the next line.
+    result : str
+        SciPy's names of the results, where they are not that of the row's output.
+    keyword : str or None
+        The function in keyword style, by default of the routine's name; None: there is none.
+    own : mapping of str to (str, str)
+        Types and descriptions of parameters of its own.
+    returns : str
+        Type and description of the results, where there is no row.
+    others : tuple of str
+        Other functions to see.
     """
 
-    shared: Shared
     summary: str
-    returns: str
     example: str
-    parameters: str = ""
+    result: str = ""
     keyword: str | None = ""
-    others: str = ""
+    own: Mapping[str, tuple[str, str]] = {}
+    returns: str = ""
+    others: tuple[str, ...] = ()
 
 
-def docstring(stem: str, row: Row) -> str:
-    """Return the docstring of a routine before it is completed by what its row shares."""
-    keyword = f"pyblasgpu.{row.keyword or stem} : Keyword style, on stacks and any strides.\n"
-    functions = ("" if row.keyword is None else keyword) + row.others
-    sections = {
-        "Parameters": row.parameters.strip("\n"),
-        "Returns": row.returns.strip("\n"),
-        "See Also": functions.strip(),
-        "Examples": f">>> from pyblasgpu import blas\n>>> {row.example.format(f'blas.{stem}')}",
-    }
-    texts = [f"{name}\n{'-' * len(name)}\n{text}" for name, text in sections.items() if text]
-    return "\n\n".join([f"{row.summary}.", *texts])
+_ROTATED = "x, y = {}([1, 2], [3, 4], %s)\n>>> x.real.tolist(), y.real.tolist()\n([3.0, 4.0], [-1.0, -2.0])"
+_SQUARE = "{}(1, [[1, 2], [0, 3]], [[1, 0], [0, 1]]).real.tolist()\n[[1.0, 2.0], [2.0, 3.0]]"
+_RANK_1 = "{}(1, [1, 2], lower=1).real.tolist()\n[[1.0, 0.0], [2.0, 4.0]]"
+_RANK_2 = "{}(1, [1, 2], [0.5, 1], lower=1).real.tolist()\n[[1.0, 0.0], [2.0, 4.0]]"
+_SYMV = "{}(1, [[1, 2], [0, 3]], [1, 1]).real.tolist()\n[3.0, 5.0]"
+_GER = "{}(1, [1, 2], [3, 4]).real.tolist()\n[[3.0, 4.0], [6.0, 8.0]]"
+_STEP = ("{1, -1}, default 1", "With -1 the vector runs backwards.")
+_UNUSED = ("bool, default True", "Without effect: the vector is not written.")
+_GER_OWN = {"incx": _STEP, "incy": _STEP, "overwrite_x": _UNUSED, "overwrite_y": _UNUSED}
+_OUTER = "Update of a matrix by the outer product of two vectors"
+_DOT = "abs({}([1, 2], [3, 4]))\n11.0"
+_FACTOR = {"a": ("number, default 1", "The factor of `x`. With 0, `x` is not read.")}
+_ROTATION = {"c": ("real number", "The cosine."), "s": ("real number", "The sine.")}
+_ROTM = {
+    "param": (
+        "sequence of five numbers",
+        "The flag and h11, h21, h12, h22, as `drotmg` makes them; see `pyblasgpu.rotm`.",
+    )
+}
 
-
-COMMON = Shared("""
-    Parameters
-    ----------
-    alpha : number
-        The factor of the product.
-    side : {0, 1} or {'L', 'R'}, default 0
-        Whether `a` is the left factor or the right one.
-    lower : {0, 1}, default 0
-        Whether the lower triangle of `a` is read, else the upper one.
-    trans_a, trans_b : {0, 1, 2} or {'N', 'T', 'C'}, default 0
-        Each op: the matrix itself, its transpose, its conjugate transpose.
-    trans_a : {0, 1, 2} or {'N', 'T', 'C'}, default 0
-        The op: the matrix itself, its transpose, its conjugate transpose.
-    trans : {0, 1, 2} or {'N', 'T', 'C'}, default 0
-        The op: the matrix itself, its transpose, its conjugate transpose.
-    diag : {0, 1} or {'N', 'U'}, default 0
-        Whether the diagonal of `a` is taken to be 1.
-    method : {'tensor'}, optional
-        Products on tensor cores, see `pyblasgpu.gemm`; by default FMAs. SciPy has no such argument.
-    overwrite_b : bool, default False
-        Whether `b` may hold the result.
-    overwrite_c : bool, default False
-        Whether `c` may hold the result.
-
-    Raises
-    ------
-    ValueError
-        When shapes, offsets, increments or flags do not fit.
-    TypeError
-        When an array or number is complex and the routine real, or has no such cast (long double, objects).
-""")
-
-_PRODUCT = Shared(
-    """
-    Parameters
-    ----------
-    a : array, shape (m, k), or (k, m) if transposed
-        The left factor.
-    b : array, shape (k, n), or (n, k) if transposed
-        The right factor.
-    beta : number, default 0
-        The factor of `c`. With 0, `c` is not read.
-    c : array, shaped as the result, optional
-        The matrix that is added to. By default 0.
-
-    Returns
-    -------
-    c : array, shape (m, n)
-        The result, column-major.
-    """,
-    COMMON,
-)
-_ONE_SIDED = Shared(
-    """
-    Parameters
-    ----------
-    a : array, shape (m, m), or (n, n) from the right
-        A symmetric matrix, of which one triangle is read.
-    b : array, shape (m, n)
-        The other factor.
-    """,
-    _PRODUCT,
-)
-_WITH_TRIANGLE = Shared(
-    """
-    Parameters
-    ----------
-    alpha : number
-        The factor of `b`.
-    a : array, shape (m, m), or (n, n) from the right
-        A triangle. The other one, and a unit diagonal, are not read.
-    b : array, shape (m, n)
-        The right-hand sides.
-    side : {0, 1} or {'L', 'R'}, default 0
-        Whether op(a) is the left factor or the right one.
-    lower : {0, 1}, default 0
-        Whether `a` is lower triangular.
-    """,
-    COMMON,
-)
-_UPDATE = Shared(
-    """
-    Parameters
-    ----------
-    a, b : array, shape (n, k), or (k, n) if transposed
-        The factors.
-    a : array, shape (n, k), or (k, n) if transposed
-        The factor.
-    trans : {0, 1} or {'N', 'T'}, default 0
-        The op: the matrix itself, its transpose. Real arrays take all of 0, 1, 2. Others raise ValueError,
-        where SciPy prints a complaint and returns zeros.
-    lower : {0, 1}, default 0
-        Whether the lower triangle is computed, else the upper one.
-
-    Returns
-    -------
-    c : array, shape (n, n)
-        The result, column-major; the other triangle is that of `c`, or zeros.
-    """,
-    _PRODUCT,
-)
-_HERMITIAN_UPDATE = Shared(
-    """
-    Parameters
-    ----------
-    beta : number, default 0
-        The factor of `c`, real. With 0, `c` is not read.
-    c : array, shaped as the result, optional
-        The matrix that is added to; the imaginary parts of its diagonal are not read. By default 0.
-    trans : {0, 2} or {'N', 'C'}, default 0
-        The op: the matrix itself, its conjugate transpose. Real arrays take all of 0, 1, 2. Others raise
-        ValueError, where SciPy prints a complaint and returns zeros.
-    """,
-    _UPDATE,
-)
-REAL_ALPHA = "alpha : number\n    The factor of the product, real."
-_HERMITIAN = """
-a : array, shape (m, m), or (n, n) from the right
-    A Hermitian matrix, of which one triangle is read, without the imaginary parts of the diagonal.
-"""
-_M_BY_N = "c : array, shape (m, n)"
-_N_BY_N = "c : array, shape (n, n)"
-
-LEVEL_3 = {
-    "gemm": Row(
-        _PRODUCT,
+TEXTS = {
+    "axpy": Text(
+        "Sum of vectors, ``y := a x + y``",
+        "{}([1, 2], [3, 4], a=2).real.tolist()\n[5.0, 8.0]",
+        "z",
+        own=_FACTOR,
+    ),
+    "copy": Text("Copy of a vector, ``y := x``", "{}([1, 2], [0, 0]).real.tolist()\n[1.0, 2.0]"),
+    "swap": Text(
+        "Exchange of two vectors, ``x, y := y, x``",
+        "[z.real.tolist() for z in {}([1, 2], [3, 4])]\n[[3.0, 4.0], [1.0, 2.0]]",
+        "x, y",
+    ),
+    "scal": Text(
+        "Multiple of a vector, ``x := a x``",
+        "{}(2, [1, 2]).real.tolist()\n[2.0, 4.0]",
+        "x",
+        own={"a": ("number", "The factor, real for a real routine and for csscal and zdscal.")},
+    ),
+    "rot": Text("Plane rotation, ``x, y := c x + s y, c y - s x``", _ROTATED % "0, 1", "x, y", own=_ROTATION),
+    "rotm": Text(
+        "Modified plane rotation, ``x, y := h11 x + h12 y, h21 x + h22 y``",
+        _ROTATED % "[-1, 0, -1, 1, 0]",
+        "x, y",
+        own=_ROTM,
+    ),
+    "dot": Text("Inner product of vectors, ``sum(x y)``", _DOT, "xy"),
+    "dotu": Text("Inner product of vectors, ``sum(x y)``", _DOT, "xy", "dot"),
+    "dotc": Text("Inner product of vectors, ``sum(conj(x) y)``", _DOT, "xy", "dot"),
+    "nrm2": Text(
+        "Euclidean norm of a vector, without overflow or underflow",
+        "{}([3, 4])\n5.0",
+        "n2",
+        own={"incx": ("int, default 1", "The step in `x`, positive.")},
+    ),
+    "asum": Text(
+        "Sum of absolute values of real and imaginary parts",
+        "{}([3, 4])\n7.0",
+        "s",
+        own={"incx": ("int, default 1", "The step in `x`. With a negative one the sum is 0.")},
+    ),
+    "iamax": Text(
+        "Index, from 0, of the first element with largest ``|Re x| + |Im x|``",
+        "{}([3, 4])\n1",
+        "k",
+        own={"incx": ("int, default 1", "The step in `x`. With a negative one the index is -1.")},
+    ),
+    "gemv": Text(
+        "Product of a matrix and a vector, ``alpha op(a) x + beta y``",
+        "{}(1, [[1, 2], [3, 4]], [1, 1]).real.tolist()\n[3.0, 7.0]",
+    ),
+    "symv": Text("Product of a symmetric matrix and a vector, ``alpha a x + beta y``", _SYMV),
+    "hemv": Text("Product of a Hermitian matrix and a vector, ``alpha a x + beta y``", _SYMV),
+    "trmv": Text(
+        "Product of a triangular matrix and a vector, ``op(a) x``",
+        "{}([[2, 0], [1, 2]], [4, 4], lower=1).real.tolist()\n[8.0, 12.0]",
+        "x",
+    ),
+    "trsv": Text(
+        "Solution of a triangular system, the vector y with ``op(a) y = x``",
+        "{}([[2, 0], [1, 2]], [4, 4], lower=1).real.tolist()\n[2.0, 1.0]",
+        "xout",
+    ),
+    "ger": Text(f"{_OUTER}, ``alpha x y^T + a``", _GER, own=_GER_OWN),
+    "geru": Text(f"{_OUTER}, ``alpha x y^T + a``", _GER, keyword="ger", own=_GER_OWN),
+    "gerc": Text(f"{_OUTER}, ``alpha x y^H + a``", _GER, keyword="ger", own=_GER_OWN),
+    "syr": Text("Symmetric update of rank 1, of one triangle, ``alpha x x^T + a``", _RANK_1),
+    "her": Text("Hermitian update of rank 1, of one triangle, ``alpha x x^H + a``", _RANK_1),
+    "syr2": Text("Symmetric update of rank 2, of one triangle, ``alpha x y^T + alpha y x^T + a``", _RANK_2),
+    "her2": Text(
+        "Hermitian update of rank 2, of one triangle, ``alpha x y^H + conj(alpha) y x^H + a``", _RANK_2
+    ),
+    "gemm": Text(
         "General matrix product, ``alpha op(a) op(b) + beta c``",
-        _M_BY_N,
         "{}(2, [[1, 2], [3, 4]], [[1, 0], [0, 1]]).real.tolist()\n[[2.0, 4.0], [6.0, 8.0]]",
-        parameters="""
-method : {'3m', 'tensor'}, optional
-    The method, see `pyblasgpu.gemm`; by default FMAs. SciPy has no such argument.
-""",
-        others="pyblasgpu.linalg.matmul : NumPy's signature.",
+        others=("pyblasgpu.linalg.matmul : NumPy's signature.",),
     ),
-    "gemmtr": Row(
-        _UPDATE,
+    "gemmtr": Text(
         "One triangle of the product ``alpha op(a) op(b) + beta c``, which SciPy lacks",
-        _N_BY_N,
         "{}(1, [[1], [2]], [[3, 4]], lower=1).real.tolist()\n[[3.0, 0.0], [6.0, 8.0]]",
-        parameters="""
-a : array, shape (n, k), or (k, n) if transposed
-    The left factor.
-b : array, shape (k, n), or (n, k) if transposed
-    The right factor.
-""",
     ),
-    "symm": Row(
-        _ONE_SIDED,
-        "Product with a symmetric matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``",
-        _M_BY_N,
-        "{}(1, [[1, 2], [0, 3]], [[1, 0], [0, 1]]).real.tolist()\n[[1.0, 2.0], [2.0, 3.0]]",
+    "symm": Text(
+        "Product with a symmetric matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``", _SQUARE
     ),
-    "hemm": Row(
-        _ONE_SIDED,
+    "hemm": Text(
         "Product with a Hermitian matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``",
-        _M_BY_N,
         "{}(1, [[1, 2j], [0, 3]], [[1, 0], [0, 1]]).tolist()\n[[(1+0j), 2j], [-2j, (3+0j)]]",
-        _HERMITIAN,
     ),
-    "trmm": Row(
-        _WITH_TRIANGLE,
+    "trmm": Text(
         "Product with a triangle, ``alpha op(a) b`` or ``alpha b op(a)``",
-        "b : array, shape (m, n)\n    The product, column-major.",
         "{}(1, [[2, 0], [1, 2]], [[4, 8], [4, 8]], lower=1).real.tolist()\n[[8.0, 16.0], [12.0, 24.0]]",
-        parameters="""
-a : array, shape (m, m), or (n, n) from the right
-    A triangle. The other one, and a unit diagonal, are not read. If `a` is larger, its leading part is used.
-b : array, shape (m, n)
-    The other factor.
-""",
+        own={
+            "a": (
+                "array, shape (m, m), or (n, n) from the right",
+                "A triangle. The other one, and a unit diagonal, are not read. If `a` is larger, its\n"
+                "leading part is used.",
+            )
+        },
     ),
-    "trsm": Row(
-        _WITH_TRIANGLE,
+    "trsm": Text(
         "Solution of ``op(a) x = alpha b`` or ``x op(a) = alpha b``, a triangular",
-        "x : array, shape (m, n)\n    The solution, column-major.",
         "{}(1, [[2, 0], [1, 2]], [[4, 8], [4, 8]], lower=1).real.tolist()\n[[2.0, 4.0], [1.0, 2.0]]",
-        others="pyblasgpu.linalg.solve_triangular : SciPy's signature.",
+        "x",
+        own={"b": ("array, shape (m, n)", "The right-hand sides.")},
+        others=("pyblasgpu.linalg.solve_triangular : SciPy's signature.",),
     ),
-    "syrk": Row(
-        _UPDATE,
+    "syrk": Text(
         "One triangle of ``alpha op(a) op(a)^T + beta c``",
-        _N_BY_N,
         "{}(1, [[1], [2]]).real.tolist()\n[[1.0, 2.0], [0.0, 4.0]]",
     ),
-    "herk": Row(
-        _HERMITIAN_UPDATE,
+    "herk": Text(
         "One triangle of ``alpha op(a) op(a)^H + beta c``",
-        _N_BY_N,
         "{}(1, [[1], [2j]]).tolist()\n[[(1+0j), -2j], [0j, (4+0j)]]",
-        REAL_ALPHA,
     ),
-    "syr2k": Row(
-        _UPDATE,
+    "syr2k": Text(
         "One triangle of ``alpha (op(a) op(b)^T + op(b) op(a)^T) + beta c``",
-        _N_BY_N,
         "{}(1, [[1], [2]], [[0.5], [1]]).real.tolist()\n[[1.0, 2.0], [0.0, 4.0]]",
     ),
-    "her2k": Row(
-        _HERMITIAN_UPDATE,
+    "her2k": Text(
         "One triangle of ``alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta c``",
-        _N_BY_N,
         "{}(1, [[1], [2j]], [[0.5], [1j]]).tolist()\n[[(1+0j), -2j], [0j, (4+0j)]]",
     ),
 }
+
+_STEP_OF = "The step from one element of `{}` to the next; with a negative one the vector runs backwards."
+_OP = "The op: the matrix itself, its transpose, its conjugate transpose."
+#: Types and descriptions of parameters that are the same in all routines; defaults are the signature's.
+_COMMON = {
+    "alpha": ("number", "The factor of the product."),
+    "side": ("{0, 1} or {'L', 'R'}", "Whether `a` is the left factor or the right one."),
+    "diag": ("{0, 1} or {'N', 'U'}", "Whether the diagonal of `a` is taken to be 1."),
+    **dict.fromkeys(("trans", "trans_a", "trans_b"), ("{0, 1, 2} or {'N', 'T', 'C'}", _OP)),
+    "n": ("int", "The number of elements; by default as many as there are."),
+    **{f"inc{name}": ("int", _STEP_OF.format(name)) for name in "xy"},
+    **{f"off{name}": ("int", f"The first element of `{name}` in memory.") for name in "xy"},
+    **{
+        f"overwrite_{name}": ("bool", f"Whether `{name}` may hold the result.")
+        for name in ("a", "ap", "b", "c", "x", "y")
+    },
+}
+_OTHERS_ARE_REFUSED = """Real arrays take all of 0, 1, 2. Others raise
+ValueError, where SciPy prints a complaint and returns zeros."""
+RAISES = """ValueError
+    When shapes, offsets, increments or flags do not fit.
+TypeError
+    When an array or number is complex and the routine real, or has no such cast (long double, objects)."""
+_OVERLAP = "OverlapError\n    When the arrays that are written overlap.\n"
+
+
+def docstring(function: Any, stem: str, name: str, types: str, text: Text, raises: str = RAISES) -> str:
+    """Return the docstring of a function; `types` says in which dtype it computes."""
+    row = None if text.keyword is None else ROUTINES[text.keyword or stem]
+    result = text.result or (row.output.name if row else "")
+    parameters = signature(function).parameters.values()
+    see = "scipy.linalg.blas : The module whose function is called."
+    if row:
+        see = "\n".join([f"pyblasgpu.{row.stem} : Keyword style, on stacks and any strides.", *text.others])
+    sections = {
+        "Parameters": "\n".join(f"{each.name} : {_described(each, row, text)}" for each in parameters),
+        "Returns": f"{result} : {_returns(row, text)}",
+        "Raises": _OVERLAP + raises if row and ", " in result else raises,
+        "See Also": see,
+        "Examples": f">>> from pyblasgpu import blas\n>>> {text.example.format(f'blas.{name}')}",
+    }
+    parts = [f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items()]
+    call = f"``{result} = {name}({arguments_of(function)})``"
+    return "\n\n".join([f"{text.summary}, {types}.", call, *parts]) + "\n"
+
+
+def arguments_of(function: Any) -> str:
+    """The arguments of a function as f2py writes them."""
+    parameters = signature(function).parameters.values()
+    needed = [each.name for each in parameters if each.default is Parameter.empty]
+    optional = ", ".join(each.name for each in parameters if each.name not in needed)
+    return ", ".join([*needed, *([f"[{optional}]"] if optional else [])])
+
+
+def _described(parameter: Parameter, row: Routine | None, text: Text) -> str:
+    """Type, default and description of a parameter."""
+    kind, description = text.own.get(parameter.name) or _known(parameter.name, row)
+    default = parameter.default
+    if default is None:
+        kind += ", optional"
+    elif default is not Parameter.empty and "default" not in kind:
+        kind += f", default {bool(default) if kind == 'bool' else default}"
+    return "\n    ".join([kind, *description.split("\n")])
+
+
+def _known(name: str, row: Routine | None) -> tuple[str, str]:
+    """Type and description of a parameter by the row of its routine."""
+    if row is None:
+        return _COMMON[name]
+    matrices = {matrix.name: matrix for matrix in row.matrices}
+    if name in matrices:
+        return _array(matrices[name], row)
+    if name == "beta":
+        real, added = ", real" if name in row.real else "", row.output.name
+        return "number", f"The factor of `{added}`{real}. With 0, `{added}` is not read."
+    if name == "lower":
+        return "{0, 1}", _lower(row)
+    if name == "method":
+        what = "The method" if len(row.methods) > 1 else "Products on tensor cores"
+        kind = "{" + ", ".join(map(repr, row.methods or (TENSOR,))) + "}"
+        return kind, f"{what}, see `pyblasgpu.gemm`; by default FMAs. SciPy has no such argument."
+    if name == "trans" and len(values := row.values("trans", DTYPES["z"])) == 2:
+        number, turned = (2, "conjugate transpose") if row.hermitian else (1, "transpose")
+        kind = f"{{0, {number}}} or {{'N', '{values[1].value}'}}"
+        return kind, f"The op: the matrix itself, its {turned}. {_OTHERS_ARE_REFUSED}"
+    kind, description = _COMMON[name]
+    return kind, description.replace(".", ", real.") if name in row.real else description
+
+
+def _lower(row: Routine) -> str:
+    if row.is_update:
+        return "Whether the lower triangle is computed, else the upper one."
+    if "diag" in row.flags:
+        return "Whether `a` is lower triangular."
+    return "Whether the lower triangle of `a` is read, else the upper one."
+
+
+def _array(matrix: Matrix, row: Routine) -> tuple[str, str]:
+    """Type and description of an operand."""
+    is_vector = matrix.cols == "1"
+    kind = "array" if is_vector else f"array, shape {_shape(matrix)}"
+    if matrix is row.output and matrix not in row.inputs and row.group != "level1" and "alpha" in row.scalars:
+        is_real = row.hermitian and row.is_update
+        unread = "; the imaginary parts of its diagonal are not read" if is_real else ""
+        return kind, f"The {'vector' if is_vector else 'matrix'} that is added to{unread}. By default 0."
+    if is_vector:
+        return kind, "The vector; an array of several dimensions counts in the order of columns."
+    if not matrix.is_half:
+        others = "The matrix." if row.group == "level2" else "A factor."
+        return kind, {"trans_a": "The left factor.", "trans_b": "The right factor."}.get(matrix.op, others)
+    if "diag" in row.flags:
+        return kind, "A triangle. The other one, and a unit diagonal, are not read."
+    if row.hermitian:
+        read = "of which one triangle is read, without the imaginary parts of the diagonal"
+        return kind, f"A Hermitian matrix, {read}."
+    return kind, "A symmetric matrix, of which one triangle is read."
+
+
+def _shape(matrix: Matrix) -> str:
+    if matrix.rows == "order":
+        return "(m, m), or (n, n) from the right"
+    rows, cols = ("n" if each == "m" and matrix.is_half else each for each in (matrix.rows, matrix.cols))
+    transposed = f", or ({cols}, {rows}) if transposed" if matrix.op and rows != cols else ""
+    return f"({rows}, {cols}){transposed}"
+
+
+_NUMBER = """number or array
+    The result: a number for arrays in host memory, else a 0-d array on the device, without
+    synchronization."""
+_WRITTEN = """array
+    The argument, with the result, where it may be written, is contiguous by columns and of the
+    routine's dtype; else a copy."""
+
+
+def _returns(row: Routine | None, text: Text) -> str:
+    """Type and description of the results."""
+    if row is None:
+        return text.returns
+    if row.group == "level1":
+        return _NUMBER if row.output.name == "out" else _WRITTEN
+    if row.output.cols == "1":
+        kept = "`y` as it was, or zeros in a new one" if "beta" in row.scalars else "`x` as it was"
+        return f"array\n    The result; between its elements {kept}."
+    triangle = f"; the other triangle is that of `{row.output.name}`, or zeros" if row.is_update else ""
+    return f"array, shape {_shape(row.output)}\n    The result, column-major{triangle}."

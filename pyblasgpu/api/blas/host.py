@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from ...frontend.arrays.any_array import library_of
 from ...frontend.backend_status import preferred_backend
 from ...types import DTYPES, Dtype
-from ..docstrings import Shared
 from .banded import general_product, symmetric_product, triangle, update
-from .docs import Row
+from .docs import Text
 from .functions import dressed
 from .rotations import rotg, rotmg
 
@@ -45,7 +44,7 @@ _ROUTINES = {
     "gbmv": _Routine(
         "sdcz",
         "Product of a banded matrix and a vector",
-        "yout : array",
+        "yout",
         f"m, n, kl, ku, alpha, a, x, {_Y}, trans=0, overwrite_y=0",
         "{}(2, 2, 1, 1, 1, [[0, 2], [1, 4], [3, 0]], [1, 1]).real.tolist()\n[3.0, 7.0]",
         general_product,
@@ -53,7 +52,7 @@ _ROUTINES = {
     "sbmv": _Routine(
         "sd",
         "Product of a symmetric banded matrix and a vector",
-        "yout : array",
+        "yout",
         f"k, alpha, a, x, {_Y}, lower=0, overwrite_y=0",
         "{}(1, 1, [[0, 2], [1, 3]], [1, 1]).real.tolist()\n[3.0, 5.0]",
         symmetric_product,
@@ -61,7 +60,7 @@ _ROUTINES = {
     "hbmv": _Routine(
         "cz",
         "Product of a Hermitian banded matrix and a vector",
-        "yout : array",
+        "yout",
         f"k, alpha, a, x, {_Y}, lower=0, overwrite_y=0",
         "{}(1, 1, [[0, 2], [1, 3]], [1, 1]).real.tolist()\n[3.0, 5.0]",
         symmetric_product,
@@ -69,7 +68,7 @@ _ROUTINES = {
     "tbmv": _Routine(
         "sdcz",
         "Product of a triangular banded matrix and a vector",
-        "xout : array",
+        "xout",
         f"k, a, x, {_TRIANGLE}",
         "{}(1, [[0, 2], [1, 3]], [1, 1]).real.tolist()\n[3.0, 3.0]",
         triangle,
@@ -77,7 +76,7 @@ _ROUTINES = {
     "tbsv": _Routine(
         "sdcz",
         "Solution of a triangular banded system",
-        "xout : array",
+        "xout",
         f"k, a, x, {_TRIANGLE}",
         "{}(1, [[0, 2], [1, 3]], [3, 3]).real.tolist()\n[1.0, 1.0]",
         triangle,
@@ -85,7 +84,7 @@ _ROUTINES = {
     "spmv": _Routine(
         "sdcz",
         "Product of a symmetric packed matrix and a vector",
-        "yout : array",
+        "yout",
         f"n, alpha, ap, x, {_Y}, lower=0, overwrite_y=0",
         "{}(2, 1, [1, 2, 3], [1, 1]).real.tolist()\n[3.0, 5.0]",
         symmetric_product,
@@ -93,7 +92,7 @@ _ROUTINES = {
     "hpmv": _Routine(
         "cz",
         "Product of a Hermitian packed matrix and a vector",
-        "yout : array",
+        "yout",
         f"n, alpha, ap, x, {_Y}, lower=0, overwrite_y=0",
         "{}(2, 1, [1, 2, 3], [1, 1]).real.tolist()\n[3.0, 5.0]",
         symmetric_product,
@@ -101,7 +100,7 @@ _ROUTINES = {
     "spr": _Routine(
         "sdcz",
         "Update of a symmetric packed matrix by a vector",
-        "apu : array",
+        "apu",
         f"n, alpha, x, ap, {_ONE}",
         "{}(2, 1, [1, 2], [0, 0, 0]).real.tolist()\n[1.0, 2.0, 4.0]",
         update,
@@ -109,7 +108,7 @@ _ROUTINES = {
     "hpr": _Routine(
         "cz",
         "Update of a Hermitian packed matrix by a vector",
-        "apu : array",
+        "apu",
         f"n, alpha, x, ap, {_ONE}",
         "{}(2, 1, [1, 2], [0, 0, 0]).real.tolist()\n[1.0, 2.0, 4.0]",
         update,
@@ -117,7 +116,7 @@ _ROUTINES = {
     "spr2": _Routine(
         "sd",
         "Update of a symmetric packed matrix by two vectors",
-        "apu : array",
+        "apu",
         f"n, alpha, x, y, ap, {_TWO}",
         "{}(2, 1, [1, 2], [1, 1], [0, 0, 0]).real.tolist()\n[2.0, 3.0, 4.0]",
         update,
@@ -125,7 +124,7 @@ _ROUTINES = {
     "hpr2": _Routine(
         "cz",
         "Update of a Hermitian packed matrix by two vectors",
-        "apu : array",
+        "apu",
         f"n, alpha, x, y, ap, {_TWO}",
         "{}(2, 1, [1, 2], [1, 1], [0, 0, 0]).real.tolist()\n[2.0, 3.0, 4.0]",
         update,
@@ -133,7 +132,7 @@ _ROUTINES = {
     "tpmv": _Routine(
         "sdcz",
         "Product of a triangular packed matrix and a vector",
-        "xout : array",
+        "xout",
         f"n, ap, x, {_TRIANGLE}",
         "{}(2, [1, 2, 3], [1, 1]).real.tolist()\n[3.0, 3.0]",
         triangle,
@@ -141,7 +140,7 @@ _ROUTINES = {
     "tpsv": _Routine(
         "sdcz",
         "Solution of a triangular packed system",
-        "xout : array",
+        "xout",
         f"n, ap, x, {_TRIANGLE}",
         "{}(2, [1, 2, 3], [3, 3]).real.tolist()\n[1.0, 1.0]",
         triangle,
@@ -149,7 +148,7 @@ _ROUTINES = {
     "rotg": _Routine(
         "sdcz",
         "Cosine and sine of the plane rotation that makes b zero",
-        "c, s : number",
+        "c, s",
         "a, b",
         "[round(abs(z), 3) for z in {}(3, 4)]\n[0.6, 0.8]",
         rotg,
@@ -157,88 +156,45 @@ _ROUTINES = {
     "rotmg": _Routine(
         "sd",
         "The parameters of a modified plane rotation",
-        "param : array, shape (5,)",
+        "param",
         "d1, d2, x1, y1",
         "{}(1, 1, 1, 0).tolist()\n[-2.0, 0.0, 0.0, 0.0, 0.0]",
         rotmg,
     ),
 }
 
-_SCIPYS = "scipy.linalg.blas : The module whose function is called."
-_SHARED = Shared("""
-    Parameters
-    ----------
-    m : int
-        Rows of the matrix.
-    n : int
-        Order of the matrix, or its columns.
-    k : int
-        Diagonals of the matrix besides the main one, above or below it.
-    kl : int
-        Diagonals below the main one.
-    ku : int
-        Diagonals above the main one.
-    alpha : number
-        The factor of the product.
-    a, b : number
-        The two elements that are rotated.
-    a : array
-        The diagonals, as the BLAS keeps banded matrices.
-    ap : array
-        The columns of a triangle, one after the other.
-    x, y : array
-        The arrays that hold the vectors.
-    x : array
-        The array that holds the vector.
-    incx : int, default 1
-        The step from one element of `x` to the next.
-    offx : int, default 0
-        The first element of `x`.
-    incy : int, default 1
-        The step from one element of `y` to the next.
-    offy : int, default 0
-        The first element of `y`.
-    beta : number, default 0.0
-        The factor of `y`.
-    y : array, optional
-        The array that holds the vector that is added to, by default 0.
-    lower : int, default 0
-        Whether the lower triangle is kept.
-    trans : int, default 0
-        1: transposed, 2: conjugate transposed.
-    diag : int, default 0
-        Whether the diagonal is taken to be 1.
-    overwrite_x : int, default 0
-        Whether `x` may hold the result.
-    overwrite_y : int, default 0
-        Whether `y` may hold the result.
-    overwrite_ap : int, default 0
-        Whether `ap` may hold the result.
-    d1, d2, x1, y1 : number
-        The scaling factors of both rows, and the elements that are rotated.
-
-    Returns
-    -------
-    yout : array
-        The result; between its elements `y` as it was, or zeros in a new one.
-    xout : array
-        The result; between its elements `x` as it was.
-    apu : array
-        The updated triangle, packed as `ap`.
-    c, s : number
-        Cosine, real, and sine.
-    param : array, shape (5,)
-        The flag and h11, h21, h12, h22, as `pyblasgpu.rotm` takes them.
-
-    Raises
-    ------
-    ValueError
-        When a flag is none, or an array lacks elements.
-    TypeError
-        When an array or a number is complex and the routine is not, or arrays are of different libraries.
-    NotImplementedError
-        When an array is on a device.
-    """)
+#: Types and descriptions of parameters, and of results by SciPy's names.
+_ELEMENT = ("number", "An element that is rotated.")
+_OWN = {
+    "m": ("int", "Rows of the matrix."),
+    "n": ("int", "Order of the matrix, or its columns."),
+    "k": ("int", "Diagonals of the matrix besides the main one, above or below it."),
+    "kl": ("int", "Diagonals below the main one."),
+    "ku": ("int", "Diagonals above the main one."),
+    "a": ("array", "The diagonals, as the BLAS keeps banded matrices."),
+    "ap": ("array", "The columns of a triangle, one after the other."),
+    "x": ("array", "The array that holds the vector."),
+    "y": ("array", "The array that holds the second vector; that of a product is added to, by default 0."),
+    "beta": ("number", "The factor of `y`."),
+    "lower": ("int", "Whether the lower triangle is kept."),
+    "trans": ("int", "1: transposed, 2: conjugate transposed."),
+    "diag": ("int", "Whether the diagonal is taken to be 1."),
+}
+_ROTATED = {"a": _ELEMENT, "b": _ELEMENT, "x1": _ELEMENT, "y1": _ELEMENT}
+_ROTATED |= dict.fromkeys(("d1", "d2"), ("number", "A scaling factor of a row."))
+_RETURNS = {
+    "yout": "array\n    The result; between its elements `y` as it was, or zeros in a new one.",
+    "xout": "array\n    The result; between its elements `x` as it was.",
+    "apu": "array\n    The updated triangle, packed as `ap`.",
+    "c, s": "number\n    Cosine, real, and sine.",
+    "param": "array, shape (5,)\n    The flag and h11, h21, h12, h22, as `pyblasgpu.rotm` takes them.",
+}
+_RAISES = """ValueError
+    When a flag is none, or an array lacks elements.
+TypeError
+    When an array or a number is complex and the routine is not, or arrays are of different libraries.
+NotImplementedError
+    When an array is on a device."""
 
 
 def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
@@ -266,8 +222,9 @@ def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
 
     function.__signature__ = signature  # type: ignore[attr-defined]
     summary = routine.summary if routine.compute is rotg else f"{routine.summary}, by SciPy's BLAS"
-    row = Row(_SHARED, summary, routine.result, routine.example, keyword=None, others=_SCIPYS)
-    return dressed(function, stem, name, dtype, row)
+    result, own = routine.result, _OWN if arrays else _ROTATED
+    text = Text(summary, routine.example, result, keyword=None, own=own, returns=_RETURNS[result])
+    return dressed(function, stem, name, dtype, text, _RAISES)
 
 
 def _signature(parameters: str) -> Signature:
