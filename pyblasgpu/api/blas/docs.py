@@ -14,12 +14,12 @@ __all__ = ["RAISES", "TEXTS", "Text", "arguments_of", "docstring"]
 
 
 class Text(NamedTuple):
-    """What is written of a routine's docstring.
+    """The written parts of a routine's docstring.
 
     Attributes
     ----------
     summary : str
-        What is computed.
+        The result in a line.
     example : str
         A call with ``{}`` for the function, and its output in the next line.
     result : str
