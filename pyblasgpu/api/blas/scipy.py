@@ -129,10 +129,15 @@ def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ..
     return Facts(
         names,
         arrays,
+        square=tuple(
+            each.name for each in routine.matrices if each.rows == each.cols and each.name in arrays
+        ),
         written=flagged or tuple(_IN_PLACE.get(routine.stem, "")),
         numbers=numbers,
         real=numbers if is_mixed or routine.stem == "rot" else routine.real,
         values=values,
+        of_vectors=routine.group in ("level1", "level2"),
+        are_alike=routine.is_rank_2 and routine.group == "level3",
         solves=is_lapack and "b" in arrays,
         pivots="piv" if "piv" in parameters else "",
         accepts=_ACCEPTS.get(routine.stem),

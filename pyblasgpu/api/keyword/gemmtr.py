@@ -6,13 +6,13 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...routine_table import ROUTINES
 from ...types import Trans, Uplo
 from ..docstrings import KEYWORD, UPDATE, documenting
 from .level3 import common_batch_shape, parse_beta
 from .rank_k import held_at_first
+from .repeated import replay
 
 __all__ = ["gemmtr", "triangular_product"]
 

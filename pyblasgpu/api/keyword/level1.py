@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...arguments import Array, Number, Stream
-from ...frontend.calls.call_cache import replay
 from ..docstrings import ARGUMENTS, KEYWORD, VECTOR, Shared, documenting
+from .repeated import replay
 from .vector_calls import map_vectors, reduce_vectors
 from .vector_pairs import pair_vectors
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...arguments import Array, Flag, Number, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
 from ...routine_table import ROUTINES
 from ...types import TENSOR, THREE_M, Side, Trans, product_method
 from ..docstrings import KEYWORD, PRODUCT, documenting
+from .repeated import replay
 
 __all__ = [
     "common_batch_shape",

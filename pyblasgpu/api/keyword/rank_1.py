@@ -7,12 +7,12 @@ from typing import Any
 from ...arguments import Array, Flag, Number, Stream, enabled
 from ...cpu.scipy import level2 as cpu
 from ...frontend.calls.call import Call, launch_list_of
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...routine_table import ROUTINES
 from ...types import Trans, Uplo
 from ..docstrings import HERMITIAN, KEYWORD, UPDATE, VECTOR, Shared, documenting
 from .level3 import common_batch_shape, real_number
+from .repeated import replay
 
 __all__ = ["ger", "her", "her2", "run_ger", "run_rank_1", "syr", "syr2"]
 

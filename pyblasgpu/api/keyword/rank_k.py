@@ -6,13 +6,13 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
 from ...routine_table import ROUTINES
 from ...types import Trans, Uplo, tensor_method
 from ..docstrings import HERMITIAN, KEYWORD, UPDATE, Shared, documenting
 from .level3 import common_batch_shape, parse_beta, real_number, scaled_by_beta
+from .repeated import replay
 
 __all__ = ["held_at_first", "her2k", "herk", "rank_k", "syr2k", "syrk"]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
 from ...routine_table import ROUTINES
 from ...types import Side, Uplo, tensor_method
 from ..docstrings import documented
 from .level3 import check_order, common_batch_shape, parse_beta, scaled_by_beta
+from .repeated import replay
 
 __all__ = ["hemm", "symm", "symmetric"]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
 from ...routine_table import ROUTINES
 from ...types import Diag, Side, Trans, Uplo, tensor_method
 from ..docstrings import KEYWORD, TRIANGLE, documenting
 from .level3 import check_order, common_batch_shape
+from .repeated import replay
 
 __all__ = ["triangular", "trmm", "trsm"]
 

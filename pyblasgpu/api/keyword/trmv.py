@@ -6,13 +6,13 @@ from typing import Any
 
 from ...arguments import Array, Flag, Stream
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.engine_call import run_routine
 from ...routine_table import ROUTINES
 from ...types import Diag, Trans, Uplo
 from ..docstrings import KEYWORD, TRIANGLE, VECTOR, Shared, documenting
 from .level2 import VECTORS, check_length, check_square
 from .level3 import common_batch_shape
+from .repeated import replay
 
 __all__ = ["run_triangular", "trmv", "trsv"]
 

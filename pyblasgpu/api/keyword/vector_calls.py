@@ -12,10 +12,10 @@ from ...cpu.scipy import level1 as cpu_level1
 from ...frontend.arrays.any_array import stored_dtype
 from ...frontend.arrays.vectors import NUMBER, Vector
 from ...frontend.calls.call import Call
-from ...frontend.calls.call_cache import replay
 from ...frontend.calls.lazy_routines import routine_module
 from ...routine_table import ROUTINES
 from ...types import Dtype, Trans
+from .repeated import replay
 
 __all__ = ["Parts", "extents", "map_vectors", "reduce_vectors"]
 

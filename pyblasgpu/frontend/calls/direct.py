@@ -22,7 +22,17 @@ from ..backend_status import named_backend, why_no_device
 from ..engine_options import ambient_options
 from .lazy_routines import policy_at
 
-__all__ = ["Accepts", "Facts", "directly", "is_plain", "order_on_processor", "scipys", "serves_vectors"]
+__all__ = [
+    "ATTEMPTS",
+    "Accepts",
+    "Attempt",
+    "Facts",
+    "directly",
+    "is_plain",
+    "order_on_processor",
+    "scipys",
+    "serves_vectors",
+]
 
 _Array = np.ndarray[Any, Any]
 #: Flags of NumPy's arrays: aligned ones, column-major ones among these, and those that can be written.
@@ -40,14 +50,14 @@ _OP = (0, 1, 2)
 Accepts = Callable[[Any, list[_Array], Any], bool]
 
 
-def serves_vectors() -> bool:
+def serves_vectors(backend: str | None = None) -> bool:
     """Whether SciPy's BLAS computes host vectors: unless a device is named for the call or around it."""
-    return named_backend() in _ON_CPU
+    return (backend or named_backend()) in _ON_CPU
 
 
-def order_on_processor(letter: str) -> float:
+def order_on_processor(letter: str, backend: str | None = None) -> float:
     """Return the order below which SciPy's BLAS computes host matrices; 0 for none, inf for all."""
-    named = named_backend()
+    named = backend or named_backend()
     if named == "cpu":
         return inf
     if named not in _ON_CPU or ambient_options() is not None:
@@ -82,6 +92,8 @@ class Facts(NamedTuple):
         SciPy's functions by the letter of their dtype.
     arrays : dict of str to tuple of int
         Arrays by parameter, with the dimensions that they may have.
+    square : tuple of str
+        Arrays that are square matrices, as SciPy's functions do not always check.
     written : tuple of str
         Arrays that are overwritten; where there is a flag for it, only if that is on.
     numbers : tuple of str
@@ -90,10 +102,14 @@ class Facts(NamedTuple):
         Numbers that must be real where the arrays are complex.
     values : dict of str to container of int
         The values of integers that are no flags, and of flags that take others than those of most routines.
+    of_vectors : bool
+        Whether it is a routine of vectors, which no device has unless it is named.
     solves : bool
-        Whether the second array has the right-hand sides of a system with the first one.
+        Whether the last array has the right-hand sides of a system with the first one.
+    are_alike : bool
+        Whether the first two arrays have one shape.
     pivots : str
-        The parameter with numbers of rows of the first array, which is square; '' for none.
+        The parameter with numbers of rows of the first array; '' for none.
     accepts : callable or None
         See `Accepts`. What is overwritten is then a copy of the result, or of the first one.
     module : str
@@ -102,11 +118,14 @@ class Facts(NamedTuple):
 
     names: Mapping[str, str]
     arrays: Mapping[str, tuple[int, ...]]
+    square: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     real: tuple[str, ...] = ()
     values: Mapping[str, Container[int]] = {}
+    of_vectors: bool = False
     solves: bool = False
+    are_alike: bool = False
     pivots: str = ""
     accepts: Accepts | None = None
     module: str = "blas"
@@ -119,7 +138,7 @@ class Facts(NamedTuple):
 class _Plan(NamedTuple):
     """Places of arguments, in a call whose arguments have certain names and types."""
 
-    arrays: tuple[tuple[int, tuple[int, ...]], ...]
+    arrays: tuple[tuple[int, tuple[int, ...], bool], ...]  # with dimensions, and whether it is square
     flags: tuple[tuple[int, Container[int]], ...]
     factor: int | None = None
     scale: int | None = None  # where there is nothing to scale
@@ -129,11 +148,17 @@ class _Plan(NamedTuple):
     is_complex: bool = False
 
 
+#: By the name of SciPy's function.
+ATTEMPTS: dict[str, Attempt] = {}
+
+
 def directly(function: Callable[..., Any], facts: Facts) -> Callable[..., Any]:
     """Return `function`, but SciPy's for NumPy arrays that it takes as they are; both have one signature."""
     defaults = {name: each.default for name, each in signature(function).parameters.items()}
-    attempt = _Attempt(defaults, facts)
+    attempt = Attempt(defaults, facts)
     first = attempt.first
+    for name in facts.names.values():
+        ATTEMPTS.setdefault(name, attempt)
 
     @wraps(function)
     def either(*arguments: Any, **options: Any) -> Any:
@@ -146,18 +171,17 @@ def directly(function: Callable[..., Any], facts: Facts) -> Callable[..., Any]:
     return either
 
 
-class _Attempt:
+class Attempt:
     """Calls of one function that SciPy's may serve."""
 
     def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
         self._parameters, self._facts, self._accepts = tuple(defaults), facts, facts.accepts
         self._optional = {name for name, default in defaults.items() if default is None}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
-        self._of_matrices = any(max(dimensions) > 1 for dimensions in facts.arrays.values())
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
         self.first = min(self._parameters.index(name) for name in facts.arrays)
 
-    def run(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def run(self, arguments: tuple[Any, ...], options: Mapping[str, Any], backend: str | None = None) -> Any:
         """Return the result of SciPy's function; None, nothing written, where it does not serve the call."""
         values = (*arguments, *options.values())
         key = (tuple(map(type, values)), *options)
@@ -172,14 +196,16 @@ class _Attempt:
         if not letter or (plan.is_complex and dtype.kind != "c"):
             return None
         order = inf
-        if self._of_matrices:
-            order = order_on_processor(letter)
-        elif not serves_vectors():
+        if not self._facts.of_vectors:
+            order = order_on_processor(letter, backend)
+        elif not serves_vectors(backend):
             return None
         arrays = []
-        for place, dimensions in plan.arrays:
+        for place, dimensions, is_square in plan.arrays:
             array = values[place]
             if array.dtype is not dtype or array.ndim not in dimensions or not is_plain(array, order):
+                return None
+            if is_square and array.shape[0] != array.shape[1]:
                 return None
             arrays.append(array)
         for place, allowed in plan.flags:
@@ -189,7 +215,9 @@ class _Attempt:
             plan.scale is not None and values[plan.scale] != 0
         ):
             return None
-        if self._facts.solves and arrays[0].shape != (arrays[-1].shape[0],) * 2:
+        if self._facts.are_alike and arrays[0].shape != arrays[1].shape:
+            return None
+        if self._facts.solves and arrays[0].shape[0] != arrays[-1].shape[0]:
             return None
         if plan.pivots is not None and not _are_rows(values[plan.pivots], arrays[0]):
             return None
@@ -217,13 +245,13 @@ class _Attempt:
             array = values[place]
             if not array.flags.num & _WRITEABLE:
                 return False
-            for other, _ in plan.arrays:
+            for other, *_ in plan.arrays:
                 if other != place and np.may_share_memory(array, values[other]):
                     return False
         return True
 
     def _copying(
-        self, plan: _Plan, arguments: tuple[Any, ...], options: dict[str, Any]
+        self, plan: _Plan, arguments: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of the same call that overwrites nothing."""
         flags = {flag for _, flag in plan.written}
@@ -249,7 +277,8 @@ class _Attempt:
             place = places[name]
             of, is_number = types[place], name in ("alpha", "beta", *facts.numbers)
             if name in facts.arrays and of is np.ndarray:
-                plan = plan._replace(arrays=(*plan.arrays, (place, facts.arrays[name])))
+                array = place, facts.arrays[name], name in facts.square
+                plan = plan._replace(arrays=(*plan.arrays, array))
                 if name in facts.written:
                     plan = plan._replace(written=(*plan.written, *self._written(name, places)))
             elif name == facts.pivots and of is np.ndarray:
@@ -288,7 +317,7 @@ def _placed(result: Any, target: _Array) -> Any:
 def _are_rows(pivots: _Array, matrix: _Array) -> bool:
     """Whether these are the numbers of rows that a square matrix has interchanged."""
     rows = matrix.shape[0]
-    if pivots.dtype != _PIVOT or pivots.shape != (rows,) or matrix.shape != (rows, rows):
+    if pivots.dtype != _PIVOT or pivots.shape != (rows,):
         return False
     numbers = pivots.tolist()
     return min(numbers) >= 0 and max(numbers) < rows
