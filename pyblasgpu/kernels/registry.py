@@ -212,10 +212,10 @@ class Family:
         return {name: getattr(config, name) for name in self.parameters}
 
     def plain_sources(self, config: Any) -> Iterator[KernelSource]:
-        """All kernels of a Config: those that its module lists, or the one that it has."""
+        """All kernels of a Config: those that its module lists, or one of each of its variants."""
         if hasattr(self.module, "plain_sources"):
             return self.module.plain_sources(config)
-        return iter([self.source(config)])
+        return map(self.source, config.variants)
 
 
 #: The families that are tuned, by stem, and those that need no tuning.

@@ -58,7 +58,7 @@ def test_garbage_is_collected_afterwards():
 PROCESS = """
 import sys
 from pyblasgpu.dispatch import catalogue
-from pyblasgpu.gpu import compile, kernel_digest, kernel_text
+from pyblasgpu.gpu.build import compile, kernel_digest, kernel_text
 from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":

@@ -171,31 +171,36 @@ def test_a_headless_text_is_seen(text):
     assert not headless_texts(whole)
 
 
-#: Letters of a kernel's `PARAMETERS`, by the type in the list of its docstring.
-LETTERS = {"pointer": "p", "int32 pointer": "w", "int32": "i", "int64": "q", "real": "r"}
 KERNEL_PARAMETERS = re.compile(r"^Kernel parameters.*\n-+\n((?:.+\n)+)", re.MULTILINE)
 
 
-def listed_parameters(docstring: str) -> Iterator[tuple[list[str], str]]:
-    """The names and letters in each list of kernel parameters: ``name, ...: type, meaning``, a line each."""
+def listed_parameters(docstring: str) -> Iterator[list[tuple[str, str]]]:
+    """Names and types in each list of kernel parameters: ``name, ...: type, meaning``, a line each."""
     for entries in KERNEL_PARAMETERS.findall(docstring):
         pairs = re.findall(r"^([\w, ]+): ([\w ]+), \S.*$", entries, re.MULTILINE)
         assert len(pairs) == entries.count("\n"), entries
-        lines = [(names.split(", "), LETTERS[kind]) for names, kind in pairs]
-        yield [name for names, _ in lines for name in names], "".join(c * len(n) for n, c in lines)
+        yield [(name, kind) for names, kind in pairs for name in names.split(", ")]
+
+
+def declared_parameters(tree: ast.Module) -> Iterator[list[tuple[str, str]]]:
+    """Names and types of each call of `parameters`: ``type: name, ...`` each."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(getattr(node.value, "func", node)) == "parameters":
+            pairs = [argument.value.split(": ") for argument in node.value.args]
+            yield [(name, kind) for kind, names in pairs for name in names.split(", ")]
 
 
 @pytest.mark.parametrize("file", KERNEL_FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_kernel_parameters_are_listed(file):
-    """In the order of the kernel: those of `PARAMETERS` and the like, by the names that it has itself."""
-    text = file.read_text()
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    """The docstring lists what is declared, in the order and by the names that the kernel has."""
+    tree = ast.parse(file.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     lists = [each for node in functions for each in listed_parameters((ast.get_docstring(node) or "") + "\n")]
-    declared = re.findall(r'^[A-Z_]+ = "([piqrw ]+)"\.replace', text, re.MULTILINE)
-    assert [letters for _, letters in lists] == [each.replace(" ", "") for each in declared]
+    assert lists == list(declared_parameters(tree))
     kernels = [[each.arg for each in node.args.args] for node in functions if node.col_offset]
-    for names, letters in lists:
-        assert names in kernels or not any(len(each) == len(letters) for each in kernels)
+    for each in lists:
+        names = [name for name, _ in each]
+        assert names in kernels or not any(len(arguments) == len(names) for arguments in kernels)
 
 
 def private_names(tree: ast.AST) -> list[str]:

@@ -39,7 +39,8 @@ import pytest
 import fake_driver, fake_toolchain
 from fake_device import Array
 import pyblasgpu
-from pyblasgpu.gpu import archive, backend, compile, launch
+from pyblasgpu.gpu import backend, launch
+from pyblasgpu.gpu.build import archive, compile
 from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 
 needed = {}

@@ -98,11 +98,17 @@ class KernelSource:
     whole_program: bool = field(default=False, compare=False, repr=False)
 
     @classmethod
-    def of(cls, config: Any, parameters: str, build: Callable[[], Callable], **others: Any) -> KernelSource:
-        """The kernel of a Config; `others` are attributes that it lacks, or that override its own."""
-        known = {"flags": (), "min_blocks": 1, "threads": config.threads, "shared_bytes": config.shared_bytes}
-        real = config.dtype_facts.real
-        return cls(config.STEM, config, real=real, parameters=parameters, build=build, **{**known, **others})
+    def of(cls, config: Any, parameters: Any, build: Callable[[], Callable], **others: Any) -> KernelSource:
+        """The kernel of a Config; `parameters` have ``codes``, `others` override what the Config has."""
+        known = {
+            "flags": (),
+            "real": config.dtype_facts.real,
+            "parameters": parameters.codes,
+            "threads": config.threads,
+            "min_blocks": config.min_blocks,
+            "shared_bytes": config.shared_bytes,
+        }
+        return cls(config.STEM, config, build=build, **{**known, **others})
 
     @property
     def modules(self) -> tuple[str, str]:

@@ -11,26 +11,29 @@ Both strides of T and B are free and may be negative: transposition, the right s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
 from .coalesced_index import coalesced_index
+from .kernel_config import KernelConfig
+from .parameters import parameters
 
-PARAMETERS = "pp iii qqqq qq rr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: tri, b",
+    "int32: n, r, options",
+    "int64: t_rs, t_cs, b_rs, b_cs, stride_t, stride_b",
+    "real: alpha, alpha_i",
+)
 
 
 @dataclass(frozen=True)
-class TrianglePanel:
+class TrianglePanel(KernelConfig):
     """Config of a leaf kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     BLK_M, BLK_N, BLK_K : int
         Rows of a diagonal block, columns of B a block of threads owns, depth of a k-tile.
     DIM_X, DIM_Y, SLICED_K : int
@@ -46,7 +49,6 @@ class TrianglePanel:
         Blocks a multiprocessor must be able to hold.
     """
 
-    dtype: str
     BLK_M: int
     BLK_N: int
     BLK_K: int
@@ -106,10 +108,6 @@ class TrianglePanel:
                 itemsize=size,
             )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y * self.SLICED_K
@@ -144,15 +142,6 @@ class TrianglePanel:
     def sum_elements(self) -> int:
         """Elements of the sums that all slices but the first pass on."""
         return (self.SLICED_K - 1) * self.BLK_M * self.BLK_N
-
-    @property
-    def shared_elements(self) -> int:
-        """Elements of shared memory: the stages, and what the family adds."""
-        raise NotImplementedError
-
-    @property
-    def shared_bytes(self) -> int:
-        return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
 
     @property
     def tile_elements(self) -> int:
@@ -190,7 +179,6 @@ def panel_source(
         PARAMETERS,
         lambda: build(config, **flags),
         flags=tuple(sorted(flags.items())),
-        min_blocks=config.min_blocks,
         reads_before_wait=reads_before_wait,
     )
 

@@ -7,47 +7,47 @@ or written. Complex numbers that are aligned as reals alone are accessed real by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig, require_warps
+from ..common.parameters import parameters
 
 STEM = "copy_scaled"
 SMALL = 32  # rows and columns of small matrices
-RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
-PARAMETERS = "pp iii qqqq qq rr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: s, d",
+    "int32: m, n, options",
+    "int64: s_rs, s_cs, d_rs, d_cs, stride_s, stride_d",
+    "real: alpha, alpha_i",
+)
 
 
 @dataclass(frozen=True)
-class CopyScaled:
+class CopyScaled(KernelConfig):
     """Config of one `copy_scaled` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     BLK_M, BLK_N : int
         Elements a block of threads copies, along rows and columns.
     DIM_X, DIM_Y : int
         Threads along rows, columns.
     """
 
-    dtype: str
     BLK_M: int = 32
     BLK_N: int = 32
     DIM_X: int = 32
     DIM_Y: int = 8
 
     STEM: ClassVar[str] = STEM
+    RESIDENT: ClassVar[int] = 1024  # which all wait for memory
 
     def __post_init__(self):
         m, n, x, y = self.BLK_M, self.BLK_N, self.DIM_X, self.DIM_Y
-        require(self.threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
-        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require_warps(DIM_X=x, DIM_Y=y)
         require(
             m % x == 0 and n % y == 0,
             "tile",
@@ -76,15 +76,11 @@ class CopyScaled:
             DIM_Y=y,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 
-    def specialize(self, rows: int, cols: int, batch: int) -> CopyScaled:
+    def specialize(self, rows: int, cols: int, batch: int) -> Self:
         """The Config for a batch: blocks of two warps, many of which a multiprocessor holds, where matrices
         are small.
         """
@@ -105,6 +101,10 @@ class CopyScaled:
     def grid(self, rows: int, cols: int) -> int:
         """Blocks along x for `rows` by `cols` elements."""
         return -(-rows // self.BLK_M) * -(-cols // self.BLK_N)
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return self, self.specialize(SMALL, SMALL, 2)
 
 
 def source(config: CopyScaled) -> KernelSource:
@@ -127,14 +127,7 @@ def source(config: CopyScaled) -> KernelSource:
     S is conjugated; whether D is filled with zeros, and S not read; and whether D is mirrored: above the
     diagonal it becomes what it is below, conjugated in a Hermitian one; the region is a lower triangle then.
     """
-    min_blocks = max(RESIDENT // config.threads, 1)
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=min_blocks)
-
-
-def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    yield source(config)
-    yield source(config.specialize(SMALL, SMALL, 2))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _build(config: CopyScaled):

@@ -10,44 +10,43 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd
 from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig, require_warps
 from ..common.options import CONJUGATE
+from ..common.parameters import parameters
 from .packing import Packing
 
-__all__ = ["STEM", "Pack", "plain_sources", "source"]
+__all__ = ["STEM", "Pack", "source"]
 
 STEM = "pack"
-PARAMETERS = "pp iii qq qqq qq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: s, d",
+    "int32: extent, k, options",
+    "int64: s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d",
+)
 STORE = 16  # bytes of one store
 DEPTH = 4  # k of a thread tile, at most: 64 bytes a thread are under way
 SIDE = 4  # threads side by side along k, if S is contiguous there: a warp reads runs of 64 bytes, writes 128
-RESIDENT = 1024  # threads of a multiprocessor, at least, so that enough reads are under way
 
 
 @dataclass(frozen=True)
-class Pack:
+class Pack(KernelConfig):
     """Config of one `pack` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     BLK, BLK_K, PAD : int
         Layout of the packed operand: extent of a tile, depth of a k-tile, elements added to a row of a tile.
     DIM_X, DIM_Y : int
         Threads of a block along the extent and along k, a thread tile each.
     """
 
-    dtype: str
     BLK: int = 128
     BLK_K: int = 16
     PAD: int = 0
@@ -55,7 +54,7 @@ class Pack:
     DIM_Y: int = 8
 
     STEM: ClassVar[str] = STEM
-    shared_bytes: ClassVar[int] = 0
+    RESIDENT: ClassVar[int] = 1024  # so that enough reads are under way
 
     def __post_init__(self):
         size, x, y = self.dtype_facts.itemsize, self.DIM_X, self.DIM_Y
@@ -74,13 +73,8 @@ class Pack:
                 f"{name} * itemsize % {STORE} == 0",
                 **{name: extent, "itemsize": size},
             )
-        require(0 < self.threads <= 1024, "max_threads", "0 < DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
-        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require_warps(DIM_X=x, DIM_Y=y)
         require(y % SIDE == 0, "side", f"DIM_Y % {SIDE} == 0", DIM_Y=y)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def VEC(self) -> int:
@@ -120,13 +114,7 @@ def source(config: Pack) -> KernelSource:
 
     Grid: x ``config.grid(extent, k)``, z the batch. The steps of D are multiples of 16 bytes.
     """
-    min_blocks = max(RESIDENT // config.threads, 1)
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=min_blocks)
-
-
-def plain_sources(config: Pack) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    yield source(config)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 @dataclass(frozen=True)

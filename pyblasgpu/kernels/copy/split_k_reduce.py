@@ -13,49 +13,48 @@ in memory by 16 bytes a thread whatever the shape; C is written element by eleme
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype, Region
+from ...types import Dtype, Region
+from ..common.kernel_config import BlockConfig
 from ..common.options import HERMITIAN, SLICES_BIT, options_of
+from ..common.parameters import parameters
 from ..common.region import contains, intersects
 from .slices import LOAD
 
 __all__ = ["STEM", "SplitKReduce", "source"]
 
 STEM = "split_k_reduce"
-PARAMETERS = "pp iiii qqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: p, c",
+    "int32: m, n, partials, options",
+    "int64: ldp, ldc, stride_p",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitKReduce:
+class SplitKReduce(BlockConfig):
     """Config of one `split_k_reduce` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
     SLICES : int
         Groups of threads that share the partials of the same elements: of a launch, not of its kernel.
     UNROLL : int
         Partials that a thread reads at a time.
     """
 
-    dtype: str
-    DIM: int = 256
     SLICES: int = 16
     UNROLL: int = 8
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        super().__post_init__()
         require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
         require(
             self.SLICES >= 1 and self.DIM % self.SLICES == 0,
@@ -65,18 +64,10 @@ class SplitKReduce:
             SLICES=self.SLICES,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def VEC(self) -> int:
         """Elements of one load."""
         return LOAD // self.dtype_facts.itemsize
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
 
     @property
     def TILE(self) -> int:

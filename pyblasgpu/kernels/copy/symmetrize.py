@@ -9,50 +9,51 @@ column-major, as W is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype, Region
+from ...types import Region
+from ..common.kernel_config import KernelConfig, require_warps
 from ..common.options import HERMITIAN
+from ..common.parameters import parameters
 from ..common.region import contains
 from ..common.tile_schedule import tile_count
 from ..common.tile_scheduler import tile_origins
 
-__all__ = ["STEM", "Symmetrize", "plain_sources", "source"]
+__all__ = ["STEM", "Symmetrize", "source"]
 
 STEM = "symmetrize"
-PARAMETERS = "pp ii qqq qq rr".replace(" ", "")
-RESIDENT = 1024  # threads of a multiprocessor, so that some write while others read
+PARAMETERS = parameters(
+    "pointer: w, c",
+    "int32: n, options",
+    "int64: ldw, c_rs, c_cs, stride_w, stride_c",
+    "real: beta, beta_i",
+)
 
 
 @dataclass(frozen=True)
-class Symmetrize:
+class Symmetrize(KernelConfig):
     """Config of one `symmetrize` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     BLK : int
         Rows and columns of the tile of a block.
     DIM : int
         Threads of a block.
     """
 
-    dtype: str
     BLK: int = 32
     DIM: int = 256
 
     STEM: ClassVar[str] = STEM
+    RESIDENT: ClassVar[int] = 1024  # so that some write while others read
 
     def __post_init__(self):
-        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require_warps(DIM=self.DIM)
         require(
             self.BLK > 0 and self.DIM % self.BLK == 0 and self.BLK % self.LINES == 0,
             "threads_tile",
@@ -60,10 +61,6 @@ class Symmetrize:
             BLK=self.BLK,
             DIM=self.DIM,
         )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def LINES(self) -> int:
@@ -98,14 +95,7 @@ def source(config: Symmetrize) -> KernelSource:
 
     Grid: x ``config.grid(n, region)``, z the batch.
     """
-    return KernelSource.of(
-        config, PARAMETERS, lambda: _build(config), min_blocks=max(RESIDENT // config.threads, 1)
-    )
-
-
-def plain_sources(config: Symmetrize) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    return iter([source(config)])
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _mirror(config: Symmetrize):

@@ -13,15 +13,22 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.kernel_config import WARP, BlockConfig
+from ..common.parameters import parameters
 from ..common.substitution import divider
-from .block_config import BlockConfig
 from .panel_rows import sizer
 
 __all__ = ["STEM", "GetrfColumn", "source"]
 
 STEM = "getrf_column"
-PARAMETERS = "pwwpw iiii qqq".replace(" ", "")
-WARP = 32
+PARAMETERS = parameters(
+    "pointer: a",
+    "int32 pointer: piv, info",
+    "pointer: state",
+    "int32 pointer: labels",
+    "int32: m, n, j, first",
+    "int64: a_rs, a_cs, piv_step",
+)
 
 
 @dataclass(frozen=True)

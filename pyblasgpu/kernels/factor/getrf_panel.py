@@ -16,14 +16,14 @@ Both strides are free. Matrices of few rows are panels whole, of a batch too.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...gpu.workspace import FLAGS
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig
+from ..common.parameters import parameters
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
 from .outside_columns import AT_ONCE, outside_updater
 from .panel_rows import eliminator
@@ -36,24 +36,26 @@ if TYPE_CHECKING:
 __all__ = ["STEM", "GetrfPanel", "source"]
 
 STEM = "getrf_panel"
-PARAMETERS = "p wwww iiiiii qqq qqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a",
+    "int32 pointer: piv, moves, info, flags",
+    "int32: m, n, first, blocks, on_left, on_right",
+    "int64: a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info",
+)
 OTHER_REGISTERS = 64  # of a thread, besides those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 MOST_OF_CLUSTER = 16  # blocks
 MANY = 132  # multiprocessors of a Hopper device that was seen to run clusters of 16
-ROW_POWERS = 25  # a power of two, beyond what is served
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
 @dataclass(frozen=True)
-class GetrfPanel:
+class GetrfPanel(KernelConfig):
     """Config of one `getrf_panel` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     ROWS : int
         Rows of a block, each a thread's.
     COLS : int
@@ -66,7 +68,6 @@ class GetrfPanel:
         on; 0: none.
     """
 
-    dtype: str
     ROWS: int = ROWS
     COLS: int = 16
     DIRECT: int = 0
@@ -94,17 +95,9 @@ class GetrfPanel:
             CLUSTER=self.CLUSTER,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.ROWS
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def row_reals(self) -> int:
@@ -141,7 +134,7 @@ class GetrfPanel:
             words = words_of_cluster(self)
         return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
 
-    def specialize(self, rows: int, device: Device) -> GetrfPanel:
+    def specialize(self, rows: int, device: Device) -> Self:
         """The Config for matrices of `rows` rows: one block where that can be, or a cluster; where there
         would be more blocks than are resident, larger ones. Still more rows are not for this kernel: see
         `applies`.
@@ -157,7 +150,7 @@ class GetrfPanel:
             config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(config.CLUSTER, 1))
         return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
 
-    def _on(self, device: Device) -> GetrfPanel:
+    def _on(self, device: Device) -> Self:
         """Return the largest variant of the Config that the device can run."""
         if device.cc < (9, 0):
             return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
@@ -166,7 +159,7 @@ class GetrfPanel:
         )  # which all devices have
         return replace(self, CLUSTER=min(self.CLUSTER, most))
 
-    def _of_several_blocks(self, rows: int, device: Device) -> GetrfPanel:
+    def _of_several_blocks(self, rows: int, device: Device) -> Self:
         config = self
         while config.CLUSTER and config.ROWS <= TALL:
             needed = config.of_kernel.shared_bytes
@@ -202,7 +195,7 @@ class GetrfPanel:
         return min(blocks, most // each)
 
     @property
-    def of_kernel(self) -> GetrfPanel:
+    def of_kernel(self) -> Self:
         """The Config of the kernel: it has room for the largest cluster, so that one serves clusters of all
         sizes.
         """

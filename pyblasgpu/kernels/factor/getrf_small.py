@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from .panel_rows import eliminator, row_putter, sizer
 from .small_matrices import GROUPS, ORDER, SmallMatrices, first_max, matrix_loader, matrix_writer
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["STEM", "GetrfSmall", "source"]
 
 STEM = "getrf_small"
-PARAMETERS = "pww iiii qqqqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a",
+    "int32 pointer: piv, info",
+    "int32: m, n, lanes, count",
+    "int64: a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info",
+)
 FEW = 8  # columns of the smallest matrices
 TURNS = 2  # slots for pivot rows, used in turn
 #: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
@@ -128,7 +134,7 @@ def source(config: GetrfSmall) -> KernelSource:
 
     Grid: x ``config.grid(rows, matrices)``.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _by_groups(config: GetrfSmall, body: Callable) -> Callable:

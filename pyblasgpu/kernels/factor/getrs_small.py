@@ -13,16 +13,22 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
+from ..common.kernel_config import WARP
 from ..common.options import CONJUGATE, MIRRORED, UNIT
+from ..common.parameters import parameters
 from ..common.substitution import divider
 from .small_matrices import SmallMatrices, matrix_loader
 
 __all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]
 
 STEM = "getrs_small"
-PARAMETERS = "wpp iiiiii qqqqq qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: piv",
+    "pointer: lu, b",
+    "int32: n, r, options, lanes, count, groups",
+    "int64: lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b",
+)
 COLUMNS = 4  # right-hand sides that a lane has at a time, where there is more than one
-WARP = 32
 
 
 @dataclass(frozen=True)

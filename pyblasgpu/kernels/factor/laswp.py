@@ -11,36 +11,37 @@ memory have neighbouring threads. Elements are accessed real by real, and so may
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import BlockConfig
+from ..common.parameters import parameters
 
 __all__ = ["STEM", "Laswp", "source"]
 
 STEM = "laswp"
-PARAMETERS = "pw iiii iiii qqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a",
+    "int32 pointer: moves",
+    "int32: group, groups, last, n, skip, skipped, by_columns, backwards",
+    "int64: a_rs, a_cs, stride_a, stride_moves",
+)
 
 
 @dataclass(frozen=True)
-class Laswp:
+class Laswp(BlockConfig):
     """Config of one `laswp` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     DIM : int
         Threads.
     PER_THREAD : int
         Elements on top that a thread has.
     """
 
-    dtype: str
-    DIM: int = 256
     PER_THREAD: int = 2
 
     STEM: ClassVar[str] = STEM
@@ -49,22 +50,10 @@ class Laswp:
         require(self.DIM in (32, 64, 128, 256, 512), "threads", "DIM in (32, 64, ... 512)", DIM=self.DIM)
         require(self.PER_THREAD > 0, "elements", "PER_THREAD > 0", PER_THREAD=self.PER_THREAD)
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         return 2 * self.PER_THREAD * self.dtype_facts.itemsize // 4 + 32
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     def columns(self, group: int) -> int:
         """Columns of a block, for groups of `group` pivots, a power of two."""

@@ -10,13 +10,18 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 
 __all__ = ["STEM", "LauumLeaf", "source"]
 
 STEM = "lauum_leaf"
-PARAMETERS = "pp i qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: source, target",
+    "int32: n",
+    "int64: a_rs, a_cs, stride_a",
+)
 TILE = 4  # rows and columns
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from ...errors import require
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig, require_warps
 
 __all__ = ["TriangleInShared"]
 
@@ -15,20 +14,17 @@ VECTOR = 16  # bytes of a load from shared memory
 
 
 @dataclass(frozen=True)
-class TriangleInShared:
+class TriangleInShared(KernelConfig):
     """Config of a kernel that has a triangle in shared memory, by columns.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     ORDER : int
         The largest order of the triangle.
     DIM : int
         Threads of a block.
     """
 
-    dtype: str
     ORDER: int = 64
     DIM: int = 128
 
@@ -36,24 +32,15 @@ class TriangleInShared:
     ORDERS: ClassVar[tuple[int, ...]] = (32, 64, 128)
 
     def __post_init__(self) -> None:
-        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require_warps(DIM=self.DIM)
         require(
             self.ORDER > 0 and self.ORDER % 8 == 0, "order", "ORDER > 0 and ORDER % 8 == 0", ORDER=self.ORDER
         )
         require(self.DIM >= self.ORDER, "thread_a_row", "DIM >= ORDER", DIM=self.DIM, ORDER=self.ORDER)
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def vector(self) -> int:
@@ -80,8 +67,9 @@ class TriangleInShared:
         return self.ORDER * self.ld
 
     @property
-    def shared_bytes(self) -> int:
-        return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
+    def variants(self) -> tuple[Self, ...]:
+        orders = {self.specialize(order) for order in self.ORDERS if order <= self.ORDER}
+        return tuple(sorted(orders | {self}, key=lambda each: each.ORDER))
 
     def specialize(self, order: int) -> Self:
         """The Config for matrices of up to `order` rows: with a smaller ORDER where that is enough."""

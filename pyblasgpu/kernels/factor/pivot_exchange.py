@@ -12,6 +12,7 @@ overwritten after the last step.
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ..common.kernel_config import WARP
 from .panel_rows import row_putter, sizer
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "words_of_exchange",
 ]
 
-WARP = 32
 DONE, MESSAGES = 0, 32  # words of the flags: blocks that are over; where messages begin
 SIZE, LABEL = 0, 1  # of a slot, behind the row
 

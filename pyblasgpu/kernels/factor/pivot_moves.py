@@ -5,25 +5,28 @@ A thread follows a row through the interchanges of a group: one on top, or one t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig
+from ..common.parameters import parameters
 
-__all__ = ["STEM", "PivotMoves", "plain_sources", "source"]
+__all__ = ["STEM", "PivotMoves", "source"]
 
 STEM = "pivot_moves"
 LARGE, FEW = 256, 64  # pivots of a group where so few columns are interchanged that its steps count
-PARAMETERS = "ww ii qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: piv, moves",
+    "int32: count, base",
+    "int64: step, stride_piv, stride_moves",
+)
 
 
 @dataclass(frozen=True)
-class PivotMoves:
+class PivotMoves(KernelConfig):
     """Config of the `pivot_moves` kernel.
 
     Attributes
@@ -34,7 +37,6 @@ class PivotMoves:
         Pivots of a group.
     """
 
-    dtype: str
     GROUP: int = 32
 
     STEM: ClassVar[str] = STEM
@@ -46,10 +48,6 @@ class PivotMoves:
             "GROUP % 16 == 0 and 16 <= GROUP <= 512",
             GROUP=self.GROUP,
         )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def threads(self) -> int:
@@ -64,13 +62,17 @@ class PivotMoves:
     def shared_bytes(self) -> int:
         return self.GROUP * 4
 
-    def specialize(self, columns: int) -> PivotMoves:
+    def specialize(self, columns: int) -> Self:
         """The Config for interchanges in `columns` columns: in few, larger groups leave fewer steps."""
         return replace(self, GROUP=max(self.GROUP, LARGE)) if columns < FEW else self
 
     def grid(self, pivots: int) -> int:
         """Blocks along x."""
         return -(-pivots // self.GROUP)
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(self.specialize(columns) for columns in (1, FEW))
 
 
 def source(config: PivotMoves) -> KernelSource:
@@ -87,11 +89,6 @@ def source(config: PivotMoves) -> KernelSource:
     Grid: x ``config.grid(pivots)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: PivotMoves) -> Iterator[KernelSource]:
-    """The kernels for few columns and for many."""
-    return (source(config.specialize(columns)) for columns in (1, FEW))
 
 
 def _build(config: PivotMoves):

@@ -11,21 +11,25 @@ square root. A pivot that is not positive stops nothing: it is noted, and what f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from .cholesky_panel import GROUP, conjugator, diagonal_tile, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 
-__all__ = ["STEM", "PotrfLeaf", "plain_sources", "source"]
+__all__ = ["STEM", "PotrfLeaf", "source"]
 
 STEM = "potrf_leaf"
-PARAMETERS = "pp iii qq qq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: info, a",
+    "int32: n, before, clean",
+    "int64: a_rs, a_cs, stride_info, stride_a",
+)
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,6 @@ def source(config: PotrfLeaf) -> KernelSource:
     Where rows precede A, an info that is not 0 stays, and A as well.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:
-    """The kernels of all orders."""
-    orders = {config.specialize(order) for order in config.ORDERS if order <= config.ORDER}
-    return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
 
 
 def _upper_clearer(config: PotrfLeaf):

@@ -10,22 +10,26 @@ A11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from ..common.triangle_panel import block_copier
 from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
 from .triangle_copy import rows_writer, triangle_loader, triangle_writer
 
-__all__ = ["STEM", "PotrfPanel", "plain_sources", "source"]
+__all__ = ["STEM", "PotrfPanel", "source"]
 
 STEM = "potrf_panel"
-PARAMETERS = "ppp iii qq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: info, a, flags",
+    "int32: n, m, before",
+    "int64: a_rs, a_cs",
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ class PotrfPanel(TriangleInShared):
         return replace(self, ORDER=order, DIM=threads, BLK=min(self.BLK, order))
 
     @property
+    def variants(self) -> tuple[Self, ...]:
+        return (self,)
+
+    @property
     def padding(self) -> int:
         # fragments of float64 then meet all banks
         return 2 * self.vector if self.dtype == "d" else self.vector
@@ -124,11 +132,6 @@ def source(config: PotrfPanel) -> KernelSource:
     info as `potrf_leaf` has it.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: PotrfPanel) -> Iterator[KernelSource]:
-    """The only kernel."""
-    return iter([source(config)])
 
 
 def _flags(config: PotrfPanel):

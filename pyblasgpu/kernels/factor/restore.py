@@ -10,12 +10,18 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
-from .block_config import BlockConfig
+from ..common.kernel_config import BlockConfig
+from ..common.parameters import parameters
 
 __all__ = ["STEM", "Restore", "source"]
 
 STEM = "restore"
-PARAMETERS = "wpp iii qqqq qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: info",
+    "pointer: before, a",
+    "int32: m, n, reals",
+    "int64: from_rs, from_cs, to_rs, to_cs, stride_info, stride_from, stride_to",
+)
 BLOCKS = 128  # of a matrix, at most
 
 
@@ -29,10 +35,6 @@ class Restore(BlockConfig):
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         return 32
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     def grid(self, rows: int, cols: int) -> int:
         """Blocks along x."""

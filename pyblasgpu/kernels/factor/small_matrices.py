@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...gpu.backend import device_function, ptx
-from .block_config import BlockConfig
+from ..common.kernel_config import BlockConfig
 
 __all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
 

@@ -7,13 +7,13 @@ scalars.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from ..common.substitution import (
     column_reader,
     column_writer,
@@ -24,10 +24,14 @@ from ..common.substitution import (
 from .leaf_config import VECTOR, TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 
-__all__ = ["STEM", "TrtriLeaf", "plain_sources", "source"]
+__all__ = ["STEM", "TrtriLeaf", "source"]
 
 STEM = "trtri_leaf"
-PARAMETERS = "pp iii qq qq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: info, a",
+    "int32: n, unit, writes_info",
+    "int64: a_rs, a_cs, stride_info, stride_a",
+)
 COLUMN_REALS = 64  # of a column in registers: twice as many take four times the instructions
 
 
@@ -90,12 +94,6 @@ def source(config: TrtriLeaf) -> KernelSource:
     triangle nothing is written. If not, a triangle whose info is not 0 is left as it is.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: TrtriLeaf) -> Iterator[KernelSource]:
-    """The kernels of all orders."""
-    orders = {config.specialize(order) for order in config.ORDERS if order <= config.ORDER}
-    return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
 
 
 def _zero_finder(config: TrtriLeaf):

@@ -10,12 +10,17 @@ from typing import ClassVar
 
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
-from .block_config import BlockConfig
+from ..common.kernel_config import BlockConfig
+from ..common.parameters import parameters
 
 __all__ = ["STEM", "ZeroDiagonal", "source"]
 
 STEM = "zero_diagonal"
-PARAMETERS = "pp ii qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: info, a",
+    "int32: n, reals",
+    "int64: step, stride_info, stride_a",
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from ...errors import require
-from ...types import DTYPES, Dtype, Region
+from ...types import Region
+from ..common.kernel_config import KernelConfig
 from ..common.smem_tile import RUN, SmemTile
 from ..common.tile_schedule import tile_count
 from ..copy.packing import CBL, LAYOUTS, ROW, Packing
@@ -19,13 +20,11 @@ REGISTERS, MAX_REGISTERS = 65536, 255  # of 32 bits, of a multiprocessor, and of
 
 
 @dataclass(frozen=True, kw_only=True)
-class GemmConfig:
+class GemmConfig(KernelConfig):
     """Base of every GEMM kernel's Config.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     trans_a, trans_b : bool
         Whether A is contiguous along k (else m), B along n (else k).
     BLK_M, BLK_N, BLK_K : int
@@ -57,7 +56,6 @@ class GemmConfig:
         Layouts of packed operands: ROW, CBL or RBL of `packing`.
     """
 
-    dtype: str
     trans_a: bool
     trans_b: bool
     BLK_M: int
@@ -80,7 +78,6 @@ class GemmConfig:
     packing_a: int = CBL
     packing_b: int = CBL
 
-    STEM: ClassVar[str]
     #: Bytes that are added to a row of a packed k-tile, so that its reads meet no bank twice.
     PACKED_PAD: ClassVar[int] = 0
 
@@ -221,10 +218,6 @@ class GemmConfig:
             )
             if self.packed:
                 smem_tile.check_packed(name)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @cached_property
     def smem_tile_a(self) -> SmemTile:

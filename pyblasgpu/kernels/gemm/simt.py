@@ -17,6 +17,7 @@ from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...types import Triangle
+from ..common.kernel_config import require_warps
 from ..common.smem_tile import SmemTile
 from ..copy.packing import ROW
 from .config import GemmConfig
@@ -129,8 +130,7 @@ class GemmSimt(GemmConfig):
 
     def _check_threads(self):
         x, y, warp_x = self.DIM_X, self.DIM_Y, self.WARP_X
-        require(self.threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
-        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require_warps(DIM_X=x, DIM_Y=y)
         require(
             warp_x in (1, 2, 4, 8, 16, 32) and x % warp_x == 0 and y % (32 // warp_x) == 0,
             "warp_tiles_grid",

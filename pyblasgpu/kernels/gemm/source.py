@@ -7,16 +7,37 @@ from typing import Any
 
 from ...gpu.build.compile import KernelSource
 from ...types import Triangle, Uplo
+from ..common.parameters import parameters
 from . import fused
 from .form import Form
 from .product import Product
 
 __all__ = ["kernel_source", "plain_kernels"]
 
-PARAMETERS = "ppp iiii qqq qqq rrrr".replace(" ", "")
-PERSISTENT = "ppppp iiii iiii qqq qqq rrrr".replace(" ", "")
-IN_PLACE = "pppp iii qq rr".replace(" ", "")
-SOLVING = "ppp iii qq rr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, c",
+    "int32: m, n, k, options",
+    "int64: lda, ldb, ldc, stride_a, stride_b, stride_c",
+    "real: alpha, alpha_i, beta, beta_i",
+)
+PERSISTENT = parameters(
+    "pointer: a, b, c, partials, flags",
+    "int32: m, n, k, options, tiles, full_waves, k_iters_per_block, remainder",
+    "int64: lda, ldb, ldc, stride_a, stride_b, stride_c",
+    "real: alpha, alpha_i, beta, beta_i",
+)
+IN_PLACE = parameters(
+    "pointer: tri, blocks, flags, c",
+    "int32: m, n, options",
+    "int64: ldt, ldc",
+    "real: alpha, alpha_i",
+)
+SOLVING = parameters(
+    "pointer: tri, c, flags",
+    "int32: m, n, options",
+    "int64: ldt, ldc",
+    "real: alpha, alpha_i",
+)
 
 
 def kernel_source(
@@ -84,13 +105,13 @@ def kernel_source(
     if config.serves_any_region and triangle is None:
         form = Form.EITHER
     flags: tuple = (("form", form), ("conj", conj))
-    parameters = PERSISTENT if config.persistent else PARAMETERS
+    listed = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
         fused.check(config, triangle)
         triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
-        flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
+        flags, listed = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
-        flags, parameters = (*flags, ("solved", solved)), SOLVING
+        flags, listed = (*flags, ("solved", solved)), SOLVING
     of_a = triangle is not None and triangle.on_left
 
     def build():
@@ -111,10 +132,9 @@ def kernel_source(
 
     return KernelSource.of(
         config,
-        parameters,
+        listed,
         build,
         flags=flags,
-        min_blocks=config.min_blocks,
         shared_bytes=fused.shared_bytes(config, triangle) if triangle and solved else config.shared_bytes,
         reads_before_wait=config.reads_before_wait,
     )

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig
 
 __all__ = ["ROW", "UNIT", "WarpgroupConfig", "releaser"]
 
@@ -19,10 +18,9 @@ WARPGROUP = 128  # threads
 MAX_SHARED = 227 << 10  # bytes of a block
 
 
-class WarpgroupConfig:
+class WarpgroupConfig(KernelConfig):
     """The part of a Config with warpgroups and stages; the dataclass has the fields."""
 
-    dtype: str
     BLK_M: int
     BLK_N: int
     stages: int
@@ -31,11 +29,6 @@ class WarpgroupConfig:
     #: Registers of a thread that loads operands, and of one that multiplies.
     FEW_REGISTERS: ClassVar[int] = 40
     MANY_REGISTERS: ClassVar[int] = 232
-    min_blocks: ClassVar[int] = 1
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def warpgroups(self) -> int:

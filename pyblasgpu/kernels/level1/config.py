@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 from ...errors import require
-from ...types import DTYPES, Dtype
+from ...types import Dtype
+from ..common.kernel_config import BlockConfig
 
 __all__ = ["ACCESS", "PAIRS", "VectorConfig", "extents"]
 
@@ -16,35 +16,25 @@ __all__ = ["ACCESS", "PAIRS", "VectorConfig", "extents"]
 PAIRS = 1
 
 ACCESS = 16  # bytes of one access, where elements are neighbours and aligned
-RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorConfig:
+class VectorConfig(BlockConfig):
     """Config of a kernel that goes over vectors.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
     UNROLL : int
         Accesses of 16 bytes that a thread has under way, of each vector.
     """
 
-    dtype: str
-    DIM: int = 256
     UNROLL: int = 1
 
-    def __post_init__(self):
-        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
-        require(1 <= self.UNROLL <= 16, "unroll", "1 <= UNROLL <= 16", UNROLL=self.UNROLL)
+    RESIDENT: ClassVar[int] = 1024  # which all wait for memory
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
+    def __post_init__(self):
+        super().__post_init__()
+        require(1 <= self.UNROLL <= 16, "unroll", "1 <= UNROLL <= 16", UNROLL=self.UNROLL)
 
     @property
     def of_reals(self) -> Self:
@@ -56,14 +46,6 @@ class VectorConfig:
     def VEC(self) -> int:
         """Elements of one access."""
         return ACCESS // self.dtype_facts.itemsize
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def min_blocks(self) -> int:
-        return max(RESIDENT // self.DIM, 1)
 
     @property
     def per_thread(self) -> int:

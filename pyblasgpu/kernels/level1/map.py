@@ -13,13 +13,20 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...types import Dtype
+from ..common.parameters import parameters
 from .config import ACCESS, PAIRS, VectorConfig, extents
 from .elements import elements
 
 __all__ = ["OPERATIONS", "STEM", "Map", "integers", "plain_sources", "source"]
 
 STEM = "level1_map"
-PARAMETERS = "ppp qi qqq qqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: x, y, v",
+    "int64: n",
+    "int32: options",
+    "int64: incx, incy, incv, stride_x, stride_y, stride_v",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 #: v := alpha x; v := alpha x + y; x, v := y, x; x, v := a x + b y, c x + d y. Of two a kernel does either.
 OPERATIONS = ("scal", "axpy", "swap", "rot")
@@ -34,7 +41,6 @@ class Map(VectorConfig):
     """Config of one `level1_map` kernel; see `VectorConfig`."""
 
     STEM: ClassVar[str] = STEM
-    shared_bytes: ClassVar[int] = 0
 
     @property
     def min_blocks(self) -> int:
@@ -74,7 +80,6 @@ def source(config: Map, operation: str) -> KernelSource:
         PARAMETERS,
         lambda: _build(config, both),
         flags=(("operation", "rot" if both else "axpy"),),
-        min_blocks=config.min_blocks,
     )
 
 

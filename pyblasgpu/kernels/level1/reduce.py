@@ -15,6 +15,8 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...types import Dtype
+from ..common.kernel_config import WARP
+from ..common.parameters import parameters
 from .config import ACCESS, PAIRS, VectorConfig, extents
 from .elements import elements
 from .operations import OPERATIONS, operation_of
@@ -22,8 +24,12 @@ from .operations import OPERATIONS, operation_of
 __all__ = ["OPERATIONS", "STEM", "Reduce", "integers", "plain_sources", "source"]
 
 STEM = "level1_reduce"
-PARAMETERS = "ppppp qi qq qqq".replace(" ", "")
-WARP = 32
+PARAMETERS = parameters(
+    "pointer: x, y, partials, flags, out",
+    "int64: n",
+    "int32: options",
+    "int64: incx, incy, stride_x, stride_y, stride_out",
+)
 #: Operations that take complex elements as pairs of reals.
 BY_REALS = ("nrm2", "asum")
 CONJ = 2  # bit of the options: x is conjugated; another one is `PAIRS`
@@ -94,7 +100,6 @@ def source(config: Reduce, operation: str) -> KernelSource:
         PARAMETERS,
         lambda: _build(config, operation),
         flags=(("operation", operation),),
-        min_blocks=config.min_blocks,
     )
 
 

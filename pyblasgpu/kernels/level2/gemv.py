@@ -11,11 +11,11 @@ A triangle of A may be meant, its diagonal taken to be 1. What is beyond it is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.parameters import parameters
 from .gemv_config import AFTER, ALL, BEFORE, CONJ_A, CONJ_X, UNIT, X_VECTORS, Gemv
 from .gemv_sums import block_adder, finisher
 from .gemv_terms import stepper, term_ranges
@@ -29,11 +29,15 @@ __all__ = [
     "UNIT",
     "X_VECTORS",
     "Gemv",
-    "plain_sources",
     "source",
 ]
 
-PARAMETERS = "ppppp iiiiiii qqqqqqqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, x, w, flags, y",
+    "int32: outputs, terms, slices, per_slice, log_r, which, bits",
+    "int64: a_os, a_rs, incx, ldw, incy, stride_a, stride_x, stride_y",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 
 def source(config: Gemv) -> KernelSource:
@@ -64,12 +68,7 @@ def source(config: Gemv) -> KernelSource:
     Grid: x ``config.grid(outputs) * slices``, z the batch.
     """
     config = config.kernel
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
-
-
-def plain_sources(config: Gemv) -> Iterator[KernelSource]:
-    """The kernel, and the one for operands that vectors do not fit."""
-    return iter((source(config), source(config.fallbacks(config.dtype, config.transposed)[0])))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _build(config: Gemv) -> Any:

@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 
 from ...errors import require
 from ...types import DTYPES
-from .config import LOAD, WARP, VectorLoads, require_threads
+from ..common.kernel_config import require_warps
+from .config import LOAD, WARP, VectorLoads
 
 __all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "X_VECTORS", "Gemv"]
 
@@ -57,7 +58,7 @@ class Gemv(VectorLoads):
 
     def __post_init__(self):
         super().__post_init__()
-        require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
+        require_warps(WARP=WARP, WARPS=self.WARPS)
         require(_is_power_of_2(self.WARPS), "warps", "WARPS is a power of two", WARPS=self.WARPS)
         require(
             _is_power_of_2(self.DIM_R) and self.threads >= self.DIM_R,
@@ -157,6 +158,10 @@ class Gemv(VectorLoads):
     def is_contiguous(self) -> bool:
         """Whether a load has neighbours in memory, at any number of loads."""
         return self.BYTES == LOAD
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return self, self.fallbacks(self.dtype, self.transposed)[0]
 
     @classmethod
     def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:

@@ -7,14 +7,15 @@ at run time: of tiles on the diagonal a block writes real by real what belongs t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from .config import VectorLoads, require_threads
+from ..common.kernel_config import require_warps
+from ..common.parameters import parameters
+from .config import VectorLoads
 
 __all__ = [
     "CONJ_COL",
@@ -25,12 +26,16 @@ __all__ = [
     "RANK_2",
     "UPPER",
     "Ger",
-    "plain_sources",
     "source",
 ]
 
 REGISTERS = 8  # of addresses, counters and predicates, besides what `Ger.registers` counts
-PARAMETERS = "ppp iii qqqqqqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: x, y, a",
+    "int32: m, n, bits",
+    "int64: incx, incy, rs, cs, stride_x, stride_y, stride_a",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 #: Bits of the flags: the factor along the rows, along the columns conjugated; a second product; A is not
 #: read; the triangle that is meant; its diagonal becomes real.
@@ -55,23 +60,19 @@ class Ger(VectorLoads):
     THR_N: int = 4
 
     STEM: ClassVar[str] = "ger"
+    RESIDENT: ClassVar[int] = 512
     stages: ClassVar[int] = 1
     reuse: ClassVar[float] = 1.0  # A is read once
 
     def __post_init__(self):
         super().__post_init__()
-        require_threads(self.threads, DIM_M=self.DIM_M, DIM_N=self.DIM_N)
+        require_warps(DIM_M=self.DIM_M, DIM_N=self.DIM_N)
         require(self.THR_M % self.VEC == 0, "vectors", "THR_M % VEC == 0", THR_M=self.THR_M, VEC=self.VEC)
         require(self.THR_N > 0, "columns", "THR_N > 0", THR_N=self.THR_N)
 
     @property
     def threads(self) -> int:
         return self.DIM_M * self.DIM_N
-
-    @property
-    def min_blocks(self) -> int:
-        """Blocks that a multiprocessor holds at least."""
-        return max(512 // self.threads, 1)
 
     @property
     def registers(self) -> int:
@@ -89,10 +90,6 @@ class Ger(VectorLoads):
         """Columns of a block."""
         return self.DIM_N * self.THR_N
 
-    @property
-    def shared_bytes(self) -> int:
-        return 0
-
     @classmethod
     def defaults(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
         """Return the Configs where nothing was tuned."""
@@ -101,6 +98,10 @@ class Ger(VectorLoads):
     def grid(self, m: int, n: int) -> int:
         """Blocks of an update of all of A or a triangle; those beyond it have nothing to do."""
         return -(-m // self.BLK_M) * -(-n // self.BLK_N)
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(dict.fromkeys((self, self.with_alignment(1))))
 
 
 def source(config: Ger) -> KernelSource:
@@ -118,12 +119,7 @@ def source(config: Ger) -> KernelSource:
 
     Grid: x ``config.grid(m, n)``, z the batch. With loads of 16 bytes the row stride is 1, and vectors fit.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
-
-
-def plain_sources(config: Ger) -> Iterator[KernelSource]:
-    """The kernel, and the one for operands that vectors do not fit."""
-    return iter(dict.fromkeys((source(config), source(config.with_alignment(1)))))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _coords(config: Ger) -> Any:

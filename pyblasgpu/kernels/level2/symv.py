@@ -9,19 +9,24 @@ slot s is there for s <= q // TILES and for s > q.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from .config import WARP, VectorLoads, require_threads
+from ..common.kernel_config import require_warps
+from ..common.parameters import parameters
+from .config import WARP, VectorLoads
 from .sums import tree_adder
 
-__all__ = ["CONJ_A", "HERMITIAN", "UPPER", "Symv", "plain_sources", "source"]
+__all__ = ["CONJ_A", "HERMITIAN", "UPPER", "Symv", "source"]
 
-PARAMETERS = "ppp iii qqqqqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, x, w",
+    "int32: n, tiles, bits",
+    "int64: rs, cs, inc, ldw, stride_a, stride_x, stride_w",
+)
 
 #: Bits of the flags: A conjugated; Hermitian, its diagonal real; the upper triangle.
 CONJ_A, HERMITIAN, UPPER = 1, 2, 4
@@ -46,10 +51,11 @@ class Symv(VectorLoads):
     THR_N: int = 4
 
     STEM: ClassVar[str] = "symv"
+    RESIDENT: ClassVar[int] = 512
 
     def __post_init__(self):
         super().__post_init__()
-        require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
+        require_warps(WARP=WARP, WARPS=self.WARPS)
         require(self.WARPS & (self.WARPS - 1) == 0, "tree", "WARPS is a power of two", WARPS=self.WARPS)
         require(self.THR_M % self.VEC == 0, "vectors", "THR_M % VEC == 0", THR_M=self.THR_M, VEC=self.VEC)
         require(
@@ -89,6 +95,10 @@ class Symv(VectorLoads):
         """Blocks; those beyond the end of a row of tiles have nothing to do."""
         return self.strips(n) * -(-self.strips(n) // tiles)
 
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(dict.fromkeys((self, self.with_alignment(1))))
+
 
 def source(config: Symv) -> KernelSource:
     """The kernel of `config`.
@@ -105,14 +115,7 @@ def source(config: Symv) -> KernelSource:
 
     Grid: x ``config.grid(n, tiles)``, z the batch. For loads of 16 bytes A has row stride 1, and vectors fit.
     """
-    return KernelSource.of(
-        config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)
-    )
-
-
-def plain_sources(config: Symv) -> Iterator[KernelSource]:
-    """The kernel, and the one for operands that vectors do not fit."""
-    return iter(dict.fromkeys((source(config), source(config.with_alignment(1)))))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _row_of(config: Symv) -> Any:

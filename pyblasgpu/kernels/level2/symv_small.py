@@ -13,13 +13,20 @@ from typing import Any, ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
-from .config import LOAD, WARP, VectorLoads, require_threads
+from ..common.kernel_config import require_warps
+from ..common.parameters import parameters
+from .config import LOAD, WARP, VectorLoads
 from .sums import writer
 from .symv import CONJ_A, HERMITIAN, UPPER
 
 __all__ = ["VECTORS", "SymvSmall", "source"]
 
-PARAMETERS = "ppp ii qqqqqqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, x, y",
+    "int32: n, bits",
+    "int64: rs, cs, incx, incy, stride_a, stride_x, stride_y",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 #: Bit of the flags, besides those of `symv`: columns of A are contiguous, and vectors fit them.
 VECTORS = 8
@@ -45,11 +52,12 @@ class SymvSmall(VectorLoads):
     LOADS: int = 8
 
     STEM: ClassVar[str] = "symv_small"
+    RESIDENT: ClassVar[int] = 512
 
     def __post_init__(self):
         super().__post_init__()
         require(self.BYTES == LOAD, "vectors", "BYTES == 16", BYTES=self.BYTES)
-        require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
+        require_warps(WARP=WARP, WARPS=self.WARPS)
         require(
             self.SECTORS in (1, 2, 4) and self.threads >= self.BLK**2,
             "diagonal",
@@ -68,10 +76,6 @@ class SymvSmall(VectorLoads):
     @property
     def threads(self) -> int:
         return WARP * self.WARPS
-
-    @property
-    def min_blocks(self) -> int:
-        return max(512 // self.threads, 1)
 
     @property
     def BLK(self) -> int:
@@ -117,7 +121,7 @@ def source(config: SymvSmall) -> KernelSource:
 
     Grid: x ``config.grid(n)``, z the batch.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _row_fetcher(config: SymvSmall, wide: bool) -> tuple[Any, Any]:

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
-from .config import require_threads
+from ..common.kernel_config import KernelConfig, require_warps
+from ..common.parameters import parameters
 from .sums import UNROLL, slot_adder, tree_adder, writer
 
-__all__ = ["SymvSum", "plain_sources", "source"]
+__all__ = ["SymvSum", "source"]
 
-PARAMETERS = "pp iiiii qqqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: w, y",
+    "int32: n, BLK, tiles, slots, upper",
+    "int64: ldw, incy, stride_w, stride_y",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 
 @dataclass(frozen=True)
-class SymvSum:
+class SymvSum(KernelConfig):
     """Config of one `symv_sum` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     DIM_O, DIM_R : int
         Threads along y, and along the slots.
     """
 
-    dtype: str
     DIM_O: int = 32
     DIM_R: int = 8
 
     STEM: ClassVar[str] = "symv_sum"
 
     def __post_init__(self):
-        require_threads(self.threads, DIM_O=self.DIM_O, DIM_R=self.DIM_R)
+        require_warps(DIM_O=self.DIM_O, DIM_R=self.DIM_R)
         require(self.DIM_R & (self.DIM_R - 1) == 0, "tree", "DIM_R is a power of two", DIM_R=self.DIM_R)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def threads(self) -> int:
@@ -77,11 +73,6 @@ def source(config: SymvSum) -> KernelSource:
     Grid: x ``config.grid(n)``, z the batch.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: SymvSum) -> Iterator[KernelSource]:
-    """The one kernel."""
-    return iter([source(config)])
 
 
 def _build(config: SymvSum):

@@ -6,56 +6,31 @@ a unit diagonal, which T need not hold, is there in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import BlockConfig
 from ..common.options import BY_ROWS, UNIT
+from ..common.parameters import parameters
 from ..common.region import contains
 
-__all__ = ["STEM", "DiagonalBlocks", "plain_sources", "source"]
+__all__ = ["STEM", "DiagonalBlocks", "source"]
 
 STEM = "diagonal_blocks"
-PARAMETERS = "ppp iiii q".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: tri, copy, flags",
+    "int32: order, block, count, options",
+    "int64: ldt",
+)
 
 
 @dataclass(frozen=True)
-class DiagonalBlocks:
-    """Config of one `diagonal_blocks` kernel.
-
-    Attributes
-    ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
-    """
-
-    dtype: str
-    DIM: int = 256
+class DiagonalBlocks(BlockConfig):
+    """Config of one `diagonal_blocks` kernel; its attributes are those of `BlockConfig`."""
 
     STEM: ClassVar[str] = STEM
-
-    def __post_init__(self):
-        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     def grid(self, order: int, block: int) -> int:
         """Blocks along x: a thread an element of the copy."""
@@ -76,11 +51,6 @@ def source(config: DiagonalBlocks) -> KernelSource:
     Grid: x ``config.grid(order, block)``. A unit diagonal is not read.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    return iter([source(config)])
 
 
 def _build(config: DiagonalBlocks):

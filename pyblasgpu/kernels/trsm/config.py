@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig
 
 __all__ = ["TrsmConfig"]
 
 
 @dataclass(frozen=True)
-class TrsmConfig:
+class TrsmConfig(KernelConfig):
     """Config of a leaf whose warps own columns of B.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     ORDER : int
         The largest order of T.
     BLK : int
@@ -38,7 +35,6 @@ class TrsmConfig:
         Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
     """
 
-    dtype: str
     ORDER: int
     BLK: int
     WARPS: int
@@ -48,7 +44,6 @@ class TrsmConfig:
     PRODUCER_WARPS: int = 0
     WARPS_PER_COLUMN_GROUP: int = 1
 
-    STEM: ClassVar[str]
     #: Whether the tiles have a loop of their own until something is not finite. True divisions within the
     #: loop cost FMA units 4 to 6 % of a leaf that makes none; on tensor cores that way gains nothing.
     SEPARATE_FINITE_LOOP: ClassVar[bool] = False
@@ -92,10 +87,6 @@ class TrsmConfig:
     def stage_elements(self) -> int:
         """A strip in shared memory, for any layout of T."""
         raise NotImplementedError
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def threads(self) -> int:

@@ -7,7 +7,6 @@ reads the rows of T by 16 bytes. A strip is therefore row-major in shared memory
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +16,7 @@ from ...gpu.build.compile import KernelSource
 from .body import UNPREDICATED_ROWS, Updater, source_with
 from .config import TrsmConfig
 
-__all__ = ["STEM", "TrsmFma", "plain_sources", "source"]
+__all__ = ["STEM", "TrsmFma", "source"]
 
 STEM = "trsm_fma"
 VECTOR = 16  # bytes of a load from shared memory
@@ -74,11 +73,6 @@ def source(config: TrsmFma, conj: bool = False, t_by_rows: bool = False) -> Kern
     `triangle_panel.panel_source`.
     """
     return source_with(_updater, config, {})
-
-
-def plain_sources(config: TrsmFma) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    return iter([source(config)])
 
 
 def _updater(config: TrsmFma) -> Updater:

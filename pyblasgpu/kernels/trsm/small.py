@@ -7,16 +7,14 @@ passes through shared memory on its way, so that neighbours in memory are read a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import KernelConfig
 from ..common.options import CONJUGATE, UNIT
 from ..common.substitution import (
     column_reader,
@@ -28,7 +26,7 @@ from ..common.substitution import (
 )
 from ..common.triangle_panel import block_copier, panel_source
 
-__all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
+__all__ = ["STEM", "TrsmSmall", "source"]
 
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
@@ -43,20 +41,17 @@ VECTOR = 16  # bytes of a load from shared memory
 
 
 @dataclass(frozen=True)
-class TrsmSmall:
+class TrsmSmall(KernelConfig):
     """Config of one `trsm_small` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     ORDER : int
         The largest order of T.
     BLK_N : int
         Columns of B a block owns, each a thread's.
     """
 
-    dtype: str
     ORDER: int = 32
     BLK_N: int = 32
 
@@ -79,7 +74,7 @@ class TrsmSmall:
             ORDER=self.ORDER,
         )
 
-    def specialize(self, order: int, columns: int) -> TrsmSmall:
+    def specialize(self, order: int, columns: int) -> Self:
         """The Config for triangles of `order` rows, of which there are `max_rows` at most, and `columns`
         columns.
         """
@@ -93,17 +88,9 @@ class TrsmSmall:
         """Largest triangle that a Config of the dtype serves."""
         return COLUMN_REALS // self.dtype_facts.reals_per_element
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.BLK_N
-
-    @property
-    def min_blocks(self) -> int:
-        return 1
 
     @property
     def vector(self) -> int:
@@ -123,14 +110,18 @@ class TrsmSmall:
         return self.BLK_N + 1
 
     @property
-    def shared_bytes(self) -> int:
+    def shared_elements(self) -> int:
         """T, the inverse of its diagonal, and the columns of B."""
-        elements = self.ORDER * (self.ld + 1 + self.row_of_panel)
-        return -(-elements * self.dtype_facts.itemsize // 16) * 16
+        return self.ORDER * (self.ld + 1 + self.row_of_panel)
 
     def grid(self, columns: int) -> int:
         """Blocks along x for `columns` columns of B."""
         return -(-columns // self.BLK_N)
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        orders = (order for order in ORDERS if order <= self.max_rows)
+        return tuple(dict.fromkeys(self.specialize(*each) for each in product(orders, (32, 64))))
 
 
 def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
@@ -138,13 +129,6 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
     `triangle_panel.panel_source`.
     """
     return panel_source(config, {}, _build, reads_before_wait=(0,))
-
-
-def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:
-    """The kernels for triangles of all orders, with few columns and with many."""
-    orders = (order for order in ORDERS if order <= config.max_rows)
-    configs = dict.fromkeys(config.specialize(*each) for each in product(orders, (32, 64)))
-    return (source(each) for each in configs)
 
 
 def _solver(config: TrsmSmall):

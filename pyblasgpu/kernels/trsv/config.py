@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 from ...errors import require
-from ...types import DTYPES, Dtype
+from ..common.kernel_config import WARP, KernelConfig
 from .limits import MAX_COLS
 
 __all__ = ["STEM", "WARP", "Trsv"]
 
 STEM = "trsv"
-WARP = 32
 REGISTERS, MAX_REGISTERS = 65536, 255  # 32-bit ones, of a block, and of a thread
 OTHER_REGISTERS = 26  # of a thread, besides those for a group of rows
 
 
 @dataclass(frozen=True)
-class Trsv:
+class Trsv(KernelConfig):
     """Config of one `trsv` kernel.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     ROWS : int
         Rows of T and of X that a block owns, and of a tile.
     COLS : int
@@ -36,7 +32,6 @@ class Trsv:
         Threads along the rows, and along the columns of a tile.
     """
 
-    dtype: str
     ROWS: int = 128
     COLS: int = 1
     GROUP: int = 8
@@ -71,10 +66,6 @@ class Trsv:
             ROWS=self.ROWS,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.DIM_M * self.DIM_K
@@ -108,10 +99,6 @@ class Trsv:
     def shared_elements(self) -> int:
         """The diagonal block, the rest of X, y, the solution, the inverse of the diagonal, sums."""
         return self.ROWS * (self.ld + 1) + 3 * self.panel + self.DIM_K * self.ld_sums
-
-    @property
-    def shared_bytes(self) -> int:
-        return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
 
     @property
     def registers(self) -> int:

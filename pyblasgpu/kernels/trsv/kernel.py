@@ -17,19 +17,23 @@ Both strides of T and B are free and may be negative, as in `triangle`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
+from ..common.parameters import parameters
 from ..common.triangle_panel import block_copier
 from .config import STEM, Trsv
 from .diagonal import by_exact_division, by_groups, last_divider, own_row, preparer
 from .sums import adder, right_sides, tiles
 
-__all__ = ["STEM", "Trsv", "plain_sources", "source"]
+__all__ = ["STEM", "Trsv", "source"]
 
-PARAMETERS = "ppp iii qqqq rr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: tri, flags, b",
+    "int32: n, r, options",
+    "int64: t_rs, t_cs, b_rs, b_cs",
+    "real: alpha, alpha_i",
+)
 TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are solved
 
 
@@ -49,11 +53,6 @@ def source(config: Trsv) -> KernelSource:
     Grid: x ``config.grid(n)``; there are no batches.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
-
-
-def plain_sources(config: Trsv) -> Iterator[KernelSource]:
-    """The kernel of a Config that serves a number of right-hand sides."""
-    return iter([source(config)])
 
 
 def _diagonal_solver(config: Trsv):

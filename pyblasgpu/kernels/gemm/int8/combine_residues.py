@@ -9,13 +9,14 @@ P - Q is the real part of c, R - P - Q the imaginary part. Residues are subtract
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
-from ....types import DTYPES, Dtype
+from ...common.kernel_config import KernelConfig
+from ...common.parameters import parameters
 from .config import VECTOR, GemmInt8
 from .image import INVERSE, parts_of
 from .moduli import check_moduli, weights
@@ -24,13 +25,21 @@ from .product import is_flagged
 __all__ = ["STEM", "CombineResidues", "source"]
 
 STEM = "combine_residues"
-PARAMETERS = "wppwp ii q rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: residues",
+    "pointer: of_a, of_b",
+    "int32 pointer: flags",
+    "pointer: c",
+    "int32: m, n",
+    "int64: ldc",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
 REALS_HELD = 8  # of C, that a thread makes at a time
 
 
 @dataclass(frozen=True)
-class CombineResidues:
+class CombineResidues(KernelConfig):
     """Config of one `combine_residues` kernel.
 
     Attributes
@@ -50,7 +59,6 @@ class CombineResidues:
     PANEL: int = 128
 
     STEM: ClassVar[str] = STEM
-    shared_bytes: ClassVar[int] = 0
 
     def __post_init__(self):
         check_moduli(self.dtype, self.moduli)
@@ -62,13 +70,13 @@ class CombineResidues:
             BLK_N=self.BLK_N,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return 2 * self.BLK_M
+
+    @property
+    def min_blocks(self) -> int:
+        return 2
 
     @property
     def flags_of_tile(self) -> int:
@@ -106,7 +114,7 @@ def source(config: CombineResidues) -> KernelSource:
 
     Grid: x ``config.grid(m, n)``.
     """
-    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=2)
+    return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
 def _fraction(config: CombineResidues):

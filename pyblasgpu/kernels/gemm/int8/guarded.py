@@ -6,24 +6,30 @@ without one returns at once. So the host decides nothing, and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product as pairs
+from itertools import product
 from typing import Any, ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_origins
 from ..mainloop import build as build_ordinary
 from ..mma import GemmMma, product_of
 from .product import is_flagged
 
-__all__ = ["STEM", "GemmInt8Guarded", "plain_sources", "source"]
+__all__ = ["STEM", "GemmInt8Guarded", "source"]
 
 STEM = "gemm_int8_guarded"
-PARAMETERS = "wppp iiiii qqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: flags",
+    "pointer: a, b, c",
+    "int32: m, n, k, options, conj",
+    "int64: lda, ldb, ldc",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +99,10 @@ class GemmInt8Guarded(GemmMma):
                 loads |= {f"PAD_{name}": 4 if by_k else 2}
         return replace(self, trans_a=trans_a, trans_b=trans_b, **loads)
 
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(self.specialize(*trans) for trans in product((False, True), (False, True)))
+
 
 def source(config: GemmInt8Guarded) -> KernelSource:
     """The kernel of `config`.
@@ -109,12 +119,7 @@ def source(config: GemmInt8Guarded) -> KernelSource:
 
     Grid: x ``config.grid(m, n)``.
     """
-    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=config.min_blocks)
-
-
-def plain_sources(config: GemmInt8Guarded) -> Iterator[KernelSource]:
-    """All kernels of a Config, with operands of either layout."""
-    return (source(config.specialize(*trans)) for trans in pairs((False, True), (False, True)))
+    return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
 def _build(config: GemmInt8Guarded):

@@ -9,21 +9,27 @@ after the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
-from ....types import DTYPES, Dtype
+from ...common.kernel_config import KernelConfig
 from ...common.options import BY_ROWS, CONJUGATE
+from ...common.parameters import parameters
 from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
 from .moduli import MODULI, check_moduli
 
 __all__ = ["STEM", "PackResidues", "source"]
 
 STEM = "pack_residues"
-PARAMETERS = "ppppww iiiiii qqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, of_a, of_b",
+    "int32 pointer: image_a, image_b",
+    "int32: extent_a, extent_b, k, options_a, options_b, units_a",
+    "int64: a_rs, a_ks, b_rs, b_ks",
+)
 CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
@@ -34,7 +40,7 @@ MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
 
 
 @dataclass(frozen=True)
-class PackResidues:
+class PackResidues(KernelConfig):
     """Config of one `pack_residues` kernel.
 
     Attributes
@@ -76,13 +82,13 @@ class PackResidues:
             sample=self.sample,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def threads(self) -> int:
         return self.rows * CHUNKS
+
+    @property
+    def min_blocks(self) -> int:
+        return max(RESIDENT[self.dtype] // self.threads, 1)
 
     @property
     def shared_bytes(self) -> int:
@@ -117,8 +123,7 @@ def source(config: PackResidues) -> KernelSource:
 
     Grid: x ``config.grid(image)`` of both.
     """
-    resident = max(RESIDENT[config.dtype] // config.threads, 1)
-    return KernelSource.of(config, PARAMETERS, partial(_build, config), min_blocks=resident)
+    return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
 def _stager(config: PackResidues):

@@ -15,6 +15,7 @@ from functools import partial
 
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_coords
 from ..warpgroups import ROW
 from .config import GemmInt8
@@ -24,7 +25,12 @@ from .pipeline import barrier_maker, stage_loader, tile_multiplier
 
 __all__ = ["GemmInt8", "is_flagged", "source"]
 
-PARAMETERS = "wwppww iiiiiii".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: a, b",
+    "pointer: facts_a, facts_b",
+    "int32 pointer: flags, residues",
+    "int32: m, n, k, options, tiles, first, images",
+)
 
 
 def source(config: GemmInt8) -> KernelSource:

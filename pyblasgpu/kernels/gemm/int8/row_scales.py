@@ -8,21 +8,26 @@ only on the operand's layout. A complex row is one of twice as many reals: both 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
-from ....types import DTYPES, Dtype
+from ...common.kernel_config import KernelConfig
 from ...common.options import BY_ROWS
+from ...common.parameters import parameters
 from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
 from .moduli import LARGEST, check_moduli, largest_square
 
 __all__ = ["STEM", "RowScales", "source"]
 
 STEM = "row_scales"
-PARAMETERS = "pppp iiiiii qqqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, of_a, of_b",
+    "int32: extent_a, extent_b, k, options_a, options_b, rows_a",
+    "int64: a_rs, a_ks, b_rs, b_ks",
+)
 ROWS = 32
 PARTIALS = 32  # at most, whose sums of a row are added up
 LD = ROWS + 1  # against bank conflicts
@@ -34,7 +39,7 @@ CUT = 1 - 2.0**-10  # what is cut to a digit is below 2^7 then, and below what i
 
 
 @dataclass(frozen=True)
-class RowScales:
+class RowScales(KernelConfig):
     """Config of one `row_scales` kernel.
 
     Attributes
@@ -61,10 +66,6 @@ class RowScales:
             f"threads % {ROWS} == 0 and 0 < threads <= {ROWS * PARTIALS}",
             threads=self.threads,
         )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def shared_bytes(self) -> int:

@@ -7,25 +7,29 @@ then. The choice of powers affects no result: a few rows of A and columns of B g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
-from ....types import DTYPES, Dtype
+from ...common.kernel_config import KernelConfig
+from ...common.parameters import parameters
 
 __all__ = ["STEM", "Equilibrate", "source"]
 
 STEM = "equilibrate"
-PARAMETERS = "ppp iii qq qq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, d",
+    "int32: m, n, k",
+    "int64: a_rs, a_ks, b_cs, b_ks",
+)
 KNOWN = 100  # exponents beyond this, either way, do not count
 MIN_RATIO = 6  # bits by which A and B differ at least where they are changed
 MAX_SHIFT = 60
 
 
 @dataclass(frozen=True)
-class Equilibrate:
+class Equilibrate(KernelConfig):
     """Config of one `equilibrate` kernel.
 
     Attributes
@@ -61,10 +65,6 @@ class Equilibrate:
             RUN=self.RUN,
             SAMPLES=self.SAMPLES,
         )
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
 
     @property
     def threads(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_origins
 from ..form import Form
 from ..mainloop import build as build_ordinary
@@ -24,7 +25,13 @@ from .triangular_factor import diagonal_adder, flags_of_triangle, k_of_triangle
 __all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
 
 STEM = "gemm_guarded"
-PARAMETERS = "wwwwppp iiii iii qqqq qqq qqq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "int32 pointer: flags_a, flags_b, further_a, further_b",
+    "pointer: a, b, c",
+    "int32: m, n, k, options, count, per_grain, further",
+    "int64: stride_fa, stride_fb, stride_ga, stride_gb, lda, ldb, ldc, stride_a, stride_b, stride_c",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +127,7 @@ def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> Ke
     Grid: x ``config.grid(m, n, region)``, z the batch.
     """
     build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
-    return KernelSource.of(config, PARAMETERS, build, flags=flags, min_blocks=config.min_blocks)
+    return KernelSource.of(config, PARAMETERS, build, flags=flags)
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:

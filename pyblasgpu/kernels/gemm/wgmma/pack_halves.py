@@ -8,16 +8,15 @@ each element is read once. What the pairs cannot hold, Inf and NaN among it, set
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
-from ....types import DTYPES, Dtype
+from ...common.kernel_config import KernelConfig
 from ...common.options import TRIANGLE, UPPER
+from ...common.parameters import parameters
 from .image import (
     BLOCKS_K,
     GRAIN,
@@ -32,17 +31,22 @@ from .image import (
 )
 from .operand_reader import CHUNK, copier, reader, thread_coords, unit_finder
 
-__all__ = ["STEM", "PackHalves", "plain_sources", "source"]
+__all__ = ["STEM", "PackHalves", "source"]
 
 STEM = "pack_halves"
-PARAMETERS = "pppppww iiiiiii qqq qqq rr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, powers, d, scales",
+    "int32 pointer: flags, any_flag",
+    "int32: extent_a, extent_b, k, options_a, options_b, units_a, count",
+    "int64: a_rs, a_ks, a_batch, b_rs, b_ks, b_batch",
+    "real: least, least_i",
+)
 PAD = 4  # words added to a column of maxima, against bank conflicts
 MAX_THREADS = {"s": 256, "c": 512}  # of a block; of complex numbers fewer would have too few registers
-RESIDENT = 1024  # threads of a multiprocessor: with more, registers do not hold what a thread reads
 
 
 @dataclass(frozen=True)
-class PackHalves:
+class PackHalves(KernelConfig):
     """Config of one `pack_halves` kernel.
 
     Attributes
@@ -61,6 +65,7 @@ class PackHalves:
     threads: int = 512
 
     STEM: ClassVar[str] = STEM
+    RESIDENT: ClassVar[int] = 1024  # with more, registers do not hold what a thread reads
 
     def __post_init__(self):
         blk, blk_k, threads = self.BLK, self.BLK_K, self.threads
@@ -87,10 +92,6 @@ class PackHalves:
             threads=threads,
         )
 
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
     @property
     def rows(self) -> int:
         """Rows of a unit."""
@@ -114,6 +115,10 @@ class PackHalves:
     def image(self, extent: int, k: int) -> Image:
         """The image of an operand of these extents."""
         return Image(self.BLK, self.BLK_K, extent, k)
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(self.specialize(self.BLK, blk_k) for blk_k in BLOCKS_K)
 
 
 def source(config: PackHalves) -> KernelSource:
@@ -141,13 +146,7 @@ def source(config: PackHalves) -> KernelSource:
     The options are `BY_ROWS`, where neighbours along the extent are neighbours in memory; `CONJUGATE`; and
     the triangle of a real operand, whose rows are the extent.
     """
-    resident = max(RESIDENT // config.threads, 1)
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
-
-
-def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
-    """All kernels of a Config, with blocks of any k."""
-    return (source(config.specialize(config.BLK, blk_k)) for blk_k in BLOCKS_K)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _splitter():

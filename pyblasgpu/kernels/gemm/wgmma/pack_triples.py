@@ -7,20 +7,25 @@ which takes another then. Where `pack_halves` has set no flag, it returns at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from .operand_reader import CHUNK, copier, reader, thread_coords, unit_finder
-from .pack_halves import RESIDENT, PackHalves
+from .pack_halves import PackHalves
 from .triples import PARTS, TRIPLE_STAGE_K
 
-__all__ = ["STEM", "PackTriples", "plain_sources", "source"]
+__all__ = ["STEM", "PackTriples", "source"]
 
 STEM = "pack_triples"
-PARAMETERS = "pppww iiiiiii qqq qqq".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, d",
+    "int32 pointer: flags, any_flag",
+    "int32: extent_a, extent_b, k, options_a, options_b, units_a, units",
+    "int64: a_rs, a_ks, a_batch, b_rs, b_ks, b_batch",
+)
 #: Sizes of elements: no product, nor a part of one, leaves float32.
 SMALLEST, LARGEST = 2.0**-60, 2.0**60
 
@@ -44,9 +49,8 @@ class PackTriples(PackHalves):
         return 4 * self.words
 
     @property
-    def resident(self) -> int:
-        """Blocks of threads of a multiprocessor."""
-        return max(RESIDENT // self.threads, 1)
+    def variants(self) -> tuple[Self, ...]:
+        return (self.specialize(self.BLK, self.BLK_K),)
 
 
 def source(config: PackTriples) -> KernelSource:
@@ -65,12 +69,7 @@ def source(config: PackTriples) -> KernelSource:
 
     Grid: x as many blocks as the device holds.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.resident)
-
-
-def plain_sources(config: PackTriples) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    yield source(config.specialize(config.BLK, config.BLK_K))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _writer(config: PackTriples):

@@ -11,20 +11,27 @@ other warpgroups multiply 64 rows of the tile each. A tile whose operands have a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from ..warpgroups import ROW, releaser
 from .config import GemmWgmma
 from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
 from .tiles import judge, tile_finder
 
-__all__ = ["GemmWgmma", "plain_sources", "source", "tile_scheduler_loop"]
+__all__ = ["GemmWgmma", "source", "tile_scheduler_loop"]
 
-PARAMETERS = "ppppwwp iiiii qq qq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b, scales_a, scales_b",
+    "int32 pointer: flags_a, flags_b",
+    "pointer: c",
+    "int32: m, n, k, options, tiles",
+    "int64: step_a, step_b, ldc, stride_c",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 HALF_ROW = 64  # bytes: from hi to lo
 STEP = 32  # bytes: k of an instruction
 
@@ -49,11 +56,6 @@ def source(config: GemmWgmma) -> KernelSource:
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
-
-
-def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
-    """All kernels of a Config: of its variants."""
-    return (source(variant) for variant in config.variants)
 
 
 def _producer(config: GemmWgmma):

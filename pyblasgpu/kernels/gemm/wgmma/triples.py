@@ -12,21 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from ..warpgroups import ROW, releaser
 from .config import GemmWgmma
 from .image import unit_rows
 from .product import tile_scheduler_loop
 from .tiles import is_servable
 
-__all__ = ["PARTS", "STEM", "TRIPLE_STAGE_K", "GemmTriples", "plain_sources", "source"]
+__all__ = ["PARTS", "STEM", "TRIPLE_STAGE_K", "GemmTriples", "source"]
 
 STEM = "gemm_triples"
-PARAMETERS = "ppwwwwwp iiiiii qq qq rrrr".replace(" ", "")
+PARAMETERS = parameters(
+    "pointer: a, b",
+    "int32 pointer: pairs_a, pairs_b, triples_a, triples_b, any_flag",
+    "pointer: c",
+    "int32: m, n, k, options, tiles, flags",
+    "int64: step_a, step_b, ldc, stride_c",
+    "real: alpha, alpha_i, beta, beta_i",
+)
 PARTS = 3
 TRIPLE_STAGE_K = 64  # k of a stage: 128 bytes of each part of a row
 STEP = 32  # bytes: k of an instruction
@@ -55,6 +63,10 @@ class GemmTriples(GemmWgmma):
             BLK_K=self.BLK_K,
         )
         require(not self.ordered, "no_turns", "not ordered", ordered=self.ordered)
+
+    @property
+    def variants(self) -> Iterator[Self]:
+        yield self
 
     @property
     def stages_per_block(self) -> int:
@@ -96,11 +108,6 @@ def source(config: GemmTriples) -> KernelSource:
     """
     build = partial(_build, config)
     return KernelSource.of(config, PARAMETERS, build, whole_program=True, cluster=config.cluster)
-
-
-def plain_sources(config: GemmTriples) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    yield source(config)
 
 
 def _producer(config: GemmTriples):
