@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 from contextlib import nullcontext
+from math import prod
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -335,6 +336,20 @@ def _array_at(shape, dtype, memory, strides):
     return Array(np.ndarray(shape, dtype, buffer, -low, strides), memory.device)
 
 
+def aligned(shape, dtype) -> np.ndarray:
+    """NaN at an address that is a multiple of 512, as a device's allocations are."""
+    size = prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size + 512, np.uint8)
+    start = -raw.ctypes.data % 512
+    array = raw[start : start + size].view(dtype).reshape(shape)
+    array[...] = np.nan
+    return array
+
+
+def _empty(shape, dtype):
+    return Array(aligned(shape if isinstance(shape, tuple) else (shape,), dtype))
+
+
 class _NewArray:
     """What CuPy's type is called for."""
 
@@ -373,7 +388,7 @@ cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
 cupy.asarray = _viewed  # type: ignore[attr-defined]
 cupy.from_dlpack = _imported  # type: ignore[attr-defined]
 cupy.ndarray = _NewArray  # type: ignore[attr-defined]
-cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]
+cupy.empty = _empty  # type: ignore[attr-defined]
 
 
 def without_contexts(monkeypatch) -> None:

@@ -6,6 +6,7 @@ any size; only the kernels themselves do not.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from numbers import Real
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ from fake_device import elements, without_contexts
 from region_mask import mask
 
 from pyblasgpu.frontend.calls.call import routine
-from pyblasgpu.gpu import lanes, launch, workspace
+from pyblasgpu.frontend.calls.lazy_routines import launch_list_of
+from pyblasgpu.gpu import device, lanes, launch, workspace
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
@@ -37,11 +39,16 @@ from pyblasgpu.kernels.common.tile_schedule import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
+from pyblasgpu.routine import Routine
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+#: The package's own launch lists, which `fake_device` replaces.
+LAUNCH_LIST = vars(Routine)["launch_list"]
 
 
 def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
@@ -303,6 +310,15 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setitem(stand_ins, 0, known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
     return kernels
+
+
+def install_below(monkeypatch) -> Kernels:
+    """Put the stand-ins below the package's own launch lists, on the device of `fake_device.install`."""
+    monkeypatch.setattr(Routine, "launch_list", LAUNCH_LIST)
+    for module in ("api.linalg.host", "frontend.calls.lazy_routines"):
+        monkeypatch.setattr(f"pyblasgpu.{module}.launch_list_of", launch_list_of)
+    monkeypatch.setitem(sys.modules, "pyblasgpu.gpu.device", device)
+    return install(monkeypatch)
 
 
 def check_trsm(letter, order, others, side, uplo, diag, b_order="F") -> None:

@@ -31,6 +31,7 @@ from ..keyword.level3 import multiply
 
 __all__ = [
     "Arrays",
+    "Passed",
     "as_array",
     "check_cast",
     "computation",
@@ -228,10 +229,30 @@ def check_cast(what: str, source: Any, target: Any, casting: Any) -> None:
         raise TypeError(f"{what} cannot be cast from {source} to {target} with casting rule {casting!r}")
 
 
-def gemm_of(name: str, a: Array, b: Array, dtype: Dtype, trans_a: str = "N", trans_b: str = "N") -> Any:
-    """The new product op(a) op(b) of two stacks of matrices."""
+class Passed(NamedTuple):
+    """A product as it is kept: its key, the arrays as passed, and the shape of its result."""
+
+    key: tuple[Any, ...]
+    arrays: tuple[Any, ...]
+    shape: tuple[int, ...]
+
+
+def gemm_of(
+    name: str,
+    a: Array,
+    b: Array,
+    dtype: Dtype,
+    trans_a: str = "N",
+    trans_b: str = "N",
+    passed: Passed | None = None,
+    column_major: bool | None = None,
+) -> Any:
+    """The new product op(a) op(b) of two stacks of matrices, views of what was `passed`."""
     call = Call(name, {"a": a, "b": b}, None, None, None, dtype)
-    return multiply(call, 1, 0, None, trans_a, trans_b)
+    if passed is None:
+        return multiply(call, 1, 0, None, trans_a, trans_b, column_major=column_major)
+    call.views(passed.arrays, None, passed.shape)
+    return multiply(call, 1, 0, None, trans_a, trans_b, column_major=column_major or False, key=passed.key)
 
 
 def stored(name: str, result: Array, out: Array, casting: str, core: int | None = None) -> Array:

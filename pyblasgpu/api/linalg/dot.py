@@ -12,8 +12,9 @@ import numpy as np
 from ...arguments import Array
 from ...frontend.arrays.any_array import can_be_output, common_library, host_array, may_share_memory
 from ...frontend.calls.call import Call
+from ...frontend.calls.call_cache import repeat
 from ..keyword.level3 import multiply
-from .arrays import Arrays, gemm_of, stored, taken
+from .arrays import Arrays, Passed, gemm_of, stored, taken
 from .docs import documented
 from .warnings import warn_of_product
 
@@ -56,6 +57,8 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     >>> linalg.dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
+    if (done := repeat(("linalg", "dot"), (a, b), out)) is not None:
+        return done
     arrays = taken("dot", {"a": a, "b": b})
     if out is not None:
         common_library("dot", ("a", "out"), (arrays.like, out))
@@ -71,11 +74,12 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
         if out is not None and len(shape) == 2 and _may_be_direct(arrays, out, shape):
             target = host_array(out, "dot", "out", written=True) if arrays.library.host else out
             call = Call("dot", {"a": left, "b": right}, target, None, None, arrays.dtype)
-            multiply(call, 1, 0, target, "N", "N")
+            call.views((a, b), out)
+            multiply(call, 1, 0, target, "N", "N", key=("linalg", "dot"))
             _warn(arrays, left, right, target)
             return out
-        result = _product(arrays, "dot", left, right)
-        return _delivered(arrays, arrays.xp.reshape(result, shape), out)
+        passed = Passed(("linalg", "dot"), (a, b), shape)
+        return _delivered(arrays, _product(arrays, left, right, passed), out)
 
 
 @documented
@@ -108,13 +112,16 @@ def vdot(a: Array, b: Array, /) -> Array:
     >>> complex(linalg.vdot(np.array([1j, 2.0]), np.array([1j, 3.0])))
     (7+0j)
     """
+    if (done := repeat(("linalg", "vdot"), (a, b))) is not None:
+        return done
     arrays = taken("vdot", {"a": a, "b": b})
     with arrays.current():
         x, y = arrays.each
         if prod(x.shape) != prod(y.shape):
             raise ValueError(f"vdot: a of shape {tuple(x.shape)} and b of {tuple(y.shape)} differ in size")
         left, right = (arrays.xp.reshape(each, (-1, 1)) for each in (x, y))
-        result = gemm_of("vdot", left, right, arrays.dtype, "C")
+        passed = Passed(("linalg", "vdot"), (a, b), ())
+        result = gemm_of("vdot", left, right, arrays.dtype, "C", passed=passed)
         return arrays.returned(arrays.xp.reshape(result, ()))
 
 
@@ -148,6 +155,8 @@ def inner(a: Array, b: Array, /) -> Array:
     >>> linalg.inner(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
+    if (done := repeat(("linalg", "inner"), (a, b))) is not None:
+        return done
     arrays = taken("inner", {"a": a, "b": b})
     with arrays.current():
         x, y = arrays.each
@@ -155,8 +164,8 @@ def inner(a: Array, b: Array, /) -> Array:
             return arrays.returned(_scaled(arrays))
         _check_aligned(x, len(x.shape) - 1, y, len(y.shape) - 1)
         left, right = (arrays.xp.reshape(each, (prod(each.shape[:-1]), each.shape[-1])) for each in (x, y))
-        result = _product(arrays, "inner", left, right, "T")
-        return arrays.returned(arrays.xp.reshape(result, (*x.shape[:-1], *y.shape[:-1])))
+        passed = Passed(("linalg", "inner"), (a, b), (*x.shape[:-1], *y.shape[:-1]))
+        return arrays.returned(_product(arrays, left, right, passed, "T"))
 
 
 @documented
@@ -193,13 +202,16 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
     array([[3., 4.],
            [6., 8.]])
     """
+    if out is None and (done := repeat(("linalg", "outer"), (a, b))) is not None:
+        return done
     arrays = taken("outer", {"a": a, "b": b})
     with arrays.current():
         left, right = (arrays.xp.reshape(each, (-1, 1)) for each in arrays.each)
         if arrays.library.host:  # as long as it takes to write the result
             product = _by_elements(arrays, np.multiply, left, right.T)
         else:
-            product = gemm_of("outer", left, right, arrays.dtype, "N", "T")
+            passed = Passed(("linalg", "outer"), (a, b), (left.shape[0], right.shape[0]))
+            product = gemm_of("outer", left, right, arrays.dtype, "N", "T", passed)
         result = arrays.returned(product)
         return result if out is None else stored("outer", result, out, "same_kind", core=0)
 
@@ -240,6 +252,9 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     >>> linalg.tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
     (2, 5)
     """
+    key = ("linalg", "tensordot", axes, type(axes))
+    if (done := repeat(key, (a, b))) is not None:
+        return done
     arrays = taken("tensordot", {"a": a, "b": b})
     with arrays.current():
         x, y = arrays.each
@@ -249,17 +264,17 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         shape = (*(x.shape[axis] for axis in kept_a), *(y.shape[axis] for axis in kept_b))
         left = _as_matrix(arrays.xp, x, kept_a, summed_a)
         right = _as_matrix(arrays.xp, y, summed_b, kept_b)
-        result = arrays.xp.reshape(_product(arrays, "tensordot", left, right), shape)
+        result = _product(arrays, left, right, Passed(key, (a, b), shape))
         if arrays.library.host and not shape and isinstance(arrays.like, np.ndarray):
             return result  # where NumPy's other products return scalars
         return arrays.returned(result)
 
 
-def _product(arrays: Arrays, name: str, left: Any, right: Any, trans: str = "N") -> Any:
-    """The new product of two matrices, of which the second may be meant transposed."""
-    result = gemm_of(name, left, right, arrays.dtype, "N", trans)
+def _product(arrays: Arrays, left: Any, right: Any, passed: Passed, trans: str = "N") -> Any:
+    """The new product of two matrices, of which the second may be meant transposed, in its shape."""
+    result = gemm_of(passed.key[1], left, right, arrays.dtype, "N", trans, passed)
     _warn(arrays, left, right, result, trans)
-    return result
+    return arrays.xp.reshape(result, passed.shape)
 
 
 def _scaled(arrays: Arrays) -> Any:

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...arguments import Array, shown
-from .arrays import Arrays, gemm_of, stored, taken
+from ...frontend.calls.call_cache import repeat
+from .arrays import Arrays, Passed, gemm_of, stored, taken
 from .docs import documented
 
 __all__ = ["einsum"]
@@ -52,10 +53,13 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     >>> linalg.einsum("bij,bj->bi", np.ones((10, 2, 3)), np.ones((10, 3))).shape
     (10, 2)
     """
+    key = ("linalg", "einsum", subscripts, type(subscripts))
+    if out is None and (done := repeat(key, (a, b))) is not None:
+        return done
     arrays = taken("einsum", {"a": a, "b": b})
     terms = _parsed(subscripts, [len(each.shape) for each in arrays.each])
     with arrays.silent():
-        result = arrays.returned(_contracted(arrays, terms))
+        result = arrays.returned(_contracted(arrays, terms, key, (a, b)))
         return result if out is None else stored("einsum", result, out, "safe")
 
 
@@ -133,7 +137,7 @@ def _output_axes(output: str, ellipsis: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*before, *(ellipsis if dots else ()), *after)
 
 
-def _contracted(arrays: Arrays, terms: _Terms) -> Any:
+def _contracted(arrays: Arrays, terms: _Terms, key: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
     xp = arrays.xp
     pairs = [
         _reduced(arrays, array, own, other, terms.result)
@@ -159,8 +163,13 @@ def _contracted(arrays: Arrays, terms: _Terms) -> Any:
     inner = [axis for axis in left if axis in right and axis not in batch]
     first = _stack(xp, x, left, (batch, rows, inner), extents)
     second = _stack(xp, y, right, (batch, inner, cols), extents)
-    result = gemm_of("einsum", first, second, arrays.dtype)
     order = (*batch, *rows, *cols)
+    passed, is_swapped = None, terms.result == (*batch, *cols, *rows) != order
+    if is_swapped or terms.result == order:
+        passed = Passed(key, given, tuple(extents[axis] for axis in terms.result))
+    result = gemm_of("einsum", first, second, arrays.dtype, passed=passed, column_major=is_swapped or None)
+    if is_swapped:
+        return xp.reshape(xp.matrix_transpose(result), tuple(extents[axis] for axis in terms.result))
     result = xp.reshape(result, tuple(extents[axis] for axis in order))
     return xp.permute_dims(result, tuple(order.index(axis) for axis in terms.result))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,6 +283,10 @@ class _Core(NamedTuple):
         left, right = (_column(x) if vector else x for x, vector in zip((x1, x2), vectors, strict=True))
         return left, right, [-2] * vectors[0] + [-1] * vectors[1]
 
+    def extents(self, left: Array, right: Array) -> tuple[int, int]:
+        """The extents of the product of two matrices."""
+        return left.shape[-2 if self.trans == "N" else -1], right.shape[-1]
+
     def check(self, left: Array, right: Array) -> None:
         k, inner = left.shape[-1 if self.trans == "N" else -2], right.shape[-2]
         if k != inner:
@@ -317,12 +322,20 @@ def _product(
     wanted = computation(name, {"x1": x1, "x2": x2}, dtype, casting)
     left, right, dropped = core.operands(x1, x2)
     core.check(left, right)
-    direct = _direct_output(out, wanted, (x1, x2), dropped)
+    shape = (*common_batch_shape(name, left, right), *core.extents(left, right))
+    direct = _direct_output(out, wanted, (x1, x2), dropped, shape)
     call = Call(name, {"x1": left, "x2": right}, direct, None, None, wanted)
     if order == "A":
         order = "F" if all(map(is_fortran_contiguous, call.inputs)) else "C"
     target = _fortran(call, left, right) if order == "F" and out is None and core.trans == "N" else direct
     column_major = None if order == "K" else order == "F"
+    if dropped:
+        column_major = False
+        call.views(
+            (x1, x2),
+            out,
+            tuple(shape[axis] for axis in range(len(shape)) if axis - len(shape) not in dropped),
+        )
     result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major, key=key, method=method)
     if call.library.host and isinstance(x1, np.ndarray):
         left, right = call.inputs
@@ -398,8 +411,21 @@ def _in_fortran_order(library: Library, result: Array, like: Array) -> Array:
     return result if host.flags.f_contiguous else library.deliver(np.asarray(host, order="F"), like, None)
 
 
-def _direct_output(out: Array, dtype: Dtype, arrays: tuple[Array, ...], dropped: list[int]) -> Array:
-    """`out` as a stack of matrices if the product may be written to it at once, else None."""
-    if out is None or dropped or not can_be_output(out, dtype):
+def _direct_output(
+    out: Array, dtype: Dtype, arrays: tuple[Array, ...], dropped: list[int], shape: tuple[int, ...]
+) -> Array:
+    """`out` as a stack of matrices if a product of this shape may be written to it at once, else None."""
+    if out is None or not can_be_output(out, dtype) or any(may_share_memory(array, out) for array in arrays):
         return None
-    return None if any(may_share_memory(array, out) for array in arrays) else out
+    if not dropped:
+        return out
+    leading = len(out.shape) + len(dropped) - 2
+    matrices = (*out.shape[:leading], *shape[-2:])
+    if leading < 0 or prod(matrices) != prod(out.shape):
+        return None
+    view = reshaped(out, matrices)
+    return (
+        view
+        if tuple(_squeezed(view, dropped).shape) == tuple(out.shape) and may_share_memory(view, out)
+        else None
+    )

@@ -116,7 +116,10 @@ class Call:
         "out",
         "out_dtype",
         "out_name",
+        "passed",
+        "passed_out",
         "result",
+        "result_shape",
         "stream",
         "vectors",
     )
@@ -125,6 +128,8 @@ class Call:
     inputs: list[Any]
     new: NewOutput
     out: Any
+    passed_out: Any
+    result_shape: tuple[int, ...] | None
     stream: Any
 
     def __init__(
@@ -139,7 +144,8 @@ class Call:
     ) -> None:
         self.name, self.names = name, tuple(arrays)
         self.vectors = vectors or {}
-        self.arrays = tuple(arrays.values())
+        self.arrays = self.passed = tuple(arrays.values())
+        self.passed_out, self.result_shape = None, None
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         self.is_auto = self.library.host and is_auto(backend)
         if self.library.host:
@@ -216,6 +222,15 @@ class Call:
             raise ValueError(
                 f"{self.name}: {self.names[0]} is on device {device} and {argument} on device {layout.device}"
             )
+
+    def views(
+        self, arrays: tuple[Any, ...], out: Any = None, result_shape: tuple[int, ...] | None = None
+    ) -> None:
+        """Have the call be kept for `arrays` and `out`, which were passed, in place of its views of them.
+
+        The views depend on layouts alone. A new result that is by rows is returned with `result_shape`.
+        """
+        self.passed, self.passed_out, self.result_shape = arrays, out, result_shape
 
     def scalar(self, argument: str, value: Any) -> Any:
         """`value` as a Python number that fits the dtype; see `arguments.number`."""
@@ -404,7 +419,7 @@ class Call:
             if copied_at is not None:
                 (operands,) = batches((source, self.out))
                 copy = CachedCall((source, self.out), operands, copy_launches, generation)
-            new = self.new if self.is_new else None
+            new = self._kept_output() if self.is_new else None
             kept = KeptCall(call, called_at, copy, copied_at or (0, 0), new, scalars[1:] not in ((), (0,)))
         alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta
         kept.call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
@@ -421,14 +436,17 @@ class Call:
         for part in key:
             if not isinstance(part, CONSTANT):
                 return None  # a flag that is an array may change
-        mode = mode_of(self.arrays, None if self.is_new else self.result)
+        out = self.result if self.passed_out is None else self.passed_out
+        mode = mode_of(self.passed, None if self.is_new else out)
         if mode in (NEW, APART) and alpha == 0:
             return None  # whether the output starts from another array may depend on it
-        arrays = (*self.arrays, self.result) if mode == APART else self.arrays
+        arrays = (*self.passed, out) if mode == APART else self.passed
         description = self.library.read(arrays) if quick_library(arrays[0]) is self.library else None
+        if description is None:
+            return None
         copied = () if source is None or source is self.out else (source, self.out)
-        places = [self._place(each, mode) for each in (*read, self.out, *copied)]
-        if description is None or None in places or (copied and len(list(batches(copied))) != 1):
+        places = [self._place(each, mode, description[1]) for each in (*read, self.out, *copied)]
+        if None in places or (copied and len(list(batches(copied))) != 1):
             return None
         called_at: Any = tuple(places[: len(read) + 1])
         copied_at: Any = tuple(places[len(read) + 1 :])
@@ -436,16 +454,18 @@ class Call:
             called_at = None
         return (key, mode, *description[0]), called_at, copied_at or None
 
-    def _place(self, layout: Any, mode: int) -> int | None:
-        """Return which array a layout describes, an output apart behind the inputs; None for a copy.
+    def _place(self, layout: Any, mode: int, pointers: list[int]) -> int | None:
+        """Return which array at `pointers` a layout describes, an output apart behind the inputs; None for a
+        copy, or a view that begins elsewhere.
 
         The layout decides, as an array may be passed twice.
         """
         if layout is self.out:
-            place, owner = (mode if mode >= 0 else len(self.arrays)), self.result
-        else:
-            found = [i for i, each in enumerate(self.inputs) if each is layout]
-            if not found:
-                return None
-            place, owner = found[0], self.arrays[found[0]]
-        return place if layout.owner is owner else None
+            place = mode if mode >= 0 else len(self.passed)
+            return place if self.is_new or layout.pointer == pointers[place] else None
+        found = [i for i, each in enumerate(self.inputs) if each is layout]
+        return found[0] if found and layout.pointer == pointers[found[0]] else None
+
+    def _kept_output(self) -> NewOutput:
+        """The new output as a repeated call makes it, of `result_shape` at once."""
+        return self.new if self.result_shape is None else NewOutput(self.result_shape, self.out_dtype, False)
