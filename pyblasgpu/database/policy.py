@@ -231,6 +231,8 @@ class Policy:
     read_c_share: ByDtype = _value("share of DRAM's rate", "at which products read C")
     prefetch_c_max_k: float = _value("k", "up to which products ask L2 for C ahead")
 
+    packed_min_work: float = _value("m n k", "of products that are worth packing", _sms)
+
     int8_rate: float = _value("INT8 operations in a second", "on tensor cores", _operations)
     int8_bytes_per_second: float = _value(
         "bytes in a second", "that packing and combining residues move", _dram
@@ -242,6 +244,7 @@ class Policy:
     fp16_min_extent: float = _value("m and n", "from which on tensor cores multiply")
     fp16_min_work: float = _value("m n k", "from which on tensor cores multiply", _sms, trial=_FP16_WORK)
     fp16_min_equilibrated_work: float = _value("m n k", "from which on A and B are equilibrated", _sms)
+    fp16_tile_overhead: float = _value("columns", "of a tile that take as long as its beginning and its end")
     tensor_trmm_min_order: ByDtype = _value(
         "order", "from which on TRMM uses tensor cores", _order, 64, trial=_TENSOR_TRMM
     )
@@ -284,6 +287,7 @@ class Policy:
     getrs_small_max_rhs: float = _value(
         "right-hand sides", "up to which small systems are one launch", trial=_SMALL_SYSTEMS
     )
+    getrs_small_warps: float = _value("warps", "of a multiprocessor, beyond which systems share lanes")
     getrf_lookahead: Steps = _value(
         "columns", "of LU's blocks, and their least orders", _order, 64, trial=_LU_WIDTHS
     )
@@ -306,6 +310,9 @@ class Policy:
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")
     streamed_factor_min_bytes: ByRoutine = _value("bytes", "from which on a factorization of one is")
+    narrow_tiles_max_order: ByDtype = _value(
+        "order", "up to which a streamed call takes as long as its transfers", _double_operations, 256
+    )
     routed_min_size: ByRoutine = _value("order", "from which on SciPy's routines of a kind go to the device")
     routed_function_min_size: ByRoutine = _value("order", "from which on functions of scipy.linalg do")
 

@@ -26,7 +26,7 @@ from . import portfolio
 from .operand_copies import OperandLayouts
 from .portfolio import Portfolio
 from .throughput_model import measured_model, of_fused_trmm
-from .tuned_files import memo
+from .tuned_files import memo, rates_of
 
 __all__ = [
     "FEWER_BLOCKS",
@@ -104,7 +104,6 @@ TRIANGLES = {TRMM_LEFT: Triangle.LOWER_LEFT, TRMM_RIGHT: Triangle.UPPER_RIGHT}
 #: Order and right-hand sides at which Configs for a fused TRMM are judged.
 TRMM_POINTS = tuple((order, rhs) for order in (128, 512, 1024, 2048, 4096) for rhs in (32, 512, order))
 LEAST_GAIN = 0.0065  # of the mean logarithm there
-LARGE = 1 << 29  # m n k of products that are worth packing
 
 
 def kinds(dtype: str, layout: str) -> Iterator[Kind]:
@@ -164,7 +163,8 @@ def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: 
         if kind.triangular:
             return 1.0 if portfolio.is_square(stem, size) else 0.0
         if kind.use in (PACKED, PACKED_3M):
-            return 1.0 if portfolio.multiplications(stem, size) >= LARGE else 0.0
+            least = rates_of(device).packed_min_work
+            return 1.0 if portfolio.multiplications(stem, size) >= least else 0.0
         return portfolio.class_weight(stem, size)
 
     if kind.use == PLAIN and kind.triangular:

@@ -15,7 +15,7 @@ from . import overrides
 from .choose import select
 from .leaf import runs
 from .overrides import OVERRIDE, Algorithm, KernelChoice
-from .tuned_files import policy_of
+from .tuned_files import policy_of, rates_of
 
 __all__ = [
     "Int8Product",
@@ -30,7 +30,6 @@ __all__ = [
 FP16 = "gemm_wgmma"
 #: Extent m and n, and m n k, from which on tensor cores are taken: with less, launches are most of the time.
 MIN_TRIPLES_K = 1024  # the sums of blocks of 256 k take 604 of the bound's k + 2
-TILE_OVERHEAD = 16  # columns of a tile that would take as long as its beginning and its end
 MOST_TILES = 2**31 - 1  # that are numbered
 
 
@@ -113,10 +112,11 @@ def _triples(dtype: Dtype, extents: tuple[int, int, int, int], device: Device) -
 def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device: Device) -> Any:
     """The variant of a Config whose waves of tiles take the least time: narrow tiles, where C is small."""
     m, n, _, batch = extents
+    overhead = rates_of(device).fp16_tile_overhead
 
-    def time(variant: Any) -> int:
+    def time(variant: Any) -> float:
         waves: int = -(-variant.grid(m, n) * batch // max(device.sm_count // variant.cluster, 1))
-        return waves * int(variant.BLK_N + TILE_OVERHEAD)
+        return waves * (int(variant.BLK_N) + overhead)
 
     return min((each for each in config.variants if each.BLK_K == config.BLK_K), key=time)
 

@@ -23,10 +23,9 @@ PARTS_ON_SEVERAL, STEP = 11, 256
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: next to running kernels
 #: shorter ones are copied at two thirds of the rate.
 LINE = 32 << 10
-#: Longest side, by dtype, up to which transfers take as long as products. Then less should be transferred
-#: before the first task and go after the last one: dimensions along which no matrix has its lines are cut
-#: into `NARROW_PARTS`, of solves with no fewer columns than their kernels need. Single precision lost by it.
-NARROW_UP_TO = {"d": 8192}
+#: Parts into which dimensions are cut along which no matrix has its lines, where transfers take as long as
+#: products: less should be transferred before the first task and go after the last one. Solves have no fewer
+#: columns than their kernels need.
 NARROW_PARTS, NARROWEST, NARROWEST_SOLVE = 8, 512, 1024
 #: Below this kernels lose more than a small memory is worth.
 SMALLEST = 256
@@ -50,6 +49,7 @@ def tile_orders(
     cards: int,
     has_lines: Sequence[bool] = (),
     inner: int | None = None,
+    narrow_up_to: float = 0,
 ) -> tuple[int, ...]:
     """Rows or columns of the tiles of a call, for each of its extents.
 
@@ -67,6 +67,8 @@ def tile_orders(
         By extent whether a host matrix has its lines along it; empty of matrices on a card.
     inner : int, optional
         Index of the extent that is summed over; it may be cut less finely than the others.
+    narrow_up_to : number
+        Longest side up to which transfers take as long as products.
     """
     longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)
@@ -81,8 +83,8 @@ def tile_orders(
     whole = _part(longest, 2 if longest >= WANTED else 1, UNIT)
     orders = tuple(min(each, whole) for each in orders)
     fits = longest * longest * itemsize * 8 <= limit
-    if has_lines and cards == 1 and fits and longest <= NARROW_UP_TO.get(letter, 0):
-        return _narrow(routine, longest, orders, has_lines, longest <= NARROW_UP_TO[letter] // 2)
+    if has_lines and cards == 1 and fits and longest <= narrow_up_to:
+        return _narrow(routine, longest, orders, has_lines, longest <= narrow_up_to // 2)
     return orders
 
 

@@ -11,8 +11,6 @@ from .launch_list import LaunchList
 
 __all__ = ["applies", "emit"]
 
-WARPS = 16  # of a multiprocessor, beyond which right-hand sides of a matrix stay together
-
 
 def applies(launches: LaunchList, b: Operand) -> bool:
     """Whether the systems are small enough; with more columns, these have threads of their own by TRSM."""
@@ -24,7 +22,8 @@ def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, option
     device = current(launches.device)
     config = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config
     lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
-    resident = device.sm_count * WARPS * 32 // config.threads
+    # with more warps of a multiprocessor, right-hand sides of a matrix stay together
+    resident = device.sm_count * int(launches.policy.getrs_small_warps) * 32 // config.threads
     groups = max(min(resident // blocks, -(-b.cols // getrs_small.COLUMNS)), 1)
 
     def integers(piv: Operand, matrix: Operand, b: Operand) -> tuple[int, ...]:

@@ -187,9 +187,9 @@ def patch_scipy(
     ----------
     thresholds : number or mapping of str to number, optional
         The size from which on a call goes to the GPU: for all routines, or by name where the default shall
-        not hold. By default the results of ``pyblasgpu tune --scipy`` here, else values of an H200. The size
-        is the order of a square problem with as many operations; for a solve with k right-hand sides it is
-        the cube root of n n k.
+        not hold. By default the results of ``pyblasgpu tune --scipy`` here, else packaged ones. The size is
+        the order of a square problem with as many operations; for a solve with k right-hand sides it is the
+        cube root of n n k.
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
         'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tiled_runs import KINDS, problem
 
+from pyblasgpu.database.policy import reference
 from pyblasgpu.engine.matrices import TileLayout
 from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
@@ -123,7 +124,10 @@ def test_dimensions_without_lines_are_cut_finely():
 
     def orders(routine, n, letter="d", limit=64 * GIB, cards=1):
         count = 3 if routine == "gemm" else 2
-        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], INNER[routine])
+        longest = reference().narrow_tiles_max_order.get(letter, 0)
+        return tile_orders(
+            routine, (n,) * count, letter, limit, cards, lined[:count], INNER[routine], longest
+        )
 
     assert orders("gemm", 8192) == (4096, 1024, 4096)
     assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
@@ -132,7 +136,8 @@ def test_dimensions_without_lines_are_cut_finely():
     assert orders("gemm", 8192, limit=1 << 20) == (256,) * 3
     assert orders("gemm", 16384) == (4096,) * 3
     assert orders("gemm", 8192, "s") == (2048,) * 3 == orders("gemm", 8192, cards=2)
-    assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, (True, True, False)) == (2048,) * 3
+    all_lined = (True, True, False)
+    assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, all_lined, None, 8192) == (2048,) * 3
 
 
 def test_cards_get_equally_many_large_tiles():

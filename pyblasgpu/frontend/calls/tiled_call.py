@@ -15,6 +15,7 @@ from ..arrays.streams import contexts
 from ..engine_options import EngineOptions
 from ..handle import Report
 from .call import Call
+from .lazy_routines import policy_at
 from .tiled_plan import can_hold_output, plan_of, untouched
 from .tiled_routines import TiledRoutine, has_lines, inner_extent
 
@@ -46,6 +47,7 @@ def run_by_tiles(
     limit = engine.memory_limit(devices, options.max_device_memory)
     output, itemsize = tiled.names[-1], call.dtype.itemsize
     contiguous_extents = has_lines(tiled, [*inputs, call.out]) if call.library.host else ()
+    narrow_up_to = policy_at(call.device).narrow_tiles_max_order.get(call.dtype.letter, 0)
     orders = engine_module("tile_size").tile_orders(
         tiled.routine,
         tiled.extents,
@@ -54,6 +56,7 @@ def run_by_tiles(
         len(devices),
         contiguous_extents,
         inner_extent(tiled),
+        narrow_up_to,
     )
     holds_output = can_hold_output(prod(call.out.shape) * itemsize, limit, len(devices))
     plan = plan_of(tiled, orders, scalars, call.dtype.letter, weights_of(devices), holds_output)
