@@ -10,57 +10,6 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
-    "Handle",
-    "__version__",
-    "asum",
-    "axpy",
-    "backend_status",
-    "blas",
-    "copy",
-    "dot",
-    "errors",
-    "explain",
-    "gemm",
-    "gemmtr",
-    "gemv",
-    "ger",
-    "hemm",
-    "hemv",
-    "her",
-    "her2",
-    "her2k",
-    "herk",
-    "lapack",
-    "iamax",
-    "linalg",
-    "nrm2",
-    "override",
-    "patch_scipy",
-    "plan_gemm",
-    "plan_trmm",
-    "plan_trsm",
-    "release_memory",
-    "rot",
-    "rotm",
-    "scal",
-    "set_math_mode",
-    "show_config",
-    "swap",
-    "symm",
-    "symv",
-    "syr",
-    "syr2",
-    "syr2k",
-    "syrk",
-    "trmm",
-    "trmv",
-    "trsm",
-    "trsv",
-    "unpatch_scipy",
-    "use_devices",
-]
-
 #: Public names by their module.
 _NAMES = {
     "api.explain": "explain",
@@ -82,13 +31,15 @@ _NAMES = {
     "info": "show_config",
     "scipy_patch.switch": "patch_scipy unpatch_scipy",
 }
-#: Modules that are public themselves; `import *` must work without Dask and PyTorch.
-_MODULES = ("blas", "dask", "errors", "lapack", "linalg", "torch")
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+#: Modules that are public themselves, and those that need Dask or PyTorch, without which `import *` works.
+_MODULES, _OPTIONAL = ("blas", "errors", "lapack", "linalg"), ("dask", "torch")
+
+__all__ = sorted(["__version__", *_MODULES, *_HOME])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in (*_MODULES, *_HOME):
+    if name not in (*_MODULES, *_OPTIONAL, *_HOME):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .graph_breaks import break_graphs  # with modules that numpy imports, not the package
 
@@ -102,4 +53,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from importlib.util import find_spec
 
-    return sorted([*__all__, *[name for name in ("dask", "torch") if find_spec(name)]])
+    return sorted([*__all__, *[name for name in _OPTIONAL if find_spec(name)]])

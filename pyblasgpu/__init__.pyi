@@ -8,11 +8,9 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
 from . import blas as blas
-from . import dask as dask
 from . import errors as errors
 from . import lapack as lapack
 from . import linalg as linalg
-from . import torch as torch
 from .frontend.handle import Handle as Handle
 from .frontend.backend_status import BackendStatus
 from .frontend.calls.plan import Plan
@@ -23,8 +21,8 @@ from .typing import (Array, ArrayLike, ArrayT, Backend, Devices, DiagFlag, MathM
 
 __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
-    "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "lapack",
-    "iamax", "linalg", "nrm2", "override", "patch_scipy", "plan_gemm", "plan_trmm", "plan_trsm",
+    "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "iamax",
+    "lapack", "linalg", "nrm2", "override", "patch_scipy", "plan_gemm", "plan_trmm", "plan_trsm",
     "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap", "symm", "symv", "syr",
     "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy", "use_devices"]
 

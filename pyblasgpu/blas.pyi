@@ -11,87 +11,40 @@ import numpy as np
 from .typing import (Array, ArrayLike, ArrayT, DiagFlag, Method, Number, SideFlag, Switch, TransFlag,
     UploFlag)
 
-__all__ = ["cgemm", "cgemmtr", "chemm", "cher2k", "cherk", "csymm", "csyr2k", "csyrk", "ctrmm", "ctrsm",
-    "dgemm", "dgemmtr", "dsymm", "dsyr2k", "dsyrk", "dtrmm", "dtrsm", "find_best_blas_type", "gemm", "gemmtr",
-    "get_blas_funcs", "hemm", "her2k", "herk", "sgemm", "sgemmtr", "ssymm", "ssyr2k", "ssyrk", "strmm",
-    "strsm", "symm", "syr2k", "syrk", "trmm", "trsm", "zgemm", "zgemmtr", "zhemm", "zher2k", "zherk", "zsymm",
-    "zsyr2k", "zsyrk", "ztrmm", "ztrsm", "caxpy", "ccopy", "cdotc", "cdotu", "cscal", "csrot", "csscal",
-    "cswap", "dasum", "daxpy", "dcopy", "ddot", "dnrm2", "drot", "drotm", "dscal", "dswap", "dzasum",
-    "dznrm2", "icamax", "idamax", "isamax", "izamax", "sasum", "saxpy", "scasum", "scnrm2", "scopy", "sdot",
-    "snrm2", "srot", "srotm", "sscal", "sswap", "zaxpy", "zcopy", "zdotc", "zdotu", "zdrot", "zdscal",
-    "zscal", "zswap", "cgemv", "chemv", "ctrmv", "ctrsv", "dgemv", "dsymv", "dtrmv", "dtrsv", "sgemv",
-    "ssymv", "strmv", "strsv", "zgemv", "zhemv", "ztrmv", "ztrsv", "cgerc", "cgeru", "cher", "cher2", "csyr",
-    "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc", "zgeru", "zher", "zher2", "zsyr", "sgbmv",
-    "dgbmv", "cgbmv", "zgbmv", "ssbmv", "dsbmv", "chbmv", "zhbmv", "stbmv", "dtbmv", "ctbmv", "ztbmv",
-    "stbsv", "dtbsv", "ctbsv", "ztbsv", "sspmv", "dspmv", "cspmv", "zspmv", "chpmv", "zhpmv", "sspr", "dspr",
-    "cspr", "zspr", "chpr", "zhpr", "sspr2", "dspr2", "chpr2", "zhpr2", "stpmv", "dtpmv", "ctpmv", "ztpmv",
-    "stpsv", "dtpsv", "ctpsv", "ztpsv", "srotg", "drotg", "crotg", "zrotg", "srotmg", "drotmg"]
+__all__ = ["find_best_blas_type", "get_blas_funcs", "gemm", "trmm", "trsm", "symm", "hemm", "syrk", "herk",
+    "syr2k", "her2k", "gemmtr", "sgemm", "dgemm", "cgemm", "zgemm", "strmm", "dtrmm", "ctrmm", "ztrmm",
+    "strsm", "dtrsm", "ctrsm", "ztrsm", "ssymm", "dsymm", "csymm", "zsymm", "chemm", "zhemm", "ssyrk",
+    "dsyrk", "csyrk", "zsyrk", "cherk", "zherk", "ssyr2k", "dsyr2k", "csyr2k", "zsyr2k", "cher2k", "zher2k",
+    "sgemmtr", "dgemmtr", "cgemmtr", "zgemmtr", "saxpy", "daxpy", "caxpy", "zaxpy", "scopy", "dcopy", "ccopy",
+    "zcopy", "sscal", "dscal", "cscal", "csscal", "zscal", "zdscal", "sswap", "dswap", "cswap", "zswap",
+    "srot", "drot", "csrot", "zdrot", "srotm", "drotm", "sdot", "ddot", "cdotu", "cdotc", "zdotu", "zdotc",
+    "snrm2", "dnrm2", "scnrm2", "dznrm2", "sasum", "dasum", "scasum", "dzasum", "isamax", "idamax", "icamax",
+    "izamax", "sgemv", "dgemv", "cgemv", "zgemv", "ssymv", "dsymv", "chemv", "zhemv", "strmv", "dtrmv",
+    "ctrmv", "ztrmv", "strsv", "dtrsv", "ctrsv", "ztrsv", "sger", "dger", "cgeru", "cgerc", "zgeru", "zgerc",
+    "ssyr", "dsyr", "csyr", "zsyr", "cher", "zher", "ssyr2", "dsyr2", "cher2", "zher2", "sgbmv", "dgbmv",
+    "cgbmv", "zgbmv", "ssbmv", "dsbmv", "chbmv", "zhbmv", "stbmv", "dtbmv", "ctbmv", "ztbmv", "stbsv",
+    "dtbsv", "ctbsv", "ztbsv", "sspmv", "dspmv", "cspmv", "zspmv", "chpmv", "zhpmv", "sspr", "dspr", "cspr",
+    "zspr", "chpr", "zhpr", "sspr2", "dspr2", "chpr2", "zhpr2", "stpmv", "dtpmv", "ctpmv", "ztpmv", "stpsv",
+    "dtpsv", "ctpsv", "ztpsv", "srotg", "drotg", "crotg", "zrotg", "srotmg", "drotmg"]
 
 def find_best_blas_type(
     arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
 ) -> tuple[str, np.dtype[Any], bool]: ...
-@overload
-def gemm(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Method | None = None,
-) -> ArrayT: ...
-@overload
-def gemm(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Method | None = None,
-) -> NDArray[Any]: ...
-@overload
-def gemmtr(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, lower: UploFlag | Switch = 0,
-    overwrite_c: Switch = 0,
-) -> ArrayT: ...
-@overload
-def gemmtr(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, lower: UploFlag | Switch = 0,
-    overwrite_c: Switch = 0,
-) -> NDArray[Any]: ...
 def get_blas_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
     ilp64: bool | str = False,
 ) -> Any: ...
 @overload
-def hemm(
+def gemm(
     alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
+    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Method | None = None,
 ) -> ArrayT: ...
 @overload
-def hemm(
+def gemm(
     alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
-@overload
-def her2k(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def her2k(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
-@overload
-def herk(
-    alpha: Number, a: ArrayT, beta: Number = 0.0, c: ArrayT | None = None, trans: TransFlag | Switch = 0,
-    lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *, method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def herk(
-    alpha: Number, a: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
+    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Method | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def trmm(
@@ -117,148 +70,185 @@ def trsm(
     trans_a: TransFlag | Switch = 0, diag: DiagFlag | Switch = 0, overwrite_b: Switch = 0, *,
     method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
-cgemm = gemm
-cgemmtr = gemmtr
-chemm = hemm
-cher2k = her2k
-cherk = herk
 @overload
-def csymm(
+def hemm(
     alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
     side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
     method: Literal["tensor"] | None = None,
 ) -> ArrayT: ...
 @overload
-def csymm(
+def hemm(
     alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
     side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
     method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
 @overload
-def csyr2k(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def csyr2k(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
-@overload
-def csyrk(
+def herk(
     alpha: Number, a: ArrayT, beta: Number = 0.0, c: ArrayT | None = None, trans: TransFlag | Switch = 0,
     lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *, method: Literal["tensor"] | None = None,
 ) -> ArrayT: ...
 @overload
-def csyrk(
+def herk(
     alpha: Number, a: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
     trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
     method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
-ctrmm = trmm
-ctrsm = trsm
-dgemm = gemm
-dgemmtr = gemmtr
-dsymm = csymm
-dsyr2k = csyr2k
-dsyrk = csyrk
-dtrmm = trmm
-dtrsm = trsm
+@overload
+def her2k(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def her2k(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+@overload
+def gemmtr(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, lower: UploFlag | Switch = 0,
+    overwrite_c: Switch = 0,
+) -> ArrayT: ...
+@overload
+def gemmtr(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans_a: TransFlag | Switch = 0, trans_b: TransFlag | Switch = 0, lower: UploFlag | Switch = 0,
+    overwrite_c: Switch = 0,
+) -> NDArray[Any]: ...
+@overload
+def symm(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def symm(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+@overload
+def syrk(
+    alpha: Number, a: ArrayT, beta: Number = 0.0, c: ArrayT | None = None, trans: TransFlag | Switch = 0,
+    lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *, method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def syrk(
+    alpha: Number, a: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+@overload
+def syr2k(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def syr2k(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
 sgemm = gemm
-sgemmtr = gemmtr
-ssymm = csymm
-ssyr2k = csyr2k
-ssyrk = csyrk
-strmm = trmm
-strsm = trsm
-@overload
-def symm(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def symm(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
-@overload
-def syr2k(
-    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def syr2k(
-    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
-@overload
-def syrk(
-    alpha: Number, a: ArrayT, beta: Number = 0.0, c: ArrayT | None = None, trans: TransFlag | Switch = 0,
-    lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *, method: Literal["tensor"] | None = None,
-) -> ArrayT: ...
-@overload
-def syrk(
-    alpha: Number, a: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
-    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
-    method: Literal["tensor"] | None = None,
-) -> NDArray[Any]: ...
+dgemm = gemm
+cgemm = gemm
 zgemm = gemm
-zgemmtr = gemmtr
-zhemm = hemm
-zher2k = her2k
-zherk = herk
-zsymm = csymm
-zsyr2k = csyr2k
-zsyrk = csyrk
+strmm = trmm
+dtrmm = trmm
+ctrmm = trmm
 ztrmm = trmm
+strsm = trsm
+dtrsm = trsm
+ctrsm = trsm
 ztrsm = trsm
 @overload
-def caxpy(
+def ssymm(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def ssymm(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    side: SideFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+dsymm = ssymm
+csymm = ssymm
+zsymm = ssymm
+chemm = hemm
+zhemm = hemm
+@overload
+def ssyrk(
+    alpha: Number, a: ArrayT, beta: Number = 0.0, c: ArrayT | None = None, trans: TransFlag | Switch = 0,
+    lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *, method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def ssyrk(
+    alpha: Number, a: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+dsyrk = ssyrk
+csyrk = ssyrk
+zsyrk = ssyrk
+cherk = herk
+zherk = herk
+@overload
+def ssyr2k(
+    alpha: Number, a: ArrayT, b: ArrayT, beta: Number = 0.0, c: ArrayT | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> ArrayT: ...
+@overload
+def ssyr2k(
+    alpha: Number, a: ArrayLike, b: ArrayLike, beta: Number = 0.0, c: ArrayLike | None = None,
+    trans: TransFlag | Switch = 0, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0, *,
+    method: Literal["tensor"] | None = None,
+) -> NDArray[Any]: ...
+dsyr2k = ssyr2k
+csyr2k = ssyr2k
+zsyr2k = ssyr2k
+cher2k = her2k
+zher2k = her2k
+sgemmtr = gemmtr
+dgemmtr = gemmtr
+cgemmtr = gemmtr
+zgemmtr = gemmtr
+@overload
+def saxpy(
     x: ArrayT, y: ArrayT, n: int | None = None, a: Number = 1.0, offx: int = 0, incx: int = 1, offy: int = 0,
     incy: int = 1,
 ) -> ArrayT: ...
 @overload
-def caxpy(
+def saxpy(
     x: ArrayLike, y: ArrayLike, n: int | None = None, a: Number = 1.0, offx: int = 0, incx: int = 1,
     offy: int = 0, incy: int = 1,
 ) -> NDArray[Any]: ...
+daxpy = saxpy
+caxpy = saxpy
+zaxpy = saxpy
 @overload
-def ccopy(
+def scopy(
     x: ArrayT, y: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1,
 ) -> ArrayT: ...
 @overload
-def ccopy(
+def scopy(
     x: ArrayLike, y: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0,
     incy: int = 1,
 ) -> NDArray[Any]: ...
-def cdotc(
-    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
-    offy: int = 0, incy: int = 1,
-) -> Any: ...
-def cdotu(
-    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
-    offy: int = 0, incy: int = 1,
-) -> Any: ...
+dcopy = scopy
+ccopy = scopy
+zcopy = scopy
 @overload
-def cscal(a: Number, x: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1) -> ArrayT: ...
+def sscal(a: Number, x: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1) -> ArrayT: ...
 @overload
-def cscal(a: Number, x: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> NDArray[Any]: ...
-@overload
-def csrot(
-    x: ArrayT, y: ArrayT, c: Number, s: Number, n: int | None = None, offx: int = 0, incx: int = 1,
-    offy: int = 0, incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
-) -> tuple[ArrayT, ArrayT]: ...
-@overload
-def csrot(
-    x: ArrayLike, y: ArrayLike, c: Number, s: Number, n: int | None = None, offx: int = 0, incx: int = 1,
-    offy: int = 0, incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
-) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def sscal(a: Number, x: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> NDArray[Any]: ...
+dscal = sscal
+cscal = sscal
 @overload
 def csscal(
     a: Number, x: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Switch = 0,
@@ -267,71 +257,95 @@ def csscal(
 def csscal(
     a: Number, x: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Switch = 0,
 ) -> NDArray[Any]: ...
+zscal = sscal
+zdscal = csscal
 @overload
-def cswap(
+def sswap(
     x: ArrayT, y: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1,
 ) -> tuple[ArrayT, ArrayT]: ...
 @overload
-def cswap(
+def sswap(
     x: ArrayLike, y: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0,
     incy: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
-def dasum(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
-daxpy = caxpy
-dcopy = ccopy
-def ddot(
-    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
-    offy: int = 0, incy: int = 1,
-) -> Any: ...
-def dnrm2(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
-drot = csrot
+dswap = sswap
+cswap = sswap
+zswap = sswap
 @overload
-def drotm(
+def srot(
+    x: ArrayT, y: ArrayT, c: Number, s: Number, n: int | None = None, offx: int = 0, incx: int = 1,
+    offy: int = 0, incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def srot(
+    x: ArrayLike, y: ArrayLike, c: Number, s: Number, n: int | None = None, offx: int = 0, incx: int = 1,
+    offy: int = 0, incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+drot = srot
+csrot = srot
+zdrot = srot
+@overload
+def srotm(
     x: ArrayT, y: ArrayT, param: ArrayT, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0,
     incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
 ) -> tuple[ArrayT, ArrayT]: ...
 @overload
-def drotm(
+def srotm(
     x: ArrayLike, y: ArrayLike, param: ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
     offy: int = 0, incy: int = 1, overwrite_x: Switch = 0, overwrite_y: Switch = 0,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
-dscal = cscal
-dswap = cswap
-dzasum = dasum
-dznrm2 = dnrm2
-def icamax(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
-idamax = icamax
-isamax = icamax
-izamax = icamax
-sasum = dasum
-saxpy = caxpy
-scasum = dasum
-scnrm2 = dnrm2
-scopy = ccopy
-sdot = ddot
-snrm2 = dnrm2
-srot = csrot
-srotm = drotm
-sscal = cscal
-sswap = cswap
-zaxpy = caxpy
-zcopy = ccopy
-zdotc = cdotc
+drotm = srotm
+def sdot(
+    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
+    offy: int = 0, incy: int = 1,
+) -> Any: ...
+ddot = sdot
+def cdotu(
+    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
+    offy: int = 0, incy: int = 1,
+) -> Any: ...
+def cdotc(
+    x: Array | ArrayLike, y: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1,
+    offy: int = 0, incy: int = 1,
+) -> Any: ...
 zdotu = cdotu
-zdrot = csrot
-zdscal = csscal
-zscal = cscal
-zswap = cswap
+zdotc = cdotc
+def snrm2(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
+dnrm2 = snrm2
+scnrm2 = snrm2
+dznrm2 = snrm2
+def sasum(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
+dasum = sasum
+scasum = sasum
+dzasum = sasum
+def isamax(x: Array | ArrayLike, n: int | None = None, offx: int = 0, incx: int = 1) -> Any: ...
+idamax = isamax
+icamax = isamax
+izamax = isamax
 @overload
-def cgemv(
+def sgemv(
     alpha: Number, a: ArrayT, x: ArrayT, beta: Number = 0.0, y: ArrayT | None = None, offx: int = 0,
     incx: int = 1, offy: int = 0, incy: int = 1, trans: TransFlag | Switch = 0, overwrite_y: Switch = 0,
 ) -> ArrayT: ...
 @overload
-def cgemv(
+def sgemv(
     alpha: Number, a: ArrayLike, x: ArrayLike, beta: Number = 0.0, y: ArrayLike | None = None, offx: int = 0,
     incx: int = 1, offy: int = 0, incy: int = 1, trans: TransFlag | Switch = 0, overwrite_y: Switch = 0,
 ) -> NDArray[Any]: ...
+dgemv = sgemv
+cgemv = sgemv
+zgemv = sgemv
+@overload
+def ssymv(
+    alpha: Number, a: ArrayT, x: ArrayT, beta: Number = 0.0, y: ArrayT | None = None, offx: int = 0,
+    incx: int = 1, offy: int = 0, incy: int = 1, lower: UploFlag | Switch = 0, overwrite_y: Switch = 0,
+) -> ArrayT: ...
+@overload
+def ssymv(
+    alpha: Number, a: ArrayLike, x: ArrayLike, beta: Number = 0.0, y: ArrayLike | None = None, offx: int = 0,
+    incx: int = 1, offy: int = 0, incy: int = 1, lower: UploFlag | Switch = 0, overwrite_y: Switch = 0,
+) -> NDArray[Any]: ...
+dsymv = ssymv
 @overload
 def chemv(
     alpha: Number, a: ArrayT, x: ArrayT, beta: Number = 0.0, y: ArrayT | None = None, offx: int = 0,
@@ -342,57 +356,44 @@ def chemv(
     alpha: Number, a: ArrayLike, x: ArrayLike, beta: Number = 0.0, y: ArrayLike | None = None, offx: int = 0,
     incx: int = 1, offy: int = 0, incy: int = 1, lower: UploFlag | Switch = 0, overwrite_y: Switch = 0,
 ) -> NDArray[Any]: ...
+zhemv = chemv
 @overload
-def ctrmv(
+def strmv(
     a: ArrayT, x: ArrayT, offx: int = 0, incx: int = 1, lower: UploFlag | Switch = 0,
     trans: TransFlag | Switch = 0, diag: DiagFlag | Switch = 0, overwrite_x: Switch = 0,
 ) -> ArrayT: ...
 @overload
-def ctrmv(
+def strmv(
     a: ArrayLike, x: ArrayLike, offx: int = 0, incx: int = 1, lower: UploFlag | Switch = 0,
     trans: TransFlag | Switch = 0, diag: DiagFlag | Switch = 0, overwrite_x: Switch = 0,
 ) -> NDArray[Any]: ...
+dtrmv = strmv
+ctrmv = strmv
+ztrmv = strmv
 @overload
-def ctrsv(
+def strsv(
     a: ArrayT, x: ArrayT, incx: int = 1, offx: int = 0, lower: UploFlag | Switch = 0,
     trans: TransFlag | Switch = 0, diag: DiagFlag | Switch = 0, overwrite_x: Switch = 0,
 ) -> ArrayT: ...
 @overload
-def ctrsv(
+def strsv(
     a: ArrayLike, x: ArrayLike, incx: int = 1, offx: int = 0, lower: UploFlag | Switch = 0,
     trans: TransFlag | Switch = 0, diag: DiagFlag | Switch = 0, overwrite_x: Switch = 0,
 ) -> NDArray[Any]: ...
-dgemv = cgemv
+dtrsv = strsv
+ctrsv = strsv
+ztrsv = strsv
 @overload
-def dsymv(
-    alpha: Number, a: ArrayT, x: ArrayT, beta: Number = 0.0, y: ArrayT | None = None, offx: int = 0,
-    incx: int = 1, offy: int = 0, incy: int = 1, lower: UploFlag | Switch = 0, overwrite_y: Switch = 0,
-) -> ArrayT: ...
-@overload
-def dsymv(
-    alpha: Number, a: ArrayLike, x: ArrayLike, beta: Number = 0.0, y: ArrayLike | None = None, offx: int = 0,
-    incx: int = 1, offy: int = 0, incy: int = 1, lower: UploFlag | Switch = 0, overwrite_y: Switch = 0,
-) -> NDArray[Any]: ...
-dtrmv = ctrmv
-dtrsv = ctrsv
-sgemv = cgemv
-ssymv = dsymv
-strmv = ctrmv
-strsv = ctrsv
-zgemv = cgemv
-zhemv = chemv
-ztrmv = ctrmv
-ztrsv = ctrsv
-@overload
-def cgerc(
+def sger(
     alpha: Number, x: ArrayT, y: ArrayT, incx: int = 1, incy: int = 1, a: ArrayT | None = None,
     overwrite_x: Switch = 1, overwrite_y: Switch = 1, overwrite_a: Switch = 0,
 ) -> ArrayT: ...
 @overload
-def cgerc(
+def sger(
     alpha: Number, x: ArrayLike, y: ArrayLike, incx: int = 1, incy: int = 1, a: ArrayLike | None = None,
     overwrite_x: Switch = 1, overwrite_y: Switch = 1, overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
+dger = sger
 @overload
 def cgeru(
     alpha: Number, x: ArrayT, y: ArrayT, incx: int = 1, incy: int = 1, a: ArrayT | None = None,
@@ -404,64 +405,63 @@ def cgeru(
     overwrite_x: Switch = 1, overwrite_y: Switch = 1, overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
 @overload
-def cher(
-    alpha: Number, x: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
-) -> ArrayT: ...
-@overload
-def cher(
-    alpha: Number, x: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
-) -> NDArray[Any]: ...
-@overload
-def cher2(
-    alpha: Number, x: ArrayT, y: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
-) -> ArrayT: ...
-@overload
-def cher2(
-    alpha: Number, x: ArrayLike, y: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
-) -> NDArray[Any]: ...
-@overload
-def csyr(
-    alpha: Number, x: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
-) -> ArrayT: ...
-@overload
-def csyr(
-    alpha: Number, x: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
-) -> NDArray[Any]: ...
-@overload
-def dger(
+def cgerc(
     alpha: Number, x: ArrayT, y: ArrayT, incx: int = 1, incy: int = 1, a: ArrayT | None = None,
     overwrite_x: Switch = 1, overwrite_y: Switch = 1, overwrite_a: Switch = 0,
 ) -> ArrayT: ...
 @overload
-def dger(
+def cgerc(
     alpha: Number, x: ArrayLike, y: ArrayLike, incx: int = 1, incy: int = 1, a: ArrayLike | None = None,
     overwrite_x: Switch = 1, overwrite_y: Switch = 1, overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
-dsyr = csyr
-@overload
-def dsyr2(
-    alpha: Number, x: ArrayT, y: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
-) -> ArrayT: ...
-@overload
-def dsyr2(
-    alpha: Number, x: ArrayLike, y: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
-    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
-) -> NDArray[Any]: ...
-sger = dger
-ssyr = csyr
-ssyr2 = dsyr2
-zgerc = cgerc
 zgeru = cgeru
+zgerc = cgerc
+@overload
+def ssyr(
+    alpha: Number, x: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
+) -> ArrayT: ...
+@overload
+def ssyr(
+    alpha: Number, x: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
+) -> NDArray[Any]: ...
+dsyr = ssyr
+csyr = ssyr
+zsyr = ssyr
+@overload
+def cher(
+    alpha: Number, x: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
+) -> ArrayT: ...
+@overload
+def cher(
+    alpha: Number, x: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
+) -> NDArray[Any]: ...
 zher = cher
+@overload
+def ssyr2(
+    alpha: Number, x: ArrayT, y: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
+) -> ArrayT: ...
+@overload
+def ssyr2(
+    alpha: Number, x: ArrayLike, y: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
+) -> NDArray[Any]: ...
+dsyr2 = ssyr2
+@overload
+def cher2(
+    alpha: Number, x: ArrayT, y: ArrayT, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayT | None = None, overwrite_a: Switch = 0,
+) -> ArrayT: ...
+@overload
+def cher2(
+    alpha: Number, x: ArrayLike, y: ArrayLike, lower: UploFlag | Switch = 0, incx: int = 1, offx: int = 0,
+    incy: int = 1, offy: int = 0, n: int | None = None, a: ArrayLike | None = None, overwrite_a: Switch = 0,
+) -> NDArray[Any]: ...
 zher2 = cher2
-zsyr = csyr
 @overload
 def sgbmv(
     m: int, n: int, kl: int, ku: int, alpha: Number, a: ArrayT, x: ArrayT, incx: int = 1, offx: int = 0,

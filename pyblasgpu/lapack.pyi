@@ -10,27 +10,18 @@ from numpy.typing import NDArray
 from .frontend.arrays.device_integers import DeviceIntegers as DeviceIntegers
 from .typing import (Array, ArrayLike, ArrayT, DiagFlag, Switch, TransFlag, UploFlag)
 
-__all__ = ["DeviceIntegers", "get_lapack_funcs", "cposv", "cpotrf", "cpotri", "cpotrs", "dposv", "dpotrf",
-    "dpotri", "dpotrs", "posv", "potrf", "potri", "potrs", "sposv", "spotrf", "spotri", "spotrs", "zposv",
-    "zpotrf", "zpotri", "zpotrs", "cgesv", "cgetrf", "cgetri", "cgetrs", "claswp", "dgesv", "dgetrf",
-    "dgetri", "dgetrs", "dlaswp", "gesv", "getrf", "getri", "getrs", "laswp", "sgesv", "sgetrf", "sgetri",
-    "sgetrs", "slaswp", "zgesv", "zgetrf", "zgetri", "zgetrs", "zlaswp", "clauum", "ctrtri", "ctrtrs",
-    "dlauum", "dtrtri", "dtrtrs", "lauum", "slauum", "strtri", "strtrs", "trtri", "trtrs", "zlauum", "ztrtri",
-    "ztrtrs"]
+__all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "posv", "spotrf", "dpotrf",
+    "cpotrf", "zpotrf", "spotri", "dpotri", "cpotri", "zpotri", "spotrs", "dpotrs", "cpotrs", "zpotrs",
+    "sposv", "dposv", "cposv", "zposv", "getrf", "getrs", "getri", "gesv", "laswp", "sgetrf", "dgetrf",
+    "cgetrf", "zgetrf", "sgetrs", "dgetrs", "cgetrs", "zgetrs", "sgetri", "dgetri", "cgetri", "zgetri",
+    "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "trtri", "lauum", "trtrs",
+    "strtri", "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs",
+    "ctrtrs", "ztrtrs"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
     ilp64: bool | str = False,
 ) -> Any: ...
-@overload
-def posv(
-    a: ArrayT, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
-) -> tuple[ArrayT, ArrayT, Any]: ...
-@overload
-def posv(
-    a: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
-    overwrite_b: Switch = 0,
-) -> tuple[NDArray[Any], NDArray[Any], Any]: ...
 @overload
 def potrf(
     a: ArrayT, lower: UploFlag | Switch = 0, clean: Switch = 1, overwrite_a: Switch = 0,
@@ -54,23 +45,18 @@ def potrs(
     c: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
 @overload
-def gesv(
-    a: ArrayT, b: ArrayT, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
-) -> tuple[ArrayT, Any, ArrayT, Any]: ...
+def posv(
+    a: ArrayT, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ArrayT, Any]: ...
 @overload
-def gesv(
-    a: ArrayLike, b: ArrayLike, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
-) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
+def posv(
+    a: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], Any]: ...
 @overload
 def getrf(a: ArrayT, overwrite_a: Switch = 0) -> tuple[ArrayT, Any, Any]: ...
 @overload
 def getrf(a: ArrayLike, overwrite_a: Switch = 0) -> tuple[NDArray[Any], Any, Any]: ...
-@overload
-def getri(lu: ArrayT, piv: Any, lwork: int | None = None, overwrite_lu: Switch = 0) -> tuple[ArrayT, Any]: ...
-@overload
-def getri(
-    lu: ArrayLike, piv: Any, lwork: int | None = None, overwrite_lu: Switch = 0,
-) -> tuple[NDArray[Any], Any]: ...
 @overload
 def getrs(
     lu: ArrayT, piv: Any, b: ArrayT, trans: TransFlag | Switch = 0, overwrite_b: Switch = 0,
@@ -79,6 +65,20 @@ def getrs(
 def getrs(
     lu: ArrayLike, piv: Any, b: ArrayLike, trans: TransFlag | Switch = 0, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
+@overload
+def getri(lu: ArrayT, piv: Any, lwork: int | None = None, overwrite_lu: Switch = 0) -> tuple[ArrayT, Any]: ...
+@overload
+def getri(
+    lu: ArrayLike, piv: Any, lwork: int | None = None, overwrite_lu: Switch = 0,
+) -> tuple[NDArray[Any], Any]: ...
+@overload
+def gesv(
+    a: ArrayT, b: ArrayT, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, Any, ArrayT, Any]: ...
+@overload
+def gesv(
+    a: ArrayLike, b: ArrayLike, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
 @overload
 def laswp(
     a: ArrayT, piv: Any, k1: int = 0, k2: int | None = None, off: int = 0, inc: int = 1,
@@ -90,12 +90,6 @@ def laswp(
     overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
 @overload
-def lauum(c: ArrayT, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0) -> tuple[ArrayT, int]: ...
-@overload
-def lauum(
-    c: ArrayLike, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0,
-) -> tuple[NDArray[Any], int]: ...
-@overload
 def trtri(
     c: ArrayT, lower: UploFlag | Switch = 0, unitdiag: DiagFlag | Switch = 0, overwrite_c: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
@@ -103,6 +97,12 @@ def trtri(
 def trtri(
     c: ArrayLike, lower: UploFlag | Switch = 0, unitdiag: DiagFlag | Switch = 0, overwrite_c: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
+@overload
+def lauum(c: ArrayT, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0) -> tuple[ArrayT, int]: ...
+@overload
+def lauum(
+    c: ArrayLike, lower: UploFlag | Switch = 0, overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], int]: ...
 @overload
 def trtrs(
     a: ArrayT, b: ArrayT, lower: UploFlag | Switch = 0, trans: TransFlag | Switch = 0,
@@ -113,51 +113,51 @@ def trtrs(
     a: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, trans: TransFlag | Switch = 0,
     unitdiag: DiagFlag | Switch = 0, lda: int | None = None, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
-cposv = posv
-cpotrf = potrf
-cpotri = potri
-cpotrs = potrs
-dposv = posv
-dpotrf = potrf
-dpotri = potri
-dpotrs = potrs
-sposv = posv
 spotrf = potrf
-spotri = potri
-spotrs = potrs
-zposv = posv
+dpotrf = potrf
+cpotrf = potrf
 zpotrf = potrf
+spotri = potri
+dpotri = potri
+cpotri = potri
 zpotri = potri
+spotrs = potrs
+dpotrs = potrs
+cpotrs = potrs
 zpotrs = potrs
-cgesv = gesv
-cgetrf = getrf
-cgetri = getri
-cgetrs = getrs
-claswp = laswp
-dgesv = gesv
-dgetrf = getrf
-dgetri = getri
-dgetrs = getrs
-dlaswp = laswp
-sgesv = gesv
+sposv = posv
+dposv = posv
+cposv = posv
+zposv = posv
 sgetrf = getrf
-sgetri = getri
-sgetrs = getrs
-slaswp = laswp
-zgesv = gesv
+dgetrf = getrf
+cgetrf = getrf
 zgetrf = getrf
-zgetri = getri
+sgetrs = getrs
+dgetrs = getrs
+cgetrs = getrs
 zgetrs = getrs
+sgetri = getri
+dgetri = getri
+cgetri = getri
+zgetri = getri
+sgesv = gesv
+dgesv = gesv
+cgesv = gesv
+zgesv = gesv
+slaswp = laswp
+dlaswp = laswp
+claswp = laswp
 zlaswp = laswp
-clauum = lauum
-ctrtri = trtri
-ctrtrs = trtrs
-dlauum = lauum
-dtrtri = trtri
-dtrtrs = trtrs
-slauum = lauum
 strtri = trtri
-strtrs = trtrs
-zlauum = lauum
+dtrtri = trtri
+ctrtri = trtri
 ztrtri = trtri
+slauum = lauum
+dlauum = lauum
+clauum = lauum
+zlauum = lauum
+strtrs = trtrs
+dtrtrs = trtrs
+ctrtrs = trtrs
 ztrtrs = trtrs

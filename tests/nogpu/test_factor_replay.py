@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import fake_device
 import numpy as np
 import pytest
@@ -91,6 +93,32 @@ def test_arrays_of_another_dtype_are_converted_each_time(repeats):
         np.testing.assert_allclose(lu.host, expected)
         np.testing.assert_array_equal(np.asarray(piv), pivots)
     assert not repeats
+
+
+@pytest.mark.parametrize("stem", ["gesv", "posv"])
+def test_factors_are_of_the_dtype_of_both_arrays(repeats, stem, monkeypatch):
+    """Also where factors of the matrix in its own dtype are kept."""
+
+    def unless(part):
+        def prepare(info, *operands, **flags):
+            launches = fake_device.factor_launch_list(part)(*operands, **flags)
+            return SimpleNamespace(
+                run=lambda bases, *_, stream: launches.run(bases[1:], stream=stream),
+                bound=lambda *_: lambda bases, stream: launches.run(bases[1:], stream=stream),
+            )
+
+        return prepare
+
+    solutions = {f"{part}_launch_list": unless(part) for part in ("getrs", "potrs")}
+    monkeypatch.setattr("pyblasgpu.api.lapack.call.routine_module", lambda name: SimpleNamespace(**solutions))
+    a, x = device(5, 5, dtype="f"), np.arange(10.0).reshape(5, 2)
+    a.host[...] = a.host @ a.host.T + 5 * np.eye(5)
+    single, double = (fake_device.Array(np.asfortranarray((a.host @ x).astype(each))) for each in "fd")
+    for _ in range(2):
+        getattr(lapack, stem)(a, single)
+    factor, *_, solution, info = getattr(lapack, stem)(a, double)
+    assert factor.dtype == solution.dtype == np.float64 and int(info) == 0
+    np.testing.assert_allclose(solution.host, x, atol=1e-12)
 
 
 def test_an_overlap_is_found(repeats):

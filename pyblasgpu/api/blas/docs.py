@@ -90,7 +90,6 @@ TEXTS = {
         own=_ROTM,
     ),
     "dot": Text("Inner product of vectors, ``sum(x y)``", _DOT, "xy"),
-    "dotu": Text("Inner product of vectors, ``sum(x y)``", _DOT, "xy", "dot"),
     "dotc": Text("Inner product of vectors, ``sum(conj(x) y)``", _DOT, "xy", "dot"),
     "nrm2": Text(
         "Euclidean norm of a vector, without overflow or underflow",
@@ -127,7 +126,6 @@ TEXTS = {
         "xout",
     ),
     "ger": Text(f"{_OUTER}, ``alpha x y^T + a``", _GER, own=_GER_OWN),
-    "geru": Text(f"{_OUTER}, ``alpha x y^T + a``", _GER, keyword="ger", own=_GER_OWN),
     "gerc": Text(f"{_OUTER}, ``alpha x y^H + a``", _GER, keyword="ger", own=_GER_OWN),
     "syr": Text("Symmetric update of rank 1, of one triangle, ``alpha x x^T + a``", _RANK_1),
     "her": Text("Hermitian update of rank 1, of one triangle, ``alpha x x^H + a``", _RANK_1),

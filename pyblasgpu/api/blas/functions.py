@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import cleandoc, signature
 from typing import Any
 
 import numpy as np
 
-from ...types import Dtype
+from ...routine_table import ROUTINES
+from ...types import DTYPES, Dtype
 from ..docstrings import Shared, completed, result_names
 from .docs import RAISES, TEXTS, Text, arguments_of, docstring
 from .scipy import by_scipy
 
-__all__ = ["dressed", "finished", "name_of"]
+__all__ = ["Maker", "dressed", "finished", "functions_of"]
 
 
-def name_of(stem: str, dtype: Dtype | None) -> str:
-    """Return the name of a routine for a dtype, or for that of the arrays."""
-    return stem if dtype is None else dtype.letter + stem
+#: ``make(stem, name, dtype)`` returns the function of a routine; dtype None is that of the arrays.
+Maker = Callable[[str, str, "Dtype | None"], Callable[..., Any]]
+
+
+def functions_of(makers: Mapping[str, Maker], generic: bool = False) -> dict[str, Callable[..., Any]]:
+    """Return functions by SciPy's names; if `generic`, one by the stem too, for the dtype of the arrays."""
+    found = {stem: make(stem, stem, None) for stem, make in makers.items()} if generic else {}
+    for stem, make in makers.items():
+        row = ROUTINES[stem]
+        for letter in row.letters:
+            found |= {name: make(stem, name, DTYPES[letter]) for name in row.scipys(letter)}
+    return found
 
 
 def dressed(

@@ -19,19 +19,14 @@ from ...arguments import Array, Flag, Number, enabled, number
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call_cache import replay
 from ...routine_table import ROUTINES
-from ...types import DTYPES, Dtype
+from ...types import Dtype
 from ..array_views import views_of
 from ..keyword.vector_calls import map_vectors, reduce_vectors
 from ..keyword.vector_pairs import pair_vectors
-from .functions import dressed
+from .functions import dressed, functions_of
 from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 
-__all__ = [
-    "caxpy", "ccopy", "cdotc", "cdotu", "cscal", "csrot", "csscal", "cswap", "dasum", "daxpy", "dcopy",
-    "ddot", "dnrm2", "drot", "drotm", "dscal", "dswap", "dzasum", "dznrm2", "icamax", "idamax", "isamax",
-    "izamax", "sasum", "saxpy", "scasum", "scnrm2", "scopy", "sdot", "snrm2", "srot", "srotm", "sscal",
-    "sswap", "zaxpy", "zcopy", "zdotc", "zdotu", "zdrot", "zdscal", "zscal", "zswap",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
 def _or_kept(function: Callable[..., Any], name: str, factor: str = "") -> Callable[..., Any]:
@@ -54,9 +49,7 @@ def _or_kept(function: Callable[..., Any], name: str, factor: str = "") -> Calla
     return either
 
 
-def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "axpy"
-
+def _make_axpy(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def axpy(
         x: Array,
         y: Array,
@@ -67,20 +60,18 @@ def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
         offy: int = 0,
         incy: int = 1,
     ) -> Array:
-        return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
+        return _write(name, stem, dtype, x, y, n, a, (offx, incx), (offy, incy))
 
-    return dressed(_or_kept(axpy, name, "a"), "axpy", name, dtype)
+    return dressed(_or_kept(axpy, name, "a"), stem, name, dtype)
 
 
-def _make_copy(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "copy"
-
+def _make_copy(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def copy(
         x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
     ) -> Array:
-        return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
+        return _write(name, stem, dtype, x, y, n, 1, (offx, incx), (offy, incy))
 
-    return dressed(_or_kept(copy, name), "copy", name, dtype)
+    return dressed(_or_kept(copy, name), stem, name, dtype)
 
 
 def _write(
@@ -117,17 +108,18 @@ def _are_whole(parts: dict[str, Vector], arrays: dict[str, Array]) -> bool:
     return all(part == Vector(arrays[argument].shape[0]) for argument, part in parts.items())
 
 
-def _make_scal(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "scal"
+def _make_scal(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
+    if name != ROUTINES[stem].scipys(dtype.letter)[0]:
+        return _make_real_scal(stem, name, dtype)
 
     def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
         return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
 
-    return dressed(_or_kept(scal, name, "a"), "scal", name, dtype)
+    return dressed(_or_kept(scal, name, "a"), stem, name, dtype)
 
 
-def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
-    name, real = ROUTINES["scal"].scipys(dtype.letter)[-1], ROUTINES["nrm2"].result_dtype(dtype)
+def _make_real_scal(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
+    real = ROUTINES["nrm2"].result_dtype(dtype)
 
     def scal(
         a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Flag = 0
@@ -135,7 +127,7 @@ def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
         factor = number(a, real, name, "a")
         return _scale(name, dtype, factor, x, n, offx, incx, enabled(overwrite_x, name, "overwrite_x"))
 
-    return dressed(scal, "scal", name, dtype)
+    return dressed(scal, stem, name, dtype)
 
 
 def _scale(
@@ -154,20 +146,16 @@ def _scale(
     return target.array
 
 
-def _make_swap(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "swap"
-
+def _make_swap(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def swap(
         x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
     ) -> tuple[Array, Array]:
-        return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
+        return _write_both(name, stem, dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
 
-    return dressed(swap, "swap", name, dtype)
+    return dressed(swap, stem, name, dtype)
 
 
-def _make_rot(dtype: Dtype) -> Callable[..., Any]:
-    (name,) = ROUTINES["rot"].scipys(dtype.letter)
-
+def _make_rot(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def rot(
         x: Array,
         y: Array,
@@ -182,14 +170,12 @@ def _make_rot(dtype: Dtype) -> Callable[..., Any]:
         overwrite_y: Flag = 0,
     ) -> tuple[Array, Array]:
         overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
-        return _write_both(name, "rot", dtype, (x, y), n, (offx, incx), (offy, incy), (c, s), overwrite)
+        return _write_both(name, stem, dtype, (x, y), n, (offx, incx), (offy, incy), (c, s), overwrite)
 
-    return dressed(rot, "rot", name, dtype)
+    return dressed(rot, stem, name, dtype)
 
 
-def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "rotm"
-
+def _make_rotm(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def rotm(
         x: Array,
         y: Array,
@@ -203,9 +189,9 @@ def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
         overwrite_y: Flag = 0,
     ) -> tuple[Array, Array]:
         overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
-        return _write_both(name, "rotm", dtype, (x, y), n, (offx, incx), (offy, incy), (param,), overwrite)
+        return _write_both(name, stem, dtype, (x, y), n, (offx, incx), (offy, incy), (param,), overwrite)
 
-    return dressed(rotm, "rotm", name, dtype)
+    return dressed(rotm, stem, name, dtype)
 
 
 def _write_both(
@@ -240,8 +226,9 @@ def _write_both(
     return first.array, second.array
 
 
-def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
-    name = f"{dtype.letter}dot{suffix}"
+def _make_dot(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
+    *plain, last = ROUTINES[stem].scipys(dtype.letter)
+    conj = bool(plain) and name == last
 
     def dot(
         x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
@@ -251,14 +238,12 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
             "x": VectorArgument(vectors[0], offx, incx),
             "y": VectorArgument(vectors[1], offy, incy),
         }
-        return _reduce(name, "dot", dtype, vector_arguments, n, suffix == "c")
+        return _reduce(name, stem, dtype, vector_arguments, n, conj)
 
-    return dressed(dot, f"dot{suffix}", name, dtype)
+    return dressed(dot, "dotc" if conj else stem, name, dtype)
 
 
-def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
-    (name,) = ROUTINES[which].scipys(dtype.letter)
-
+def _make_reduction(which: str, name: str, dtype: Any) -> Callable[..., Any]:
     def reduction(x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Any:
         vector_arguments = {"x": VectorArgument(as_vector(name, "x", x, dtype), offx, incx)}
         return _reduce(name, which, dtype, vector_arguments, n, False)
@@ -281,17 +266,15 @@ def _reduce(
     return result.item() if isinstance(result, np.generic) else result
 
 
-_REAL_DTYPES, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
-saxpy, daxpy, caxpy, zaxpy = map(_make_axpy, DTYPES.values())
-scopy, dcopy, ccopy, zcopy = map(_make_copy, DTYPES.values())
-sscal, dscal, cscal, zscal = map(_make_scal, DTYPES.values())
-csscal, zdscal = map(_make_real_scal, _COMPLEX)
-sswap, dswap, cswap, zswap = map(_make_swap, DTYPES.values())
-srot, drot, csrot, zdrot = map(_make_rot, DTYPES.values())
-srotm, drotm = map(_make_rotm, _REAL_DTYPES)
-sdot, ddot = (_make_dot(dtype, "") for dtype in _REAL_DTYPES)
-cdotu, zdotu = (_make_dot(dtype, "u") for dtype in _COMPLEX)
-cdotc, zdotc = (_make_dot(dtype, "c") for dtype in _COMPLEX)
-snrm2, dnrm2, scnrm2, dznrm2 = (_make_reduction(dtype, "nrm2") for dtype in DTYPES.values())
-sasum, dasum, scasum, dzasum = (_make_reduction(dtype, "asum") for dtype in DTYPES.values())
-isamax, idamax, icamax, izamax = (_make_reduction(dtype, "iamax") for dtype in DTYPES.values())
+FUNCTIONS = functions_of(
+    {
+        "axpy": _make_axpy,
+        "copy": _make_copy,
+        "scal": _make_scal,
+        "swap": _make_swap,
+        "rot": _make_rot,
+        "rotm": _make_rotm,
+        "dot": _make_dot,
+        **dict.fromkeys(("nrm2", "asum", "iamax"), _make_reduction),
+    }
+)

@@ -11,22 +11,17 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number
 from ...frontend.calls.call import Call
-from ...types import DTYPES, Diag, Dtype, Trans, Uplo
+from ...types import Diag, Dtype, Trans, Uplo
 from ..keyword.level2 import check_square, run_product
 from ..keyword.trmv import run_triangular
 from .arrays import as_matrix
-from .functions import dressed
+from .functions import dressed, functions_of
 from .products import Product, in_vector
 
-__all__ = [
-    "cgemv", "chemv", "ctrmv", "ctrsv", "dgemv", "dsymv", "dtrmv", "dtrsv", "sgemv", "ssymv", "strmv",
-    "strsv", "zgemv", "zhemv", "ztrmv", "ztrsv",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
-def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "gemv"
-
+def _make_gemv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def gemv(
         alpha: Number,
         a: Array,
@@ -50,13 +45,10 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
             lambda call, factor, scale, a, x: run_product(call, "gemv", factor, scale, (a, x), {"trans": op}),
         )
 
-    return dressed(gemv, "gemv", name, dtype)
+    return dressed(gemv, stem, name, dtype)
 
 
-def _make_symv(dtype: Dtype) -> Callable[..., Any]:
-    stem = "hemv" if dtype.is_complex else "symv"
-    name = dtype.letter + stem
-
+def _make_symv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def symv(
         alpha: Number,
         a: Array,
@@ -82,9 +74,7 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
     return dressed(symv, stem, name, dtype)
 
 
-def _make_trmv(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "trmv"
-
+def _make_trmv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def trmv(
         a: Array,
         x: Array,
@@ -95,14 +85,12 @@ def _make_trmv(dtype: Dtype) -> Callable[..., Any]:
         diag: Flag = 0,
         overwrite_x: Flag = 0,
     ) -> Array:
-        return _triangular("trmv", dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
+        return _triangular(stem, name, dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
 
-    return dressed(trmv, "trmv", name, dtype)
+    return dressed(trmv, stem, name, dtype)
 
 
-def _make_trsv(dtype: Dtype) -> Callable[..., Any]:
-    name = dtype.letter + "trsv"
-
+def _make_trsv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def trsv(
         a: Array,
         x: Array,
@@ -113,13 +101,14 @@ def _make_trsv(dtype: Dtype) -> Callable[..., Any]:
         diag: Flag = 0,
         overwrite_x: Flag = 0,
     ) -> Array:
-        return _triangular("trsv", dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
+        return _triangular(stem, name, dtype, a, x, (offx, incx), (lower, trans, diag), overwrite_x)
 
-    return dressed(trsv, "trsv", name, dtype)
+    return dressed(trsv, stem, name, dtype)
 
 
 def _triangular(
     which: str,
+    name: str,
     dtype: Dtype,
     a: Array,
     x: Array,
@@ -128,7 +117,6 @@ def _triangular(
     overwrite: Flag,
 ) -> Array:
     """TRMV or TRSV."""
-    name = dtype.letter + which
     uplo, trans = Uplo.parse(flags[0], name, "lower"), Trans.parse(flags[1], name, "trans")
     diag, matrix = Diag.parse(flags[2], name, "diag"), as_matrix(name, "a", a, dtype)
     order = check_square(name, matrix)
@@ -139,9 +127,6 @@ def _triangular(
     return in_vector(name, dtype, {"a": matrix}, order, x, at_x, overwrite, run)
 
 
-_REAL, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
-sgemv, dgemv, cgemv, zgemv = map(_make_gemv, DTYPES.values())
-ssymv, dsymv = map(_make_symv, _REAL)
-chemv, zhemv = map(_make_symv, _COMPLEX)
-strmv, dtrmv, ctrmv, ztrmv = map(_make_trmv, DTYPES.values())
-strsv, dtrsv, ctrsv, ztrsv = map(_make_trsv, DTYPES.values())
+FUNCTIONS = functions_of(
+    {"gemv": _make_gemv, "symv": _make_symv, "hemv": _make_symv, "trmv": _make_trmv, "trsv": _make_trsv}
+)

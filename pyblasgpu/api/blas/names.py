@@ -38,29 +38,10 @@ from ..keyword.symmetric import symmetric
 from ..keyword.triangular import triangular
 from . import host, level1, level2, rank_1
 from .arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
-from .functions import dressed, name_of
-from .level1 import *  # noqa: F403
-from .level2 import *  # noqa: F403
-from .rank_1 import *  # noqa: F403
-
-__all__ = [
-    "cgemm", "cgemmtr", "chemm", "cher2k", "cherk", "csymm", "csyr2k", "csyrk", "ctrmm", "ctrsm", "dgemm",
-    "dgemmtr", "dsymm", "dsyr2k", "dsyrk", "dtrmm", "dtrsm", "find_best_blas_type", "gemm", "gemmtr",
-    "get_blas_funcs", "hemm", "her2k", "herk", "sgemm", "sgemmtr", "ssymm", "ssyr2k", "ssyrk", "strmm",
-    "strsm", "symm", "syr2k", "syrk", "trmm", "trsm", "zgemm", "zgemmtr", "zhemm", "zher2k", "zherk", "zsymm",
-    "zsyr2k", "zsyrk", "ztrmm", "ztrsm",
-]  # fmt: skip
-__all__ += level1.__all__
-__all__ += level2.__all__
-__all__ += rank_1.__all__
-__all__ += list(host.FUNCTIONS)
-
-globals().update(host.FUNCTIONS)
+from .functions import dressed, functions_of
 
 
-def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("gemm", dtype)
-
+def _make_gemm(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def gemm(
         alpha: Number,
         a: Array,
@@ -124,9 +105,7 @@ def _prepare(
     return call, None, call.inputs[-1], beta
 
 
-def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of(which, dtype)
-
+def _make_symm(which: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def routine(
         alpha: Number,
         a: Array,
@@ -151,9 +130,7 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     return dressed(routine, which, name, dtype)
 
 
-def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of(which, dtype)
-
+def _make_rank_k(which: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def add(
         inputs: dict[str, Array],
         alpha: Number,
@@ -203,9 +180,7 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     return dressed(routine, which, name, dtype)
 
 
-def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("gemmtr", dtype)
-
+def _make_gemmtr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def gemmtr(
         alpha: Number,
         a: Array,
@@ -229,9 +204,7 @@ def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
     return dressed(gemmtr, "gemmtr", name, dtype)
 
 
-def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of(which, dtype)
-
+def _make_triangular(which: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def routine(
         alpha: Number,
         a: Array,
@@ -264,23 +237,24 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     return dressed(routine, which, name, dtype)
 
 
-gemm = _make_gemm(None)
-trmm, trsm = (_make_triangular(which, None) for which in ("trmm", "trsm"))
-sgemm, dgemm, cgemm, zgemm = map(_make_gemm, DTYPES.values())
-strmm, dtrmm, ctrmm, ztrmm = (_make_triangular("trmm", dtype) for dtype in DTYPES.values())
-strsm, dtrsm, ctrsm, ztrsm = (_make_triangular("trsm", dtype) for dtype in DTYPES.values())
-
-_COMPLEX = DTYPES["c"], DTYPES["z"]
-symm, hemm = (_make_symm(which, None) for which in ("symm", "hemm"))
-ssymm, dsymm, csymm, zsymm = (_make_symm("symm", dtype) for dtype in DTYPES.values())
-chemm, zhemm = (_make_symm("hemm", dtype) for dtype in _COMPLEX)
-syrk, herk, syr2k, her2k = (_make_rank_k(which, None) for which in ("syrk", "herk", "syr2k", "her2k"))
-ssyrk, dsyrk, csyrk, zsyrk = (_make_rank_k("syrk", dtype) for dtype in DTYPES.values())
-cherk, zherk = (_make_rank_k("herk", dtype) for dtype in _COMPLEX)
-ssyr2k, dsyr2k, csyr2k, zsyr2k = (_make_rank_k("syr2k", dtype) for dtype in DTYPES.values())
-cher2k, zher2k = (_make_rank_k("her2k", dtype) for dtype in _COMPLEX)
-gemmtr = _make_gemmtr(None)
-sgemmtr, dgemmtr, cgemmtr, zgemmtr = map(_make_gemmtr, DTYPES.values())
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **functions_of(
+        {
+            "gemm": _make_gemm,
+            **dict.fromkeys(("trmm", "trsm"), _make_triangular),
+            **dict.fromkeys(("symm", "hemm"), _make_symm),
+            **dict.fromkeys(("syrk", "herk", "syr2k", "her2k"), _make_rank_k),
+            "gemmtr": _make_gemmtr,
+        },
+        generic=True,
+    ),
+    **level1.FUNCTIONS,
+    **level2.FUNCTIONS,
+    **rank_1.FUNCTIONS,
+    **host.FUNCTIONS,
+}
+globals().update(FUNCTIONS)
+__all__ = ["find_best_blas_type", "get_blas_funcs", *FUNCTIONS]
 
 
 def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tuple[str, np.dtype[Any], bool]:
@@ -383,7 +357,7 @@ def get_blas_funcs(
     functions = []
     for name in [names] if isinstance(names, str) else names:
         full = _ALIASES.get(prefix + name, prefix + name)
-        if full not in __all__:
+        if full not in FUNCTIONS:
             raise ValueError(f"BLAS function {full} could not be found")
-        functions.append(globals()[full])
+        functions.append(FUNCTIONS[full])
     return functions[0] if isinstance(names, str) else functions

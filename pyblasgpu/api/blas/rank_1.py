@@ -9,22 +9,20 @@ from ...arguments import Array, Flag, Number, enabled
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call import Call
 from ...routine_table import ROUTINES
-from ...types import DTYPES, Dtype, Trans, Uplo
+from ...types import Dtype, Trans, Uplo
 from ..keyword.level3 import real_number
 from ..keyword.rank_1 import run_ger, run_rank_1
 from .arrays import as_matrix, may_overwrite
-from .functions import dressed
+from .functions import dressed, functions_of
 from .vectors import VectorArgument, as_vector, parts_of, whole
 
-__all__ = [
-    "cgerc", "cgeru", "cher", "cher2", "csyr", "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc",
-    "zgeru", "zher", "zher2", "zsyr",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
-def _make_ger(dtype: Dtype, suffix: str) -> Callable[..., Any]:
-    name = f"{dtype.letter}ger{suffix}"
-    turn = Trans.CONJ if suffix == "c" else Trans.TRANS
+def _make_ger(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
+    *plain, last = ROUTINES[stem].scipys(dtype.letter)
+    is_conjugated = bool(plain) and name == last
+    turn = Trans.CONJ if is_conjugated else Trans.TRANS
 
     def ger(
         alpha: Number,
@@ -50,12 +48,10 @@ def _make_ger(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         rows, cols = call.inputs[:2]
         return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
 
-    return dressed(ger, f"ger{suffix}", name, dtype)
+    return dressed(ger, "gerc" if is_conjugated else stem, name, dtype)
 
 
-def _make_syr(dtype: Dtype, which: str) -> Callable[..., Any]:
-    name = dtype.letter + which
-
+def _make_syr(which: str, name: str, dtype: Any) -> Callable[..., Any]:
     def syr(
         alpha: Number,
         x: Array,
@@ -66,14 +62,12 @@ def _make_syr(dtype: Dtype, which: str) -> Callable[..., Any]:
         a: Array = None,
         overwrite_a: Flag = 0,
     ) -> Array:
-        return _rank_1(which, dtype, alpha, {"x": (x, offx, incx)}, lower, n, a, overwrite_a)
+        return _rank_1(which, name, dtype, alpha, {"x": (x, offx, incx)}, lower, n, a, overwrite_a)
 
     return dressed(syr, which, name, dtype)
 
 
-def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
-    name = dtype.letter + which
-
+def _make_syr2(which: str, name: str, dtype: Any) -> Callable[..., Any]:
     def syr2(
         alpha: Number,
         x: Array,
@@ -88,13 +82,14 @@ def _make_syr2(dtype: Dtype, which: str) -> Callable[..., Any]:
         overwrite_a: Flag = 0,
     ) -> Array:
         vectors = {"x": (x, offx, incx), "y": (y, offy, incy)}
-        return _rank_1(which, dtype, alpha, vectors, lower, n, a, overwrite_a)
+        return _rank_1(which, name, dtype, alpha, vectors, lower, n, a, overwrite_a)
 
     return dressed(syr2, which, name, dtype)
 
 
 def _rank_1(
     which: str,
+    name: str,
     dtype: Dtype,
     alpha: Number,
     vectors: dict[str, tuple[Array, Any, Any]],
@@ -104,7 +99,7 @@ def _rank_1(
     overwrite: Flag,
 ) -> Array:
     """SYR, HER, SYR2 or HER2."""
-    name, uplo = dtype.letter + which, Uplo.parse(lower, dtype.letter + which, "lower")
+    uplo = Uplo.parse(lower, name, "lower")
     vector_arguments = {
         key: VectorArgument(as_vector(name, key, array, dtype), whole(offset, name, f"off{key}"), step)
         for key, (array, offset, step) in vectors.items()
@@ -147,11 +142,6 @@ def _updated(
     return call, None if matrix is None else call.out if in_place else call.inputs[-1]
 
 
-_REAL, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
-sger, dger = (_make_ger(dtype, "") for dtype in _REAL)
-cgeru, zgeru = (_make_ger(dtype, "u") for dtype in _COMPLEX)
-cgerc, zgerc = (_make_ger(dtype, "c") for dtype in _COMPLEX)
-ssyr, dsyr, csyr, zsyr = (_make_syr(dtype, "syr") for dtype in DTYPES.values())
-cher, zher = (_make_syr(dtype, "her") for dtype in _COMPLEX)
-ssyr2, dsyr2 = (_make_syr2(dtype, "syr2") for dtype in _REAL)
-cher2, zher2 = (_make_syr2(dtype, "her2") for dtype in _COMPLEX)
+FUNCTIONS = functions_of(
+    {"ger": _make_ger, "syr": _make_syr, "her": _make_syr, "syr2": _make_syr2, "her2": _make_syr2}
+)

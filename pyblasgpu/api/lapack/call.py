@@ -19,7 +19,7 @@ from ...routine import Routine
 from ...routine_table import ROUTINES
 from ...types import Dtype, Trans
 from ..blas.arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
-from ..blas.functions import finished, name_of
+from ..blas.functions import finished
 from ..keyword.level3 import common_batch_shape
 from .docs import LAPACK
 
@@ -213,7 +213,7 @@ def _unless_failed(
     )
 
 
-def dressed(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
+def dressed(function: Any, stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     """Return `function` as users find it."""
     # info and pivots have 32 bits
-    return finished(function, stem, name_of(stem, dtype), dtype, LAPACK, "lapack", "int32")
+    return finished(function, stem, name, dtype, LAPACK, "lapack", "int32")

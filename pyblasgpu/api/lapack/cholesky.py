@@ -7,9 +7,9 @@ from typing import Any
 
 from ...arguments import Array, Flag, enabled
 from ...frontend.calls.factor_replay import call_key, replay_factor
-from ...types import DTYPES, Dtype, Uplo
+from ...types import Dtype, Uplo
 from ..blas.arrays import common_dtype_of, shaped_like
-from ..blas.functions import name_of
+from ..blas.functions import functions_of
 from .call import (
     AfterOverwriting,
     as_stack,
@@ -21,15 +21,10 @@ from .call import (
     run_by_row,
 )
 
-__all__ = [
-    "cposv", "cpotrf", "cpotri", "cpotrs", "dposv", "dpotrf", "dpotri", "dpotrs", "posv", "potrf", "potri",
-    "potrs", "sposv", "spotrf", "spotri", "spotrs", "zposv", "zpotrf", "zpotri", "zpotrs",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
-def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("potrf", dtype)
-
+def _make_potrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def potrf(a: Array, lower: Flag = 0, clean: Flag = 1, overwrite_a: Flag = 0) -> tuple[Array, Any]:
         """Cholesky factor of a Hermitian positive definite matrix.
 
@@ -79,12 +74,10 @@ def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
         c, info = run_by_row(call, "potrf", flags, source, extents=(order,), key=key)
         return c, info
 
-    return dressed(potrf, "potrf", dtype)
+    return dressed(potrf, stem, name, dtype)
 
 
-def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("potri", dtype)
-
+def _make_potri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def potri(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
         """Inverse of a Hermitian positive definite matrix from its Cholesky factor.
 
@@ -123,12 +116,10 @@ def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
         inv_a, info = run_by_row(call, "potri", {"uplo": uplo}, source, key=key)
         return inv_a, info
 
-    return dressed(potri, "potri", dtype)
+    return dressed(potri, stem, name, dtype)
 
 
-def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("potrs", dtype)
-
+def _make_potrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def potrs(c: Array, b: Array, lower: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
         """Solution of a Hermitian positive definite system from its Cholesky factor.
 
@@ -161,7 +152,7 @@ def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
         x = _solve(name, dtype, factor, right, uplo, overwrite_b)
         return shaped_like(x, b), 0
 
-    return dressed(potrs, "potrs", dtype)
+    return dressed(potrs, stem, name, dtype)
 
 
 def _solve(
@@ -178,8 +169,8 @@ def _solve(
     return x
 
 
-def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
-    factor = _make_potrf(dtype)
+def _make_posv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    factor = _make_potrf("potrf", "potrf" if dtype is None else f"{dtype.letter}potrf", dtype)
 
     def posv(
         a: Array, b: Array, lower: Flag = 0, overwrite_a: Flag = 0, overwrite_b: Flag = 0
@@ -213,25 +204,21 @@ def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
         >>> x.real.tolist(), info
         ([0.75, 2.5], 0)
         """
-        name = name_of("posv", dtype)
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         uplo = Uplo.parse(lower, name, "lower")
         overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         if dtype is None:
-            common = common_dtype_of(name, (matrix, right))
-            solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrites, overwrite_b)
+            letter = common_dtype_of(name, (matrix, right)).letter
+            solved: tuple[Array, Array, Any] = FUNCTIONS[letter + stem](a, b, lower, overwrites, overwrite_b)
             return solved
         c, info = factor(matrix, uplo, 0, overwrites)
         with AfterOverwriting(c is matrix):
             x = _solve(name, dtype, c, right, uplo, overwrite_b, info)
         return c, shaped_like(x, b), info
 
-    return dressed(posv, "posv", dtype)
+    return dressed(posv, stem, name, dtype)
 
 
-potrf, potri, potrs, posv = _make_potrf(None), _make_potri(None), _make_potrs(None), _make_posv(None)
-spotrf, dpotrf, cpotrf, zpotrf = map(_make_potrf, DTYPES.values())
-spotri, dpotri, cpotri, zpotri = map(_make_potri, DTYPES.values())
-spotrs, dpotrs, cpotrs, zpotrs = map(_make_potrs, DTYPES.values())
-sposv, dposv, cposv, zposv = map(_make_posv, DTYPES.values())
-_TYPED_POSV = dict(zip(DTYPES.values(), (sposv, dposv, cposv, zposv), strict=True))
+FUNCTIONS = functions_of(
+    {"potrf": _make_potrf, "potri": _make_potri, "potrs": _make_potrs, "posv": _make_posv}, generic=True
+)

@@ -11,9 +11,9 @@ from ...frontend.calls.engine_call import options_by_tiles
 from ...frontend.calls.engine_lu import factor_by_columns
 from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
 from ...frontend.calls.pivots import checked_pivots
-from ...types import DTYPES, Dtype, Trans
+from ...types import Dtype, Trans
 from ..blas.arrays import common_dtype_of, shaped_like
-from ..blas.functions import name_of
+from ..blas.functions import functions_of
 from ..blas.vectors import whole
 from .call import (
     AfterOverwriting,
@@ -26,16 +26,10 @@ from .call import (
     run_by_row,
 )
 
-__all__ = [
-    "cgesv", "cgetrf", "cgetri", "cgetrs", "claswp", "dgesv", "dgetrf", "dgetri", "dgetrs", "dlaswp", "gesv",
-    "getrf", "getri", "getrs", "laswp", "sgesv", "sgetrf", "sgetri", "sgetrs", "slaswp", "zgesv", "zgetrf",
-    "zgetri", "zgetrs", "zlaswp",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
-def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("getrf", dtype)
-
+def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def getrf(a: Array, overwrite_a: Flag = 0) -> tuple[Array, Any, Any]:
         """LU factors of a matrix, with partial pivoting: ``P L U = a``.
 
@@ -75,7 +69,7 @@ def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
         matrix = as_stack(name, "a", a, dtype)
         return _factor(name, dtype, matrix, overwrite_a)
 
-    return dressed(getrf, "getrf", dtype)
+    return dressed(getrf, stem, name, dtype)
 
 
 def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
@@ -95,9 +89,7 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
     return factors, piv, info
 
 
-def _make_getrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("getrs", dtype)
-
+def _make_getrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def getrs(lu: Array, piv: Any, b: Array, trans: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
         """Solution of ``op(A) x = b`` from the LU factors of A.
 
@@ -137,7 +129,7 @@ def _make_getrs(dtype: Dtype | None) -> Callable[..., Any]:
         x = _solve(name, dtype, factors, piv, right, op, overwrite_b)
         return shaped_like(x, b), 0
 
-    return dressed(getrs, "getrs", dtype)
+    return dressed(getrs, stem, name, dtype)
 
 
 def _solve(
@@ -170,9 +162,7 @@ def _pivots(call: Any, piv: Any, n: int) -> Any:
     return pivots
 
 
-def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("getri", dtype)
-
+def _make_getri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def getri(lu: Array, piv: Any, lwork: int | None = None, overwrite_lu: Flag = 0) -> tuple[Array, Any]:
         """Inverse of a matrix from its LU factors.
 
@@ -217,12 +207,10 @@ def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
         inverse, info = run_by_row(call, "getri", {}, source, input_integers=integers, key=key)
         return inverse, info
 
-    return dressed(getri, "getri", dtype)
+    return dressed(getri, stem, name, dtype)
 
 
-def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("gesv", dtype)
-
+def _make_gesv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def gesv(
         a: Array, b: Array, overwrite_a: Flag = 0, overwrite_b: Flag = 0
     ) -> tuple[Array, Any, Array, Any]:
@@ -261,18 +249,19 @@ def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
         """
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
-        common = dtype or common_dtype_of(name, (matrix, right))
-        factors, piv, info = _factor(name, common, matrix, overwrites)
+        if dtype is None:
+            letter = common_dtype_of(name, (matrix, right)).letter
+            solved: tuple[Array, Any, Array, Any] = FUNCTIONS[letter + stem](a, b, overwrites, overwrite_b)
+            return solved
+        factors, piv, info = _factor(name, dtype, matrix, overwrites)
         with AfterOverwriting(factors is matrix):
-            x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b, info)
+            x = _solve(name, dtype, factors, piv, right, Trans.NO, overwrite_b, info)
         return factors, piv, shaped_like(x, b), info
 
-    return dressed(gesv, "gesv", dtype)
+    return dressed(gesv, stem, name, dtype)
 
 
-def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("laswp", dtype)
-
+def _make_laswp(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def laswp(
         a: Array,
         piv: Any,
@@ -323,7 +312,7 @@ def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
         (result,) = run_by_row(call, "laswp", flags, source, counts=(), input_integers=(used,))
         return shaped_like(result, a)
 
-    return dressed(laswp, "laswp", dtype)
+    return dressed(laswp, stem, name, dtype)
 
 
 def _used_pivots(name: str, piv: Any, numbers: tuple[int, int | None, int, int], rows: int) -> Any:
@@ -350,10 +339,13 @@ def _every(piv: Any, start: int, count: int, step: int) -> Any:
     )
 
 
-getrf, getrs, getri = _make_getrf(None), _make_getrs(None), _make_getri(None)
-gesv, laswp = _make_gesv(None), _make_laswp(None)
-sgetrf, dgetrf, cgetrf, zgetrf = map(_make_getrf, DTYPES.values())
-sgetrs, dgetrs, cgetrs, zgetrs = map(_make_getrs, DTYPES.values())
-sgetri, dgetri, cgetri, zgetri = map(_make_getri, DTYPES.values())
-sgesv, dgesv, cgesv, zgesv = map(_make_gesv, DTYPES.values())
-slaswp, dlaswp, claswp, zlaswp = map(_make_laswp, DTYPES.values())
+FUNCTIONS = functions_of(
+    {
+        "getrf": _make_getrf,
+        "getrs": _make_getrs,
+        "getri": _make_getri,
+        "gesv": _make_gesv,
+        "laswp": _make_laswp,
+    },
+    generic=True,
+)

@@ -13,23 +13,22 @@ arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends ho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ..blas.names import find_best_blas_type
 from . import cholesky, lu, triangular
-from .cholesky import *  # noqa: F403
-from .lu import *  # noqa: F403
-from .triangular import *  # noqa: F403
 
-__all__ = [
-    "DeviceIntegers",
-    "get_lapack_funcs",
-    *cholesky.__all__,
-    *lu.__all__,
-    *triangular.__all__,
-]
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """One of `FUNCTIONS`."""
+
+
+FUNCTIONS = {**cholesky.FUNCTIONS, **lu.FUNCTIONS, **triangular.FUNCTIONS}
+globals().update(FUNCTIONS)
+__all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]
 
 
 def get_lapack_funcs(
@@ -73,7 +72,7 @@ def get_lapack_funcs(
     prefix = find_best_blas_type(arrays, dtype)[0]
     functions = []
     for name in [names] if isinstance(names, str) else names:
-        if prefix + name not in __all__:
+        if prefix + name not in FUNCTIONS:
             raise ValueError(f"LAPACK function {prefix}{name} could not be found")
-        functions.append(globals()[prefix + name])
+        functions.append(FUNCTIONS[prefix + name])
     return functions[0] if isinstance(names, str) else functions

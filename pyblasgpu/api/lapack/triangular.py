@@ -7,21 +7,16 @@ from typing import Any
 
 from ...arguments import Array, Flag
 from ...frontend.calls.factor_replay import call_key, replay_factor
-from ...types import DTYPES, Diag, Dtype, Trans, Uplo
+from ...types import Diag, Dtype, Trans, Uplo
 from ..blas.arrays import shaped_like
-from ..blas.functions import name_of
+from ..blas.functions import functions_of
 from ..blas.vectors import whole
 from .call import as_stack, check_rows, dressed, factor_call, order_of, run_by_row
 
-__all__ = [
-    "clauum", "ctrtri", "ctrtrs", "dlauum", "dtrtri", "dtrtrs", "lauum", "slauum", "strtri", "strtrs",
-    "trtri", "trtrs", "zlauum", "ztrtri", "ztrtrs",
-]  # fmt: skip
+__all__ = ["FUNCTIONS"]
 
 
-def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("trtri", dtype)
-
+def _make_trtri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def trtri(c: Array, lower: Flag = 0, unitdiag: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
         """Inverse of a triangle.
 
@@ -69,12 +64,10 @@ def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
         inv_c, info = run_by_row(call, "trtri", {"uplo": uplo, "diag": diag}, source, key=key)
         return inv_c, info
 
-    return dressed(trtri, "trtri", dtype)
+    return dressed(trtri, stem, name, dtype)
 
 
-def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("lauum", dtype)
-
+def _make_lauum(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def lauum(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, int]:
         """Product of a triangle and its conjugate transpose, ``U U^H`` or ``L^H L``.
 
@@ -113,12 +106,10 @@ def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
         (a,) = run_by_row(call, "lauum", {"uplo": uplo}, source, counts=())
         return a, 0
 
-    return dressed(lauum, "lauum", dtype)
+    return dressed(lauum, stem, name, dtype)
 
 
-def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
-    name = name_of("trtrs", dtype)
-
+def _make_trtrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def trtrs(
         a: Array,
         b: Array,
@@ -185,10 +176,7 @@ def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
         x, info = run_by_row(call, "trtrs", flags, source, inputs, key=key, without_columns=True)
         return shaped_like(x, b), info
 
-    return dressed(trtrs, "trtrs", dtype)
+    return dressed(trtrs, stem, name, dtype)
 
 
-trtri, lauum, trtrs = _make_trtri(None), _make_lauum(None), _make_trtrs(None)
-strtri, dtrtri, ctrtri, ztrtri = map(_make_trtri, DTYPES.values())
-slauum, dlauum, clauum, zlauum = map(_make_lauum, DTYPES.values())
-strtrs, dtrtrs, ctrtrs, ztrtrs = map(_make_trtrs, DTYPES.values())
+FUNCTIONS = functions_of({"trtri": _make_trtri, "lauum": _make_lauum, "trtrs": _make_trtrs}, generic=True)
