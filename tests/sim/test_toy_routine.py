@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import cli, explain
-from pyblasgpu.api.blas.functions import name_of
+from pyblasgpu.api.blas.functions import functions_of
 from pyblasgpu.api.lapack.call import as_stack, dressed, factor_call, order_of, run_by_row
 from pyblasgpu.engine.leaves import LeafRun
 from pyblasgpu.frontend.calls.factor_replay import call_key, replay_factor
@@ -50,9 +50,7 @@ def on_cpu(a: np.ndarray, uplo: Uplo) -> None:
 # -------------------------------------------------------------------------- api/lapack/: signature, docstring
 
 
-def make(dtype: Any) -> Callable[..., Any]:
-    name = name_of(STEM, dtype)
-
+def make(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
     def trdbl(c: Any, lower: Any = 0, overwrite_c: Any = 0) -> Any:
         """Twice a triangle.
 
@@ -74,10 +72,10 @@ def make(dtype: Any) -> Callable[..., Any]:
         if (repeated := replay_factor(key, (triangle,), overwrite_c)) is not None:
             return repeated[0]
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
-        (a,) = run_by_row(call, STEM, {"uplo": uplo}, source, counts=(), key=key)
+        (a,) = run_by_row(call, stem, {"uplo": uplo}, source, counts=(), key=key)
         return a
 
-    return dressed(trdbl, STEM, dtype)
+    return dressed(trdbl, stem, name, dtype)
 
 
 # ------------------------------------------------------------------------------------- routine_table: its row
@@ -95,8 +93,10 @@ ROW = Routine(
 
 
 @pytest.fixture(autouse=True)
-def toy():
-    yield register(ROW)
+def lapack():
+    """The functions of the toy by their names."""
+    register(ROW)
+    yield functions_of({STEM: make}, generic=True)
     del ROUTINES[STEM]
 
 
@@ -104,10 +104,10 @@ def toy():
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("lower", [0, 1])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_it_computes(backend, letter, lower, shape, monkeypatch):
+def test_it_computes(lapack, backend, letter, lower, shape, monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", backend)
     a = integers(np.random.default_rng(3), shape, DTYPES[letter])
-    before, function = a.copy(), make(DTYPES[letter])
+    before, function = a.copy(), lapack[f"{letter}trdbl"]
     expected = before + (np.tril(before) if lower else np.triu(before))
     np.testing.assert_array_equal(function(a, lower=lower), expected)
     np.testing.assert_array_equal(a, before)
@@ -115,15 +115,15 @@ def test_it_computes(backend, letter, lower, shape, monkeypatch):
     assert function(held, lower, 1) is held or len(shape) > 2
 
 
-def test_its_errors_name_it():
+def test_its_errors_name_it(lapack):
     with pytest.raises(ValueError, match=r"dtrdbl: c has shape \(2, 3\); a square matrix"):
-        make(DTYPES["d"])(np.ones((2, 3)))
+        lapack["dtrdbl"](np.ones((2, 3)))
     with pytest.raises(ValueError, match="dtrdbl: lower=5"):
-        make(DTYPES["d"])(np.ones((2, 2)), lower=5)
+        lapack["dtrdbl"](np.ones((2, 2)), lower=5)
 
 
-def test_its_docstring_is_completed():
-    function = make(DTYPES["z"])
+def test_its_docstring_is_completed(lapack):
+    function = lapack["ztrdbl"]
     doc = inspect.getdoc(function)
     assert doc.startswith("Twice a triangle, in complex128.\n\n``a = ztrdbl(c, [lower, overwrite_c])``")
     assert "overwrite_c : bool" in doc and function.typecode == "z" and "lapack.ztrdbl(" in doc
@@ -138,7 +138,9 @@ def test_it_is_explained(capsys):
         explain(STEM, "d", 96, 5, device="h200")
 
 
-def test_its_names_and_operations_are_known():
+def test_its_names_and_operations_are_known(lapack):
+    assert list(lapack) == [STEM, "strdbl", "dtrdbl", "ctrdbl", "ztrdbl"]
+    assert lapack[STEM](np.ones((2, 2), "F"), 1).tolist() == [[2, 1], [2, 2]]
     assert typed_names("lapack")["ctrdbl"] == (ROW, DTYPES["c"])
     assert ROW.flops(DTYPES["d"], extents(10)) == 100
 
