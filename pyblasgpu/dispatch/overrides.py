@@ -93,7 +93,8 @@ def override(name: str, value: Any) -> Setting:
     ================= ============================================================================
     `name`            `value`
     ================= ============================================================================
-    a kernel family   A Config of it, for its own dtype and layout; k is not split.
+    a kernel family   A Config of it, for its own dtype and layout; k is not split. None ends all
+                      overrides of the family.
     'layout'          The layouts of A and B of products ('nn', 'tn', ...); they are copied where
                       they have others.
     'math_mode'       The mode of `set_math_mode`.
@@ -132,18 +133,22 @@ def override(name: str, value: Any) -> Setting:
 
 def _prefer(name: str, value: Any) -> Callable[[], None]:
     """Set an override; return the function that restores what was set before."""
-    before = _overrides.get()
-    others = tuple(pair for pair in before if pair[0] != name)
-    made = others if value is None else ((name, value), *others)
+    before, pair = _overrides.get(), (name, value)
+    # Configs of a family serve a dtype and a layout each, and do not replace one another
+    stays = value is not None and name not in _VALUES
+    others = tuple(each for each in before if each != pair and (stays or each[0] != name))
+    made = others if value is None else (pair, *others)
     _install(made)
 
     def restore() -> None:
         now = _overrides.get()
-        if now != made:  # others were set since, and stay
-            now_others = tuple(pair for pair in now if pair[0] != name)
-            _install((*(pair for pair in before if pair[0] == name), *now_others))
-        else:
+        if now == made:
             _install(before)
+            return
+        # others were set since, and stay
+        kept = tuple(each for each in now if each != pair and (stays or each[0] != name))
+        again = tuple(each for each in before if each == pair or (each[0] == name and not stays))
+        _install((*kept, *again))
 
     return restore
 

@@ -23,7 +23,7 @@ from pyblasgpu.database import FAMILIES, Document, Entry
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.leaf import stop_size
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import active, override
 from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
@@ -140,6 +140,30 @@ def test_an_override_serves_its_own_dtype_and_layout_only():
         assert select("gemm_simt", S, "nn", LARGE, H200).origin == "override"
         assert select("gemm_simt", S, "tn", LARGE, H200).origin == "computed"
         assert select("gemm_simt", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_overrides_of_a_family_serve_a_dtype_and_a_layout_each(order):
+    """All at once, and they end in any order."""
+    cases = [("s", "nn"), ("s", "tn"), ("d", "nn")]
+
+    def chosen():
+        return [select("gemm_simt", DTYPES[letter], layout, LARGE, H200) for letter, layout in cases]
+
+    def overridden() -> list[bool]:
+        return [each.origin == "override" for each in chosen()]
+
+    settings = [override("gemm_simt", each.config) for each in chosen()]
+    assert overridden() == [True] * 3
+    with override("gemm_simt", None):
+        assert overridden() == [False] * 3
+    expected = [True] * 3
+    for number in range(3)[::order]:
+        assert overridden() == expected
+        with settings[number]:
+            pass
+        expected[number] = False
+    assert overridden() == [False] * 3 and active() == ()
 
 
 def test_an_override_decides_where_a_recursion_ends():
