@@ -11,7 +11,7 @@ import pytest
 from direct_calls import entered, outcome, same_outcome
 
 import pyblasgpu
-from pyblasgpu import blas, lapack
+from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.frontend import backend_status
 
 #: Functions of which SciPy's serve some calls, by name.
@@ -177,3 +177,34 @@ def test_a_wrong_backend_is_refused(monkeypatch):
     for call in (lambda: blas.dgemm(1, A, A), lambda: blas.ddot(X, X), lambda: lapack.dpotrf(A)):
         with pytest.raises(ValueError, match="is none of"):
             call()
+
+
+#: Functions of `linalg` on small arrays, and how many of the package's functions they enter at most.
+LINALG = {
+    "matmul": ((A, A), 22),
+    "dot": ((X, X), 22),
+    "vdot": ((X, X), 22),
+    "inner": ((A, A), 22),
+    "cholesky": ((A,), 40),
+    "cho_factor": ((A,), 40),
+    "cho_solve": (((A, True), X), 45),
+    "solve": ((A, X), 90),
+    "inv": ((A,), 70),
+    "lu_factor": ((A,), 40),
+    "lu_solve": (((A, PIV), X), 45),
+    "solve_triangular": ((A, X), 20),
+}
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_linalg_enters_few_functions(name):
+    arguments, most = LINALG[name]
+    modules, functions = entered(lambda: getattr(linalg, name)(*arguments))
+    assert "pyblasgpu.frontend.calls.call" not in modules and functions <= most, (modules, functions)
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_small_arrays_of_linalg_stay_on_the_processor(from_ten, name):
+    from_ten.clear()
+    getattr(linalg, name)(*LINALG[name][0])
+    assert not from_ten

@@ -17,6 +17,7 @@ from ...frontend.arrays.any_array import (
     dtype_name,
     host_array,
     indexable,
+    library_of,
     numpy_dtype,
     stored_dtype,
 )
@@ -25,9 +26,10 @@ from ...frontend.arrays.layouts import broadcasts_to
 from ...frontend.arrays.libraries import module
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
-from ...types import Dtype, dtype_of
+from ...types import DTYPES, Dtype, dtype_of
 from ..blas.arrays import may_overwrite
 from ..keyword.level3 import multiply
+from ..keyword.repeated import replay
 
 __all__ = [
     "Arrays",
@@ -42,6 +44,7 @@ __all__ = [
     "taken",
 ]
 
+_DTYPES = {np.dtype(dtype.name): dtype for dtype in DTYPES.values()}
 #: The releases of SciPy from which on its functions return new matrices by rows.
 _ROWS_SINCE = {"solve": (1, 17), "inv": (1, 17), "cholesky": (1, 18), "cho_factor": (1, 18)}
 
@@ -184,12 +187,15 @@ def taken(name: str, arrays: dict[str, Array]) -> Arrays:
     TypeError
         When they are of different libraries, or none of the four dtypes holds them.
     """
+    plain = _plain(tuple(arrays.values()))
+    if plain is not None:
+        return plain
     each = tuple(as_array(array, name, argument) for argument, array in arrays.items())
     library = common_library(name, tuple(arrays), each)
     dtype = computation(name, dict(zip(arrays, each, strict=True)), None, "unsafe")
     like = each[0]
     if library.host:
-        xp: Any = import_module("array_api_compat.numpy")
+        xp = _host_namespace()
         hosts = tuple(host_array(array, name, argument) for argument, array in zip(arrays, each, strict=True))
         return Arrays(library, xp, hosts, dtype, like)
     namespace = import_module("array_api_compat").array_namespace
@@ -199,6 +205,23 @@ def taken(name: str, arrays: dict[str, Array]) -> Arrays:
         each = tuple(library.view(array) for array in each)
         xp = namespace(*each)
     return Arrays(library, xp, each, dtype, like)
+
+
+def _plain(each: tuple[Array, ...]) -> Arrays | None:
+    """The arguments where they are NumPy arrays of one of the four dtypes; else None."""
+    first = each[0]
+    dtype = _DTYPES.get(first.dtype) if type(first) is np.ndarray else None
+    if dtype is None:
+        return None
+    for other in each[1:]:
+        if type(other) is not np.ndarray or other.dtype is not first.dtype:
+            return None
+    return Arrays(library_of(first), _host_namespace(), each, dtype, first)
+
+
+@cache
+def _host_namespace() -> Any:
+    return import_module("array_api_compat.numpy")  # not at the start
 
 
 def as_array(array: Any, name: str, argument: str) -> Array:
@@ -248,6 +271,12 @@ def gemm_of(
     column_major: bool | None = None,
 ) -> Any:
     """The new product op(a) op(b) of two stacks of matrices, views of what was `passed`."""
+    if type(a) is np.ndarray and a.dtype == dtype.name:
+        done = replay(("gemm", trans_a, trans_b, None, str, str), (a, b), None, 1, 0, None, None)
+        if done is not None and (passed is None and column_major is None):
+            return done
+        if done is not None:
+            return np.asarray(done, order="F" if column_major else "C")
     call = Call(name, {"a": a, "b": b}, None, None, None, dtype)
     if passed is None:
         return multiply(call, 1, 0, None, trans_a, trans_b, column_major=column_major)

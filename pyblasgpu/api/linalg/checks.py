@@ -9,6 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...arguments import enabled
+from ...cpu.scipy.values import is_finite
 from ...frontend.arrays.device_integers import DeviceIntegers
 from .arrays import Arrays
 
@@ -30,10 +31,16 @@ def is_checked(arrays: Arrays, check_finite: Any, name: str) -> bool:
 
 def check_values(arrays: Arrays, check_finite: Any, name: str, *each: Any) -> bool:
     """Whether values are looked at; ValueError, as SciPy words it, if an array holds Inf or NaN."""
-    xp, checked = arrays.xp, is_checked(arrays, check_finite, name)
-    if checked and not all(bool(xp.all(xp.isfinite(array))) for array in each):
+    checked = is_checked(arrays, check_finite, name)
+    if checked and not all(_are_finite(arrays, array) for array in each):
         raise ValueError(f"{name}: array must not contain infs or NaNs")
     return checked
+
+
+def _are_finite(arrays: Arrays, array: Any) -> bool:
+    if arrays.library.host and array.dtype.char in "fdFD" and is_finite(array):
+        return True
+    return bool(arrays.xp.all(arrays.xp.isfinite(array)))
 
 
 def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
@@ -46,6 +53,8 @@ def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 def raise_indefinite(arrays: Arrays, info: Any) -> None:
     """LinAlgError for the first matrix of a stack that is not positive definite."""
+    if type(info) is int and info == 0:
+        return
     infos = host_values(arrays, info).ravel()
     bad = infos[infos > 0]
     if bad.size:
@@ -54,6 +63,8 @@ def raise_indefinite(arrays: Arrays, info: Any) -> None:
 
 def raise_singular(arrays: Arrays, singular: Any) -> None:
     """LinAlgError that names the matrices of a stack for which `singular` is not 0."""
+    if type(singular) is int and singular == 0:
+        return
     bad = np.flatnonzero(host_values(arrays, singular)).tolist()
     if bad:
         raise LinAlgError(f"A singular matrix detected: slice(s) {bad} are singular.")
@@ -70,6 +81,8 @@ def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any],
 
 def broadcast_batches(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any]:
     """Two stacks of matrices with the leading dimensions of both; views where the library makes them."""
+    if tuple(a.shape[:-2]) == tuple(b.shape[:-2]):
+        return a, b
     batch = np.broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
     return tuple(
         each if tuple(each.shape[:-2]) == batch else arrays.xp.broadcast_to(each, (*batch, *each.shape[-2:]))

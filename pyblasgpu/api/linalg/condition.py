@@ -23,7 +23,7 @@ __all__ = ["Conditions", "estimate_inverse_norms", "one_norms"]
 
 #: ``solve(x, trans)``: op(A) solved for right-hand sides of shape (matrices, n, columns), in host memory.
 Solver = Callable[[np.ndarray[Any, Any], Trans], np.ndarray[Any, Any]]
-LARGE = 128  # rows from which on a norm is LAPACK's: NumPy would need memory for all moduli
+LARGE = 128  # rows from which on norms of a stack are LAPACK's: NumPy would need memory for all moduli
 STEPS = 5  # of the estimate, at most
 
 
@@ -115,7 +115,7 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarr
         sizes = abs(np.tril(matrices) if uplo is Uplo.LOWER else np.triu(matrices))
         diagonal = np.diagonal(sizes, axis1=-2, axis2=-1)
         return np.asarray((sizes.sum(axis=-1) + sizes.sum(axis=-2) - diagonal).max(axis=-1))
-    if stack.shape[-1] < LARGE:
+    if stack.ndim > 2 and stack.shape[-1] < LARGE:
         return np.asarray(abs(matrices).sum(axis=-2).max(axis=-1))
     lange = scipys("lange", stack.dtype)
     return np.array([lange("I", a.T) if a.flags.c_contiguous else lange("1", a) for a in matrices])

@@ -16,6 +16,7 @@ from ...frontend.calls.call_cache import repeat
 from ..keyword.level3 import multiply
 from .arrays import Arrays, Passed, gemm_of, stored, taken
 from .docs import documented
+from .host_products import repeated_product
 from .warnings import warn_of_product
 
 __all__ = ["dot", "inner", "outer", "tensordot", "vdot"]
@@ -57,7 +58,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     >>> linalg.dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    if (done := repeat(("linalg", "dot"), (a, b), out)) is not None:
+    if (done := repeated_product("dot", a, b, out)) is not None:
         return done
     arrays = taken("dot", {"a": a, "b": b})
     if out is not None:
@@ -112,7 +113,7 @@ def vdot(a: Array, b: Array, /) -> Array:
     >>> complex(linalg.vdot(np.array([1j, 2.0]), np.array([1j, 3.0])))
     (7+0j)
     """
-    if (done := repeat(("linalg", "vdot"), (a, b))) is not None:
+    if (done := repeated_product("vdot", a, b, warns=False)) is not None:
         return done
     arrays = taken("vdot", {"a": a, "b": b})
     with arrays.current():
@@ -155,7 +156,7 @@ def inner(a: Array, b: Array, /) -> Array:
     >>> linalg.inner(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    if (done := repeat(("linalg", "inner"), (a, b))) is not None:
+    if (done := repeated_product("inner", a, b)) is not None:
         return done
     arrays = taken("inner", {"a": a, "b": b})
     with arrays.current():

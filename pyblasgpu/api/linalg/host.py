@@ -15,7 +15,9 @@ import numpy as np
 
 from ...cpu.scipy import cholesky as cpu_cholesky
 from ...cpu.scipy import lu as cpu_lu
-from ...frontend.calls.factor_call import FactorCall
+from ...cpu.scipy.level3 import broadcast_matrices
+from ...frontend.calls.direct import order_on_processor
+from ...frontend.calls.factor_call import FactorCall, plain_integers
 from ...frontend.calls.factor_replay import ONE
 from ...frontend.calls.lazy_routines import launch_list_of
 from ...operands import Operand
@@ -214,12 +216,26 @@ def _run(
     counts: tuple[int, ...],
 ) -> tuple[Any, ...]:
     """Return the results of a call on `arrays`, a and maybe b: in the last one or in a new array by rows."""
+    if _is_small(arrays, dtype):
+        result = np.array(arrays[-1], order="C") if out is None else out
+        integers = [np.zeros((abs(count), 1), np.int32) for count in counts]
+        cpu(*integers, *arrays[:-1], result)
+        return result, *map(plain_integers, integers, counts)
     call = FactorCall(name, dict(zip("ab", arrays, strict=False)), None, None, None, dtype)
     *batch, rows, cols = arrays[-1].shape
     call.set_output(out, tuple(batch), rows, cols, column_major=False)
     source = call.out if out is not None else call.inputs[-1]
     inputs = tuple((array, Trans.NO) for array in call.inputs[:-1])
     return call.run_factor(cpu, prepare, inputs, source, counts, by_columns=True)
+
+
+def _is_small(arrays: tuple[np.ndarray, ...], dtype: Dtype) -> bool:
+    """Whether these are matrices of this dtype that the processor has factored before a device has them."""
+    order = order_on_processor(dtype.letter)
+    return all(
+        array.ndim == 2 and array.dtype == dtype.name and array.size > 0 and max(array.shape) < order
+        for array in arrays
+    )
 
 
 def _own_matrices(a: np.ndarray) -> np.ndarray:
@@ -229,4 +245,5 @@ def _own_matrices(a: np.ndarray) -> np.ndarray:
 
 def _copied(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The matrices of `matrix`, one for each of `right`, to be overwritten."""
-    return np.array(np.broadcast_to(matrix, right.shape[:-2] + matrix.shape[-2:]))
+    (matrices,) = broadcast_matrices(right.shape[:-2], matrix)
+    return np.array(matrices)

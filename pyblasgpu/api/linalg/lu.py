@@ -124,7 +124,7 @@ def lu_solve(
     name = "lu_solve"
     factors, pivots = lu_and_piv
     arrays = taken(name, {"lu": factors, "b": b})
-    op = Trans.parse(trans, name, "trans")
+    op = "NTC".index(Trans.parse(trans, name, "trans").value)
     matrix, right = arrays.each
     overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
     with arrays.silent():

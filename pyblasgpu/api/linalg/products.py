@@ -19,6 +19,7 @@ from ...types import Dtype
 from ..docstrings import PRODUCT, Shared, documenting
 from ..keyword.level3 import common_batch_shape, multiply
 from .arrays import as_array, computation, stored
+from .host_products import host_product
 from .warnings import warn_of_product
 
 __all__ = ["matmul", "matvec", "vecdot", "vecmat"]
@@ -310,7 +311,11 @@ def _product(
     name = core.name
     plain = casting == "same_kind" and order in (None, "K") and dtype is None and subok is True
     key = ("linalg", name, method) if plain else None
-    done = None if key is None else repeat(key, (x1, x2), out)
+    done = None
+    if key is not None and type(x1) is not np.ndarray:
+        done = repeat(key, (x1, x2), out)
+    elif key is not None and method is None and out is None:
+        done = host_product(x1, x2, core.name)
     if done is not None:
         return done
     out = _single(name, out)

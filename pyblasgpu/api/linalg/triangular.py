@@ -10,12 +10,14 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, enabled
+from ...cpu.scipy.values import is_finite
 from ...frontend.arrays.any_array import can_be_output, common_library, host_array, may_share_memory
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import repeat
+from ...frontend.calls.direct import ATTEMPTS
 from ...frontend.calls.factor_replay import call_key
-from ...types import Diag, Dtype, Side, Trans, Uplo
+from ...types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 from ..blas.arrays import may_overwrite
 from ..keyword.level3 import common_batch_shape
 from ..keyword.triangular import triangular
@@ -23,6 +25,8 @@ from .arrays import as_array, computation
 from .docs import documented
 
 __all__ = ["solve_triangular", "substituted"]
+
+_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 
 
 @documented
@@ -80,7 +84,12 @@ def solve_triangular(
     """
     name = "solve_triangular"
     key = call_key(name, trans, lower, unit_diagonal, overwrite_b)
-    done = repeat(key, (a, b), b if overwrite_b is True else None) if check_finite is None else None
+    done = None
+    if check_finite is None:
+        if type(a) is not np.ndarray:
+            done = repeat(key, (a, b), b if overwrite_b is True else None)
+        elif overwrite_b is False:
+            done = _of_host(a, b, trans, lower, unit_diagonal)
     if done is not None:
         return done
     trans, uplo = Trans.parse(trans, name, "trans"), Uplo.parse(lower, name, "lower")
@@ -105,6 +114,29 @@ def solve_triangular(
     column_major = True if is_host else None  # as SciPy has it
     result = substituted(a, right, out, wanted, (uplo, trans, diag), column_major, key)
     return result[..., 0] if vector else result
+
+
+#: SciPy's values of ops.
+_OPS = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}
+
+
+def _of_host(a: np.ndarray[Any, Any], b: Any, trans: Flag, lower: Flag, unit_diagonal: Flag) -> Any:
+    """Return the solution of NumPy arrays by SciPy's function, column-major; None where they need checks."""
+    if type(trans) not in (int, str) or type(lower) is not bool or type(unit_diagonal) is not bool:
+        return None
+    attempt, op = ATTEMPTS.get(_LETTERS.get(a.dtype, "") + "trsm"), _OPS.get(trans)
+    if attempt is None or op is None or type(b) is not np.ndarray or b.ndim not in (1, 2) or not b.size:
+        return None
+    if a.dtype is not b.dtype or a.ndim != 2 or a.shape != (len(b), len(b)):
+        return None
+    if not (is_finite(a) and is_finite(b)):
+        return None
+    flags = {"lower": int(lower), "trans_a": op, "diag": int(unit_diagonal)}
+    if a.flags.c_contiguous and (op < 2 or a.dtype.kind == "f"):
+        a, flags["lower"], flags["trans_a"] = a.T, 1 - flags["lower"], int(not op)
+    right = b if b.ndim == 2 else b[:, None]
+    x = attempt.run((1.0, a, right), {name: flag for name, flag in flags.items() if flag})
+    return x if x is None or b.ndim == 2 else x[:, 0]
 
 
 def substituted(

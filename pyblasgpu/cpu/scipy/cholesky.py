@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Diag, Trans, Uplo
-from .level3 import quietly, triangle_mask
+from .level3 import broadcast_matrices, indices, quietly, triangle_mask
 from .values import has_finite_diagonal
 
 __all__ = ["lapack", "lauum", "potrf", "potri", "potrs", "trtri", "trtrs"]
@@ -30,7 +30,7 @@ def lapack(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
 def potrf(info: np.ndarray, a: np.ndarray, uplo: Uplo, clean: bool) -> None:
     """The factor in the `uplo` triangle of `a`; the other one becomes zero if `clean`."""
     run, lower = lapack("potrf", a.dtype), uplo is Uplo.LOWER
-    for index in np.ndindex(a.shape[:-2]):
+    for index in indices(a.shape[:-2]):
         start = np.array(a[index], order="F")
         factor, number = run(start, lower, clean, overwrite_a=1)
         if not has_finite_diagonal(factor):
@@ -80,7 +80,7 @@ def _in_triangle(
     """A routine on a triangle, of which the first `first` diagonals are not meant; no other is written."""
     run, n = lapack(name, a.dtype), a.shape[-1]
     kept = triangle_mask(n, uplo is Uplo.LOWER, first)
-    for index in np.ndindex(a.shape[:-2]):
+    for index in indices(a.shape[:-2]):
         result, info[index] = run(np.array(a[index], order="F"), **flags, overwrite_c=1)
         np.copyto(a[index], result, where=kept)
 
@@ -89,8 +89,8 @@ def _in_triangle(
 def potrs(c: np.ndarray, b: np.ndarray, uplo: Uplo) -> None:
     """The solution of a system, from the Cholesky factor in the `uplo` triangle of `c`."""
     run = lapack("potrs", b.dtype)
-    factors = np.broadcast_to(c, b.shape[:-2] + c.shape[-2:])
-    for index in np.ndindex(b.shape[:-2]):
+    (factors,) = broadcast_matrices(b.shape[:-2], c)
+    for index in indices(b.shape[:-2]):
         b[index], _ = run(factors[index], b[index], lower=uplo is Uplo.LOWER)
 
 
@@ -98,12 +98,12 @@ def potrs(c: np.ndarray, b: np.ndarray, uplo: Uplo) -> None:
 def trtrs(info: np.ndarray, a: np.ndarray, b: np.ndarray, uplo: Uplo, trans: Trans, diag: Diag) -> None:
     """The solution of a triangular system; of a singular one `b` is left as it is."""
     run = lapack("trtrs", b.dtype)
-    triangles = np.broadcast_to(a, b.shape[:-2] + a.shape[-2:])
+    (triangles,) = broadcast_matrices(b.shape[:-2], a)
     flags = {"lower": uplo is Uplo.LOWER, "trans": "NTC".index(trans.value), "unitdiag": diag is Diag.UNIT}
     if 0 in b.shape:  # SciPy's looks at no diagonal then
         zeros = np.diagonal(triangles, axis1=-2, axis2=-1) == 0
         first = np.where(zeros.any(axis=-1), zeros.argmax(axis=-1) + 1, 0)
         info[..., 0, 0] = 0 if diag is Diag.UNIT else first
         return
-    for index in np.ndindex(b.shape[:-2]):
+    for index in indices(b.shape[:-2]):
         b[index], info[index] = run(np.asfortranarray(triangles[index]), b[index], **flags)

@@ -10,7 +10,7 @@ normal, the result is computed once more by recursion, which multiplies what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,8 @@ from .values import has_normal_reciprocals, is_finite
 
 __all__ = [
     "at_elements",
-    "blas_function", "column_major", "gemm", "gemmtr", "matrices", "operation", "prefers_transpose",
+    "blas_function", "broadcast_matrices", "column_major", "gemm", "gemmtr", "indices", "matrices",
+    "operation", "prefers_transpose",
     "quietly", "scale", "scipys_blas", "symm", "syr2k", "syrk", "trmm", "trsm", "triangle_mask", "update",
 ]  # fmt: skip
 
@@ -320,6 +321,18 @@ def matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     stacks = [np.broadcast_to(array, batch_shape + array.shape[-2:]) for array in arrays[:-1]]
     for index in np.ndindex(batch_shape):
         yield (*[stack[index] for stack in stacks], arrays[-1][index])
+
+
+def indices(batch_shape: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    """Return the indices of the matrices of a stack."""
+    return np.ndindex(batch_shape) if batch_shape else ((),)
+
+
+def broadcast_matrices(batch_shape: tuple[int, ...], *stacks: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return stacks with these leading dimensions; views that are not to be written where they had fewer."""
+    return tuple(
+        [x if x.shape[:-2] == batch_shape else np.broadcast_to(x, batch_shape + x.shape[-2:]) for x in stacks]
+    )
 
 
 def prefers_transpose(target: np.ndarray) -> bool:

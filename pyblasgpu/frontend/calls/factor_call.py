@@ -24,7 +24,7 @@ from .staging import run_staged
 from .tiled_call import run_by_tiles
 from .tiled_routines import TiledRoutine
 
-__all__ = ["FactorCall"]
+__all__ = ["FactorCall", "plain_integers"]
 
 
 class FactorCall(Call):
@@ -92,11 +92,12 @@ class FactorCall(Call):
         self.note_write()
         if 0 in (self.out.shape[:-1] if without_columns else self.out.shape):
             batch_shape = self.out.shape[:-2]
-            zeros = [_plain(np.zeros((*batch_shape, abs(count), 1), np.int32), count) for count in counts]
+            shapes = [(*batch_shape, abs(count), 1) for count in counts]
+            zeros = [plain_integers(np.zeros(s, np.int32), n) for s, n in zip(shapes, counts, strict=True)]
             return self.delivered(), *self.integers_of(zeros, counts)
         if self.library.host:
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
-            integers = [_plain(array, count) for array, count in zip(results, counts, strict=True)]
+            integers = [plain_integers(array, count) for array, count in zip(results, counts, strict=True)]
         else:
             integers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key)
         return self.delivered(), *integers
@@ -200,7 +201,7 @@ class FactorCall(Call):
         return [array.view(np.int32)[..., :1] for array in elements]
 
 
-def _plain(array: np.ndarray, count: int) -> Any:
+def plain_integers(array: np.ndarray, count: int) -> Any:
     """Integers of shape (..., count, 1) as callers get them."""
     if count != ONE:
         return np.ascontiguousarray(array[..., 0])

@@ -1,0 +1,67 @@
+"""Products that need no checks: of device arrays as they are kept, of NumPy's by SciPy's functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...cpu.scipy.values import is_finite
+from ...frontend.calls.call_cache import repeat
+from ...frontend.calls.direct import order_on_processor
+from ...types import DTYPES
+from ..keyword.repeated import replay
+
+__all__ = ["host_product", "repeated_product"]
+
+_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
+_GEMM, _GEMM_T = ("gemm", "N", "N", None, str, str), ("gemm", "N", "T", None, str, str)
+_GEMV, _GEMV_T = ("gemv", "N", str), ("gemv", "T", str)
+_DOT, _DOT_C = ("dot", False, bool), ("dot", True, bool)
+_PRODUCT = {(2, 2): _GEMM, (2, 1): _GEMV, (1, 2): _GEMV_T, (1, 1): _DOT}
+#: Keys of the keyword functions' calls by NumPy's function and the dimensions of both factors.
+_KEYS: dict[str, dict[tuple[int, int], tuple[Any, ...]]] = {
+    "matmul": _PRODUCT,
+    "dot": _PRODUCT,
+    "inner": {(2, 2): _GEMM_T, (1, 1): _DOT},
+    "matvec": {(2, 1): _GEMV},
+    "vecmat": {},
+    "vecdot": {(1, 1): _DOT_C},
+    "vdot": {(1, 1): _DOT_C},
+}
+
+
+def repeated_product(name: str, a: Any, b: Any, out: Any = None, warns: bool = True) -> Any:
+    """Repeat a product of device arrays, see `call_cache.repeat`, or return `host_product`."""
+    if type(a) is not np.ndarray:
+        return repeat(("linalg", name), (a, b), out)
+    return host_product(a, b, name, warns) if out is None else None
+
+
+def host_product(a: Any, b: Any, name: str, warns: bool = True) -> Any:
+    """Return the product of two NumPy arrays; None where it needs checks, or a warning.
+
+    Parameters
+    ----------
+    a, b : array
+        Matrices or vectors; others have no such product.
+    name : str
+        NumPy's function.
+    warns : bool, default True
+        Whether it warns of Inf, NaN and underflow.
+    """
+    if type(a) is not np.ndarray or type(b) is not np.ndarray:
+        return None
+    key = _KEYS[name].get((a.ndim, b.ndim))
+    letter = _LETTERS.get(a.dtype)
+    if key is None or letter is None:
+        return None
+    order = order_on_processor(letter)
+    if max(a.shape) >= order or max(b.shape) >= order:
+        return None
+    arrays = (b, a) if key is _GEMV_T else (a, b)
+    result = replay(key, arrays, None, 1, 0, None, None)
+    if result is None or not warns:
+        return result
+    is_quiet = is_finite(result) if result.ndim else np.isfinite(result)
+    return result if is_quiet and np.geterr()["under"] == "ignore" else None
