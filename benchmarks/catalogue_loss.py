@@ -287,6 +287,8 @@ class Side:
 
 def facts(options: argparse.Namespace) -> dict[str, Any]:
     """How many kernels each side has; the cases with the Configs of products are for the rows."""
+    if options.old is None:
+        raise ValueError("--old names the other checkout")
     cases = [case for name in options.list for case in LISTS[name]()]
     random.Random(0).shuffle(cases)  # a budget that ends leaves some of all lists
     needed, begun = [], time.monotonic()
@@ -382,6 +384,7 @@ def study() -> Any:
         summary=summary,
         seconds=None,
         fails=fails,
+        folder=Path(),
         prints_rows=False,
     )
 

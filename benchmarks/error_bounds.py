@@ -17,16 +17,11 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 import pyblasgpu
-from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, device_facts, main
 from pyblasgpu import lapack, linalg
 from pyblasgpu.bench import machine
 from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Dtype
-
-try:
-    import cupy
-except ImportError:  # the CPU backend does without
-    cupy = None
 
 SIZES = {"s": (5, 64, 257, 1000), "c": (5, 64, 257), "d": (5, 64, 129), "z": (5, 64, 129)}
 KINDS = ("normal", "uniform", "graded")

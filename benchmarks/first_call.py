@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main
@@ -123,6 +124,7 @@ STUDY = Study(
     {"calls": Option(tuple(CALLS), CALLS)},
     lambda options: {},
     document=document,
+    folder=Path(),
 )
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import cupy
-
-from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, main, means
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy, main, means
 from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing

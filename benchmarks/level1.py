@@ -14,11 +14,10 @@ from math import ceil
 from statistics import median
 from typing import Any
 
-import cupy
 import numpy as np
 
 import pyblasgpu
-from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, main, means
 from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.database import FIXED
 from pyblasgpu.kernels.compile_ahead import ensure_compiled

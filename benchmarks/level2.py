@@ -13,9 +13,7 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-import cupy
-
-from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, device_facts, main, means
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy, device_facts, main, means
 from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current

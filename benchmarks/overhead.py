@@ -14,10 +14,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-import cupy
-
 import pyblasgpu
-from benchmarks.study import Namespace, Row, Rows, Study, main
+from benchmarks.study import Namespace, Row, Rows, Study, cupy, main
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.bench.timing import host_clock, median_seconds
 

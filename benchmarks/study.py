@@ -36,11 +36,17 @@ __all__ = [
     "Rows",
     "Study",
     "attempt",
+    "cupy",
     "device_facts",
     "main",
     "means",
     "run",
 ]
+
+try:
+    import cupy
+except ImportError:  # `device_facts` says so
+    cupy = None
 
 Row = dict[str, Any]
 Rows = Iterator[Row]
@@ -115,6 +121,8 @@ class Study(NamedTuple):
         ``fails(rows)``: whether the exit code is 1.
     is_kept : bool
         Whether the file is one of `RESULTS` unless ``--out`` names one.
+    folder : Path or None
+        Where the file is otherwise; None: it is not written.
     is_plotted : bool
         Whether `pyblasgpu.bench.plot` draws the file.
     prints_rows : bool
@@ -131,6 +139,7 @@ class Study(NamedTuple):
     seconds: float | None = math.inf
     fails: Callable[[list[Row]], bool] = has_problem
     is_kept: bool = False
+    folder: Path | None = None
     is_plotted: bool = False
     prints_rows: bool = True
 
@@ -226,7 +235,7 @@ def _path(study: Study, options: Namespace, facts: Row) -> Path | None:
         return options.out if options.out.suffix == ".json" else options.out / f"{study.name}.json"
     if study.is_kept:
         return RESULTS / slug(facts["device"]) / f"{facts['date'][:10]}-{study.name}.json"
-    return None
+    return study.folder / f"{study.name}.json" if study.folder else None
 
 
 def _write(path: Path | None, document: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import pytest
+from import_graph import imported_modules
 
 from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
@@ -18,94 +19,68 @@ from pyblasgpu.kernels.registry import family_of
 
 from .kernel_checks import Check
 
-#: What kernels have in common, each after what it is built from.
-SHARED = (
-    "common.smem_tile",
-    "common.packed_tile",
-    "common.tile_iterators",
-    "common.tile_loaders",
-    "common.coalesced_index",
-    "common.triangle_panel",
-    "common.substitution",
-    "common.tile_scheduler",
-    "common.region",
-    "copy.copy_scaled_kernel",
-    "gemm.config",
-    "gemm.fused",
-    "gemm.product",
-    "gemm.epilogue",
-    "gemm.load_stage",
-    "gemm.mainloop",
-    "gemm.persistent",
-    "gemm.trmm_fused",
-    "gemm.warp_substitution",
-    "gemm.diagonal_solve",
-    "gemm.trsm_fused_phases",
-    "gemm.trsm_fused",
-    "gemm.warpgroups",
-    "gemm.wgmma.operand_reader",
-    "gemm.wgmma.epilogue",
-    "gemm.wgmma.tiles",
-    "gemm.wgmma.triangular_factor",
-    "gemm.int8.pipeline",
-    "gemm.int8.epilogue",
-    "gemm.source",
-    "trsm.config",
-    "trsm.load_triangle",
-    "trsm.body",
-    "trsv.config",
-    "trsv.sums",
-    "trsv.diagonal",
-    "level1.config",
-    "level1.elements",
-    "level1.operations",
-    "factor.leaf_config",
-    "factor.inverse_root",
-    "factor.triangle_copy",
-    "factor.cholesky_update_mma",
-    "factor.cholesky_panel",
-    "level2.config",
-    "level2.sums",
-    "level2.gemv_config",
-    "level2.gemv_terms",
-    "factor.panel_rows",
-    "factor.small_matrices",
-    "level2.gemv_sums",
-    "factor.pivot_exchange",
-    "factor.row_exchange",
-    "factor.cluster_exchange",
-    "factor.outside_columns",
-)
+PREFIX = f"{kernels.__name__}."
 #: Imported when a kernel is built: here, lest that happens while a defect is planted.
 for _name in ("copy.copy_scaled_kernel", "gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):
-    import_module(f"{kernels.__name__}.{_name}")
+    import_module(PREFIX + _name)
 
 
 def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:
     """The kernel `stem` made anew, with `after` in place of `before` in the text of `module`."""
     assert before in text_of(module), "the text is not there"
     made = None
-    for name in (*SHARED[SHARED.index(module) if module in SHARED else len(SHARED) :], module_of(stem)):
-        if name != module and f"{kernels.__name__}.{name}" not in sys.modules:
+    for name in made_of(module, module_of(stem)):
+        if name != module and PREFIX + name not in sys.modules:
             continue  # the kernel does without it
         text = text_of(name)
         made = executed(name, text.replace(before, after) if name == module else text)
-        patch.setitem(sys.modules, f"{kernels.__name__}.{name}", made)
+        patch.setitem(sys.modules, PREFIX + name, made)
+    assert made
     return made
+
+
+@cache
+def made_of(module: str, kernel: str) -> tuple[str, ...]:
+    """The modules of `kernel` that import `module`, also through others, each after those that it imports."""
+    has_it: dict[str, bool] = {}
+
+    def visit(name: str) -> bool:
+        if name not in has_it:
+            has_it[name] = name == module  # while it is visited
+            found = [visit(each) for each in sorted(parts_of(name))]
+            del has_it[name]
+            has_it[name] = name == module or any(found)
+        return has_it[name]
+
+    assert visit(kernel), f"{kernel} is not made of {module}"
+    return tuple(name for name, has in has_it.items() if has)
+
+
+@cache
+def parts_of(name: str) -> frozenset[str]:
+    """The modules of kernels that one imports; families only name theirs."""
+    imported = (
+        each.removeprefix(PREFIX) for each in imported_modules(PREFIX + name) if each.startswith(PREFIX)
+    )
+    return frozenset(each for each in imported if path_of(each).exists() and each not in (name, "registry"))
+
+
+def path_of(module: str) -> Path:
+    return Path(kernels.__path__[0]) / f"{module.replace('.', '/')}.py"
 
 
 @cache
 def module_of(stem: str) -> str:
     """The module of the kernel, relative to `kernels`."""
-    return family_of(stem).module.__name__.removeprefix(f"{kernels.__name__}.")
+    return family_of(stem).module.__name__.removeprefix(PREFIX)
 
 
 def text_of(module: str) -> str:
-    return (Path(kernels.__path__[0]) / f"{module.replace('.', '/')}.py").read_text()
+    return path_of(module).read_text()
 
 
 def executed(module: str, text: str) -> ModuleType:
-    made = ModuleType(f"{kernels.__name__}.{module}")
+    made = ModuleType(PREFIX + module)
     made.__package__ = made.__name__.rpartition(".")[0]
     exec(code_of(module, text), vars(made))
     return made

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from region_mask import mask
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
@@ -135,58 +132,10 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None):
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize("letter", DTYPES)
-def test_every_triangle_and_layout(letter, triangle, by_rows):
-    check(letter, triangle, by_rows=by_rows)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("letter", "dz")
-def test_on_tensor_cores(letter, triangle):
-    check(letter, triangle, 71, 37, mma=True)
-
-
-@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_pipeline(pipeline, triangle):
-    check("s", triangle, **pipeline)
-    check("d", triangle, 70, 18, mma=True, **pipeline)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
-def test_unit_and_conjugated(triangle, unit, conj):
-    check("c", triangle, unit=unit, conj=conj)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
-def test_odd_extents(triangle, order, others):
-    check("s", triangle, order, others)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("what", [np.nan, np.inf])
 @pytest.mark.parametrize("letter", "sz")
 def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
     check_not_finite(letter, triangle, what)
-
-
-@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
-@pytest.mark.parametrize("order", [44, 45])
-def test_vectors_where_t_is_aligned_for_them(order, triangle):
-    """T lies 4 apart from column to column beyond its order."""
-    check("d", triangle, order, **VECTORS_OF_T)
-
-
-@pytest.mark.parametrize("span", [16, 32, 256])
-def test_in_any_order_of_blocks(span, monkeypatch):
-    monkeypatch.setattr(trmm_fused, "SPAN", span)
-    for seed in range(4):
-        simulator.reseed(seed)
-        check("s", Triangle.LOWER_LEFT, 50, 30)
-        check("s", Triangle.LOWER_RIGHT, 30, 50)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
-from pyblasgpu.kernels.gemm import trsm_fused_phases
 from pyblasgpu.kernels.gemm.fused import FLAG_STRIDE, sharing, tile_orders
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Region, Triangle
 
 from .launching import run, strides
-from .test_trmm_fused import PIPELINES, VECTORS_OF_T, config, operands
+from .test_trmm_fused import config, operands
 
 
 def shared(triangle):
@@ -72,19 +70,6 @@ def check(
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize("letter", DTYPES)
-def test_every_triangle_and_layout(letter, triangle, by_rows):
-    check(letter, triangle, by_rows=by_rows)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("letter", "dz")
-def test_on_tensor_cores(letter, triangle):
-    check(letter, triangle, 71, 37, mma=True)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("letter, mma", [*((letter, False) for letter in DTYPES), ("d", True), ("z", True)])
 def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
     changes = {"BLK_N": 32, "WARP_N": 32, "BLK_K": 32} if mma else shared(triangle)
@@ -128,41 +113,6 @@ def test_unit_and_conjugated_where_threads_share(unit, conj):
 )
 def test_how_many_share(letter, threads, sides, count, shares):
     assert sharing(DTYPES[letter], threads, sides, count) == shares
-
-
-@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_pipeline(pipeline, triangle):
-    check("s", triangle, **pipeline)
-    check("d", triangle, 70, 18, mma=True, **pipeline)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
-def test_unit_and_conjugated(triangle, unit, conj):
-    check("c", triangle, unit=unit, conj=conj)
-
-
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
-def test_odd_extents(triangle, order, others):
-    check("s", triangle, order, others)
-
-
-@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
-@pytest.mark.parametrize("order", [44, 45])
-def test_vectors_where_t_is_aligned_for_them(order, triangle):
-    """T lies 4 apart from column to column beyond its order."""
-    check("d", triangle, order, **VECTORS_OF_T)
-
-
-@pytest.mark.parametrize("span", [8, 32, 256])
-def test_in_any_order_of_blocks(span, monkeypatch):
-    monkeypatch.setattr(trsm_fused_phases, "SPAN", span)
-    for seed in range(4):
-        simulator.reseed(seed)
-        check("s", Triangle.LOWER_LEFT, 50, 30)
-        check("s", Triangle.LOWER_RIGHT, 30, 50)
 
 
 def hard(letter="s", triangle=Triangle.LOWER_LEFT, diagonal=0.0, kernels=None, **changes):

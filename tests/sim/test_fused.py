@@ -1,0 +1,70 @@
+"""TRMM and TRSM in one launch: every triangle, layout, pipeline and dtype, exactly."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.gemm import trmm_fused, trsm_fused_phases
+from pyblasgpu.types import DTYPES, Triangle
+
+from . import test_trmm_fused, test_trsm_fused
+from .test_trmm_fused import VECTORS_OF_T, flags_are_set_often  # noqa: F401 - the fixture serves here too
+
+PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
+LEFT = [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT]
+
+pytestmark = pytest.mark.parametrize(
+    "check", [pytest.param(test_trmm_fused.check, id="trmm"), pytest.param(test_trsm_fused.check, id="trsm")]
+)
+
+
+@pytest.mark.parametrize("triangle", Triangle)
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_every_triangle_and_layout(check, letter, triangle, by_rows):
+    check(letter, triangle, by_rows=by_rows)
+
+
+@pytest.mark.parametrize("triangle", Triangle)
+@pytest.mark.parametrize("letter", "dz")
+def test_on_tensor_cores(check, letter, triangle):
+    check(letter, triangle, 71, 37, mma=True)
+
+
+@pytest.mark.parametrize("triangle", LEFT)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_pipeline(check, pipeline, triangle):
+    check("s", triangle, **pipeline)
+    check("d", triangle, 70, 18, mma=True, **pipeline)
+
+
+@pytest.mark.parametrize("triangle", Triangle)
+@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
+def test_unit_and_conjugated(check, triangle, unit, conj):
+    check("c", triangle, unit=unit, conj=conj)
+
+
+@pytest.mark.parametrize("triangle", Triangle)
+@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
+def test_odd_extents(check, triangle, order, others):
+    check("s", triangle, order, others)
+
+
+@pytest.mark.parametrize("triangle", LEFT)
+@pytest.mark.parametrize("order", [44, 45])
+def test_vectors_where_t_is_aligned_for_them(check, order, triangle):
+    """T lies 4 apart from column to column beyond its order."""
+    check("d", triangle, order, **VECTORS_OF_T)
+
+
+@pytest.mark.parametrize("span", [8, 16, 32, 256])
+def test_in_any_order_of_blocks(check, span, monkeypatch):
+    for module in (trmm_fused, trsm_fused_phases):
+        monkeypatch.setattr(module, "SPAN", span)
+    for seed in range(4):
+        simulator.reseed(seed)
+        check("s", Triangle.LOWER_LEFT, 50, 30)
+        check("s", Triangle.LOWER_RIGHT, 30, 50)
