@@ -8,10 +8,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from pyblasgpu.bench.timing import device_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.types import DTYPES
 
-__all__ = ["cold_seconds", "definite", "identical", "normal", "repeats_at", "uniform"]
+__all__ = ["cold_seconds", "normal", "repeats_at", "uniform"]
 
 BUSY = 24  # times that the L2 cache is emptied before a run: the host enqueues the run meanwhile
 FLUSH = 128 << 20  # bytes that are written for it
@@ -53,13 +53,3 @@ def normal(letter: str, rows: int, cols: int, seed: int) -> cupy.ndarray:
     shape = cols, rows * dtype.reals_per_element
     made = cupy.random.RandomState(seed).standard_normal(shape, dtype=np.dtype(dtype.real).type)
     return made.view(dtype.name).T
-
-
-def definite(letter: str, n: int) -> cupy.ndarray:
-    """A Hermitian positive definite matrix, dominated by its diagonal."""
-    a = uniform(letter, n, n)
-    return cupy.asfortranarray((a + a.conj().T) / 2 + n * cupy.eye(n, dtype=a.dtype))
-
-
-def identical(first: Any, second: Any) -> bool:
-    return bool((first == second).all())

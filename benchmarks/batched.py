@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
 from pyblasgpu import lapack
-from pyblasgpu.bench.timing import device_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.types import DTYPES
 
 try:

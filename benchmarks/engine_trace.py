@@ -27,11 +27,11 @@ import numpy as np
 from benchmarks.host_problems import ROUTINES, HostProblem, copy_matrix, nested_document, pinned_for
 from benchmarks.several_cards import factor
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
-from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.engine import executor, host_traffic, leaves
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context, current_device
 from pyblasgpu.gpu.driver import check, load
+from pyblasgpu.testing.clocks import host_clock
 
 __all__ = ["Trace", "traced"]
 

@@ -21,11 +21,11 @@ import numpy as np
 import pyblasgpu
 from benchmarks.arrays import normal
 from benchmarks.study import Namespace, Row, Rows, Study, device_facts, main
-from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.events import Stopwatch
 from pyblasgpu.routines import launch_list
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.cublas import load
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES

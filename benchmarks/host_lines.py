@@ -18,11 +18,11 @@ import numpy as np
 
 from benchmarks.host_problems import KINDS, nested_document, page_locked
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
-from pyblasgpu.bench.timing import host_clock
 from pyblasgpu.frontend.arrays.libraries import cupy_stream
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.transfers import Block, Stream, copy_down, copy_up
+from pyblasgpu.testing.clocks import host_clock
 
 COPY = 32 << 20  # bytes of a copy
 MOVED = 512 << 20  # bytes of a measurement

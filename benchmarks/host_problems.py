@@ -15,8 +15,8 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.study import Namespace, Row
-from pyblasgpu.bench.timing import device_clock, host_clock, median_seconds
 from pyblasgpu.testing import cublas
+from pyblasgpu.testing.clocks import device_clock, host_clock, median_seconds
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.host_problems import ROUTINES, HostProblem, nested_document
 from benchmarks.study import Namespace, Option, Rows, Study, device_facts, main
-from pyblasgpu.bench.timing import host_clock
+from pyblasgpu.testing.clocks import host_clock
 from pyblasgpu.types import DTYPES
 
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy, main, means
-from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing import cusolver
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.types import DTYPES, Diag, Uplo, dtype_of
 
 #: A launch list, and the operands that it runs on.

@@ -18,9 +18,9 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, main, means
-from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.database import FIXED
 from pyblasgpu.kernels.compile_ahead import ensure_compiled
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.cublas_level1 import load_vectors
 from pyblasgpu.types import DTYPES, Dtype
 

@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy, device_facts, main, means
-from pyblasgpu.bench.timing import device_clock, median_seconds
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.workspace import OwnedWorkspace
@@ -22,6 +21,7 @@ from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemv, ger, symv, syr, trmv
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.cublas import Cublas, load
 from pyblasgpu.types import DTYPES, Diag, Dtype, Uplo
 

@@ -19,9 +19,9 @@ from cupy_backends.cuda.libs import cublas, cusolver
 from benchmarks.arrays import cold_seconds, repeats_at, uniform
 from benchmarks.study import Namespace, Row, Rows, Study, main
 from pyblasgpu import lapack
-from pyblasgpu.bench.timing import median_seconds
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
+from pyblasgpu.testing.clocks import median_seconds
 from pyblasgpu.types import dtype_of
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)

@@ -17,7 +17,7 @@ from typing import Any
 import pyblasgpu
 from benchmarks.study import Namespace, Row, Rows, Study, cupy, main
 from pyblasgpu import blas, lapack, linalg
-from pyblasgpu.bench.timing import host_clock, median_seconds
+from pyblasgpu.testing.clocks import host_clock, median_seconds
 
 N, CALLS, ROUNDS, LONG = 64, 200, 9, 2_000
 

@@ -18,7 +18,7 @@ import scipy.linalg
 
 import pyblasgpu
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main, table
-from pyblasgpu.bench.timing import host_clock
+from pyblasgpu.testing.clocks import host_clock
 from pyblasgpu.tuning.scipy_thresholds import calls
 from pyblasgpu.typing import Backend
 

@@ -27,13 +27,13 @@ from rich.text import Text
 
 from . import terminal
 from .api.explain import sources_of
-from .bench.timing import device_clock, host_clock, median_seconds
 from .cpu.numba import device as processor
 from .cpu.numba import tuned_gemm
 from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
 from .kernels.compile_ahead import compile_missing
+from .testing.clocks import device_clock, host_clock, median_seconds
 from .testing.cublas import Cublas
 from .testing.cublas import load as load_cublas
 from .testing.problems import ROUTINES, Arrays, Problem

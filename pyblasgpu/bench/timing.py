@@ -1,55 +1,21 @@
-"""Timing of calls: the median of several after what is not counted, by the host's clock or the device's.
+"""Timing of one call on the device.
 
-A pass of a `Rotation` runs the call once on each of several copies of its arrays, used in turn: at least
-three, and together at least twice the L2 cache, so that no call finds its operands there because the last one
-left them. What the call overwrites is restored before each pass, outside the timed region, so that calls in
-place are timed alone. Events bracket the pass.
+A pass runs the call once on each of several copies of its arrays, used in turn: at least three, and together
+at least twice the L2 cache, so that no call finds its operands there because the last one left them.
+What the call overwrites is restored before each pass, outside the timed region, so that calls in place are
+timed alone. Events bracket the pass. Reported is the median of five passes after one that is not counted.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from functools import partial
-from statistics import median
 
-from pyblasgpu.gpu.events import Stopwatch
+from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.problems import Arrays
 
-__all__ = ["Clock", "Rotation", "device_clock", "host_clock", "median_seconds"]
+__all__ = ["Rotation"]
 
-PASSES = 5
 LEAST_CALLS, MOST_CALLS = 3, 256
-
-#: Seconds of what it runs.
-Clock = Callable[[Callable[[], object]], float]
-
-
-def host_clock(run: Callable[[], object]) -> float:
-    """Wall-clock seconds of ``run()``."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def device_clock(stream: int = 0, device: int = 0) -> Clock:
-    """Clock of what is enqueued on a stream, by events."""
-    return partial(Stopwatch(device).seconds, stream=stream)
-
-
-def median_seconds(
-    run: Callable[[], object],
-    clock: Clock = host_clock,
-    prepare: Callable[[], object] = lambda: None,
-    repeats: int = PASSES,
-    untimed: int = 1,
-) -> float:
-    """Median seconds of ``run()``, each after ``prepare()``; the first `untimed` runs are not counted."""
-    times = []
-    for _ in range(untimed + repeats):
-        prepare()
-        times.append(clock(run))
-    return median(times[untimed:] or times)
 
 
 class Rotation:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from statistics import median
-
 import numpy as np
 
 import pyblasgpu
 
+from ..testing.clocks import median_seconds
 from ..testing.reference import reals
 from ..types import Dtype
 
@@ -22,9 +20,4 @@ def host_seconds(dtype: Dtype, extents: tuple[int, ...]) -> float:
     m, n, k = extents
     rng = np.random.default_rng(2011)
     a, b, out = reals(rng, (m, k), dtype), reals(rng, (k, n), dtype), np.empty((m, n), dtype.name)
-    times = []
-    for _ in range(REPEATS + 1):
-        start = time.perf_counter()
-        pyblasgpu.gemm(a, b, out=out)
-        times.append(time.perf_counter() - start)
-    return median(times[1:])
+    return median_seconds(lambda: pyblasgpu.gemm(a, b, out=out), repeats=REPEATS)

@@ -61,7 +61,6 @@ RUNS = (
     ("tensor_level3", "--sizes 24", {}, "cases"),
     ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
-    ("lookahead", "--sizes 24 --letters sz", {}, "lookahead"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),
 )

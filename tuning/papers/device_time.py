@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyblasgpu.bench.timing import device_clock, host_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, host_clock, median_seconds
 
 __all__ = ["device_seconds"]
 
