@@ -14,7 +14,7 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.dispatch import leaf as dispatch_leaf
 from pyblasgpu.dispatch import product_kinds
 from pyblasgpu.gpu import backend
-from pyblasgpu.gpu.build.compile import KernelSource
+from pyblasgpu.gpu.build.compile import KernelSource, Resources, compile_here
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.registry import family_of
@@ -31,6 +31,14 @@ class Chosen(NamedTuple):
     config: Any
     source: KernelSource
     name: str
+
+
+def in_registers(source: KernelSource, cc: tuple[int, int]) -> Resources:
+    """The report of a kernel's compiler; nothing is spilled, and no array of a thread is in local memory."""
+    report = compile_here(source, cc).resources
+    spilled = report.stack_bytes, report.spill_stores, report.spill_loads
+    assert spilled == (0, 0, 0), f"{source.name}, {source.config}: {report}"
+    return report
 
 
 def parameters(kernels: Iterable[Chosen]) -> list:

@@ -2,94 +2,128 @@
 
 from __future__ import annotations
 
-import chosen_kernels
+from itertools import product
+
 import pytest
+from chosen_kernels import NEEDS_COMPILER, in_registers
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch import choose
-from pyblasgpu.gpu.build.compile import compile_here
+from pyblasgpu.dispatch.catalogue import fixed_kernels
 from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
+from pyblasgpu.kernels.copy import pack
 from pyblasgpu.kernels.copy.packing import Packing
+from pyblasgpu.kernels.factor import getrf_column, getrf_panel, getrf_small, getrs_small, laswp, pivot_moves
 from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import complaint
 from pyblasgpu.types import DTYPES
 
-pytestmark = chosen_kernels.NEEDS_COMPILER
+pytestmark = NEEDS_COMPILER
 
-CC = (9, 0)
+CC, AMPERE = (9, 0), (8, 0)
+#: Families, with letters and architectures.
+PLAIN = [
+    *product(["split_k_reduce", "symmetrize"], DTYPES, [CC]),
+    *product(["level1_map", "level1_reduce"], DTYPES, [CC, AMPERE]),
+    *product(["gemv", "symv", "symv_small", "symv_sum", "ger"], "sz", [CC]),
+]
+#: Those whose single precision stays single.
+LEAVES = [
+    *product(["copy_scaled"], DTYPES, [CC]),
+    *product(["potrf_leaf", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]),
+]
+
+
+@pytest.mark.parametrize("stem, letter, cc", PLAIN)
+def test_everything_stays_in_registers(stem, letter, cc):
+    family = family_of(stem)
+    configs = [family.fixed_config(letter)]
+    if family.is_tuned:
+        configs = [config for layout in family.layouts for config in family.untuned(letter, layout)]
+    for source in {source for config in configs for source in family.plain_sources(config)}:
+        in_registers(source, cc)
+
+
+def in_single(source, letter, cc):
+    """In registers, and without a double where there should be none."""
+    report = in_registers(source, cc)
+    if letter in "sc":
+        assert ".f64" not in to_ptx(source, cc)
+    return report
+
+
+@pytest.mark.parametrize("stem, letter, cc", LEAVES)
+def test_single_precision_stays_single(stem, letter, cc):
+    family = FIXED[stem]
+    if letter not in family.dtypes:
+        pytest.skip("complex elements are reals to it")
+    in_single(family.source(family.fixed_config(letter)), letter, cc)
 
 
 @pytest.mark.parametrize("layout", ["nn", "tn"])
 @pytest.mark.parametrize("n", [64, 512, 2048, 8192])
-def test_three_products_keep_everything_in_registers(n, layout):
+def test_three_products(n, layout):
     chosen = choose.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
     assert chosen.config.three_m and chosen.origin.startswith("packaged")
-    report = compile_here(gemm_mma.source(chosen.config), CC).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("letter", DTYPES)
-def test_sums_of_partials_keep_everything_in_registers(letter):
-    config = FIXED[split_k_reduce.STEM].config(letter, "", {})
-    report = compile_here(split_k_reduce.source(config), CC).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("letter", DTYPES)
-def test_mirror_images_are_added_in_registers(letter):
-    config = FIXED[symmetrize.STEM].config(letter, "", {})
-    report = compile_here(symmetrize.source(config), CC).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    in_registers(gemm_mma.source(chosen.config), CC)
 
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("columns", [1, 2, 4])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name):
+def test_few_right_hand_sides(letter, columns, name):
     device = known(name)
     config = FIXED[trsv.STEM].config(letter, "", {}).specialize(columns, device.shared_per_block)
-    report = compile_here(trsv.source(config), device.cc).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
-    assert complaint(config, report, device) == ("ok", "")
+    assert complaint(config, in_registers(trsv.source(config), device.cc), device) == ("ok", "")
 
 
-@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("cc", [AMPERE, CC])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_packing_keeps_everything_in_registers(letter, cc):
+def test_packing_and_small_triangles(letter, cc):
     for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
-        config = FIXED[pack.STEM].config(letter, "", {}).specialize(packing)
-        report = compile_here(pack.source(config), cc).resources
-        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+        in_registers(pack.source(FIXED[pack.STEM].config(letter, "", {}).specialize(packing)), cc)
+    small = FIXED[trsm_small.STEM].config(letter, "", {})
+    in_registers(trsm_small.source(small.specialize(small.max_rows, 64)), cc)
+
+
+# -------------------------------------------------------------------------------------------- factors of LU
+
+
+@pytest.mark.parametrize("name, sizes", [("h200", (64, 128, 256, 4000, 8000, 20000)), ("a100", (256,))])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_panels_keep_rows_in_registers(letter, name, sizes):
+    device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
+    for config in {best.specialize(rows, device) for rows in sizes}:
+        report = in_registers(getrf_panel.source(config), device.cc)
+        blocks = device.occupancy(config.threads, report.registers, config.shared_bytes) * device.sm_count
+        assert blocks >= config.resident(device)  # which `specialize` counts on
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-def test_copies_keep_everything_in_registers(letter):
-    config = FIXED[copy_scaled.STEM].config(letter, "", {})
-    source = copy_scaled.source(config)
-    report = compile_here(source, CC).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
-    if letter in "sc":
-        assert ".f64" not in to_ptx(source, CC)
+def test_rows_are_interchanged_in_registers(letter):
+    for source in (laswp.source(laswp.Laswp(letter)), pivot_moves.source(pivot_moves.PivotMoves("s"))):
+        in_registers(source, CC)
 
 
-@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_small_triangles_keep_everything_in_registers(letter, cc):
-    config = FIXED[trsm_small.STEM].config(letter, "", {})
-    largest = config.specialize(config.max_rows, 64)
-    report = compile_here(trsm_small.source(largest), cc).resources
-    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+def test_the_catalogue_has_the_panels_that_serve(letter, name):
+    device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
+    listed = set(fixed_kernels(getrf_panel.STEM, letter, device))
+    for rows in (1, 20, 33, 64, 65, 10**4, 50000):
+        assert getrf_panel.source(best.specialize(rows, device)) in listed
 
 
-@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("stem", ["level1_map", "level1_reduce"])
-def test_vectors_stay_in_registers(stem, letter, cc):
-    family = FIXED[stem]
-    for source in family.plain_sources(family.fixed_config(letter)):
-        report = compile_here(source, cc).resources
-        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+def test_small_matrices_stay_in_registers(letter, name):
+    device, best = known(name), FIXED[getrf_small.STEM].fixed_config(letter)
+    sources = [getrf_small.source(best.specialize(order, device)) for order in (8, 32)]
+    sources.append(getrs_small.source(getrs_small.GetrsSmall(letter)))
+    sources.append(getrf_column.source(getrf_column.GetrfColumn(letter)))
+    for source in sources:
+        in_single(source, letter, device.cc)

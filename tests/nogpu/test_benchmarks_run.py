@@ -17,6 +17,7 @@ import fake_kernels
 import host_cupy
 import numpy as np
 import pytest
+from benchmark_runs import RUNS
 
 from pyblasgpu.engine import cards as engine_cards
 from pyblasgpu.engine import tile_size
@@ -27,43 +28,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the vendor'
 
 #: Constants of `benchmarks.arrays`.
 FLUSHES = {"BUSY": 1, "FLUSH": 64}
-LU = {
-    "SIZES": (16,),
-    "PANEL_ROWS": (64,),
-    "BATCH_ORDERS": (4,),
-    "MOST_BATCH": 9,
-    "CONFIG_ORDERS": (8,),
-}
-TENSOR = {
-    "ORDERS": (32,),
-    "COMPLEX_ORDERS": (128,),
-    "RANKS": ((32, 32, 16),),
-    "PART_ORDERS": (32,),
-    "ERROR_ORDERS": (32,),
-    "PASSES": 1,
-}
-INT8 = {
-    "ORDERS": (32,),
-    "COMPLEX_ORDERS": (32,),
-    "SHAPES": ((32, 32, 16),),
-    "PART_ORDERS": (32,),
-    "COMPLEX_PART_ORDERS": (32,),
-    "CONFIG_ORDERS": (32,),
-    "ERROR_ORDERS": (32,),
-    "MODE_ORDERS": (24, 32),
-    "PASSES": 1,
-}
-LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
-#: Script, its options, constants that make it short, and the lists of its file.
-RUNS = (
-    ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "sgemm cgemm errors ranks parts"),
-    ("gemm_int8", "--seconds 99", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
-    ("tensor_level3", "--sizes 24", {}, "cases"),
-    ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
-    ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
-    ("level1", "--sizes 64", LEVEL1, "results"),
-    ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),
-)
 
 
 #: What scripts change in the package, as a process of their own may.
