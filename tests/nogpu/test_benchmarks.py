@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import sys
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import counters
+from benchmarks.study import Option, Study, attempt, means, parser, run
 from pyblasgpu import cli
 from pyblasgpu.bench import command as bench_command
 from pyblasgpu.bench import machine
@@ -377,3 +379,77 @@ def test_what_the_profiler_complains_about_is_passed_on(monkeypatch, tmp_path):
     monkeypatch.setattr(counters, "which", lambda name: str(fake))
     with pytest.raises(PyblasgpuError, match="unknown metric"):
         counters.profile([], counters.METRICS)
+
+
+# ------------------------------------------------------------------------------------------------- studies
+
+
+def study_of(rows, **changes) -> Study:
+    options = {
+        "letters": "sd",
+        "sizes": (8, 16),
+        "routines": Option(("gemm", "gemm, packed"), ("gemm", "gemm, packed")),
+        "tiles": Option((), kind=str),
+        "is_quick": False,
+        "device": None,
+    }
+    return Study("a_study", "About.", rows, options, lambda options: {"device": "x"}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        ("--letters sd", "letters", ("s", "d")),
+        ("--dtype d,z", "letters", ("d", "z")),
+        ("--dtypes float32", "letters", ("s",)),
+        ("--sizes 4 8", "sizes", (4, 8)),
+        ("--orders 4,8 16", "sizes", (4, 8, 16)),
+        ("--tiles gemm:4,8 trsm:4", "tiles", ("gemm:4,8", "trsm:4")),
+        ("--is-quick", "is_quick", True),
+        ("--budget 7", "seconds", 7.0),
+        ("--device h200", "device", "h200"),
+    ],
+)
+def test_options_of_a_study(words, name, value):
+    assert getattr(parser(study_of(lambda options: ())).parse_args(words.split()), name) == value
+
+
+def test_names_with_commas_and_names_that_are_none(capsys):
+    options = parser(study_of(lambda options: ()))
+    assert options.parse_args(["--routine", "gemm, packed", "gemm"]).routines == ("gemm, packed", "gemm")
+    for wrong in (["--routines", "gemm,trsm"], ["--letters", "q"], ["--seconds", "0"], ["--sizes", "x"]):
+        with pytest.raises(SystemExit):
+            options.parse_args(wrong)
+    assert "'trsm' is none of gemm, gemm, packed" in capsys.readouterr().err
+
+
+def test_a_study_keeps_what_it_has(tmp_path, capsys):
+    """A case that fails is a row, and the exit code; what ends the run leaves the rows before it."""
+
+    def rows(options):
+        yield attempt({"n": 1}, dict, {"seconds": 0.5})
+        yield attempt({"n": 2}, lambda: {"seconds": 1 / 0})
+        if options.is_quick:
+            raise KeyboardInterrupt
+        yield {"n": 3}
+
+    kept = study_of(rows, summary=lambda rows, options: means([{"dtype": "d", "routine": "x", "ratio": 2.0}]))
+    assert run(kept, ["--out", str(tmp_path)]) == 1
+    written = json.loads((tmp_path / "a_study.json").read_text())
+    assert written["device"] == "x" and [row["n"] for row in written["results"]] == [1, 2, 3]
+    assert "ZeroDivisionError" in written["results"][1]["problem"]
+    output = capsys.readouterr().out
+    assert "{'n': 1, 'seconds': 0.5}" in output and "dx: geometric mean 2.000, least 2.000 of 1" in output
+    with pytest.raises(KeyboardInterrupt):
+        run(kept, ["--out", str(tmp_path / "cut.json"), "--is-quick"])
+    assert [row["n"] for row in json.loads((tmp_path / "cut.json").read_text())["results"]] == [1, 2]
+    capsys.readouterr()
+    assert run(kept, ["--json", "--seconds", "1e-9"]) == 0  # out of time after the first
+    assert [row["n"] for row in json.loads(capsys.readouterr().out)["results"]] == [1]
+
+
+def test_kinds_of_rows(tmp_path):
+    kinds = {"some": lambda options: [{"n": n} for n in options.sizes], "others": lambda options: [{"m": 1}]}
+    assert run(study_of(kinds), ["--out", str(tmp_path), "--kinds", "others,some"]) == 0
+    written = json.loads((tmp_path / "a_study.json").read_text())
+    assert written == {"device": "x", "others": [{"m": 1}], "some": [{"n": 8}, {"n": 16}]}
