@@ -7,6 +7,7 @@ from collections import Counter
 from functools import partial
 from math import inf
 
+import fake_kernels
 import pytest
 from fake_device import elements
 from tuner_stage import H200, Stage, on, tune
@@ -16,6 +17,7 @@ from pyblasgpu.database import parse, read
 from pyblasgpu.database.policy import MAX_VALUE, Policy, Trial, is_by_dtype, reference, trials
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import policy_search, report, wisdom, worker_bench
 from pyblasgpu.tuning.policy_search import wanted
@@ -339,7 +341,7 @@ def test_a_value_that_fails_is_a_record(policy_stage, mishap):
     plain = policy_stage.getrs
 
     def getrs(piv, lu, b, stream, **flags):
-        if tuned_files.policy_of(H200).getrs_small_max_rhs >= b.cols == 8:
+        if tuned_files.policy_of(H200).getrs_small_max_rhs >= b.cols == 4:
             policy_stage.memory.alive = mishap == "error"
             raise PyblasgpuError("refused")
         policy_stage.memory.alive = True
@@ -352,8 +354,24 @@ def test_a_value_that_fails_is_a_record(policy_stage, mishap):
     policy_stage.getrs = getrs
     made, document = run(policy_stage, make=body)
     failed = [record for record in made.log.records if record.outcome in ("error", "crash")]
-    assert {(record.stem, record.size) for record in failed} == {("getrs_small_max_rhs", "4x8x3")}
-    assert document.policy["getrs_small_max_rhs"] == 4 and document.policy["trsm_stop"]["d"] == 128
+    assert {(record.stem, record.size) for record in failed} == {("getrs_small_max_rhs", "4x4x3")}
+    assert document.policy["getrs_small_max_rhs"] == 1 and document.policy["trsm_stop"]["d"] == 128
+    # calls after it are timed all the same
+    always = {"value": MAX_VALUE}
+    assert any(r.outcome == "ok" and r.size == "4x8x3" and r.parameters == always for r in made.log.records)
+
+
+def test_each_value_is_measured_with_those_before_it(policy_stage):
+    policies = []
+
+    def body():
+        made = worker_bench.Bench(policy_stage.routine, 0)
+        return lambda job: policies.append(dict(job.policy)) or made(job)
+
+    run(policy_stage, make=body)
+    first = next(i for i, policy in enumerate(policies) if "trsv_min_order" in policy)
+    assert all(policy["sum_seconds"] == 14e-6 for policy in policies[first:] if policy)
+    assert not any("trsv_min_order" in policy for policy in policies[:first])
 
 
 def test_what_a_device_cannot_run_is_not_measured(policy_stage, monkeypatch):
@@ -394,3 +412,41 @@ def test_a_worker_that_dies_is_replaced(policy_stage):
     crashed = [record for record in made.log.records if record.outcome == "crash"]
     assert {record.parameters["value"] for record in crashed} == {256}
     assert document.policy["getrf_lookahead"] in ({"128": 8}, reference().getrf_lookahead)
+
+
+# -------------------------------------------------------------------------------------------- launch lists
+
+
+@pytest.fixture
+def bench(stage, monkeypatch):
+    """The body of the worker with the package's own launch lists, and a clock that runs a call once."""
+
+    def once(work, best=inf):
+        work.restore(1)
+        work.calls[0]()
+        return 1e-3
+
+    fake_kernels.install(monkeypatch)
+    monkeypatch.setattr(tuned_files, "policy_changes", [])
+    monkeypatch.setattr(worker_bench, "Timer", lambda device, stream: once)
+    yield worker_bench.Bench(routine, 0)
+    choose.reload()
+
+
+@pytest.mark.parametrize("name", sorted({trial.routine for trial in trials().values()}))
+@pytest.mark.parametrize("letter", DTYPES)
+def test_what_is_measured_runs_and_is_verified(bench, name, letter):
+    """With each way that a value of the routine can be: results are right, and nothing else is written."""
+    for entry, trial in trials().items():
+        if trial.routine != name or trial.on_host or trial.needs:
+            continue
+        values = trial.values if trial.by == "widths" else (0, MAX_VALUE) if trial.by in TAKES else ()
+        for value in values or [trial.values[0]]:
+            forced = ({str(int(value)): 0} if value else {}) if trial.by == "widths" else value
+            forced = dict.fromkeys(DTYPES, value) if is_by_dtype(entry) else forced
+            extents = tuple(min(extent, 40) for extent in trial.points[0])
+            verify = ("odd",) if name in ("getrf", "potrf", "getrs") else ()
+            layout = "nn" if name == "gemm" else "any"
+            problems, policy = ((extents, inf),), ((entry, forced),)
+            job = worker_bench.Job(name, letter, layout, trial.overrides, problems, verify, policy=policy)
+            assert list(bench(job)) == [worker_bench.Timing(0, 1e-3)], (entry, value)
