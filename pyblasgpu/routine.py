@@ -61,7 +61,7 @@ def extents(m: int = 0, n: int = 0, k: int = 0, side: Side = Side.LEFT) -> dict[
     return {"m": m, "n": n, "k": k, "order": m if side is Side.LEFT else n, "least": min(m, n), "1": 1}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one of each, compared by identity
 class Routine:
     """A routine.
 
@@ -115,9 +115,9 @@ class Routine:
     arguments: tuple[str | Matrix, ...]
     flags: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
-    fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     letters: str = "sdcz"
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hermitian: bool = False
     real: tuple[str, ...] = ()
     counterpart: str = ""

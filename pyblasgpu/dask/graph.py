@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from dask.highlevelgraph import Layer
 
+from ..routine_table import ROUTINES
 from ..tasks import Task, TaskList, Tile
 from .declared import Declared
 from .leaves import Accumulate, LeafCall, Zeros
@@ -20,8 +21,6 @@ __all__ = ["MAX_PRODUCTS", "TileLayer", "pivot_keys"]
 
 #: Products that one Dask task adds at most: a worker holds all of their operands at once.
 MAX_PRODUCTS = 8
-
-_PRODUCTS = {"gemm", "syrk", "herk", "symm", "hemm"}
 
 Key = tuple[Any, ...]
 
@@ -253,7 +252,7 @@ def _segments(steps: list[_Step], made: Container[Key], last_run: int) -> Iterat
     groups: list[list[_Step]] = [[]]  # each ends with a product, the last one with what follows it
     for step in steps:
         groups[-1].append(step)
-        if step.task.leaf.routine in _PRODUCTS:
+        if "beta" in ROUTINES[step.task.leaf.routine].scalars:
             groups.append([])
     rest = groups.pop()
     if not groups or not _reads_any(rest, made):

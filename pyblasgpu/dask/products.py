@@ -10,6 +10,7 @@ import numpy as np
 from .. import tasks
 from ..api.docstrings import Shared, documenting
 from ..arguments import Flag, Number, number
+from ..routine_table import ROUTINES
 from ..types import DTYPES, Trans, Uplo
 from .conversion import cut_like, matrices, op_chunks, result, scalars
 from .docstrings import DASK, documented
@@ -129,7 +130,7 @@ def syrk(
     >>> pyblasgpu.dask.syrk(a, lower=True).sum().compute().item()
     40.0
     """
-    return _rank_k("syrk", Trans.TRANS, a, alpha, beta, c, lower, trans)
+    return _rank_k("syrk", a, alpha, beta, c, lower, trans)
 
 
 @_documented
@@ -161,27 +162,29 @@ def herk(
     >>> pyblasgpu.dask.herk(a, lower=True).sum().compute().item()
     (40+0j)
     """
-    return _rank_k("herk", Trans.CONJ, a, alpha, beta, c, lower, trans)
+    return _rank_k("herk", a, alpha, beta, c, lower, trans)
 
 
-def _rank_k(
-    routine: str, other: Trans, a: Any, alpha: Number, beta: Number, c: Any, lower: Flag, trans: Flag
-) -> Any:
+def _rank_k(routine: str, a: Any, alpha: Number, beta: Number, c: Any, lower: Flag, trans: Flag) -> Any:
+    row = ROUTINES[routine]
     uplo, op = Uplo.parse(lower, routine, "lower"), Trans.parse(trans, routine, "trans")
     a, c = matrices(routine, a=a, c=c)
     alpha, beta = scalars(routine, a, c, alpha, beta)
-    if routine == "herk" and (complex(alpha).imag or complex(beta).imag):
-        raise TypeError(f"herk: alpha={alpha} and beta={beta} must be real")
-    if op is not Trans.NO and op is not other:
+    if row.real and (complex(alpha).imag or complex(beta).imag):
+        raise TypeError(f"{routine}: alpha={alpha} and beta={beta} must be real")
+    known = row.values("trans", DTYPES["z"])
+    if op not in known:
         if a.dtype.kind == "c":
-            raise ValueError(f"{routine}: trans={op.value} is neither N nor {other.value}")
-        op = other
+            raise ValueError(
+                f"{routine}: trans={op.value} is neither {' nor '.join(each.value for each in known)}"
+            )
+        op = known[-1]
     n, k = op_chunks(a, op)
     sources = {"a": a}
     if c is not None:
         _check_shape(routine, c, n, n)
         sources["c"] = cut_like(routine, "c", c, n, n)
-    make_list = partial(tasks.syrk, n, k, uplo, op, alpha, beta, routine == "herk")
+    make_list = partial(tasks.syrk, n, k, uplo, op, alpha, beta, row.hermitian)
     return result(routine, make_list, "c", sources, (n, n), blank=c is None)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..gpu import memory
 from ..gpu.context import current_context
 from ..operands import Operand
+from ..routine_table import ROUTINES
 from ..tasks.task_list import Task, TaskList
 from ..types import Dtype
 from .cards import Card
@@ -21,7 +22,7 @@ _BYTES = 16  # those of the largest element: an info is the first four bytes of 
 
 def has_info(task: Task) -> bool:
     """Whether the leaf of a task leaves an info."""
-    return task.leaf.routine in ("potrf", "getrf")
+    return any(each.name == "info" for each in ROUTINES[task.leaf.routine].matrices)
 
 
 class Infos:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..routine_table import ROUTINES
 from ..types import DTYPES
 from .placement import dealt_among
 
@@ -70,9 +71,9 @@ def tile_orders(
     narrow_up_to : number
         Longest side up to which transfers take as long as products.
     """
-    longest, is_syrk, itemsize = max(extents), routine == "syrk", DTYPES[letter].itemsize
+    longest, is_update, itemsize = max(extents), ROUTINES[routine].is_update, DTYPES[letter].itemsize
     order = _wanted(routine, longest, itemsize, cards)
-    while order > SMALLEST and order * order * (1 + is_syrk) * itemsize * HELD > limit:
+    while order > SMALLEST and order * order * (1 + is_update) * itemsize * HELD > limit:
         order //= 2
     if cards > 1 and routine not in PARTS_OF_TRIANGLE:
         side = max(extent for index, extent in enumerate(extents) if index != inner)
@@ -93,7 +94,7 @@ def _narrow(
 ) -> tuple[int, ...]:
     """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
     part = _part(longest, NARROW_PARTS, UNIT)
-    if routine == "syrk":
+    if ROUTINES[routine].is_update:
         return min(orders[0], max(WANTED // 2, part)), orders[1]
     narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
     outer = [
@@ -115,13 +116,13 @@ def _along_inner(
 ) -> int:
     """The order along the inner dimension, where that of the others is `order`; memory holds `elements`."""
     # the matrix of a triangular or symmetric routine has the inner dimension twice
-    is_once = routine in ("gemm", "syrk")
+    is_once = "k" in ROUTINES[routine].dims
     others = [each for index, each in enumerate(extents) if index != inner or not is_once]
     if cards >= MANY_CARDS and min(others) >= PARTS * LARGEST:
         longer = _part(extents[inner], -(-extents[inner] // min(2 * order, LARGEST)), UNIT)
         if longer * (order if is_once else longer) * HELD <= elements:
             return max(order, longer)
-    return max(order, min(2 * order, WANTED)) if routine == "syrk" else order
+    return max(order, min(2 * order, WANTED)) if ROUTINES[routine].is_update else order
 
 
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..errors import BackendUnavailable
+from ..routine_table import ROUTINES
 from ..types import DTYPES, Diag, Dtype, Side, Trans, Uplo, dtype_of
 
 __all__ = ["Cublas", "library", "load", "scalar"]
@@ -160,8 +161,11 @@ class Cublas:
     def _rank_k(self, routine: str, inputs: tuple, alpha, beta, c, uplo, trans) -> None:
         dtype = dtype_of(c.dtype)
         k = inputs[0].shape[-1 if trans is Trans.NO else -2]
-        real = DTYPES["s" if dtype.real == "float32" else "d"] if routine in ("herk", "her2k") else dtype
-        factor = scalar(alpha, real if routine == "herk" else dtype)
+        real, row = DTYPES["s" if dtype.real == "float32" else "d"], ROUTINES[routine]
+        factor, other = (
+            scalar(value, real if name in row.real else dtype)
+            for name, value in (("alpha", alpha), ("beta", beta))
+        )
         matrices = (argument for x in inputs for argument in _matrix(x))
         self.call(
             routine,
@@ -172,7 +176,7 @@ class Cublas:
             k,
             factor,
             *matrices,
-            scalar(beta, real),
+            other,
             *_matrix(c),
         )
 

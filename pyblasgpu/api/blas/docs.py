@@ -214,27 +214,28 @@ def docstring(function: Any, stem: str, name: str, types: str, text: Text, raise
     """Return the docstring of a function; `types` says in which dtype it computes."""
     row = None if text.keyword is None else ROUTINES[text.keyword or stem]
     result = text.result or (row.output.name if row else "")
-    parameters = signature(function).parameters.values()
+    parameters = signature(function).parameters
     see = "scipy.linalg.blas : The module whose function is called."
     if row:
         see = "\n".join([f"pyblasgpu.{row.stem} : Keyword style, on stacks and any strides.", *text.others])
     sections = {
-        "Parameters": "\n".join(f"{each.name} : {_described(each, row, text)}" for each in parameters),
+        "Parameters": "\n".join(
+            f"{each.name} : {_described(each, row, text)}" for each in parameters.values()
+        ),
         "Returns": f"{result} : {_returns(row, text)}",
         "Raises": _OVERLAP + raises if row and ", " in result else raises,
         "See Also": see,
         "Examples": f">>> from pyblasgpu import blas\n>>> {text.example.format(f'blas.{name}')}",
     }
     parts = [f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items()]
-    call = f"``{result} = {name}({arguments_of(function)})``"
+    call = f"``{result} = {name}({arguments_of(parameters)})``"
     return "\n\n".join([f"{text.summary}, {types}.", call, *parts]) + "\n"
 
 
-def arguments_of(function: Any) -> str:
+def arguments_of(parameters: Mapping[str, Parameter]) -> str:
     """The arguments of a function as f2py writes them."""
-    parameters = signature(function).parameters.values()
-    needed = [each.name for each in parameters if each.default is Parameter.empty]
-    optional = ", ".join(each.name for each in parameters if each.name not in needed)
+    needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
+    optional = ", ".join(name for name in parameters if name not in needed)
     return ", ".join([*needed, *([f"[{optional}]"] if optional else [])])
 
 

@@ -84,6 +84,6 @@ def _with_call(function: Any, stem: str, name: str, dtype: Dtype | None, shared:
     """Return the completed docstring, with the dtype in its summary and a call as f2py writes it."""
     doc, parameters = cleandoc(function.__doc__), signature(function).parameters
     summary, _, rest = doc.partition(".\n\n")
-    call = f"``{', '.join(result_names(doc))} = {name}({arguments_of(function)})``"
+    call = f"``{', '.join(result_names(doc))} = {name}({arguments_of(parameters)})``"
     rest = rest.replace(f"{module}.{stem}(", f"{module}.{name}(")
     return completed(f"{summary}, {_types(dtype)}.\n\n{call}\n\n{rest}", shared, parameters)

@@ -23,6 +23,7 @@ from ...types import Dtype
 from ..array_views import views_of
 from ..keyword.vector_calls import map_vectors, reduce_vectors
 from ..keyword.vector_pairs import pair_vectors
+from .docs import TEXTS
 from .functions import dressed, functions_of
 from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
 
@@ -240,7 +241,7 @@ def _make_dot(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
         }
         return _reduce(name, stem, dtype, vector_arguments, n, conj)
 
-    return dressed(dot, "dotc" if conj else stem, name, dtype)
+    return dressed(dot, stem, name, dtype, TEXTS["dotc"] if conj else None)
 
 
 def _make_reduction(which: str, name: str, dtype: Any) -> Callable[..., Any]:

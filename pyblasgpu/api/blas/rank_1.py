@@ -13,6 +13,7 @@ from ...types import Dtype, Trans, Uplo
 from ..keyword.level3 import real_number
 from ..keyword.rank_1 import run_ger, run_rank_1
 from .arrays import as_matrix, may_overwrite
+from .docs import TEXTS
 from .functions import dressed, functions_of
 from .vectors import VectorArgument, as_vector, parts_of, whole
 
@@ -48,7 +49,7 @@ def _make_ger(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
         rows, cols = call.inputs[:2]
         return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
 
-    return dressed(ger, "gerc" if is_conjugated else stem, name, dtype)
+    return dressed(ger, stem, name, dtype, TEXTS["gerc"] if is_conjugated else None)
 
 
 def _make_syr(which: str, name: str, dtype: Any) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
 from ...frontend.calls.direct import Accepts, Facts, directly
 from ...routine import INTEGERS, Routine
-from ...routine_table import ROUTINES, typed_names
+from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype, Trans
 
 __all__ = ["by_scipy"]
@@ -95,7 +95,7 @@ def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | 
     dtype : Dtype or None
         None for the dtype of the arrays.
     """
-    routine = ROUTINES.get(stem) if dtype is None else typed_names(*_MODULES).get(name, (None, None))[0]
+    routine = ROUTINES.get(stem)
     if routine is None or routine.stem in _OTHERWISE:
         return function
     letters = [letter for letter in routine.letters if dtype is None or letter == dtype.letter]
