@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from functools import update_wrapper
 from inspect import signature
 from pkgutil import resolve_name
 from typing import Any, cast
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..errors import BackendUnavailable
@@ -57,11 +59,23 @@ class _Replacement:
         return f"<{self._name}, by pyblasgpu>"
 
 
+def _are_below(least: float, arguments: Iterable[Any]) -> bool:
+    """Whether no array has an extent of `least`: a call is never larger than its largest extent."""
+    for value in arguments:
+        if type(value) is np.ndarray:
+            if value.ndim > 2 or (value.size and max(value.shape) >= least):
+                return False
+        elif type(value) is tuple:  # of factors and pivots
+            return False
+    return True
+
+
 class Routed(_Replacement):
     """The function that replaces `target.original`; without a patch that is on, it is that function."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._calls_others = target.replaced.startswith("scipy.linalg:")
         super().__init__(target.original, target.replaced)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -70,10 +84,24 @@ class Routed(_Replacement):
             return target.original(*args, **kwargs)
         try:
             patch = ACTIVE[-1]
-            fits = patch.takes(target.name, target.size(args, kwargs))
+            least = patch.least if self._calls_others else patch.thresholds[target.name]
+            is_small = _are_below(least, args) and (not kwargs or _are_below(least, kwargs.values()))
+            fits = not is_small and patch.takes(target.name, target.size(args, kwargs))
         except Exception:  # an argument is missing, or none of SciPy's; or another thread ended the patch
-            fits = False
+            is_small = fits = False
+        if is_small:
+            return self._original(args, kwargs)
         return _served(patch, target, args, kwargs) if fits else target.original(*args, **kwargs)
+
+    def _original(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """SciPy's result of a small call, of which all that SciPy's function calls is small too."""
+        if not self._calls_others:
+            return self._target.original(*args, **kwargs)
+        _serving.now = True
+        try:
+            return self._target.original(*args, **kwargs)
+        finally:
+            _serving.now = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target.original, name)  # by which SciPy describes its BLAS functions

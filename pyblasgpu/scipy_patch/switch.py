@@ -39,6 +39,8 @@ class ScipyPatch:
         Whether functions of NumPy are replaced.
     thresholds : dict[str, float]
         The size from which on a call is routed, by routine.
+    least : float
+        The smallest of the sizes that the patch was made with.
     calls : collections.Counter
         The number of calls that were routed, by routine.
     refusals : tuple of type
@@ -68,6 +70,7 @@ class ScipyPatch:
         self, backend: str, thresholds: dict[str, float], numpy: bool, replaces: bool = True
     ) -> None:
         self.backend, self.thresholds, self.numpy, self._replaces = backend, thresholds, numpy, replaces
+        self.least = min(thresholds.values())
         self.calls: Counter[str] = Counter()
 
     def takes(self, routine: str, size: float) -> bool:

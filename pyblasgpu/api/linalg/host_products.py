@@ -8,13 +8,11 @@ import numpy as np
 
 from ...cpu.scipy.values import is_finite
 from ...frontend.calls.call_cache import repeat
-from ...frontend.calls.direct import order_on_processor
-from ...types import DTYPES
+from ...frontend.engine_options import ambient_options
 from ..keyword.repeated import replay
 
 __all__ = ["host_product", "repeated_product"]
 
-_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 _GEMM, _GEMM_T = ("gemm", "N", "N", None, str, str), ("gemm", "N", "T", None, str, str)
 _GEMV, _GEMV_T = ("gemv", "N", str), ("gemv", "T", str)
 _DOT, _DOT_C = ("dot", False, bool), ("dot", True, bool)
@@ -53,11 +51,7 @@ def host_product(a: Any, b: Any, name: str, warns: bool = True) -> Any:
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
     key = _KEYS[name].get((a.ndim, b.ndim))
-    letter = _LETTERS.get(a.dtype)
-    if key is None or letter is None:
-        return None
-    order = order_on_processor(letter)
-    if max(a.shape) >= order or max(b.shape) >= order:
+    if key is None or ambient_options() is not None:
         return None
     arrays = (b, a) if key is _GEMV_T else (a, b)
     result = replay(key, arrays, None, 1, 0, None, None)

@@ -37,15 +37,19 @@ def axpy(alpha: Any, x: np.ndarray, y: np.ndarray) -> None:
 
 def swap(x: np.ndarray, y: np.ndarray) -> None:
     """``x, y := y, x``."""
+    run = _blas("swap", x.dtype)
     for one, other in _vectors(x, y):
-        one[...], other[...] = other.copy(), one.copy()
+        for target, result in zip((one, other), run(one, other), strict=True):
+            _put(target, result)
 
 
 def rot(c: float, s: float, x: np.ndarray, y: np.ndarray) -> None:
     """``x, y := c x + s y, c y - s x``."""
     run = _blas("rot", x.dtype)
     for one, other in _vectors(x, y):
-        one[...], other[...] = run(one, other, c, s)
+        results = run(one, other, c, s, overwrite_x=1, overwrite_y=1)
+        for target, result in zip((one, other), results, strict=True):
+            _put(target, result)
 
 
 def rotm(param: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
