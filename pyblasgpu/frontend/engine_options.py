@@ -10,6 +10,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from ..arguments import enabled, shown
+from ..errors import BackendUnavailable
 from ..settings import Setting
 
 __all__ = ["EngineOptions", "ambient_options", "engine_options", "use_devices"]
@@ -56,6 +57,7 @@ def use_devices(devices: Any = None, max_device_memory: int | None = None) -> Se
     ----------
     devices : sequence of int or 'all', optional
         The devices, by number; device arrays are on one of them. By default those of the setting before.
+        Where there is no device, 'all' leaves calls on the CPU.
     max_device_memory : int, optional
         Bytes that tiles of host arrays may take on each device. By default those of the setting before, or
         most of what is free. With neither argument, calls run as without any setting.
@@ -171,5 +173,8 @@ def _devices(name: str, device: Any, devices: Any) -> tuple[int, ...]:
     if not ordinals or len(set(ordinals)) < len(ordinals):
         raise ValueError(f"{name}: devices={list(ordinals)} names none, or one twice")
     for ordinal in ordinals:
-        module.current(ordinal)
+        try:
+            module.current(ordinal)
+        except BackendUnavailable as missing:
+            raise BackendUnavailable(f"{name}: {missing}") from None
     return ordinals

@@ -14,6 +14,7 @@ from pyblasgpu import override, patch_scipy, set_math_mode, use_devices
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import active, get_override
+from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.registry import FAMILIES
@@ -167,6 +168,7 @@ NOT_ALLOWED = [
     (use_devices, (None, 0), ValueError, "use_devices: max_device_memory=0 is no number of bytes"),
     (use_devices, (None, 2.5), TypeError, "use_devices: max_device_memory=2.5 is no integer"),
     (use_devices, (None, True), TypeError, "use_devices: max_device_memory=True is no integer"),
+    (use_devices, ([-1],), BackendUnavailable, "^use_devices: there is no CUDA device -1"),
     (override, ("gemm_sim", 1), ValueError, "override: name='gemm_sim' is none of .*gemm_simt"),
     (override, (["splits"], 1), ValueError, "override: name=.'splits'. is none of .*splits"),
     (override, ("gemm_simt", 1), TypeError, f"override: gemm_simt=1 is no {CONFIG.__name__}"),
