@@ -16,25 +16,12 @@ import pytest
 import scipy.linalg
 import scipy.linalg.blas
 import scipy.linalg.lapack
+from patched import ORIGINALS, nothing_is_left_behind, taken  # noqa: F401 - the fixture
 
-from pyblasgpu import patch_scipy, unpatch_scipy
 from pyblasgpu.scipy_patch.rebinding import rebind
 from pyblasgpu.scipy_patch.routed_importlib_bootstrap import Getter, Routed
 
 A, B = np.diag([4.0, 9.0, 16.0]), np.arange(6.0).reshape(3, 2)
-ORIGINALS = {name: getattr(scipy.linalg, name) for name in ("cholesky", "solve", "inv")}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind():
-    yield
-    unpatch_scipy()
-    assert all(getattr(scipy.linalg, name) is original for name, original in ORIGINALS.items())
-
-
-def taken(**options):
-    """A patch that takes calls of all sizes to the CPU backend."""
-    return patch_scipy(backend="cpu", thresholds=0, **options)
 
 
 @pytest.fixture

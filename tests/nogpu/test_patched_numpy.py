@@ -6,23 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-
-from pyblasgpu import patch_scipy, unpatch_scipy
-
-NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet")}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind():
-    yield
-    unpatch_scipy()
-    assert all(getattr(np.linalg, name) is original for name, original in NUMPYS.items())
-
-
-def taken(**options):
-    """A patch that takes calls of all sizes to the CPU backend."""
-    return patch_scipy(**{"backend": "cpu", "thresholds": 0, **options})
-
+from patched import NUMPYS, nothing_is_left_behind, taken  # noqa: F401 - the fixture
 
 A = np.random.default_rng(3).standard_normal((6, 6))
 A = A @ A.T + 6 * np.eye(6)

@@ -10,17 +10,13 @@ import scipy
 import scipy.linalg
 import scipy.linalg.blas
 import scipy.linalg.lapack
+from patched import nothing_is_left_behind, taken  # noqa: F401 - the fixture
 
 from pyblasgpu import linalg, patch_scipy
 
 N, K = 5, 3
 SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
 takes_stacks = pytest.mark.skipif(SCIPY < (1, 17), reason="this SciPy takes no stacks, or structures of inv")
-
-
-def patched(**options):
-    """A patch that takes calls of all sizes to the CPU backend."""
-    return patch_scipy(backend="cpu", thresholds=0, **options)
 
 
 def definite(dtype="d", stack=()):
@@ -209,7 +205,7 @@ def test_results_are_placed_as_numpys(stack, layout):
 def test_results_by_numpy_are_read_as_bytes(name):
     arguments = (definite(), right(N, 4)) if name == "solve" else (definite(),)
     a = getattr(np.linalg, name)(*arguments)
-    with patched(numpy=True):
+    with taken(numpy=True):
         ours = getattr(np.linalg, name)(*arguments)
     assert len(memoryview(ours).cast("B")) == len(memoryview(a).cast("B")) == a.nbytes
     assert ours.view("S8").shape == a.view("S8").shape
@@ -258,7 +254,7 @@ def test_an_indefinite_matrix_that_may_be_overwritten():
     assert (np.diagonal(a) > 0).all() and np.linalg.eigvalsh(a)[0] < 0
     for dtype in "dD":
         matrix, b = np.asfortranarray(a, dtype), right(N, K, dtype=dtype)
-        with patched():
+        with taken():
             x = scipy.linalg.solve(matrix.copy("F"), np.asfortranarray(b), overwrite_a=True, overwrite_b=True)
         np.testing.assert_allclose(a @ x, b, 1e-12, 1e-12)
 
@@ -293,7 +289,7 @@ def test_warnings_name_the_line_of_the_caller(name):
     call = ILL_CONDITIONED[name]
     here = {(__file__, call.__code__.co_firstlineno)}
     assert places_of(call, linalg) == here
-    with patched() as patch:
+    with taken() as patch:
         assert places_of(call, scipy.linalg) == here
         assert sum(patch.calls.values()) == (name != "solve, tridiagonal")
     if name != "lu_factor":  # SciPy's own names a file of SciPy's
@@ -302,7 +298,7 @@ def test_warnings_name_the_line_of_the_caller(name):
 
 
 def test_numpys_functions_do_not_warn_of_conditions():
-    with patched(numpy=True) as patch, warnings.catch_warnings():
+    with taken(numpy=True) as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in (12, 14):
             hilbert = scipy.linalg.hilbert(n)
@@ -316,7 +312,7 @@ def test_numpys_functions_do_not_warn_of_conditions():
 def test_overflow_is_no_warning():
     """LAPACK gives none."""
     large = 1e200 * np.eye(3)
-    with patched() as patch, warnings.catch_warnings():
+    with taken() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         assert scipy.linalg.det(large) == np.inf
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of the norm, which is Inf

@@ -11,37 +11,15 @@ import scipy
 import scipy.linalg
 import scipy.linalg.blas
 import scipy.linalg.lapack
+from patched import NUMPYS, ORIGINALS, nothing_is_left_behind, taken  # noqa: F401 - the fixture
 
 import pyblasgpu
 from pyblasgpu import patch_scipy, unpatch_scipy
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.scipy_patch import switch
 
-ORIGINALS = {
-    name: getattr(scipy.linalg, name)
-    for name in (
-        *("cholesky", "cho_factor", "cho_solve", "solve_triangular", "solve", "inv", "det", "lu_factor"),
-        *("lu_solve", "lu", "get_blas_funcs", "get_lapack_funcs"),
-    )
-}
 #: SciPy 1.18 has other words for what a matrix is.
 SCIPYS_WORDS_ARE_OURS = tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 18)
-NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet")}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left_behind():
-    yield
-    unpatch_scipy()
-    for module, originals in ((scipy.linalg, ORIGINALS), (np.linalg, NUMPYS)):
-        for name, original in originals.items():
-            assert getattr(module, name) is original
-    assert type(scipy.linalg.blas.dgemm).__name__ == type(scipy.linalg.lapack.dpotrf).__name__ == "fortran"
-
-
-def taken(**options):
-    """A patch that takes calls of all sizes to the CPU backend."""
-    return patch_scipy(**{"backend": "cpu", "thresholds": 0, **options})
 
 
 def definite(n=6, dtype="d"):
