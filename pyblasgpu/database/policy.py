@@ -310,6 +310,8 @@ class Policy:
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")
     streamed_factor_min_bytes: ByRoutine = _value("bytes", "from which on a factorization of one is")
+    tiled_lu_columns: float = _value("columns", "of a block column of LU by tiles")
+    tiled_lu_min_panels: float = _value("block columns", "from which on LU on several cards goes by panels")
     narrow_tiles_max_order: ByDtype = _value(
         "order", "up to which a streamed call takes as long as its transfers", _double_operations, 256
     )

@@ -348,8 +348,8 @@ def test_cards_that_do_not_reach_each_other(fake_cards):
 
 @pytest.mark.parametrize("shape", [(40, 40), (50, 24), (24, 50)])
 @pytest.mark.parametrize("options", [{"devices": [0]}, {"devices": [0, 2, 1]}], ids=str)
-def test_lu_factors(fake_cards, monkeypatch, shape, options):
-    monkeypatch.setattr(engine_lu, "COLUMNS", 8)
+def test_lu_factors(fake_cards, decide_by, monkeypatch, shape, options):
+    decide_by(tiled_lu_columns=8)
     monkeypatch.setattr(engine_lu, "FEWEST", 8)
     a = np.asfortranarray(np.random.default_rng(7).normal(size=shape))
     factors, piv, info = pyblasgpu.lapack.getrf(a)  # by SciPy, as there is no device yet
@@ -374,10 +374,10 @@ def test_lu_factors(fake_cards, monkeypatch, shape, options):
     ],
 )
 def test_lu_goes_by_panels_where_several_cards_hold_it(
-    fake_cards, monkeypatch, devices, memory, panels_from, goes_by_panels
+    fake_cards, decide_by, monkeypatch, devices, memory, panels_from, goes_by_panels
 ):
-    for name, value in (("COLUMNS", 8), ("FEWEST", 8), ("PANELS_FROM", panels_from)):
-        monkeypatch.setattr(engine_lu, name, value)
+    decide_by(tiled_lu_columns=8, tiled_lu_min_panels=panels_from)
+    monkeypatch.setattr(engine_lu, "FEWEST", 8)
     ordered, by_panels = [], order.by_panels
     monkeypatch.setattr(order, "by_panels", lambda tasks: ordered.append(1) or by_panels(tasks))
     fake_cards()
@@ -402,7 +402,8 @@ def test_lu_goes_by_panels_where_several_cards_hold_it(
     ],
 )
 def test_columns_of_a_block_column(m, n, limit, cards, block):
-    assert engine_lu.columns_of_block(m, n, 8, limit, cards) == block
+    assert engine_lu.columns_of_block(m, n, 8, limit, cards, 1024) == block
+    assert engine_lu.columns_of_block(m, n, 8, limit, cards, 256) == min(block, 256)
 
 
 @pytest.mark.parametrize("blocking", [True, False])

@@ -180,10 +180,9 @@ def test_a_matrix_that_is_not_definite(cupy_on):
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("shape", [(27, 27), (30, 20), (20, 30)])
 @pytest.mark.parametrize("panels_from", [1, 99])
-def test_lu_factors(cupy_on, monkeypatch, order, shape, panels_from):
+def test_lu_factors(cupy_on, decide_by, monkeypatch, order, shape, panels_from):
     driver, put = cupy_on
-    monkeypatch.setattr(engine_lu, "PANELS_FROM", panels_from)
-    monkeypatch.setattr(engine_lu, "COLUMNS", 8)
+    decide_by(tiled_lu_columns=8, tiled_lu_min_panels=panels_from)
     monkeypatch.setattr(engine_lu, "FEWEST", 4)
     matrix = np.asarray(np.random.default_rng(5).normal(size=shape), order=order)
     a = put(matrix.copy(order))

@@ -122,8 +122,8 @@ def test_a_call_beside_its_caller_counts_before_it_returns(fake_cards, monkeypat
     assert out._version == 1
 
 
-def test_factors_by_block_columns_count(fake_cards, monkeypatch):
-    monkeypatch.setattr(engine_lu, "COLUMNS", 8)
+def test_factors_by_block_columns_count(fake_cards, decide_by, monkeypatch):
+    decide_by(tiled_lu_columns=8)
     monkeypatch.setattr(engine_lu, "FEWEST", 8)
     fake_cards()
     a = torch.from_numpy(np.asfortranarray(np.eye(24) * 2))

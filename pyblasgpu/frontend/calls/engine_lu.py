@@ -12,15 +12,13 @@ from ..arrays.streams import contexts
 from ..engine_options import EngineOptions
 from ..handle import watched
 from .factor_call import FactorCall
+from .lazy_routines import policy_at
 from .tiled_call import engine_module, follow_stream, matrix_of, prepare_device_output, weights_of
 
 __all__ = ["columns_of_block", "factor_by_columns"]
 
-#: Columns of a block column, and how many of these a card should hold.
-COLUMNS, FEWEST = 1024, 128
-HELD = 6
-#: Block columns from which on several cards go by panels, where they hold the matrix together.
-PANELS_FROM = 24
+#: The fewest columns of a block column, and how many of these a card should hold.
+FEWEST, HELD = 128, 6
 
 
 def factor_by_columns(call: FactorCall, options: EngineOptions, source: Any) -> tuple[Any, np.ndarray, int]:
@@ -33,11 +31,13 @@ def factor_by_columns(call: FactorCall, options: EngineOptions, source: Any) -> 
     devices = options.devices or (call.device,)
     limit = engine.memory_limit(devices, options.max_device_memory)
     m, n = call.out.shape
-    block = columns_of_block(m, n, call.dtype.itemsize, limit, len(devices))
+    policy = policy_at(call.device)
+    columns = int(policy.tiled_lu_columns)
+    block = columns_of_block(m, n, call.dtype.itemsize, limit, len(devices), columns)
     count = min(m, n)
     tasks = getrf(_cut(m, count, block), _cut(n, count, block))
     is_held = m * n * call.dtype.itemsize < limit * len(devices) / 2
-    if len(devices) > 1 and is_held and len(tasks.grids["a"].cols) >= PANELS_FROM:
+    if len(devices) > 1 and is_held and len(tasks.grids["a"].cols) >= policy.tiled_lu_min_panels:
         tasks = engine_module("order").by_panels(tasks)
     tasks = engine_module("block_columns").by_columns(tasks)
     # an integer is the first four bytes of an element
@@ -63,9 +63,9 @@ def factor_by_columns(call: FactorCall, options: EngineOptions, source: Any) -> 
     return call.delivered(), pivots, info
 
 
-def columns_of_block(m: int, n: int, itemsize: int, limit: int, cards: int) -> int:
-    """The columns of a block column."""
-    block = COLUMNS
+def columns_of_block(m: int, n: int, itemsize: int, limit: int, cards: int, columns: int) -> int:
+    """The columns of a block column, at most `columns`, of an m by n matrix on cards of `limit` bytes."""
+    block = columns
     while block > FEWEST and (m * block * itemsize * HELD > limit or n < 2 * cards * block):
         block //= 2
     return min(block, m, n)
