@@ -220,10 +220,7 @@ class Routine:
     def arranged(self, scalars: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
         """Scalars and operands in the order of its arguments; an output in place of an input is left out."""
         left = list(operands)
-        given = [
-            scalars[each] if not isinstance(each, Matrix) else left.pop(0) for each in self.arguments if left
-        ]
-        return given
+        return [left.pop(0) if isinstance(each, Matrix) else scalars[each] for each in self.arguments if left]
 
     def view_flags(self, flags: Mapping[str, Any], dtype: Dtype) -> dict[str, Any]:
         """Keyword arguments of its launch list, which takes op() as views: `uplo` is the triangle after it.

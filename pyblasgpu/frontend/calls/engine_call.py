@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dispatch.overrides import in_mode
 from ...routine import Routine
@@ -26,7 +26,7 @@ from .tiled_routines import TiledRoutine
 if TYPE_CHECKING:
     from ..handle import Report
 
-__all__ = ["obstacle", "options_by_tiles", "run_call", "run_routine"]
+__all__ = ["obstacle", "options_by_tiles", "run_routine"]
 
 #: Bytes of a call below which free memory is not looked up.
 LARGE = 1 << 30
@@ -63,8 +63,11 @@ def run_routine(
         See `Call.run`.
     extents : tuple of int
         The extents among m, n and k that it has, where it may run by tiles.
-    options, method, streams_small
-        See `run_call`.
+    options : EngineOptions, optional
+    method : str, optional
+        The mode in which it runs, see `in_mode`.
+    streams_small : bool, default True
+        Whether host matrices that fit into the device may be streamed, too.
     launch_options : mapping
         Further arguments of its launch list.
 
@@ -72,53 +75,41 @@ def run_routine(
     -------
     array or Handle
     """
-    cpu = on_arrays(routine, flags, call.dtype, call.backend)
-    prepare = on_operands(routine, flags, call.dtype, **launch_options)
     ops = (flags.get(matrix.op, Trans.NO) for matrix in routine.matrices)
-    pairs = tuple(zip(inputs, ops, strict=False))
+    whole = _Whole(
+        on_arrays(routine, flags, call.dtype, call.backend),
+        in_mode(method, on_operands(routine, flags, call.dtype, **launch_options)),
+        tuple(zip(inputs, ops, strict=False)),
+        scalars,
+        source,
+        key,
+    )
     if not routine.tasks:
-        return call.run(cpu, in_mode(method, prepare), pairs, scalars, source, key)
+        return call.run(*whole)
     tiled = partial(TiledRoutine.of, routine, extents, flags, call.dtype)
-    return run_call(call, options, tiled, cpu, prepare, pairs, scalars, source, key, method, streams_small)
+    return in_mode(method, _run)(call, whole, tiled, options, streams_small)
 
 
-def run_call(
+class _Whole(NamedTuple):
+    """The arguments of `Call.run`."""
+
+    cpu: Callable[..., Any]
+    prepare: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    scalars: tuple[Any, ...]
+    source: Any
+    key: Any
+
+
+def _run(
     call: Call,
-    options: EngineOptions | None,
+    whole: _Whole,
     tiled: Callable[[], TiledRoutine],
-    cpu: Callable[..., Any],
-    prepare: Callable[..., Any],
-    inputs: tuple[Any, ...],
-    scalars: tuple[Any, ...],
-    source: Any = None,
-    key: Any = None,
-    method: str | None = None,
-    streams_small: bool = True,
+    options: EngineOptions | None,
+    streams_small: bool,
 ) -> Any:
-    """Run a call whose output is set: whole, or by tiles.
-
-    Parameters
-    ----------
-    call : Call
-    options : EngineOptions or None
-    tiled : callable
-        Gives the routine by tiles.
-    cpu, prepare, inputs, scalars, source, key
-        See `Call.run`.
-    method : str, optional
-        The mode in which it runs, see `in_mode`.
-    streams_small : bool
-        Whether host matrices that fit into the card may be streamed, too.
-
-    Returns
-    -------
-    array or Handle
-    """
-    if method is not None:
-        prepare = in_mode(method, prepare)
-        run = in_mode(method, run_call)
-        return run(call, options, tiled, cpu, prepare, inputs, scalars, source, key, None, streams_small)
-    run_whole = partial(call.run, cpu, prepare, inputs, scalars, source, key)
+    """Run a call as one, or by the tiles that `tiled` returns; the array or a handle."""
+    inputs, scalars, run_whole = whole.inputs, whole.scalars, partial(call.run, *whole)
     options = options or ambient_options()
     if options is None and (call.device is None or not call.library.host):
         return run_whole()
@@ -133,7 +124,7 @@ def run_call(
         call.device = effective.devices[0]
     streamed_from = policy_at(call.device).streamed_min_bytes if streams_small else None
     if scalars[0] != 0 and _is_tiled(call, effective, arrays, streamed_from):
-        work = partial(_run_tiled, call, effective, tiled(), inputs, scalars, source)
+        work = partial(_run_tiled, call, effective, tiled(), inputs, scalars, whole.source)
     else:
         work = partial(_run_whole, call, run_whole, effective.blocking)
     from ..handle import Handle, watched  # with threads, which most calls do without
