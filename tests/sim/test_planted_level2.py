@@ -8,7 +8,7 @@ from pyblasgpu.kernels.level2 import gemv as plain_gemv
 from pyblasgpu.kernels.level2 import ger as plain_ger
 from pyblasgpu.kernels.level2 import symv as plain_symv
 
-from . import test_gemv, test_ger, test_symv, test_symv_small
+from . import test_gemv, test_ger, test_symv
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -38,7 +38,7 @@ def small(letter="d", n=68, bits=0, **options) -> Check:
     """A product by `symv_small`."""
 
     def run(module):
-        test_symv_small.check(letter, n, bits, kernels=module, **options)
+        test_symv.check_small(letter, n, bits, kernels=module, **options)
 
     return Check("symv_small", run)
 
