@@ -69,6 +69,10 @@ class Setting:
         TypeError
             For a generator or a coroutine function, whose work begins after its call.
 
+        See Also
+        --------
+        set_math_mode : Returns a setting, as do `override` and `use_devices`.
+
         Examples
         --------
         >>> import pyblasgpu
