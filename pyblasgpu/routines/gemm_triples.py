@@ -83,7 +83,7 @@ def _emit_split(
         *(left.row_stride, left.col_stride, left.batch_stride),
         *(right.row_stride, right.col_stride, right.batch_stride),
     )
-    blocks = min(units, pack.resident * current(launches.device).sm_count)
+    blocks = min(units, pack.min_blocks * current(launches.device).sm_count)
     operands = *(x.matrices(0, 1) for x in sources), image, flags, flag_word
     kernel = family_of(pack.STEM).source(pack)
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())
