@@ -15,6 +15,7 @@ import numpy as np
 
 from ...arguments import Array
 from ...cpu.scipy.cholesky import lapack as scipys
+from ...cpu.scipy.level3 import blas_function, prefers_transpose
 from ...types import Trans, Uplo
 from .arrays import Arrays
 from .checks import host_values
@@ -42,9 +43,13 @@ class Conditions:
 
     def tell(self, norms: Any, inverse_norms: Any) -> None:
         """Keep what follows from the norms of all matrices of a stack and of their inverses."""
-        if self.wanted:
-            with np.errstate(all="ignore"):
-                self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
+        if not self.wanted:
+            return
+        if len(norms) == len(inverse_norms) == 1 and norms[0] and inverse_norms[0]:
+            self._reciprocals = [1 / float(inverse_norms[0]) / float(norms[0])]
+            return
+        with np.errstate(all="ignore"):
+            self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
 
     def tell_reciprocals(self, reciprocals: Any) -> None:
         """Keep reciprocal condition numbers."""
@@ -111,6 +116,8 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarr
     triangle with `uplo`.
     """
     matrices = stack.reshape(-1, *stack.shape[-2:])
+    if uplo is not None and len(matrices) == 1:
+        return np.asarray(_column_sums(matrices[0], uplo is Uplo.LOWER).max(keepdims=True))
     if uplo is not None:
         sizes = abs(np.tril(matrices) if uplo is Uplo.LOWER else np.triu(matrices))
         diagonal = np.diagonal(sizes, axis1=-2, axis2=-1)
@@ -119,6 +126,17 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarr
         return np.asarray(abs(matrices).sum(axis=-2).max(axis=-1))
     lange = scipys("lange", stack.dtype)
     return np.array([lange("I", a.T) if a.flags.c_contiguous else lange("1", a) for a in matrices])
+
+
+def _column_sums(matrix: np.ndarray[Any, Any], low: bool) -> np.ndarray[Any, Any]:
+    """Return the sums of moduli in the columns of a Hermitian matrix, of which one triangle is read."""
+    sizes = abs(matrix)
+    if prefers_transpose(sizes):
+        sizes, low = sizes.T, not low
+    sums: np.ndarray[Any, Any] = blas_function("symv", sizes.dtype)(
+        1, sizes, np.ones(len(sizes), sizes.dtype), lower=low
+    )
+    return sums
 
 
 def estimate_inverse_norms(solve: Solver, count: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 from ...cpu.scipy import cholesky as cpu_cholesky
 from ...cpu.scipy import lu as cpu_lu
 from ...cpu.scipy.level3 import broadcast_matrices
-from ...frontend.calls.direct import order_on_processor
+from ...cpu.scipy.values import has_finite_diagonal
+from ...frontend.calls.direct import order_on_processor, scipys
 from ...frontend.calls.factor_call import FactorCall, plain_integers
 from ...frontend.calls.factor_replay import ONE
 from ...frontend.calls.lazy_routines import launch_list_of
@@ -41,6 +43,12 @@ def solve_general(
 
     With `in_place` the factors may take the place of `a`. They do on the processor; a device has its copy.
     """
+    if out is None and not in_place and _is_small((a, b), dtype):
+        factors, pivots, info = scipys("lapack", dtype.letter + "getrf")(a)
+        inverse_norms.estimate(factors, "gecon")
+        code = "NTC".index(trans.value)
+        x, _ = scipys("lapack", dtype.letter + "getrs")(factors, pivots, b, trans=code)
+        return np.ascontiguousarray(x), info
 
     def cpu(piv: np.ndarray, info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
         factors = matrix if in_place else _copied(matrix, right)
@@ -70,6 +78,13 @@ def solve_definite(
     in_place: bool = False,
 ) -> tuple[Any, Any]:
     """x of a x = b by Cholesky factors, and info; `out` and `in_place` as of `solve_general`."""
+    if out is None and not in_place and _is_small((a, b), dtype):
+        lower = uplo is Uplo.LOWER
+        factor, info = scipys("lapack", dtype.letter + "potrf")(a, lower=lower, clean=0)
+        if has_finite_diagonal(factor):  # else a pivot may be NaN
+            inverse_norms.estimate(factor, "pocon", uplo=b"L" if lower else b"U")
+            x, _ = scipys("lapack", dtype.letter + "potrs")(factor, b, lower=lower)
+            return np.ascontiguousarray(x), info
 
     def cpu(info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
         factor = matrix if in_place else _copied(matrix, right)
@@ -94,6 +109,11 @@ def solve_definite(
 
 def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
     """The inverse by LU factors, and info; `out` may be `a`."""
+    if out is None and _is_small((a,), dtype):
+        factors, pivots, info = scipys("lapack", dtype.letter + "getrf")(a)
+        if not info:
+            inverse, info = scipys("lapack", dtype.letter + "getri")(factors, pivots)
+            return np.ascontiguousarray(inverse), info
 
     def cpu(piv: np.ndarray, info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
         with AfterOverwriting(out is not None):
@@ -149,9 +169,9 @@ class InverseNorms:
         if not self.wanted:
             return
         run = cpu_cholesky.lapack(name, factors.dtype)
-        with np.errstate(all="ignore"):
-            for each in factors.reshape(-1, *factors.shape[-2:]):
-                self.norms.append(float(1 / np.float64(run(each, 1.0, **flags)[0])))
+        for each in (factors,) if factors.ndim == 2 else factors.reshape(-1, *factors.shape[-2:]):
+            reciprocal = run(each, 1.0, **flags)[0]
+            self.norms.append(1 / reciprocal if reciprocal else inf)
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
         """Return an object with the `run` of a launch list that estimates from factors on a device;

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -44,13 +47,21 @@ def structure_of(arrays: Arrays, matrix: Any) -> str:
     """Return the structure that SciPy would find of one host matrix, as far as it makes a difference here."""
     if not arrays.library.host or matrix.ndim > 2 or len(matrix) < 2:
         return "general"
-    from scipy.linalg import bandwidth, ishermitian  # slow to import
+    low, high = matrix[-1, 0], matrix[0, -1]  # the corners, which rule out most structures
+    if low == 0 or high == 0:
+        below, above = _scipys("bandwidth")(matrix)
+        if not below or not above:
+            return "upper" if not below else "lower"
+    if low != high.conjugate() or not (matrix.diagonal().real > 0).all():
+        return "general"
+    return "perhaps definite" if _scipys("ishermitian")(matrix) else "general"
 
-    below, above = bandwidth(matrix)
-    if not below or not above:
-        return "upper" if not below else "lower"
-    diagonal = np.diagonal(matrix)
-    return "perhaps definite" if (diagonal.real > 0).all() and ishermitian(matrix) else "general"
+
+@cache
+def _scipys(name: str) -> Callable[..., Any]:
+    """SciPy's function of matrices."""
+    function: Callable[..., Any] = getattr(import_module("scipy.linalg"), name)  # slow to import
+    return function
 
 
 def with_both_triangles(
