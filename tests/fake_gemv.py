@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import gemv as kernel
 from pyblasgpu.testing.reference import read_part
 from pyblasgpu.types import Diag, Uplo
@@ -14,7 +15,7 @@ def gemv(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, be
     """y := alpha op(A) x + beta y, of a `FakeKernel`; sums and flags are left alone."""
     outputs, terms, slices, per_slice, log_r, which, bits, o_step, k_step, *steps = numbers
     incx, ldw, incy, stride_a, stride_x, stride_y = steps
-    batch, conj_a, conj_x = grid[2], bool(bits & kernel.CONJ_A), bool(bits & kernel.CONJ_X)
+    batch, conj_a, conj_x = grid[2], bool(bits & options.CONJUGATE), bool(bits & options.CONJUGATE_SECOND)
     config = replace(fake.source.config, DIM_R=1 << log_r)
     assert grid[0] == config.grid(outputs) * slices and slices * per_slice >= terms
     assert slices == 1 or ldw >= outputs
@@ -23,5 +24,5 @@ def gemv(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, be
     y = fake.view(pointers[4], outputs, 1, incy, 1, batch, stride_y)
     if which != kernel.ALL:
         uplo = Uplo.LOWER if which == kernel.BEFORE else Uplo.UPPER
-        a = read_part(a, uplo, Diag.UNIT if bits & kernel.UNIT else Diag.NON_UNIT)
+        a = read_part(a, uplo, Diag.UNIT if bits & options.UNIT else Diag.NON_UNIT)
     y[...] = alpha * (a @ x) + (beta * y if beta != 0 else 0)

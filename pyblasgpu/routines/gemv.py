@@ -14,6 +14,7 @@ from ..dispatch.choose import select
 from ..dispatch.leaf import candidates
 from ..dispatch.overrides import COMPUTED, OVERRIDE, KernelChoice
 from ..gpu.device import Device, current
+from ..kernels.common.options import CONJUGATE, CONJUGATE_SECOND, UNIT, VECTORS
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD
 from ..kernels.level2.gemv_cost import GemvProblem, best_slices, cheapest
@@ -63,8 +64,8 @@ def emit_gemv(
     launches.choices.append(choice)
     config = choice.config
     which = {None: kernel.ALL, Uplo.LOWER: kernel.BEFORE, Uplo.UPPER: kernel.AFTER}[uplo]
-    bits = kernel.CONJ_A * a.conj + kernel.CONJ_X * x.conj + kernel.UNIT * (diag is Diag.UNIT)
-    bits |= kernel.X_VECTORS * _has_vectors(x)
+    bits = CONJUGATE * a.conj + CONJUGATE_SECOND * x.conj + UNIT * (diag is Diag.UNIT)
+    bits |= VECTORS * _has_vectors(x)
     slices = best_slices(config, problem, device)
     per_slice = config.terms_per_slice(a.cols, slices)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..dispatch.choose import select
 from ..gpu.device import current
+from ..kernels.common.options import CONJUGATE, CONJUGATE_SECOND, HERMITIAN, OVERWRITE, TRIANGLE, UPPER
 from ..kernels.level2 import ger as kernel
 from ..operands import Operand
 from ..types import Uplo
@@ -16,9 +17,7 @@ from .copies import emit_scale
 from .gemv import alignment, lies_by_columns
 from .launch_list import ALPHA, LaunchList, cached_launch_list
 
-__all__ = ["RANK_2", "emit_triangle", "launch_list"]
-
-RANK_2 = kernel.RANK_2
+__all__ = ["emit_triangle", "launch_list"]
 
 
 def launch_list(
@@ -48,7 +47,7 @@ def _emit_zero(launches: LaunchList, x: Operand, y: Operand, a: Operand) -> None
 
 
 def _emit(launches: LaunchList, x: Operand, y: Operand, a: Operand, is_new_output: bool) -> None:
-    bits = kernel.OVERWRITE if is_new_output else 0
+    bits = OVERWRITE if is_new_output else 0
     _emit_update(launches, x, y, a, bits, (ALPHA, 0.0))
 
 
@@ -71,8 +70,7 @@ def emit_triangle(
         emit_scale(launches, 0.0, a, zero=True)
     if nothing:
         return
-    bits |= kernel.LOWER if uplo is Uplo.LOWER else kernel.UPPER
-    bits |= kernel.HERMITIAN * hermitian + kernel.OVERWRITE * is_new
+    bits |= TRIANGLE | UPPER * (uplo is Uplo.UPPER) | HERMITIAN * hermitian | OVERWRITE * is_new
     _emit_update(launches, x, y, a, bits, factors)
 
 
@@ -82,13 +80,12 @@ def _emit_update(
     """The launch. Which operand is conjugated depends on its place, along rows or columns."""
     if not lies_by_columns(a):
         a, x, y = a.T, y, x
-        transposed = {kernel.LOWER: kernel.UPPER, kernel.UPPER: kernel.LOWER}
-        bits = sum(transposed.get(bit, bit) for bit in (1 << i for i in range(7)) if bits & bit)
+        bits ^= UPPER if bits & TRIANGLE else 0
     device = current(launches.device)
     choice = select("ger", launches.dtype, "", (a.rows, a.cols, a.batch), device)
     launches.choices.append(choice)
     config = choice.config.with_alignment(alignment(a))
-    bits |= kernel.CONJ_ROW * x.conj + kernel.CONJ_COL * y.conj
+    bits |= CONJUGATE * x.conj + CONJUGATE_SECOND * y.conj
 
     def integers(x: Operand, y: Operand, a: Operand) -> tuple[int, ...]:
         strides = x.row_stride, y.row_stride, a.row_stride, a.col_stride

@@ -12,6 +12,7 @@ from ..database.policy import Policy
 from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..gpu.device import Device, current
+from ..kernels.common.options import CONJUGATE, HERMITIAN, UPPER, VECTORS
 from ..kernels.level2 import symv as kernel
 from ..kernels.level2 import symv_small, symv_sum
 from ..kernels.level2.config import LOAD
@@ -37,7 +38,7 @@ def _emit(
     if not a.by_rows:  # the transposed matrix is the same one, or its conjugate
         a, uplo = (a.T.conjugate() if hermitian else a.T), uplo.flipped
     device, n = current(launches.device), a.rows
-    bits = kernel.CONJ_A * a.conj + kernel.HERMITIAN * hermitian + kernel.UPPER * (uplo is Uplo.UPPER)
+    bits = CONJUGATE * a.conj + HERMITIAN * hermitian + UPPER * (uplo is Uplo.UPPER)
     factors = ALPHA, 0.0 if overwrite else BETA
     stem = "symv_small" if _is_small(a, launches.policy) else "symv"
     choice = select(stem, launches.dtype, "", (n, n, a.batch), device)
@@ -65,7 +66,7 @@ def _emit_small(
     bits: int,
     factors: tuple[Any, Any],
 ) -> None:
-    bits |= symv_small.VECTORS * (alignment(a) == LOAD)
+    bits |= VECTORS * (alignment(a) == LOAD)
 
     def integers(a: Operand, x: Operand, y: Operand) -> tuple[int, ...]:
         strides = a.row_stride, a.col_stride, x.row_stride, y.row_stride
@@ -86,7 +87,7 @@ def _emit_two(
 ) -> None:
     n, choice = a.rows, select("symv_sum", launches.dtype, "", (a.rows,), device)
     launches.choices.append(choice)
-    upper, add = int(bits & kernel.UPPER != 0), choice.config
+    upper, add = int(bits & UPPER != 0), choice.config
     tiles, slots = config.tiles(n, a.batch, 8 * device.sm_count), config.strips(n) + 1
 
     def integers(a: Operand, x: Operand, w: Operand) -> tuple[int, ...]:

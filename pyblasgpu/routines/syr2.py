@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels.common.options import RANK_2
 from ..operands import Operand
 from ..types import Uplo
 from .copies import emit_copy_to_workspace
-from .ger import RANK_2, emit_triangle
+from .ger import emit_triangle
 from .launch_list import ALPHA, CONJ_ALPHA, LaunchList, cached_launch_list
 
 __all__ = ["launch_list"]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyblasgpu.gpu.backend import cuda, ptx
+from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import gemv
 from pyblasgpu.kernels.level2.gemv_terms import stepper, term_ranges
 from pyblasgpu.testing.reference import integers
@@ -47,17 +48,19 @@ def check(
     kept = inside(outputs, terms, which)
     meant = np.where(kept, a, 0)
     a = np.where(kept, a, NAN).astype(dtype.name)
-    if bits & gemv.UNIT:
+    if bits & options.UNIT:
         diagonal = ..., *np.diag_indices(min(outputs, terms))
         meant[diagonal], a[diagonal] = 1, a[diagonal] * NAN  # both parts
-    conj = meant.conj() if bits & gemv.CONJ_A else meant
+    conj = meant.conj() if bits & options.CONJUGATE else meant
     alpha = 2 - 1j if dtype.is_complex else 2
-    expected = alpha * np.einsum("zij,zj->zi", conj, x.conj() if bits & gemv.CONJ_X else x) + beta * y
+    expected = (
+        alpha * np.einsum("zij,zj->zi", conj, x.conj() if bits & options.CONJUGATE_SECOND else x) + beta * y
+    )
     if beta == 0:
         y = np.full_like(y, NAN)
     small = config(letter, form, kernels, **changes)
     small = small if vectors else replace(small, BYTES=dtype.real_size)
-    bits |= gemv.X_VECTORS * x_vectors
+    bits |= options.VECTORS * x_vectors
     a, x, y = laid(a, form, spread, small), stepped(x, inc[0]), stepped(y, inc[1])
     blocks, per = small.grid(outputs), small.terms_per_slice(terms, slices)
     ldw = -(-outputs // 4) * 4
@@ -96,13 +99,17 @@ def test_blocks_of_sixteen_warps(form, dim_r, thr_o):
     """As they serve where nothing is tuned."""
     shape = {"WARPS": 16, "DIM_R": dim_r, "THR_O": thr_o, "THR_R": 4}
     check("d", form, 20, 1100, slices=2, x_vectors=form == "t", **shape)
-    check("d", form, 40, 40, gemv.AFTER, gemv.UNIT, batch=2, **shape)
+    check("d", form, 40, 40, gemv.AFTER, options.UNIT, batch=2, **shape)
 
 
 @pytest.mark.parametrize("form", "nt")
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_flag(letter, form):
-    flags = (0, gemv.CONJ_A | gemv.CONJ_X, gemv.UNIT) if letter in "cz" else (0, gemv.UNIT)
+    flags = (
+        (0, options.CONJUGATE | options.CONJUGATE_SECOND, options.UNIT)
+        if letter in "cz"
+        else (0, options.UNIT)
+    )
     for which, bits in product((gemv.BEFORE, gemv.AFTER), flags):
         check(letter, form, 36, 36, which, bits, slices=2)
 
@@ -150,8 +157,8 @@ def test_any_call(letter, form, vectors, data):
     if not vectors:
         outputs, terms = outputs - draw(st.integers(0, 3)), terms - draw(st.integers(0, 3))
     which = draw(st.sampled_from((gemv.ALL, gemv.BEFORE, gemv.AFTER)))
-    options = (gemv.CONJ_A, gemv.CONJ_X) if letter in "cz" else ()
-    bits = sum(draw(st.sets(st.sampled_from((*options, gemv.UNIT if which else 0)))))
+    offered = (options.CONJUGATE, options.CONJUGATE_SECOND) if letter in "cz" else ()
+    bits = sum(draw(st.sets(st.sampled_from((*offered, options.UNIT if which else 0)))))
     warps = draw(st.sampled_from((1, 2)))
     inc, batch = (draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))), draw(st.integers(1, 2))
     check(

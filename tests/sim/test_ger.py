@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import ger
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
@@ -24,21 +25,24 @@ def check(
     dtype, rng = DTYPES[letter], np.random.default_rng(m + bits)
     small = kernels.Ger(letter, **{"DIM_M": 8, "DIM_N": 4, "THR_N": 2, **changes})
     small = small if vectors else small.with_alignment(1)
-    second, reads = bool(bits & ger.RANK_2), not bits & ger.OVERWRITE
+    second, reads = bool(bits & options.RANK_2), not bits & options.OVERWRITE
     x, y = integers(rng, (batch, max(m, n)), dtype), integers(rng, (batch, max(m, n)), dtype)
     a = integers(rng, (batch, m, n), dtype)
-    kept = {ger.LOWER: np.tri(m, n), ger.UPPER: np.tri(n, m).T}.get(
-        bits & (ger.LOWER | ger.UPPER), np.ones((m, n))
+    kept = {options.TRIANGLE: np.tri(m, n), options.TRIANGLE | options.UPPER: np.tri(n, m).T}.get(
+        bits & (options.TRIANGLE | options.UPPER), np.ones((m, n))
     )
     factors = (2 - 1j, 3 + 1j) if dtype.is_complex else (2, 3)
-    row, col = (lambda v, bit=bit: v.conj() if bits & bit else v for bit in (ger.CONJ_ROW, ger.CONJ_COL))
+    row, col = (
+        lambda v, bit=bit: v.conj() if bits & bit else v
+        for bit in (options.CONJUGATE, options.CONJUGATE_SECOND)
+    )
     expected = (a if reads else 0) + factors[0] * row(x)[:, :m, None] * col(y)[:, None, :n]
     if second:
         expected = expected + factors[1] * row(y)[:, :m, None] * col(x)[:, None, :n]
-    if bits & ger.HERMITIAN:
+    if bits & options.HERMITIAN:
         expected[:, *np.diag_indices(m)] = expected[:, *np.diag_indices(m)].real
     start = np.where(np.broadcast_to(kept > 0, a.shape), a if reads else NAN, 77).astype(dtype.name)
-    if bits & ger.HERMITIAN:
+    if bits & options.HERMITIAN:
         start.imag[:, *np.diag_indices(m)] = NAN
     held = laid(start, "n", spread, small)
     room = held if held.base is None else held.base
@@ -54,24 +58,24 @@ def check(
     )
     run(kernels.source(small), small.grid(m, n), (first, other, held), (m, n, bits, *steps), factors, batch)
     assert np.array_equal(held, np.where(kept > 0, expected, 77).astype(dtype.name))
-    assert not reads or np.isnan(room).sum() == before - (m * batch if bits & ger.HERMITIAN else 0)
+    assert not reads or np.isnan(room).sum() == before - (m * batch if bits & options.HERMITIAN else 0)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_all_of_a_matrix(letter):
-    check(letter, inc=(2, -1), bits=ger.CONJ_COL)
-    check(letter, 33, 9, vectors=False, spread=2, bits=ger.CONJ_ROW)
-    check(letter, bits=ger.OVERWRITE)
+    check(letter, inc=(2, -1), bits=options.CONJUGATE_SECOND)
+    check(letter, 33, 9, vectors=False, spread=2, bits=options.CONJUGATE)
+    check(letter, bits=options.OVERWRITE)
 
 
-@pytest.mark.parametrize("uplo", [ger.LOWER, ger.UPPER])
+@pytest.mark.parametrize("uplo", [options.TRIANGLE, options.TRIANGLE | options.UPPER])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_triangles(letter, uplo):
     check(letter, 36, 36, uplo)
-    check(letter, 35, 35, uplo | ger.RANK_2, vectors=False)
+    check(letter, 35, 35, uplo | options.RANK_2, vectors=False)
     if letter in "cz":
-        check(letter, 36, 36, uplo | ger.HERMITIAN | ger.CONJ_COL | ger.RANK_2)
-        check(letter, 36, 36, uplo | ger.HERMITIAN | ger.CONJ_ROW | ger.OVERWRITE)
+        check(letter, 36, 36, uplo | options.HERMITIAN | options.CONJUGATE_SECOND | options.RANK_2)
+        check(letter, 36, 36, uplo | options.HERMITIAN | options.CONJUGATE | options.OVERWRITE)
 
 
 def test_edges_and_a_batch():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import gemv as plain_gemv
-from pyblasgpu.kernels.level2 import ger as plain_ger
-from pyblasgpu.kernels.level2 import symv as plain_symv
 
 from . import test_gemv, test_ger, test_symv
 from .kernel_checks import Check, one_each
@@ -65,15 +64,15 @@ def ger(letter="d", m=20, n=9, bits=0, **options) -> Check:
 
 SLICED, BEFORE = gemv(slices=2, terms=40), gemv(outputs=36, terms=36, which=plain_gemv.BEFORE)
 AFTER, TRANSPOSED = gemv(outputs=36, terms=36, which=plain_gemv.AFTER), gemv("t")
-UNIT = gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
-COMPLEX_UNIT = gemv(letter="z", outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
+UNIT = gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, bits=options.UNIT)
+COMPLEX_UNIT = gemv(letter="z", outputs=36, terms=36, which=plain_gemv.BEFORE, bits=options.UNIT)
 MANY = gemv(terms=200, slices=20, DIM_R=16, THR_R=1)
 VECTORS = gemv("t", "s", 4, 24, x_vectors=True, THR_R=2)
-CONJ = gemv(letter="z", bits=plain_gemv.CONJ_A)
-UPPER, HERMITIAN = symv(bits=plain_symv.UPPER), symv("z", bits=plain_symv.HERMITIAN)
+CONJ = gemv(letter="z", bits=options.CONJUGATE)
+UPPER, HERMITIAN = symv(bits=options.UPPER), symv("z", bits=options.HERMITIAN)
 LOWER, REAL = (
-    ger(m=20, n=20, bits=plain_ger.LOWER),
-    ger("z", 20, 20, plain_ger.HERMITIAN | plain_ger.UPPER | plain_ger.CONJ_COL),
+    ger(m=20, n=20, bits=options.TRIANGLE),
+    ger("z", 20, 20, options.HERMITIAN | options.TRIANGLE | options.UPPER | options.CONJUGATE_SECOND),
 )
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -92,7 +91,7 @@ DEFECTS = [
     ("level2.gemv_terms", "(first == 1), real(1)", "(first == 1), real(0)", UNIT),
     ("level2.gemv_terms", "k + more < end)", "True)", gemv(terms=21)),
     ("level2.gemv_terms", "sign_a * a[", "a[", CONJ),
-    ("level2.gemv_terms", "sign_x * x[", "x[", gemv(letter="z", bits=plain_gemv.CONJ_X)),
+    ("level2.gemv_terms", "sign_x * x[", "x[", gemv(letter="z", bits=options.CONJUGATE_SECOND)),
     ("level2.gemv_terms", "return k - o if which == AFTER_ else o - k", "return o - k", AFTER),
     ("level2.gemv_terms", "begin = stop", "begin = border", AFTER),
     ("level2.gemv_terms", "end = border", "end = stop", BEFORE),
@@ -121,7 +120,7 @@ DEFECTS = [
     ("level2.symv", "= total\n        sync_warp()", "= total", symv()),
     ("level2.symv", "(line == 0) & (u < cols))\n        sync_warp()", "(line == 0) & (u < cols))", symv()),
     ("level2.symv", "(line == 0) & (u < cols)", "line == 0", symv(vectors=False, n=65)),
-    ("level2.symv", "ok = (row < rows) & (u < cols) & (", "ok = (row < rows) & (", symv(vectors=False, n=65, bits=plain_symv.UPPER)),
+    ("level2.symv", "ok = (row < rows) & (u < cols) & (", "ok = (row < rows) & (", symv(vectors=False, n=65, bits=options.UPPER)),
     ("level2.symv", "(lane * VEC + g * STEP < rows) & (u < cols)", "u < cols", symv()),
     ("level2.symv", "distance <= 0 if upper else distance >= 0)\n        for", "True)\n        for", symv()),
     ("level2.symv", "(distance < 0 if upper else distance > 0)", "(distance <= 0 if upper else distance >= 0)", symv()),
@@ -131,41 +130,41 @@ DEFECTS = [
     ("level2.symv", "begin <= p and p < begin + tiles", "True", symv(n=130)),
     ("level2.symv", "cuda.syncthreads()\n        keep(0", "keep(0", symv()),
     ("level2.symv", "int64(p + 1) * ldw", "int64(p) * ldw", symv()),
-    ("level2.symv_small", "k + u * DIM_R < end\n", "True\n", small(bits=plain_symv.UPPER)),
-    ("level2.symv_small", "u * DIM_R * inc * REALS + part, k + u * DIM_R < end", "u * DIM_R * inc * REALS + part, True", small(bits=plain_symv.UPPER)),
-    ("level2.symv_small", "(o < left) & (k + u * STEP + e // REALS < end)", "k + u * STEP < end", small("s", 36, plain_symv.UPPER)),
+    ("level2.symv_small", "k + u * DIM_R < end\n", "True\n", small(bits=options.UPPER)),
+    ("level2.symv_small", "u * DIM_R * inc * REALS + part, k + u * DIM_R < end", "u * DIM_R * inc * REALS + part, True", small(bits=options.UPPER)),
+    ("level2.symv_small", "(o < left) & (k + u * STEP + e // REALS < end)", "k + u * STEP < end", small("s", 36, options.UPPER)),
     ("level2.symv_small", "(o < left) & (k + u * STEP + e // REALS < end)", "o < left", small()),
     ("level2.symv_small", "STEP + e // REALS < end", "STEP < end", small("s", 69, vectors=False)),
     ("level2.symv_small", "e // REALS * rs + u * DIM_R", "e // REALS + u * DIM_R", small("s", 36, vectors=False, spread=2)),
     ("level2.symv_small", "bits & VECTORS_ != 0", "True", small("s", 37, vectors=False, spread=2)),
     ("level2.symv_small", "part, k + more < end)", "part, True)", small()),
     ("level2.symv_small", "u // BLK * VEC + v", "v", small("d", 200, LOADS=8)),
-    ("level2.symv_small", "sign * a[", "a[", small("z", 20, plain_symv.HERMITIAN)),
+    ("level2.symv_small", "sign * a[", "a[", small("z", 20, options.HERMITIAN)),
     ("level2.symv_small", "(o < left) & (k < left)\n", "True\n", small("s", 36)),
-    ("level2.symv_small", "(min(o, k), max(o, k)) if upper else", "", small(bits=plain_symv.UPPER)),
-    ("level2.symv_small", "o <= k if upper else o >= k", "o >= k", small("c", 20, plain_symv.HERMITIAN | plain_symv.UPPER)),
-    ("level2.symv_small", "(o == k) & hermitian", "False", small("z", 20, plain_symv.HERMITIAN)),
+    ("level2.symv_small", "(min(o, k), max(o, k)) if upper else", "", small(bits=options.UPPER)),
+    ("level2.symv_small", "o <= k if upper else o >= k", "o >= k", small("c", 20, options.HERMITIAN | options.UPPER)),
+    ("level2.symv_small", "(o == k) & hermitian", "False", small("z", 20, options.HERMITIAN)),
     ("level2.symv_small", "select(to == o // VEC, ", "select(to >= 0, ", small()),
     ("level2.symv_small", "mask // 2", "mask // 4", small()),
-    ("level2.symv_small", "-sign if hermitian else sign", "sign", small("z", 20, plain_symv.HERMITIAN)),
-    ("level2.symv_small", "(behind, n) if upper else (int32(0), o0)", "(int32(0), o0)", small(bits=plain_symv.UPPER)),
+    ("level2.symv_small", "-sign if hermitian else sign", "sign", small("z", 20, options.HERMITIAN)),
+    ("level2.symv_small", "(behind, n) if upper else (int32(0), o0)", "(int32(0), o0)", small(bits=options.UPPER)),
     ("level2.symv_small", "batch * stride_x * REALS", "0", small(batch=2)),
     ("level2.symv_small", "(o0 + t) * int64(incy)", "o0 + t", small(inc=(1, 2))),
     ("level2.symv_small", "t % 32, t // 32)\n        cuda.syncthreads()", "t % 32, t // 32)", small()),
     ("level2.symv_small", "row_k + ROW_STEP", "row_k", small("d", 150)),
     ("level2.symv_small", "COL_STEP * rs * REALS", "COL_STEP // 2 * rs * REALS", small("d", 200)),
-    ("level2.symv_sum", "slots - 2 - tile", "tile", symv_sum(bits=plain_symv.UPPER, n=130, tiles=2)),
+    ("level2.symv_sum", "slots - 2 - tile", "tile", symv_sum(bits=options.UPPER, n=130, tiles=2)),
     ("level2.symv_sum", "q + 1 - of_rows", "q - of_rows", symv_sum()),
     ("level2.symv_sum", "min(end, of_rows)", "end", symv_sum()),
-    ("level2.ger", "& reads\n        for", "\n        for", ger(m=20, n=20, bits=plain_ger.LOWER | plain_ger.OVERWRITE)),
-    ("level2.ger", "(col < cols) & reads)", "(col < cols))", ger(bits=plain_ger.OVERWRITE)),
+    ("level2.ger", "& reads\n        for", "\n        for", ger(m=20, n=20, bits=options.TRIANGLE | options.OVERWRITE)),
+    ("level2.ger", "(col < cols) & reads)", "(col < cols))", ger(bits=options.OVERWRITE)),
     ("level2.ger", "v * VEC * REALS + part, (row < rows) & (col < cols))", "v * VEC * REALS + part, col < cols)", ger()),
     ("level2.ger", "(distance <= 0 if upper else distance >= 0)", "True", LOWER),
     ("level2.ger", "hermitian & (row + shift == col)", "False", REAL),
     ("level2.ger", "row0 + BLK_M > col0 if upper else row0 < col0 + BLK_N", "False", LOWER),
-    ("level2.ger", "y_rows, x_cols, incy, incx", "x_rows, y_cols, incx, incy", ger(bits=plain_ger.RANK_2)),
+    ("level2.ger", "y_rows, x_cols, incy, incx", "x_rows, y_cols, incx, incy", ger(bits=options.RANK_2)),
     ("level2.ger", "sign * right[", "right[", REAL),
-    ("level2.ger", "left[i * REALS + 1] *= sign", "pass", ger("z", bits=plain_ger.CONJ_ROW)),
+    ("level2.ger", "left[i * REALS + 1] *= sign", "pass", ger("z", bits=options.CONJUGATE)),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import symv, symv_small, symv_sum
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
@@ -19,9 +20,9 @@ NAN = float("nan")
 
 def symmetric(a: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """The matrices that the triangles of `a` stand for, by the flags; `a` with NaN in what is not read."""
-    n, hermitian = a.shape[-1], bool(bits & symv.HERMITIAN)
+    n, hermitian = a.shape[-1], bool(bits & options.HERMITIAN)
     kept = np.tri(n, dtype=bool)
-    kept = kept.T if bits & symv.UPPER else kept
+    kept = kept.T if bits & options.UPPER else kept
     half, diagonal = np.where(kept & ~np.eye(n, dtype=bool), a, 0), a * np.eye(n)
     full = (
         half
@@ -30,7 +31,7 @@ def symmetric(a: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     )
     if hermitian:
         a.imag[:, *np.diag_indices(n)] = NAN
-    return full.conj() if bits & symv.CONJ_A else full, np.where(kept, a, NAN).astype(a.dtype)
+    return full.conj() if bits & options.CONJUGATE else full, np.where(kept, a, NAN).astype(a.dtype)
 
 
 def check(
@@ -63,23 +64,23 @@ def check(
     steps = (*strides(a)[1:], strides(x)[1], n + 1, strides(a)[0], strides(x)[0], strides(slots)[0])
     run(kernels.source(small), small.grid(n, tiles), (a, x, slots), (n, tiles, bits, *steps), (), batch)
     add = sums.SymvSum(letter, DIM_O=16, DIM_R=4)
-    facts = n, small.BLK, tiles, slots.shape[1], int(bool(bits & symv.UPPER))
+    facts = n, small.BLK, tiles, slots.shape[1], int(bool(bits & options.UPPER))
     steps = n + 1, strides(y)[1], strides(slots)[0], strides(y)[0]
     run(sums.source(add), add.grid(n), (slots, y), (*facts, *steps), (alpha, beta), batch)
     assert np.array_equal(y, expected.astype(dtype.name))
 
 
-@pytest.mark.parametrize("upper", [0, symv.UPPER])
+@pytest.mark.parametrize("upper", [0, options.UPPER])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_flag(letter, upper):
     check(letter, 132 if letter in "sd" else 68, upper, 2, incx=2, incy=-1)
     if letter in "cz":
-        check(letter, 68, upper | symv.HERMITIAN | (symv.CONJ_A if letter == "c" else 0), beta=0)
+        check(letter, 68, upper | options.HERMITIAN | (options.CONJUGATE if letter == "c" else 0), beta=0)
 
 
 @pytest.mark.parametrize("n", [1, 64, 65])
 def test_edges(n):
-    for upper in (0, symv.UPPER):
+    for upper in (0, options.UPPER):
         check("d", n, upper, 3, vectors=False)
 
 
@@ -120,26 +121,28 @@ def check_small(
     if beta == 0:
         y = np.full_like(y, NAN)
     a, x, y = laid(a, "n", spread, small), stepped(x, inc[0]), stepped(y, inc[1])
-    bits |= symv_small.VECTORS * vectors
+    bits |= options.VECTORS * vectors
     steps = *strides(a)[1:], strides(x)[1], strides(y)[1], *(strides(v)[0] for v in (a, x, y))
     run(kernels.source(small), small.grid(n), (a, x, y), (n, bits, *steps), (alpha, beta), batch)
     assert np.array_equal(y, expected.astype(dtype.name))
 
 
-@pytest.mark.parametrize("upper", [0, symv.UPPER])
+@pytest.mark.parametrize("upper", [0, options.UPPER])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_flag_of_small_ones(letter, upper):
     check_small(letter, 36, upper, inc=(2, -1))
     if letter in "cz":
-        check_small(letter, 36, upper | symv.HERMITIAN | (symv.CONJ_A if letter == "c" else 0), beta=0)
+        check_small(
+            letter, 36, upper | options.HERMITIAN | (options.CONJUGATE if letter == "c" else 0), beta=0
+        )
 
 
 @pytest.mark.parametrize("n", [4, 68])
 def test_edges_of_small_ones(n):
-    for upper in (0, symv.UPPER):
+    for upper in (0, options.UPPER):
         check_small("s", n, upper)
         check_small("s", n + 1, upper, vectors=False)
-        check_small("z", n // 2 + 1, upper | symv.HERMITIAN, vectors=False, spread=2)
+        check_small("z", n // 2 + 1, upper | options.HERMITIAN, vectors=False, spread=2)
 
 
 @pytest.mark.parametrize("changes", [{"WARPS": 1, "LOADS": 1}, {"WARPS": 4, "LOADS": 5}, {"SECTORS": 2}])
@@ -153,8 +156,8 @@ def test_any_call(letter, vectors, data):
     """Orders, triangles, options and increments, in any combination."""
     draw = data.draw
     n = draw(st.integers(1, 12)) * 4 - (0 if vectors else draw(st.integers(0, 3)))
-    options = (symv.CONJ_A, symv.HERMITIAN) if letter in "cz" else ()
-    bits = sum(draw(st.sets(st.sampled_from((*options, symv.UPPER)))))
+    offered = (options.CONJUGATE, options.HERMITIAN) if letter in "cz" else ()
+    bits = sum(draw(st.sets(st.sampled_from((*offered, options.UPPER)))))
     inc = draw(st.sampled_from((1, 2, -1))), draw(st.sampled_from((1, -3)))
     check_small(
         letter,

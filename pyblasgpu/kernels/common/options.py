@@ -10,18 +10,25 @@ from ...types import Region, Triangle, Uplo
 __all__ = [
     "BY_ROWS",
     "CONJUGATE",
+    "CONJUGATE_SECOND",
+    "EXCHANGES",
     "FROM_DIAGONAL",
     "HERMITIAN",
     "MIRRORED",
     "OF_COLUMNS",
+    "OVERWRITE",
+    "PAIRS",
     "PREFETCH_C",
+    "RANK_2",
     "RASTER_BIT",
+    "READS_Y",
     "SLICES_BIT",
     "STRICT",
     "TO_DIAGONAL",
     "TRIANGLE",
     "UNIT",
     "UPPER",
+    "VECTORS",
     "ZERO",
     "options_of",
     "options_of_factor",
@@ -32,6 +39,13 @@ TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (
 #: factor.
 FROM_DIAGONAL, TO_DIAGONAL, OF_COLUMNS = (1 << bit for bit in range(9, 12))
 PREFETCH_C = 1 << 12
+#: Options of products with vectors: the second operand, x or the factor along the columns, is conjugated;
+#: vectors of 16 bytes fit what is loaded; a second product is added; the output is not read.
+CONJUGATE_SECOND, VECTORS, RANK_2, OVERWRITE = (1 << bit for bit in range(13, 17))
+#: Options of operations on vectors: y is read and added; x and y are exchanged.
+READS_Y, EXCHANGES = 1 << 17, 1 << 18
+#: Elements are pairs of a kernel's reals, as complex numbers are. It is the first bit: kernels shift by it.
+PAIRS = 1
 #: First bit of the rows of tiles of a column in which C is rasterized; 0: as many as usual.
 RASTER_BIT = 16
 #: First bit of the slices of `split_k_reduce`.

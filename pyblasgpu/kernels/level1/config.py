@@ -9,11 +9,9 @@ from typing import ClassVar, Self
 from ...errors import require
 from ...types import Dtype
 from ..common.kernel_config import BlockConfig
+from ..common.options import PAIRS
 
-__all__ = ["ACCESS", "PAIRS", "VectorConfig", "extents"]
-
-#: Bit of the options: elements are pairs of the kernel's own, as complex numbers are of reals.
-PAIRS = 1
+__all__ = ["ACCESS", "VectorConfig", "extents"]
 
 ACCESS = 16  # bytes of one access, where elements are neighbours and aligned
 

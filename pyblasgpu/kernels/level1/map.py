@@ -13,8 +13,9 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...types import Dtype
+from ..common.options import EXCHANGES, PAIRS, READS_Y
 from ..common.parameters import parameters
-from .config import ACCESS, PAIRS, VectorConfig, extents
+from .config import ACCESS, VectorConfig, extents
 from .elements import elements
 
 __all__ = ["OPERATIONS", "STEM", "Map", "integers", "plain_sources", "source"]
@@ -30,8 +31,6 @@ PARAMETERS = parameters(
 
 #: v := alpha x; v := alpha x + y; x, v := y, x; x, v := a x + b y, c x + d y. Of two a kernel does either.
 OPERATIONS = ("scal", "axpy", "swap", "rot")
-#: Bit of the options: y is read and added; x and y are exchanged. Another one is `PAIRS`.
-READS_Y, EXCHANGES = 2, 4
 RESIDENT = 2048  # threads of a multiprocessor
 _OPTIONS = {"axpy": READS_Y, "swap": EXCHANGES}
 

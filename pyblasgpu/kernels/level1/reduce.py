@@ -16,8 +16,9 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...types import Dtype
 from ..common.kernel_config import WARP
+from ..common.options import CONJUGATE, PAIRS
 from ..common.parameters import parameters
-from .config import ACCESS, PAIRS, VectorConfig, extents
+from .config import ACCESS, VectorConfig, extents
 from .elements import elements
 from .operations import OPERATIONS, operation_of
 
@@ -32,7 +33,6 @@ PARAMETERS = parameters(
 )
 #: Operations that take complex elements as pairs of reals.
 BY_REALS = ("nrm2", "asum")
-CONJ = 2  # bit of the options: x is conjugated; another one is `PAIRS`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def integers(
     config = Reduce(dtype=dtype.letter)
     config = config.of_reals if operation in BY_REALS else config
     n, steps, strides, pairs = extents(dtype, config, n, increments, batch_strides)
-    return n, pairs | CONJ * conj, *steps, *strides, stride_out
+    return n, pairs | CONJUGATE * conj, *steps, *strides, stride_out
 
 
 def plain_sources(config: Reduce) -> Iterator[KernelSource]:
@@ -188,7 +188,7 @@ def _build(config: Reduce, operation: str):
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
     take_ticket, store_relaxed = ptx.take_ticket, ptx.store_relaxed
     gather_wide, gather_single = (_gatherer(config, operation, wide) for wide in (True, False))
-    PAIRS_, CONJ_ = PAIRS, CONJ
+    PAIRS_, CONJ_ = PAIRS, CONJUGATE
     reduce_block, start, settle = _block_reducer(config, operation), functions.start, functions.settle
     merge, finish, HELD_Y = functions.merge, functions.finish, HELD if operation == "dot" else 1
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from ...gpu.backend import cuda, ptx
 from ...gpu.build.compile import KernelSource
+from ..common.options import CONJUGATE, CONJUGATE_SECOND, UNIT, VECTORS
 from ..common.parameters import parameters
-from .gemv_config import AFTER, ALL, BEFORE, CONJ_A, CONJ_X, UNIT, X_VECTORS, Gemv
+from .gemv_config import AFTER, ALL, BEFORE, Gemv
 from .gemv_sums import block_adder, finisher
 from .gemv_terms import stepper, term_ranges
 
@@ -24,10 +25,6 @@ __all__ = [
     "AFTER",
     "ALL",
     "BEFORE",
-    "CONJ_A",
-    "CONJ_X",
-    "UNIT",
-    "X_VECTORS",
     "Gemv",
     "source",
 ]
@@ -59,7 +56,7 @@ def source(config: Gemv) -> KernelSource:
     slices, per_slice: int32, slices, and terms of a slice, ``config.terms_per_slice``
     log_r: int32, the logarithm of the threads along the sums, ``config.LOG_R``
     which: int32, the terms: `ALL`, `BEFORE`, `AFTER`
-    bits: int32, `CONJ_A`, `CONJ_X`, `UNIT`, `X_VECTORS`: x has stride 1, and vectors fit it
+    bits: int32, `CONJUGATE`, `CONJUGATE_SECOND`, `UNIT`, `VECTORS`: x has stride 1, and vectors fit it
     a_os, a_rs: int64, strides of A along outputs and terms (elements)
     incx, ldw, incy: int64, stride of x, from slice to slice, of y (elements)
     stride_a, stride_x, stride_y: int64, batch strides (elements)
@@ -80,7 +77,7 @@ def _build(config: Gemv) -> Any:
     A, LOG_THREADS, LOG_THR = X * THR_O, config.threads.bit_length() - 1, THR_O.bit_length() - 1
     run, run_border, ranges = stepper(config, False), stepper(config, True), term_ranges(config)
     add_block, finish = block_adder(config), finisher(config)
-    ALL_, CONJ_A_, CONJ_X_, UNIT_, X_VECTORS_ = ALL, CONJ_A, CONJ_X, UNIT, X_VECTORS
+    ALL_, CONJ_A_, CONJ_X_, UNIT_, X_VECTORS_ = ALL, CONJUGATE, CONJUGATE_SECOND, UNIT, VECTORS
 
     def gemv(
         a, x, w, flags, y, outputs, terms, slices, per_slice, log_r, which, bits,

@@ -10,13 +10,10 @@ from ...types import DTYPES
 from ..common.kernel_config import require_warps
 from .config import LOAD, WARP, VectorLoads
 
-__all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "X_VECTORS", "Gemv"]
+__all__ = ["AFTER", "ALL", "BEFORE", "Gemv"]
 
 #: Terms of the sum of output o: all, those up to number o, those from it on.
 ALL, BEFORE, AFTER = 0, 1, 2
-#: Bits of the options. The last says that x may be read by vectors.
-CONJ_A, CONJ_X, UNIT, X_VECTORS = 1, 2, 4, 8
-
 UNDER_WAY = 8  # vectors of A that a thread loads at a time, where nothing was tuned
 REGISTERS = 16  # of addresses, counters and predicates, besides what `registers` counts
 

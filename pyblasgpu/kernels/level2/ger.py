@@ -14,17 +14,11 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import require_warps
+from ..common.options import CONJUGATE, CONJUGATE_SECOND, HERMITIAN, OVERWRITE, RANK_2, TRIANGLE, UPPER
 from ..common.parameters import parameters
 from .config import VectorLoads
 
 __all__ = [
-    "CONJ_COL",
-    "CONJ_ROW",
-    "HERMITIAN",
-    "LOWER",
-    "OVERWRITE",
-    "RANK_2",
-    "UPPER",
     "Ger",
     "source",
 ]
@@ -36,10 +30,6 @@ PARAMETERS = parameters(
     "int64: incx, incy, rs, cs, stride_x, stride_y, stride_a",
     "real: alpha, alpha_i, beta, beta_i",
 )
-
-#: Bits of the flags: the factor along the rows, along the columns conjugated; a second product; A is not
-#: read; the triangle that is meant; its diagonal becomes real.
-CONJ_ROW, CONJ_COL, RANK_2, OVERWRITE, LOWER, UPPER, HERMITIAN = 1, 2, 4, 8, 16, 32, 64
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ def source(config: Ger) -> KernelSource:
     -----------------
     x, y, a: pointer, x, y, A
     m, n: int32, rows and columns
-    bits: int32, `CONJ_ROW`, ... `HERMITIAN`
+    bits: int32, `CONJUGATE` x, `CONJUGATE_SECOND` y, `RANK_2`, `OVERWRITE`, bits of a triangle
     incx, incy: int64, strides of x and y (elements)
     rs, cs: int64, row and column stride of A (elements)
     stride_x, stride_y, stride_a: int64, batch strides (elements)
@@ -264,7 +254,8 @@ def _build(config: Ger):
     fetch_rows, fetch_columns = _fetcher(config)
     (scale, conjugate), update = _scaler(config), _updater(config)
     load, store, load_part, store_part = _mover(config)
-    ROW, COL, SECOND, OVER, LOW, UP, REAL = CONJ_ROW, CONJ_COL, RANK_2, OVERWRITE, LOWER, UPPER, HERMITIAN
+    ROW, COL, SECOND, OVER = CONJUGATE, CONJUGATE_SECOND, RANK_2, OVERWRITE
+    PART, UP, REAL = TRIANGLE, UPPER, HERMITIAN
 
     @device_function
     def multiply(held, left, right, x, y, incx, incy, rows, cols, bits, factor, factor_i):
@@ -284,7 +275,7 @@ def _build(config: Ger):
         row0, col0 = int32((cuda.blockIdx.x - tile_n * tiles_m) * BLK_M), int32(tile_n * BLK_N)
         row, col = int32(row0 + t % DIM_M * VEC), int32(col0 + t // DIM_M)
         rows, cols, shift, batch = int32(m - row), int32(n - col), int32(row - col), int64(cuda.blockIdx.z)
-        upper, triangle = bits & UP != 0, bits & (LOW | UP) != 0
+        upper, triangle = bits & UP != 0, bits & PART != 0
         is_beyond = row0 >= col0 + BLK_N if upper else row0 + BLK_M <= col0
         on_border = row0 + BLK_M > col0 if upper else row0 < col0 + BLK_N
         x, y = offset(x, batch * stride_x * REALS), offset(y, batch * stride_y * REALS)

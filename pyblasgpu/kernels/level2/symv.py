@@ -16,20 +16,18 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import require_warps
+from ..common.options import CONJUGATE, HERMITIAN, UPPER
 from ..common.parameters import parameters
 from .config import WARP, VectorLoads
 from .sums import tree_adder
 
-__all__ = ["CONJ_A", "HERMITIAN", "UPPER", "Symv", "source"]
+__all__ = ["Symv", "source"]
 
 PARAMETERS = parameters(
     "pointer: a, x, w",
     "int32: n, tiles, bits",
     "int64: rs, cs, inc, ldw, stride_a, stride_x, stride_w",
 )
-
-#: Bits of the flags: A conjugated; Hermitian, its diagonal real; the upper triangle.
-CONJ_A, HERMITIAN, UPPER = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def source(config: Symv) -> KernelSource:
     a, x: pointer, A and x
     w: pointer, the slots, ``config.strips(n) + 1``
     n, tiles: int32, order, tiles of a block
-    bits: int32, `CONJ_A`, `HERMITIAN`, `UPPER`
+    bits: int32, `CONJUGATE`, `HERMITIAN`, `UPPER`
     rs, cs: int64, row and column stride of A (elements)
     inc, ldw: int64, stride of x, from slot to slot (elements)
     stride_a, stride_x, stride_w: int64, batch strides (elements)
@@ -344,7 +342,7 @@ def _build(config: Symv):
     )
     run, run_diagonal, ranges = _stepper(config, False), _stepper(config, True), _ranges(config)
     (keep, take), add_warps = _keeper(config), tree_adder(facts, config.WARPS, BLK, THREADS)
-    CONJ_A_, HERMITIAN_, UPPER_ = CONJ_A, HERMITIAN, UPPER
+    CONJ_A_, HERMITIAN_, UPPER_ = CONJUGATE, HERMITIAN, UPPER
 
     def symv(a, x, w, n, tiles, bits, rs, cs, inc, ldw, stride_a, stride_x, stride_w):
         # (1) the tiles of this block, the rows of this thread

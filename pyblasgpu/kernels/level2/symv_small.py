@@ -14,12 +14,12 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import require_warps
+from ..common.options import CONJUGATE, HERMITIAN, UPPER, VECTORS
 from ..common.parameters import parameters
 from .config import LOAD, WARP, VectorLoads
 from .sums import writer
-from .symv import CONJ_A, HERMITIAN, UPPER
 
-__all__ = ["VECTORS", "SymvSmall", "source"]
+__all__ = ["SymvSmall", "source"]
 
 PARAMETERS = parameters(
     "pointer: a, x, y",
@@ -28,8 +28,6 @@ PARAMETERS = parameters(
     "real: alpha, alpha_i, beta, beta_i",
 )
 
-#: Bit of the flags, besides those of `symv`: columns of A are contiguous, and vectors fit them.
-VECTORS = 8
 SECTOR = 32  # bytes of memory that are read together
 
 
@@ -114,7 +112,7 @@ def source(config: SymvSmall) -> KernelSource:
     -----------------
     a, x, y: pointer, A, x, y
     n: int32, order
-    bits: int32, `CONJ_A`, `HERMITIAN`, `UPPER` of `symv`; `VECTORS`, without which A is loaded real by real
+    bits: int32, `CONJUGATE`, `HERMITIAN`, `UPPER`; `VECTORS`, without which A is loaded real by real
     rs, cs: int64, row and column stride of A, any without `VECTORS` (elements)
     incx, incy, stride_a, stride_x, stride_y: int64, strides of x and y, batch strides (elements)
     alpha, alpha_i, beta, beta_i: real, parts of alpha and beta; with beta = 0 y is not read
@@ -350,7 +348,7 @@ def _build(config: SymvSmall) -> Any:
     run_wide, run_single = _runner(config, True), _runner(config, False)
     fetch_tile, keep_tile = _diagonal(config)
     add_lanes, finish = _lane_adder(config), _finisher(config)
-    CONJ_A_, HERMITIAN_, UPPER_, VECTORS_ = CONJ_A, HERMITIAN, UPPER, VECTORS
+    CONJ_A_, HERMITIAN_, UPPER_, VECTORS_ = CONJUGATE, HERMITIAN, UPPER, VECTORS
 
     def symv_small(
         a, x, y, n, bits, rs, cs, incx, incy, stride_a, stride_x, stride_y, alpha, alpha_i, beta, beta_i
