@@ -48,7 +48,7 @@ Z_COMBINED = Check(
 )
 Z_EXACT = Check("combine_residues", lambda module: of_complex.check_combined(1j, m=9, kernels=module))
 Z_GUARDED = Check("gemm_int8_guarded", lambda module: of_complex.check_guarded(kernels=module))
-FOLDER = "gemm.int8."
+FOLDER, RING = "gemm.int8.", "gemm.stage_ring"
 SCALES, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
     FOLDER + name
     for name in (
@@ -94,11 +94,11 @@ DEFECTS = [
     ),
     (PACK, "stage == stages - 1", "False", packed(moduli=1, k=600, sample=4)),
     # who waits for whom
-    (PIPELINE, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
+    (RING, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
     (PIPELINE, "wait_for_last()\n", "pass\n", multiplied()),
     (PIPELINE, "release(before, shared, lane)", "release(stage, shared, lane)", multiplied()),
-    (PIPELINE, "int32(ARRIVALS)", "int32(ARRIVALS // CLUSTER)", multiplied(m=70, k=300)),
-    (PIPELINE, "            init_fence()\n", "            pass\n", multiplied()),
+    (RING, "int32(ARRIVALS)", "int32(ARRIVALS // CLUSTER)", multiplied(m=70, k=300)),
+    (RING, "            init_fence()\n", "            pass\n", multiplied()),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
     # what is multiplied
     (PIPELINE, "int32(b + step * STEP)", "b", multiplied(k=40)),

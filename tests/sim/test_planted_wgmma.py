@@ -68,6 +68,7 @@ TRIANGLE = Check("gemm_wgmma", lambda module: test_gemm_wgmma.check_triangle(ker
 FLAGGED_OF_CLUSTER = Check("gemm_wgmma", flagged_of_cluster)
 FLAGGED, GUARDED = Check("gemm_wgmma", flagged), Check("gemm_guarded", guarded)
 PRODUCT, EPILOGUE = "gemm.wgmma.product", "gemm.wgmma.epilogue"
+RING = "gemm.stage_ring"
 PACK, GUARD = "gemm.wgmma.pack_halves", "gemm.wgmma.guarded"
 FACTOR = "gemm.wgmma.triangular_factor"
 THREE, PACK_THREE = "gemm.wgmma.triples", "gemm.wgmma.pack_triples"
@@ -95,19 +96,19 @@ NOT_FURTHER = Check("gemm_guarded", lambda module: test_gemm_triples.check_furth
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # who waits for whom
-    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
-    (PRODUCT, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "wait(int32(full + 8), int32(turn % 2))", multiplied()),
-    (PRODUCT, "wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))", "pass", multiplied()),
+    (RING, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
+    (RING, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "wait(int32(full + 8), int32(turn % 2))", multiplied()),
+    (RING, "wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))", "pass", multiplied()),
     (PRODUCT, "fence()\n                start", "start", multiplied()),
     (PRODUCT, "sync_warp()", "pass", multiplied()),
     (PRODUCT, "wait_for_last()\n", "pass\n", multiplied()),
     (PRODUCT, "int32(stage - 1 if stage > 0 else STAGES - 1)", "stage", multiplied()),
-    (PRODUCT, "int32(WARPS * CLUSTER))", "int32(1))", multiplied()),
-    (PRODUCT, "            init_fence()\n", "            pass\n", multiplied()),
-    (PRODUCT, "BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))", "BOTH))", multiplied()),
+    (RING, "int32(ARRIVALS))", "int32(1))", multiplied()),
+    (RING, "            init_fence()\n", "            pass\n", multiplied()),
+    (PRODUCT, "BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH\n", "BOTH\n", multiplied()),
     # what is brought and multiplied
     (PRODUCT, "LAST = j == PER_BLOCK - 1", "LAST = j == 0", multiplied()),
-    (PRODUCT, "FROM = j * config.PANEL", "FROM = 0 * config.PANEL", multiplied()),
+    (PRODUCT, "= j * config.PANEL", "= 0 * config.PANEL", multiplied()),
     (PRODUCT, "first_b * words + col * 32", "first_b * words", CLUSTER),
     (PRODUCT, "first_b * PANEL + col", "first_b * PANEL", CLUSTER),
     (PRODUCT, "(1 - quotient(rows, ROWS)) * 8", "quotient(rows, ROWS) * 8", ORDERED),
@@ -141,12 +142,12 @@ DEFECTS = [
     (TILES, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
     (PRODUCT, "row - col\n", "col - row\n", TRIANGLE),
     # blocks of a cluster
-    (PRODUCT, "EVERYONE = 2**CLUSTER - 1", "EVERYONE = 1", CLUSTER),
+    (RING, "2**config.cluster - 1", "1", CLUSTER),
     (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0)", CLUSTER),
-    ("gemm.warpgroups", "if lane < CLUSTER:", "if lane == 0:", CLUSTER),
-    (PRODUCT, "int32(WARPS * CLUSTER)", "int32(WARPS)", CLUSTER),
+    (RING, "if lane < CLUSTER:", "if lane == 0:", CLUSTER),
+    (RING, "4 * config.warpgroups * config.cluster", "4 * config.warpgroups", CLUSTER),
     (PRODUCT, "            cluster_sync()  #", "            pass  #", CLUSTER),
-    (PRODUCT, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
+    (RING, "            cluster_sync()\n        else", "            cuda.syncthreads()\n        else", CLUSTER),
     (TILES, "quotient(int32(min(row, m - 1)), PANEL)", "quotient(int32(row), PANEL)", LOWER),
     (PRODUCT, "int32(m - row if own else 0)", "int32(m - row)", FLAGGED_OF_CLUSTER),
     (TILES, "return own | servable(flags_a, other_a", "return own & servable(flags_a, other_a", FLAGGED_OF_CLUSTER),
@@ -156,7 +157,7 @@ DEFECTS = [
     (THREE, "high[e] + cross[e]", "high[e]", TRIPLES),
     (THREE, "int32(b + AT_B + step)", "int32(b + AT_B)", TRIPLES),
     (THREE, "(not by_pairs) & ", "", TRIPLES_LEFT),
-    (THREE, "part = int32(rank_of() * PART)", "part = int32(0)", TRIPLES_OF_CLUSTER),
+    (THREE, "int32(rank_of() * PART)", "int32(0)", TRIPLES_OF_CLUSTER),
     (PACK_THREE, "y - upper(first)", "y - lower(first)", PACKED_TRIPLES),
     (PACK_THREE, "(unit - block * (BLK // ROWS)) * (ROWS * 32)", "0", PACKED_TRIPLES),
     (PACK_THREE, "            cuda.syncthreads()\n            unit", "            unit", PACKED_TRIPLES),

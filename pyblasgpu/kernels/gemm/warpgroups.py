@@ -1,5 +1,5 @@
 """Base of kernels whose warpgroups multiply the stages that a producer warpgroup loads, `gemm_wgmma` and
-`gemm_int8`: their sizes, the rules of the pipeline, and the release of a stage.
+`gemm_int8`: their sizes, and the rules of the pipeline.
 """
 
 from __future__ import annotations
@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...errors import require
-from ...gpu.backend import device_function, ptx
 from ..common.kernel_config import KernelConfig
 
-__all__ = ["ROW", "UNIT", "WarpgroupConfig", "releaser"]
+__all__ = ["ROW", "UNIT", "WarpgroupConfig"]
 
 ROW = 128  # bytes of a row of a stage
 UNIT = 1024  # bytes at multiples of which eight rows begin
@@ -77,20 +76,3 @@ class WarpgroupConfig(KernelConfig):
             shared_bytes=self.shared_bytes,
             stages=self.stages,
         )
-
-
-def releaser(config: WarpgroupConfig):
-    """``release(stage, shared, lane)``: a warp signals to all blocks of a cluster that a stage is empty."""
-    int32, CLUSTER, EMPTY = ptx.types.int32, config.cluster, config.barriers + 8
-    arrive, arrive_at = ptx.mbarrier_arrive, ptx.mbarrier_arrive_at
-
-    @device_function
-    def release(stage, shared, lane):
-        empty = int32(shared + EMPTY + stage * 16)
-        if CLUSTER > 1:
-            if lane < CLUSTER:
-                arrive_at(empty, int32(lane))
-        elif lane == 0:
-            arrive(empty)
-
-    return release

@@ -17,11 +17,12 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_coords
+from ..stage_ring import barrier_maker
 from ..warpgroups import ROW
 from .config import GemmInt8
 from .epilogue import residue_writer, tile_checker
 from .image import STAGE_K
-from .pipeline import barrier_maker, stage_loader, tile_multiplier
+from .pipeline import stage_loader, tile_multiplier
 
 __all__ = ["GemmInt8", "is_flagged", "source"]
 

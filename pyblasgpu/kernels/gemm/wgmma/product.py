@@ -16,7 +16,8 @@ from functools import partial
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
-from ..warpgroups import ROW, releaser
+from ..stage_ring import barrier_maker, part_copier, releaser, stage_finder, stage_opener
+from ..warpgroups import ROW
 from .config import GemmWgmma
 from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
@@ -62,31 +63,21 @@ def _producer(config: GemmWgmma):
     """``load_stages(i, a, b, scales_a, scales_b, shared)``: the stages of a block, a copy each of A and B,
     and with the last the scales; `i` counts all stages of this block of threads.
     """
-    int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
-    BLK_M, BLK_N, BYTES_A, BYTES_B = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_b
-    SIZE, BARRIERS, BOTH = config.stage_bytes, config.barriers, BYTES_A + BYTES_B
-    wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
-    CLUSTER, PART, multicast = config.cluster, config.bytes_b // config.cluster, ptx.bulk_copy_multicast
-    EVERYONE = 2**CLUSTER - 1
+    int32, PER_BLOCK, quotient, copy = ptx.types.int32, config.stages_per_block, ptx.quotient, ptx.bulk_copy
+    BLK_M, BLK_N, BYTES_A, BOTH = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_a + config.bytes_b
+    CLUSTER, PART, rank_of = config.cluster, config.bytes_b // config.cluster, ptx.cluster_rank
+    open_stage, copy_part = stage_opener(config), part_copier(config)
 
     def load_stage(j: int):
         LAST = j == PER_BLOCK - 1
-        FROM = j * config.PANEL * STAGE_K
+        FROM, BYTES = j * config.PANEL * STAGE_K, BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH
 
         @device_function
         def load_stages(i, a, b, scales_a, scales_b, shared):
-            turn = quotient(int32(i + j), STAGES)
-            stage = int32(i + j - turn * STAGES)
-            target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
-            wait(int32(full + 8), int32(turn % 2 ^ 1))
-            expect(full, int32(BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))
+            target, full = open_stage(int32(i + j), BYTES, shared)
             copy(target, a, FROM, int32(BYTES_A), full)
-            if CLUSTER > 1:
-                part = int32(rank_of() * PART)
-                to = int32(target + BYTES_A + part)
-                multicast(to, b, int32(FROM + quotient(part, 4)), int32(PART), full, int32(EVERYONE))
-            else:
-                copy(int32(target + BYTES_A), b, FROM, int32(BYTES_B), full)
+            part = int32(rank_of() * PART) if CLUSTER > 1 else int32(0)
+            copy_part(int32(target + BYTES_A + part), b, int32(FROM + quotient(part, 4)), PART, full)
             if LAST:
                 copy(int32(target + BOTH), scales_a, 0, int32(4 * BLK_M), full)
                 copy(int32(target + BOTH + 4 * BLK_M), scales_b, 0, int32(4 * BLK_N), full)
@@ -124,15 +115,9 @@ def _multiplier(config: GemmWgmma):
     the warpgroup, in bytes of a stage.
     """
     int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
-    quotient = ptx.quotient
-    SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.barriers, config.bytes_a
+    SIZE, BYTES_A, (_, _, wait_full) = config.stage_bytes, config.bytes_a, stage_finder(config)
     acquire_turn, release_turn = _turns(config)
-    wait, fence, commit, release = (
-        ptx.mbarrier_wait,
-        ptx.warpgroup_fence,
-        ptx.warpgroup_commit,
-        releaser(config),
-    )
+    fence, commit, release = ptx.warpgroup_fence, ptx.warpgroup_commit, releaser(config)
     start, go_on, wait_for_last = (
         ptx.warpgroup_mma(N, True),
         ptx.warpgroup_mma(N, False),
@@ -144,9 +129,7 @@ def _multiplier(config: GemmWgmma):
 
         @device_function
         def multiply(i, high, cross, rows, shared, lane):
-            turn = quotient(int32(i + j), STAGES)
-            stage = int32(i + j - turn * STAGES)
-            wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+            stage = wait_full(int32(i + j), shared)
             if FIRST:
                 acquire_turn(i, rows, shared)
             a = int32(shared + stage * SIZE + rows)
@@ -230,31 +213,22 @@ def tile_scheduler_loop(config: GemmWgmma, load_stages, multiply_tile, verdict, 
     says, after the wait, whether there is anything to do.
     """
     real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
-    BLK_K, STAGES = config.BLK_K, config.stages
-    WORKERS, SUMS, BARRIERS, PANEL = 128 * config.warpgroups, config.sums, config.barriers, config.PANEL
-    PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
-    TURNS, ORDERED, opaque, SOMETIMES = config.turns, config.ordered, ptx.opaque, has_tiles is not None
+    BLK_K, PER_BLOCK = config.BLK_K, config.stages_per_block
+    WORKERS, SUMS, PANEL = 128 * config.warpgroups, config.sums, config.PANEL
+    TURNS, opaque, SOMETIMES = config.turns, ptx.opaque, has_tiles is not None
     CLUSTER, cluster_sync, write = config.cluster, ptx.cluster_sync, epilogue(config)
     align, offset, tile_of = ptx.align_shared(1024), ptx.offset, tile_finder(config)
-    init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
+    init, shared_address = ptx.mbarrier_init, ptx.shared_address
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
 
     @device_function
-    def make_barriers(shared, t):
-        if t == 0:
-            for stage in range(STAGES):
-                init(int32(shared + BARRIERS + stage * 16), int32(1))
-                init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS * CLUSTER))
-            if ORDERED:
-                init(int32(shared + TURNS), int32(4))
-                init(int32(shared + TURNS + 8), int32(4))
-            init_fence()
-        if CLUSTER > 1:
-            cluster_sync()
-        else:
-            cuda.syncthreads()
+    def initialize_turns(shared):
+        init(int32(shared + TURNS), int32(4))
+        init(int32(shared + TURNS + 8), int32(4))
+
+    make_barriers = barrier_maker(config, initialize_turns if config.ordered else None)
 
     @device_function
     def produce(

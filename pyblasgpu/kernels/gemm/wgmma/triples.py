@@ -18,7 +18,8 @@ from ....errors import require
 from ....gpu.backend import device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
-from ..warpgroups import ROW, releaser
+from ..stage_ring import part_copier, releaser, stage_finder, stage_opener
+from ..warpgroups import ROW
 from .config import GemmWgmma
 from .image import unit_rows
 from .product import tile_scheduler_loop
@@ -112,36 +113,26 @@ def source(config: GemmTriples) -> KernelSource:
 
 def _producer(config: GemmTriples):
     """``load_stages(i, a, b, ...)``: the stages of a block, a copy for each part of A and of B."""
-    int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
+    int32, PER_BLOCK, quotient, copy = ptx.types.int32, config.stages_per_block, ptx.quotient, ptx.bulk_copy
     BYTES_A, BYTES_B, PLANE = config.BLK_M * ROW, config.BLK_N * ROW, config.PANEL * ROW // 4
-    SIZE, BARRIERS, OF_A = config.stage_bytes, config.barriers, config.bytes_a
-    wait, expect, copy, rank_of = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy, ptx.cluster_rank
-    CLUSTER, PART, multicast = config.cluster, BYTES_B // config.cluster, ptx.bulk_copy_multicast
-    EVERYONE = 2**CLUSTER - 1
+    SIZE, OF_A, rank_of = config.stage_bytes, config.bytes_a, ptx.cluster_rank
+    CLUSTER, PART = config.cluster, BYTES_B // config.cluster
+    open_stage, copy_to_cluster = stage_opener(config), part_copier(config)
 
     def load_stage(j: int):
         @device_function
         def copy_part(p, a, b, target, full):
             at = int32((PARTS * j + p) * PLANE)
             copy(int32(target + p * BYTES_A), a, at, int32(BYTES_A), full)
+            part = int32(rank_of() * PART) if CLUSTER > 1 else int32(0)
             to = int32(target + OF_A + p * BYTES_B)
-            if CLUSTER > 1:
-                part = int32(rank_of() * PART)
-                multicast(
-                    int32(to + part), b, int32(at + quotient(part, 4)), int32(PART), full, int32(EVERYONE)
-                )
-            else:
-                copy(to, b, at, int32(BYTES_B), full)
+            copy_to_cluster(int32(to + part), b, int32(at + quotient(part, 4)), PART, full)
 
         copy_parts = unrolled(PARTS, copy_part)
 
         @device_function
         def load_stages(i, a, b, scales_a, scales_b, shared):
-            turn = quotient(int32(i + j), STAGES)
-            stage = int32(i + j - turn * STAGES)
-            target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
-            wait(int32(full + 8), int32(turn % 2 ^ 1))
-            expect(full, int32(SIZE))
+            target, full = open_stage(int32(i + j), SIZE, shared)
             copy_parts(0, a, b, target, full)
 
         return load_stages
@@ -154,14 +145,9 @@ def _multiplier(config: GemmTriples):
     back all stages but the last, as those of pairs.
     """
     int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
-    SIZE, BARRIERS, OF_A, quotient = config.stage_bytes, config.barriers, config.bytes_a, ptx.quotient
+    SIZE, OF_A, (_, _, wait_full) = config.stage_bytes, config.bytes_a, stage_finder(config)
     PLANE_A, PLANE_B, STEPS = config.BLK_M * ROW, config.BLK_N * ROW, ROW // STEP
-    wait, fence, commit, release = (
-        ptx.mbarrier_wait,
-        ptx.warpgroup_fence,
-        ptx.warpgroup_commit,
-        releaser(config),
-    )
+    fence, commit, release = ptx.warpgroup_fence, ptx.warpgroup_commit, releaser(config)
     start, go_on, wait_for_last = (
         ptx.warpgroup_mma(N, True, bfloat=True),
         ptx.warpgroup_mma(N, False, bfloat=True),
@@ -199,9 +185,7 @@ def _multiplier(config: GemmTriples):
 
         @device_function
         def multiply(i, high, cross, rows, shared, lane):
-            turn = quotient(int32(i + j), STAGES)
-            stage = int32(i + j - turn * STAGES)
-            wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+            stage = wait_full(int32(i + j), shared)
             a = int32(shared + stage * SIZE + rows)
             b = int32(shared + stage * SIZE + OF_A)
             if FIRST:
