@@ -19,6 +19,7 @@ __all__ = ["LAYOUT", "PolicySearch", "wanted"]
 
 LAYOUT = "policy"  # in the records, where those of kernels have theirs
 PATIENCE = 300.0  # seconds for an answer: there may be kernels that nobody has compiled yet
+FEW, ORDER = 8, 100  # columns for which triangles take other ways, and rows with which these are verified
 #: Routines that are tuned; others are made of them, and measured where all of them are.
 PARTS = {"gemm", "trmm", "trsm"}
 
@@ -186,7 +187,7 @@ class PolicySearch:
         for dtype in dtypes:
             for value in _ways(trial, found):
                 job = _job(trial, dtype, self._put(name, trial, dtype, value), [])
-                _, failure = self._runner.finish(job._replace(verify=("aligned", "odd")), PATIENCE)
+                _, failure = self._runner.finish(job._replace(verify=_verified(trial)), PATIENCE)
                 if failure is not None:
                     detail = f"when it was verified: {failure.detail}"
                     self._note(name, dtype, "", outcome=failure.outcome, detail=detail)
@@ -221,6 +222,13 @@ def _ways(trial: Trial, found: Any) -> list[Any]:
     if trial.by in ("most", "below"):
         return [MAX_VALUE]
     return [0] if trial.by in ("least", "beyond") else [found]
+
+
+def _verified(trial: Trial) -> tuple[str | tuple[int, int], ...]:
+    """The extents at which results are verified: those of every kernel, and few columns where trials have."""
+    columns = min(extents[-1] for extents in trial.points)
+    is_of_few = trial.routine in ("trmm", "trsm") and columns <= FEW
+    return ("aligned", "odd", (ORDER, columns)) if is_of_few else ("aligned", "odd")
 
 
 def _job(trial: Trial, dtype: str, policy: Any, extents: Sequence[tuple[int, ...]]) -> Job:

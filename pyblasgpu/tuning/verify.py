@@ -39,7 +39,7 @@ def verify(
     layout: str,
     device: int,
     stream: int,
-    extents: str = "aligned",
+    extents: str | tuple[int, int] = "aligned",
 ) -> None:
     """Run `routine` on the data of `extents` and compare.
 
@@ -52,7 +52,8 @@ def verify(
     layout : str
         Layout of A and B in a GEMM: 'n' column-major, 't' row-major.
     device, stream : int
-    extents : {'aligned', 'odd'}
+    extents : {'aligned', 'odd'} or (int, int)
+        Extents of the data; of a triangle its order and the columns of the other matrix, too.
 
     Raises
     ------
@@ -68,7 +69,9 @@ def verify(
             held.callback(matrix.release)
             return matrix
 
-        if name == "gemm":
+        if not isinstance(extents, str):
+            _verify_leaf(routine, name, dtype, extents, stream, fence)
+        elif name == "gemm":
             _verify_gemm(routine, dtype, layout, GEMM_EXTENTS[extents], stream, fence)
         elif name == "gemv":
             for shape in MATRIX_EXTENTS[extents]:

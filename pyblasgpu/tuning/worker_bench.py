@@ -37,8 +37,8 @@ class Job(NamedTuple):
         Overrides of the choice at run time meanwhile.
     problems : tuple of (extents, seconds)
         Extents to time it at, and the time to beat.
-    verify : tuple of str
-        On which extents its result is compared first: 'aligned', 'odd'.
+    verify : tuple
+        On which extents its result is compared first, as of `verify`: 'aligned', 'odd', (100, 1).
     vendor : bool or str
         Whether cuBLAS is to be timed instead, and by which of its routines, if not by that of the same name:
         'trmm_out_of_place'.
@@ -55,7 +55,7 @@ class Job(NamedTuple):
     layout: str
     overrides: tuple[tuple[str, Any], ...] = ()
     problems: tuple[tuple[tuple[int, ...], float], ...] = ()
-    verify: tuple[str, ...] = ()
+    verify: tuple[str | tuple[int, int], ...] = ()
     vendor: bool | str = False
     reload: bool = False
     policy: tuple[tuple[str, Any], ...] = ()

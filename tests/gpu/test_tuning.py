@@ -104,6 +104,16 @@ def test_factors_are_verified_and_timed_with_a_policy(worker, name, extents, dty
         assert 1e-6 < timed.seconds < 1
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_triangles_of_few_columns_are_verified_both_ways(worker, dtype):
+    for bound in (0, 1 << 60):
+        policy = ("trsv_min_order", bound), ("fused_trsm_min_order", dict.fromkeys(DTYPES, bound))
+        verify = "aligned", "odd", (100, 1), (100, 8)
+        assert answers(worker, Job("trsm", dtype, "any", verify=verify, policy=policy)) == [DONE]
+        few = (("fused_trmm_min_rhs", bound),)
+        assert answers(worker, Job("trmm", dtype, "any", verify=((100, 4),), policy=few)) == [DONE]
+
+
 @pytest.mark.parametrize("order", [0, 1 << 20])
 def test_products_of_host_matrices_are_timed(worker, order):
     policy = (("host_min_order", dict.fromkeys(DTYPES, order)),)

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 import pytest
 from import_graph import PACKAGE
 
+from pyblasgpu import cli
 from pyblasgpu.api.explain import explain
 from pyblasgpu.database import FIXED, Document, dumps, parse, policy
 from pyblasgpu.database.policy import Policy, computed, reference
@@ -206,6 +207,13 @@ def test_explain_names_what_decided(call, options, expected):
     names = {value.partition(":")[0]: origin for _, value, origin in rows}
     assert expected <= set(names) and set(names.values()) == {f"packaged for {H200.name}"}
     assert [row for row in explain(*call, device="h200", **options) if row[0] == "policy"] == rows
+
+
+def test_the_command_prints_what_decided(capsys):
+    assert cli.main(["explain", "dgetrf", "4096", "--device", "b200", "--json"]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out) if row["what"] == "policy"]
+    origins = {row["value"].partition(":")[0]: row["origin"] for row in rows}
+    assert origins["getrf_lookahead"] == origins["trsm_stop"] == "computed from NVIDIA H200's"
 
 
 def test_explain_names_no_more_than_what_decided():

@@ -321,6 +321,21 @@ def test_a_value_whose_results_are_wrong_is_not_taken(policy_stage):
     assert document.policy["trsv_min_order"] == 16, "others are measured all the same"
 
 
+def test_few_columns_are_verified_too(policy_stage):
+    """The kernel of one column is none of those that serve many."""
+    plain = policy_stage.trsm
+
+    def trsm(alpha, t, b, stream, **flags):
+        plain(alpha, t, b, stream, **flags)
+        if tuned_files.policy_of(H200).trsv_min_order < t.rows and b.cols == 1:
+            elements(b)[0, -1, 0] += 1
+
+    policy_stage.trsm = trsm
+    made, document = run(policy_stage)
+    assert document.policy["trsv_min_order"] == reference().trsv_min_order
+    assert {record.stem for record in made.log.records if record.outcome == "wrong"} == {"trsv_min_order"}
+
+
 def test_a_value_that_wins_by_a_hiccup_is_not_taken(policy_stage):
     """Winners are timed again, next to the present value."""
     seen = Counter()
@@ -445,7 +460,7 @@ def test_what_is_measured_runs_and_is_verified(bench, name, letter):
             forced = ({str(int(value)): 0} if value else {}) if trial.by == "widths" else value
             forced = dict.fromkeys(DTYPES, value) if is_by_dtype(entry) else forced
             extents = tuple(min(extent, 40) for extent in trial.points[0])
-            verify = ("odd",) if name in ("getrf", "potrf", "getrs") else ()
+            verify = {"gemm": (), "trmm": ((40, 4),), "trsm": ((100, 1), (100, 8))}.get(name, ("odd",))
             layout = "nn" if name == "gemm" else "any"
             problems, policy = ((extents, inf),), ((entry, forced),)
             job = worker_bench.Job(name, letter, layout, trial.overrides, problems, verify, policy=policy)
