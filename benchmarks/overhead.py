@@ -4,7 +4,8 @@ New results, results in another array and in place, through keyword functions, `
 ``lapack``; and a plan called with the arrays that it was made with and with others. Calls are queued without
 waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out FILE]``
 prints microseconds a call, the median of several rounds, and the device's own pace where calls follow each
-other for long: no host can pass it.
+other for long: no host can pass it. NumPy arrays of order 8 and vectors of 1000 stay on the processor; their
+calls are next to SciPy's and NumPy's.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 import pyblasgpu
 from benchmarks.study import Namespace, Row, Rows, Study, cupy, main
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.testing.clocks import host_clock, median_seconds
 
 N, CALLS, ROUNDS, LONG = 64, 200, 9, 2_000
+SMALL, LENGTH = 8, 1000  # of arrays in host memory
 
 Call = Callable[[], object]
 
@@ -108,9 +112,33 @@ def triangles(
     yield f"cholesky of {library}", lambda: cholesky(factor)
 
 
+def host_calls(dtype: str) -> Iterator[tuple[str, Call]]:
+    """Calls on small NumPy arrays, by us and by SciPy or NumPy."""
+    draw = np.random.default_rng(0).standard_normal
+    a, b = (np.asfortranarray(draw((SMALL, SMALL)).astype(dtype)) for _ in range(2))
+    x, y = (draw(LENGTH).astype(dtype) for _ in range(2))
+    positive, triangle = a @ a.T + np.eye(SMALL, dtype=dtype), np.tril(a) + SMALL * np.eye(SMALL, dtype=dtype)
+    letter, theirs = "sd"[dtype == "float64"], import_module("scipy.linalg")
+    by_blas = {"gemm": (1.0, a, b), "trsm": (1.0, triangle, b), "gemv": (1.0, a, x[:SMALL]), "dot": (x, y)}
+    for stem, arguments in (by_blas | {"axpy": (x, y)}).items():
+        for module in (blas, theirs.blas):
+            yield f"{module.__name__}.{stem}", partial(getattr(module, letter + stem), *arguments)
+    for module in (lapack, theirs.lapack):
+        yield f"{module.__name__}.potrf", partial(getattr(module, f"{letter}potrf"), positive)
+    out = np.empty_like(a)
+    yield "pyblasgpu.gemm, out=, numpy", partial(pyblasgpu.gemm, a, b, out=out)
+    for name, arguments in {"matmul": (a, b), "dot": (x, y)}.items():
+        for module in (linalg, np):
+            yield f"{module.__name__}.{name}, numpy", partial(getattr(module, name), *arguments)
+    solved = {"cholesky": (positive,), "solve": (a, b), "inv": (a,), "solve_triangular": (triangle, b)}
+    for name, arguments in solved.items():
+        for module in (linalg, theirs):
+            yield f"{module.__name__}.{name}, numpy", partial(getattr(module, name), *arguments)
+
+
 def rows(options: Namespace) -> Rows:
     for dtype in ("float32", "float64"):
-        for name, call in calls(dtype):
+        for name, call in (*calls(dtype), *host_calls(dtype)):
             yield {
                 "call": f"{name} {dtype}",
                 "host": round(microseconds(call), 2),

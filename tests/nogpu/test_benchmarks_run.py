@@ -234,6 +234,7 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
 def test_host_seconds_of_a_call(run):
     names = run("overhead", "", CALLS=2, LONG=2)["microseconds"]
     assert "pyblasgpu plan, other arrays, cupy float32" in names
+    assert {"pyblasgpu.blas.gemm float64", "scipy.linalg.blas.gemm float64"} <= names.keys()
 
 
 def test_programs_of_first_calls(scripts, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from sys import modules
 from typing import Any
 
 from ...operands import Operand
@@ -94,12 +95,19 @@ def on_operands(
     return prepare
 
 
+#: Names in `sys.modules`, where a small call finds them sooner than by `import_module`.
+_TUNED_FILES, _DEVICE = (
+    f"{__name__.split('.')[0]}.{name}" for name in ("dispatch.tuned_files", "gpu.device")
+)
+
+
 def policy_at(device: int | None) -> Any:
     """Return the numbers by which dispatch decides on a device, by default on the reference (`Policy`)."""
-    tuned_files = import_module("...dispatch.tuned_files", __package__)
+    tuned_files = modules.get(_TUNED_FILES) or import_module("...dispatch.tuned_files", __package__)
     if device is None:
         return tuned_files.reference_policy()
-    return tuned_files.policy_of(import_module("...gpu.device", __package__).current(device))
+    here = modules.get(_DEVICE) or import_module("...gpu.device", __package__)
+    return tuned_files.policy_of(here.current(device))
 
 
 def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
