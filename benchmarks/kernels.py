@@ -14,7 +14,7 @@ from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.gpu.device import named as device_named
 from pyblasgpu.operands import Operand
 from pyblasgpu.options import parse_device
-from pyblasgpu.routines.gemm import alignments
+from pyblasgpu.routines.level3.gemm import alignments
 from pyblasgpu.tuning.compile_pool import compile_all
 from pyblasgpu.types import Dtype
 

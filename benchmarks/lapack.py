@@ -16,7 +16,7 @@ from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy,
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri
+from pyblasgpu.routines.lapack import lauum, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing import cusolver
 from pyblasgpu.testing.clocks import device_clock, median_seconds

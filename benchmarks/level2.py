@@ -20,7 +20,7 @@ from pyblasgpu.gpu.workspace import OwnedWorkspace
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import gemv, ger, symv, syr, trmv
+from pyblasgpu.routines.level2 import gemv, ger, symv, syr, trmv
 from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.cublas import Cublas, load
 from pyblasgpu.types import DTYPES, Diag, Dtype, Uplo

@@ -88,7 +88,7 @@ _SYMV = Routine(
     letters=_REAL,
     counterpart="hemv",
     work=("m", "m"),
-    launches=".routines.symv",
+    launches=".routines.level2.symv",
     cpu=".cpu.scipy.level2:symv",
 )
 _SYR = Routine(
@@ -100,7 +100,7 @@ _SYR = Routine(
     counterpart="her",
     work=("m", "m"),
     fmas=(1, 2),
-    launches=".routines.syr",
+    launches=".routines.level2.syr",
     cpu=".cpu.scipy.level2:syr",
 )
 _SYR2 = replace(
@@ -110,7 +110,7 @@ _SYR2 = replace(
     letters=_REAL,
     counterpart="her2",
     fmas=(1, 1),
-    launches=".routines.syr2",
+    launches=".routines.level2.syr2",
     cpu=".cpu.scipy.level2:syr2",
 )
 _TRIANGLE = Matrix("a", "m", "m", op="trans", is_half=True)
@@ -121,7 +121,7 @@ _TRMV = Routine(
     ("uplo", "trans", "diag"),
     work=("m", "m"),
     fmas=(1, 2),
-    launches=".routines.trmv",
+    launches=".routines.level2.trmv",
     cpu=".cpu.scipy.level2:trmv",
 )
 _LEVEL_2 = (
@@ -131,7 +131,7 @@ _LEVEL_2 = (
         ("alpha", Matrix("a", "m", "n", op="trans"), Matrix("x", "n"), "beta", _Y),
         ("trans",),
         work=("m", "n"),
-        launches=".routines.gemv",
+        launches=".routines.level2.gemv",
         cpu=".cpu.scipy.level2:gemv",
     ),
     Routine(
@@ -141,7 +141,7 @@ _LEVEL_2 = (
         switches=("is_new_output",),
         names={"c": ("cgeru", "cgerc"), "z": ("zgeru", "zgerc")},
         work=("m", "n"),
-        launches=".routines.ger",
+        launches=".routines.level2.ger",
         cpu=".cpu.scipy.level2:ger",
     ),
     _SYMV,
@@ -152,7 +152,7 @@ _LEVEL_2 = (
         stem="trsv",
         arguments=("alpha", _TRIANGLE, _X),
         fixed={"side": Side.LEFT},
-        launches=".routines.trsm",
+        launches=".routines.level3.trsm",
         cpu=".cpu.scipy.level3:trsm",
     ),
     _SYR,
@@ -172,7 +172,7 @@ _GEMM = Routine(
     methods=(THREE_M, TENSOR),
     work=("m", "n", "k"),
     crossover="product",
-    launches=".routines.gemm",
+    launches=".routines.level3.gemm",
     cpu=".cpu.scipy.level3:gemm",
     tasks="gemm",
 )
@@ -185,7 +185,7 @@ _TRMM = Routine(
     work=("order", "m", "n"),
     fmas=(1, 2),
     crossover="product",
-    launches=".routines.trmm",
+    launches=".routines.level3.trmm",
     cpu=".cpu.scipy.level3:trmm",
     tasks="trmm",
 )
@@ -199,7 +199,7 @@ _SYMM = Routine(
     methods=(TENSOR,),
     work=("order", "m", "n"),
     crossover="product",
-    launches=".routines.symm",
+    launches=".routines.level3.symm",
     cpu=".cpu.scipy.level3:symm",
     tasks="symm",
 )
@@ -214,7 +214,7 @@ _SYRK = Routine(
     work=("n", "n", "k"),
     fmas=(1, 2),
     crossover="product",
-    launches=".routines.syrk",
+    launches=".routines.level3.syrk",
     cpu=".cpu.scipy.level3:syrk",
     tasks="syrk",
 )
@@ -230,7 +230,7 @@ _SYR2K = replace(
     ),
     counterpart="her2k",
     fmas=(1, 1),
-    launches=".routines.syr2k",
+    launches=".routines.level3.syr2k",
     cpu=".cpu.scipy.level3:syr2k",
     tasks="",
 )
@@ -241,7 +241,7 @@ _LEVEL_3 = (
         _TRMM,
         stem="trsm",
         crossover="triangle",
-        launches=".routines.trsm",
+        launches=".routines.level3.trsm",
         cpu=".cpu.scipy.level3:trsm",
         tasks="trsm",
     ),
@@ -281,7 +281,7 @@ _LEVEL_3 = (
         switches=("is_new_output",),
         work=("n", "n", "k"),
         fmas=(1, 2),
-        launches=".routines.gemmtr",
+        launches=".routines.level3.gemmtr",
         cpu=".cpu.scipy.level3:gemmtr",
     ),
 )
@@ -301,7 +301,7 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches=".routines.potrf",
+        launches=".routines.lapack.potrf",
         cpu=".cpu.scipy.cholesky:potrf",
         tasks="potrf",
     ),
@@ -312,7 +312,7 @@ _LAPACK = (
         ("uplo",),
         work=("m", "m", "n"),
         crossover="solve",
-        launches=".routines.potrs",
+        launches=".routines.lapack.potrs",
         cpu=".cpu.scipy.cholesky:potrs",
         tasks="potrs",
     ),
@@ -333,7 +333,7 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 3),
         crossover="cholesky",
-        launches=".routines.potri",
+        launches=".routines.lapack.potri",
         cpu=".cpu.scipy.cholesky:potri",
     ),
     Routine(
@@ -344,7 +344,7 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches=".routines.trtri",
+        launches=".routines.lapack.trtri",
         cpu=".cpu.scipy.cholesky:trtri",
     ),
     Routine(
@@ -355,7 +355,7 @@ _LAPACK = (
         work=("m", "m", "n"),
         fmas=(1, 2),
         crossover="triangle",
-        launches=".routines.trtrs",
+        launches=".routines.lapack.trtrs",
         cpu=".cpu.scipy.cholesky:trtrs",
     ),
     Routine(
@@ -366,7 +366,7 @@ _LAPACK = (
         work=_CUBE,
         fmas=(1, 6),
         crossover="cholesky",
-        launches=".routines.lauum",
+        launches=".routines.lapack.lauum",
         cpu=".cpu.scipy.cholesky:lauum",
     ),
     Routine(
@@ -376,7 +376,7 @@ _LAPACK = (
         work=("m", "n", "least"),
         fmas=(1, 3),
         crossover="lu",
-        launches=".routines.getrf",
+        launches=".routines.lapack.getrf",
         cpu=".cpu.scipy.lu:getrf",
     ),
     Routine(
@@ -386,7 +386,7 @@ _LAPACK = (
         ("trans",),
         work=("m", "m", "n"),
         crossover="solve",
-        launches=".routines.getrs",
+        launches=".routines.lapack.getrs",
         cpu=".cpu.scipy.lu:getrs",
     ),
     Routine(
@@ -404,7 +404,7 @@ _LAPACK = (
         work=_CUBE,
         fmas=(2, 3),
         crossover="inverse",
-        launches=".routines.getri",
+        launches=".routines.lapack.getri",
         cpu=".cpu.scipy.lu:getri",
     ),
     Routine(
@@ -412,7 +412,7 @@ _LAPACK = (
         "lapack",
         (Matrix("piv", "least"), Matrix("a", "m", "n")),
         switches=("backwards", "first"),
-        launches=".routines.laswp",
+        launches=".routines.lapack.laswp",
         cpu=".cpu.scipy.lu:laswp",
     ),
 )

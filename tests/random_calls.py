@@ -9,27 +9,10 @@ from typing import NamedTuple
 from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.gpu.device import Device, stand_ins
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import (
-    gemm,
-    gemmtr,
-    gemv,
-    ger,
-    getrf,
-    getri,
-    getrs,
-    lauum,
-    level1,
-    potrf,
-    potri,
-    potrs,
-    symm,
-    symv,
-    syr2k,
-    syrk,
-    trmm,
-    trsm,
-    trtri,
-)
+from pyblasgpu.routines import level1
+from pyblasgpu.routines.lapack import getrf, getri, getrs, lauum, potrf, potri, potrs, trtri
+from pyblasgpu.routines.level2 import gemv, ger, symv
+from pyblasgpu.routines.level3 import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 
 #: Those that are drawn, the frequent ones more often.

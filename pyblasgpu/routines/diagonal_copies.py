@@ -8,8 +8,8 @@ from ..kernels.common.options import options_of
 from ..kernels.trmm import diagonal_blocks
 from ..operands import Operand
 from ..types import Diag, Region
-from .gemm import contiguous
 from .launch_list import LaunchList
+from .level3.gemm import contiguous
 
 __all__ = ["emit_diagonal_blocks"]
 

@@ -23,8 +23,8 @@ from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
 
 #: Imported before a test has stand-ins in modules that they import from.
-for _module in pkgutil.iter_modules(routines.__path__):
-    import_module(f"{routines.__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(routines.__path__, f"{routines.__name__}."):
+    import_module(_module.name)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import syr2k, trmm, trmm_fused, trsm
+from pyblasgpu.routines.level3 import syr2k, trmm, trmm_fused, trsm
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 

@@ -21,9 +21,9 @@ from pyblasgpu.gpu import device, launch
 from pyblasgpu.gpu.device import OLDEST, known, names, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from pyblasgpu.routines.launch_list import cached_launch_list
-from pyblasgpu.routines.triangle_update import TriangleUpdate
+from pyblasgpu.routines.level3 import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
+from pyblasgpu.routines.level3.triangle_update import TriangleUpdate
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 ONE = np.eye(8)

@@ -9,7 +9,7 @@ from fake_kernels import install, operand
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.calls.call import routine as run
 from pyblasgpu.kernels.level2.gemv import Gemv
-from pyblasgpu.routines import gemv, trmv
+from pyblasgpu.routines.level2 import gemv, trmv
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Uplo
 

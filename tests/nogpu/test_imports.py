@@ -263,7 +263,7 @@ def test_routines_import_the_kernels_that_they_run_when_they_run_them():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert all(name.rpartition(".")[2] == "family" or name.count(".") == 2 for name in output.split())
-    program = f"import sys, pyblasgpu.routines.trsm; print(*{kernels})"
+    program = f"import sys, pyblasgpu.routines.level3.trsm; print(*{kernels})"
     output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout

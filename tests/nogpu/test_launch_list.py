@@ -18,8 +18,8 @@ from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
 from pyblasgpu.routines import launch_list
-from pyblasgpu.routines.gemm import alignments
 from pyblasgpu.routines.launch_list import LaunchList
+from pyblasgpu.routines.level3.gemm import alignments
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 

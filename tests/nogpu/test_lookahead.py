@@ -16,7 +16,8 @@ from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.algorithms import lookahead_width
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
-from pyblasgpu.routines import getrf, launch_list, potrf, potrf_panels
+from pyblasgpu.routines import launch_list
+from pyblasgpu.routines.lapack import getrf, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
 

@@ -11,7 +11,7 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines import getrf, getrs, laswp, potrs, unless
+from pyblasgpu.routines.lapack import getrf, getrs, laswp, potrs, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 

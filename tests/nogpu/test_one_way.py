@@ -8,7 +8,7 @@ import random_calls
 from pyblasgpu.dispatch import catalogue
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import gemm
+from pyblasgpu.routines.level3 import gemm
 from pyblasgpu.types import DTYPES
 
 C, H200, N = DTYPES["c"], known("h200"), 4096

@@ -19,7 +19,7 @@ from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
-from pyblasgpu.routines.gemm import launch_list
+from pyblasgpu.routines.level3.gemm import launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES

@@ -16,9 +16,10 @@ from pyblasgpu.frontend.calls.call import launch_list_of, routine
 from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trmm_by_levels, workspace_limit
-from pyblasgpu.routines.triangular import Leaf, Update, on_left, schedule, split
-from pyblasgpu.routines.trmm_by_levels import blocks
+from pyblasgpu.routines import workspace_limit
+from pyblasgpu.routines.level3 import trmm_by_levels
+from pyblasgpu.routines.level3.triangular import Leaf, Update, on_left, schedule, split
+from pyblasgpu.routines.level3.trmm_by_levels import blocks
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo

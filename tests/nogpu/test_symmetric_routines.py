@@ -19,8 +19,8 @@ from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import workspace_limit
-from pyblasgpu.routines.symm import batch_portions
-from pyblasgpu.routines.trmm_by_levels import diagonal, off_diagonal_blocks
+from pyblasgpu.routines.level3.symm import batch_portions
+from pyblasgpu.routines.level3.trmm_by_levels import diagonal, off_diagonal_blocks
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.symmetric_cases import (
     RANK_K,

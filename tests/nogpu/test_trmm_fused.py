@@ -15,8 +15,8 @@ from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trmm_fused
 from pyblasgpu.routines.launch_list import LaunchList
+from pyblasgpu.routines.level3 import trmm_fused
 from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
 
 H200 = known("h200")

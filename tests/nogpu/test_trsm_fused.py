@@ -19,10 +19,10 @@ from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import FLAG_STRIDE, tile_counts
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trsm_fused
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.routines.triangular import fused_operands, on_left
-from pyblasgpu.routines.trsm import launch_list
+from pyblasgpu.routines.level3 import trsm_fused
+from pyblasgpu.routines.level3.triangular import fused_operands, on_left
+from pyblasgpu.routines.level3.trsm import launch_list
 from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
 H200 = known("h200")

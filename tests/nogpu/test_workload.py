@@ -9,7 +9,7 @@ import pytest
 from fake_device import elements
 
 from pyblasgpu.database import T_LAYOUTS
-from pyblasgpu.routines.triangular import fused_operands
+from pyblasgpu.routines.level3.triangular import fused_operands
 from pyblasgpu.tuning import measure
 from pyblasgpu.types import DTYPES, Side, Uplo
 

@@ -15,7 +15,7 @@ from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
 from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
-from pyblasgpu.routines import trtri
+from pyblasgpu.routines.lapack import trtri
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

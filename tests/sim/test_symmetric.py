@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.routines import gemmtr, syr2k, syrk
-from pyblasgpu.routines.symm import launch_list as symm_launch_list
+from pyblasgpu.routines.level3 import gemmtr, syr2k, syrk
+from pyblasgpu.routines.level3.symm import launch_list as symm_launch_list
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,

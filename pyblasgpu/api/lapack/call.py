@@ -208,7 +208,7 @@ def _unless_failed(
 ) -> Callable[[tuple[Any, ...], Any], Any]:
     """Return the launch list of a solution for matrices whose info, the first operand, is 0."""
     given = routine.view_flags(flags, dtype)
-    return lambda scalars, operands: getattr(routine_module("unless"), f"{routine.stem}_launch_list")(
+    return lambda scalars, operands: getattr(routine_module("lapack.unless"), f"{routine.stem}_launch_list")(
         *operands, **given
     )
 

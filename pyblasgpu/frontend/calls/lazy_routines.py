@@ -10,6 +10,7 @@ from typing import Any
 
 from ...operands import Operand
 from ...routine import Routine
+from ...routine_table import ROUTINES
 from ...types import Dtype
 
 __all__ = [
@@ -32,8 +33,9 @@ def routine_module(name: str) -> Any:
 
 @cache
 def launch_list_of(name: str) -> Callable[..., Any]:
-    """The function that gives the launch list of a routine, imported at its first use."""
-    function: Callable[..., Any] = routine_module(name).launch_list
+    """The function that gives the launch list of a routine, or of a module of `routines`, imported late."""
+    row = ROUTINES.get(name)
+    function: Callable[..., Any] = row.launch_list if row else routine_module(name).launch_list
     return function
 
 

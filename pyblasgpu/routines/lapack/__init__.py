@@ -1,0 +1,1 @@
+"""Factors, and inverses and solutions from them: LAPACK."""

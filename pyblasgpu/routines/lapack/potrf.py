@@ -1,0 +1,123 @@
+"""The Cholesky factor of a Hermitian positive definite A in place: L L^H = A, or U^H U = A.
+
+A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
+matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
+while the columns right of it are updated (`lookahead`). The recursion splits off as many rows as a power of
+two, at most `PANEL`, and ends in leaves of one launch:
+
+    [A11    ]      factor A11 = L11 L11^H
+    [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
+
+The first leaf sets info; the others leave it, and their blocks, where an earlier pivot was not positive.
+"""
+
+from __future__ import annotations
+
+from ...dispatch.algorithms import lookahead_width, tiles_per_block
+from ...dispatch.overrides import get_override
+from ...kernels.factor import potrf_leaf
+from ...operands import Operand
+from ...types import Diag, Region, Side, Uplo
+from ..copies import emit_zeros_beyond, is_readable
+from ..launch_list import CALL, LaunchList, cached_launch_list
+from ..level3 import trsm
+from ..level3.gemm import emit_gemm
+from ..level3.triangular import split
+from . import potrf_panels
+from .factor_steps import emit_potrf_leaf, emit_readable, leaf_config, with_alpha
+from .lookahead import emit_lookahead
+
+__all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
+
+PANELS, RECURSION = "panels", "recursion"
+#: The algorithm of one matrix; a batch goes by the recursion.
+ALGORITHM = PANELS
+#: Rows of the largest block that the recursion splits off.
+PANEL = 1 << 30
+
+
+def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -> LaunchList | None:
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
+
+    Parameters
+    ----------
+    info : Operand
+        One element a matrix of the batch; its first four bytes become an int32: 0, or the number (from 1) of
+        the first pivot that is not positive.
+    a : Operand
+        n by n, of which the `uplo` triangle is read and becomes the factor; the imaginary parts of the
+        diagonal are not read, and become zero.
+    uplo : Uplo
+    clean : bool
+        Whether the other triangle becomes zero; else it is neither read nor written.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo, clean))
+
+
+def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
+    """Emit the whole call. A leaf writes the zeros of a matrix that it can read in place."""
+    is_leaf = a.rows <= leaf_config(launches, potrf_leaf.STEM, a.rows).ORDER
+    if clean and not (is_leaf and is_readable(a)):
+        emit_zeros_beyond(launches, a, uplo)
+    lower = a if uplo is Uplo.LOWER else a.T
+    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
+
+
+def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:
+    """Emit the factor of a lower triangle, which `before` rows of the whole matrix precede. If `clean`, a
+    leaf that is all of it writes zeros beyond it.
+    """
+    n = a.rows
+    config = leaf_config(launches, potrf_leaf.STEM, n)
+    if n <= config.ORDER:
+        emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
+        return
+    by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
+    looks_ahead = by_panels and launches.lane == CALL
+    block = lookahead_width("potrf", a.dtype, n, launches.policy, a.batch) if looks_ahead else 0
+    if 0 < block < n:
+        with launches.chain():
+            _emit_blocks(launches, info, a, before, block)
+        return
+    if by_panels and potrf_panels.applies(launches, n):
+        with launches.chain():
+            potrf_panels.emit_columns(launches, info, a, before)
+        return
+    first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
+    rest = n - first
+    a11, a21 = a.block(0, 0, first, first), a.block(first, 0, rest, first)
+    a22 = a.block(first, first, rest, rest)
+    emit_lower(launches, info, a11, before)
+    _emit_rows_below(launches, a11, a21)
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    emit_gemm(launches, -1.0, a21, a21.T.conjugate(), 1.0, a22, region)
+    emit_lower(launches, info, a22, before + first)
+
+
+def _emit_rows_below(launches: LaunchList, a11: Operand, a21: Operand) -> None:
+    """Emit A21 := A21 L11^-H."""
+    right = a11.T.conjugate()
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, right, a21, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+
+
+def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, block: int) -> None:
+    """Emit the factor with lookahead, by blocks of `block` columns."""
+    n = a.rows
+    bounds = [*range(0, n, block), n, n]
+
+    def factor(j: int) -> None:
+        first, columns, rows = bounds[j], bounds[j + 1] - bounds[j], n - bounds[j]
+        if potrf_panels.applies(launches, rows):
+            potrf_panels.emit_columns(launches, info, a.block(first, first, rows, columns), before + first)
+            return
+        a11 = a.block(first, first, columns, columns)
+        emit_lower(launches, info, a11, before + first)
+        if rows > columns:
+            below = a.block(first + columns, first, rows - columns, columns)
+            _emit_rows_below(launches, a11, below)
+
+    def update(j: int, first: int, end: int) -> None:
+        potrf_panels.emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
+
+    tiles = tiles_per_block(launches.policy)
+    emit_lookahead(launches, len(bounds) - 2, factor, update, lambda j: None, tiles)

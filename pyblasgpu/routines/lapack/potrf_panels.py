@@ -1,0 +1,70 @@
+"""The Cholesky factor of one matrix by panels of columns, with all rows below: no TRSM.
+
+The columns are halved until a panel is left. It is factored and the rows below it are solved by one launch
+(`kernels.factor.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
+
+    [A11    ]      factor [A11; A21; A31] = [L11; L21; L31] L11^H
+    [A21 A22]      [A22; A32] -= [L21; L31] L21^H (GEMM; of A22 the triangle)
+    [A31 A32]      factor [A22; A32]
+
+It is for matrices whose rows fill the device once: of more, blocks would factor the panel again and again.
+"""
+
+from __future__ import annotations
+
+from ...gpu.device import current
+from ...kernels.factor import potrf_leaf, potrf_panel
+from ...operands import Operand
+from ...types import Region, Uplo
+from ..launch_list import LaunchList
+from ..level3.gemm import emit_gemm
+from ..level3.triangular import split
+from .factor_steps import emit_potrf_leaf, leaf_config
+
+__all__ = ["applies", "emit_columns", "emit_update"]
+
+
+def applies(launches: LaunchList, rows: int) -> bool:
+    """Whether the rows of a panel have a block each at the same time."""
+    config = leaf_config(launches, potrf_panel.STEM, rows)
+    return config.grid(rows) <= current(launches.device).sm_count
+
+
+def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
+    """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
+    `before` rows of the whole matrix precede it.
+    """
+    config = leaf_config(launches, potrf_panel.STEM, a.cols)
+    rows, cols = a.rows, a.cols
+    if cols <= config.ORDER:
+        _emit_panel(launches, config, info, a, before)
+        return
+    first = max(split(cols), config.ORDER)
+    emit_columns(launches, info, a.block(0, 0, rows, first), before)
+    emit_update(launches, a, (0, first), (first, cols))
+    emit_columns(launches, info, a.block(first, first, rows - first, cols - first), before + first)
+
+
+def emit_update(launches: LaunchList, a: Operand, factored: tuple[int, int], right: tuple[int, int]) -> None:
+    """Emit what the columns `factored` do to others on their right: a triangle, and the rows below it."""
+    (first, middle), (begin, end) = factored, right
+    k, columns, rows = middle - first, end - begin, a.rows - begin
+    if not columns:
+        return
+    left, other = a.block(begin, first, rows, k), a.block(begin, begin, rows, columns)
+    upper = a.block(begin, first, columns, k).T.conjugate()
+    emit_gemm(launches, -1.0, left, upper, 1.0, other, Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex))
+
+
+def _emit_panel(
+    launches: LaunchList, config: potrf_panel.PotrfPanel, info: Operand, a: Operand, before: int
+) -> None:
+    """Emit a panel, or the last one, which has no rows below."""
+    n, below = a.cols, a.rows - a.cols
+    if not below:
+        leaf = leaf_config(launches, potrf_leaf.STEM, n)
+        emit_potrf_leaf(launches, leaf.specialize(n), info, a, before)
+        return
+    integers = n, below, before, a.row_stride, a.col_stride
+    operands = info, a, launches.flags()
+    launches.emit(potrf_panel.source(config), config.grid(below), operands, lambda *_: integers, ())

@@ -1,0 +1,42 @@
+"""Solve A X = B in place from the Cholesky factor of A: two TRSMs; of small matrices one launch."""
+
+from __future__ import annotations
+
+from ...kernels.common.options import options_of
+from ...operands import Operand
+from ...types import Diag, Side, Uplo
+from ..launch_list import LaunchList, cached_launch_list
+from ..level3 import trsm
+from . import small_solve
+from .factor_steps import with_alpha
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
+
+    Parameters
+    ----------
+    c : Operand
+        n by n; its `uplo` triangle is the factor L of A = L L^H, or U of A = U^H U.
+    b : Operand
+        n by r, of the same dtype, batch and device, apart from C.
+    uplo : Uplo
+    """
+    return None if b.is_empty else cached_launch_list(emit, (c, b), (uplo,))
+
+
+def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo) -> None:
+    """Emit the whole call."""
+    other = c.T.conjugate()
+    lower, upper = (c, other) if uplo is Uplo.LOWER else (other, c)
+    if small_solve.applies(launches, b):
+        small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True))
+        return
+    _emit_solution(launches, lower, b, Uplo.LOWER)
+    _emit_solution(launches, upper, b, Uplo.UPPER)
+
+
+def _emit_solution(launches: LaunchList, t: Operand, b: Operand, uplo: Uplo) -> None:
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, t, b, Side.LEFT, uplo, Diag.NON_UNIT))

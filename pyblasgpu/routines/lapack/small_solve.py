@@ -1,0 +1,35 @@
+"""Systems of small matrices, solved by one launch from LU or Cholesky factors (`getrs_small`)."""
+
+from __future__ import annotations
+
+from ...dispatch.choose import select
+from ...gpu.device import current
+from ...kernels.factor import getrs_small, small_matrices
+from ...operands import Operand
+from ..launch_list import LaunchList
+from . import laswp
+
+__all__ = ["applies", "emit"]
+
+
+def applies(launches: LaunchList, b: Operand) -> bool:
+    """Whether the systems are small enough; with more columns, these have threads of their own by TRSM."""
+    return b.rows <= small_matrices.ORDER and b.cols <= launches.policy.getrs_small_max_rhs
+
+
+def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, options: int) -> None:
+    """Emit the launch; `options` as `getrs_small` has them."""
+    device = current(launches.device)
+    config = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config
+    lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
+    # with more warps of a multiprocessor, right-hand sides of a matrix stay together
+    resident = device.sm_count * int(launches.policy.getrs_small_warps) * 32 // config.threads
+    groups = max(min(resident // blocks, -(-b.cols // getrs_small.COLUMNS)), 1)
+
+    def integers(piv: Operand, matrix: Operand, b: Operand) -> tuple[int, ...]:
+        step, stride_piv = laswp.words(piv)
+        strides = matrix.row_stride, matrix.col_stride, step, b.row_stride, b.col_stride
+        batch = stride_piv, matrix.batch_stride, b.batch_stride
+        return b.rows, b.cols, options, lanes, b.batch, groups, *strides, *batch
+
+    launches.emit_batch(getrs_small.source(config), blocks * groups, (piv, matrix, b), integers, ())

@@ -1,0 +1,33 @@
+"""Solutions by factors that may be none: where info is not 0, B stays as it is, as in LAPACK's drivers."""
+
+from __future__ import annotations
+
+from ...operands import Operand
+from ...types import Trans, Uplo
+from ..launch_list import LaunchList, cached_launch_list
+from . import getrs, potrs
+from .factor_steps import emit_unless_failed
+
+__all__ = ["getrs_launch_list", "potrs_launch_list"]
+
+
+def getrs_launch_list(
+    info: Operand, piv: Operand, lu: Operand, b: Operand, *, trans: Trans = Trans.NO
+) -> LaunchList | None:
+    """Return `getrs`'s launch list for matrices whose info is 0 (an int32 in an element's bytes)."""
+    return None if b.is_empty else cached_launch_list(_emit_getrs, (info, piv, lu, b), (trans,))
+
+
+def potrs_launch_list(info: Operand, c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """Return `potrs`'s launch list for matrices whose info is 0 (an int32 in an element's bytes)."""
+    return None if b.is_empty else cached_launch_list(_emit_potrs, (info, c, b), (uplo,))
+
+
+def _emit_getrs(
+    launches: LaunchList, info: Operand, piv: Operand, lu: Operand, b: Operand, trans: Trans
+) -> None:
+    emit_unless_failed(launches, info, b, lambda: getrs.emit(launches, piv, lu, b, trans))
+
+
+def _emit_potrs(launches: LaunchList, info: Operand, c: Operand, b: Operand, uplo: Uplo) -> None:
+    emit_unless_failed(launches, info, b, lambda: potrs.emit(launches, c, b, uplo))

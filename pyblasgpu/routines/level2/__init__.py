@@ -1,0 +1,1 @@
+"""Routines on vectors and matrices: level 2."""

@@ -1,0 +1,1 @@
+"""Products, updates and triangular systems: level 3."""

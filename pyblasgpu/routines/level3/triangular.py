@@ -1,0 +1,349 @@
+"""Triangles T on the left of B: normal form, the recursion of TRMM and TRSM, operands of fused kernels.
+
+A call is normalised once. The right side is the left side of the transposed problem. Rows of B run forwards
+in memory (`TriangularSystem.oriented`). The recursion (Charara, Ltaief and Keyes, KBLAS) is written once:
+
+    [T11    ] [B1]      TRSM: solve B1, B2 -= T21 B1, solve B2
+    [T21 T22] [B2]      TRMM: the same in reverse: multiply B2, B2 += T21 B1, multiply B1
+
+Blocks of an upper triangle are counted from its last row. Only leaf kernels need a lower one: they read an
+upper triangle backwards. alpha is applied where a block of B is touched first, as the leaf's alpha or GEMM's
+beta; 1/alpha is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...dispatch.choose import select
+from ...dispatch.leaf import stop_size
+from ...gpu.device import current
+from ...kernels.common.options import options_of
+from ...kernels.registry import family_of
+from ...operands import Operand
+from ...types import Diag, Side, Triangle, Uplo
+from ..copies import emit_copy, emit_copy_to_workspace, emit_scale, is_readable
+from ..launch_list import ALPHA, LaunchList, cached_launch_list
+from ..workspace_limit import most_workspace
+from .gemm import alignments, contiguous, emit_gemm
+
+__all__ = [
+    "FusedOperands",
+    "Leaf",
+    "Recurrence",
+    "TriangularSystem",
+    "Update",
+    "emit_in_place",
+    "emit_steps",
+    "fused_operands",
+    "launch_list_in_place",
+    "leaf_emitter",
+    "leaf_orders",
+    "lower_leaf",
+    "on_left",
+    "schedule",
+    "split",
+    "tuned_leaf",
+]
+
+
+class Leaf(NamedTuple):
+    """Work on the diagonal block of rows ``first`` to ``last``."""
+
+    first: int
+    last: int
+
+
+class Update(NamedTuple):
+    """GEMM of rows ``middle`` to ``last`` of T with rows ``first`` to ``middle`` of B."""
+
+    first: int
+    middle: int
+    last: int
+
+
+def split(n: int) -> int:
+    """Rows of the first part: half of a power of two, else the largest power of two below `n`."""
+    return 1 << ((n - 1).bit_length() - 1)
+
+
+def schedule(n: int, stop: int, first: int = 0) -> Iterator[Leaf | Update]:
+    """Yield TRSM's steps on a triangle of `n` rows, in order; TRMM takes them in reverse.
+
+    Triangles of at most `stop` rows are leaves.
+    """
+    if n <= stop:
+        yield Leaf(first, first + n)
+        return
+    half = split(n)
+    yield from schedule(half, stop, first)
+    yield Update(first, first + half, first + n)
+    yield from schedule(n - half, stop, first + half)
+
+
+def leaf_orders(n: int, stop: int) -> set[int]:
+    """The orders of the triangles in which the recursion ends."""
+    return {step.last - step.first for step in schedule(n, stop) if isinstance(step, Leaf)}
+
+
+class TriangularSystem(NamedTuple):
+    """A triangle T on the left of B, with rows that are counted in the order of substitution.
+
+    Attributes
+    ----------
+    t, b : Operand
+    uplo : Uplo
+        Row 0 is the first one of a lower triangle, the last one of an upper one.
+    """
+
+    t: Operand
+    b: Operand
+    uplo: Uplo
+
+    @property
+    def flipped(self) -> TriangularSystem:
+        """The system read backwards."""
+        t, b = self.t.flip(rows=True, cols=True), self.b.flip(rows=True)
+        return TriangularSystem(t, b, self.uplo.flipped)
+
+    @property
+    def lower(self) -> TriangularSystem:
+        """The system with T lower triangular."""
+        return self if self.uplo is Uplo.LOWER else self.flipped
+
+    @property
+    def forwards(self) -> TriangularSystem:
+        """The system with rows of B that run forwards in memory."""
+        return self if self.b.row_stride >= 0 else self.flipped
+
+    @property
+    def oriented(self) -> TriangularSystem:
+        """`forwards` where columns of T run as rows of B do, else `lower`: GEMM reads only one backwards."""
+        alike = (self.t.col_stride < 0) == (self.b.row_stride < 0)
+        return self.forwards if alike else self.lower
+
+    def rows(self, first: int, last: int) -> Operand:
+        """Rows of B."""
+        return self.b.block(self._begin(first, last), 0, last - first, self.b.cols)
+
+    def block(self, first: int, last: int) -> TriangularSystem:
+        """The diagonal block of these rows."""
+        begin, rows = self._begin(first, last), last - first
+        return TriangularSystem(self.t.block(begin, begin, rows, rows), self.rows(first, last), self.uplo)
+
+    def off_diagonal(self, first: int, middle: int, last: int) -> Operand:
+        """Rows `middle` to `last` of T, columns `first` to `middle`."""
+        row, col = self._begin(middle, last), self._begin(first, middle)
+        return self.t.block(row, col, last - middle, middle - first)
+
+    def _begin(self, first: int, last: int) -> int:
+        return first if self.uplo is Uplo.LOWER else self.b.rows - last
+
+
+def on_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> TriangularSystem:
+    """The system of these operands, views of T and B."""
+    return TriangularSystem(t, b, uplo) if side is Side.LEFT else TriangularSystem(t.T, b.T, uplo.flipped)
+
+
+class Recurrence(NamedTuple):
+    """The differences of TRSM and TRMM.
+
+    Attributes
+    ----------
+    routine : str
+        Name under which the leaf is tuned.
+    in_reverse : bool
+        Whether the schedule is walked from its end.
+    leaf_alpha : callable
+        alpha of the leaf whose first row is the argument.
+    update : callable
+        ``(factor, beta)`` of the update whose first row is the argument: B2 := factor T21 B1 + beta B2.
+    """
+
+    routine: str
+    in_reverse: bool
+    leaf_alpha: Callable
+    update: Callable
+
+
+def launch_list_in_place(
+    emit: Callable[..., None], alpha: Any, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag
+) -> LaunchList | None:
+    """Return the launch list of ``emit(launches, t, b, side, uplo, diag)``, or of zeros where alpha is zero.
+
+    It serves operands of these layouts, and any alpha that is zero exactly if this one is. None where there
+    is nothing to do.
+
+    Parameters
+    ----------
+    emit : callable
+        `emit` of TRMM or TRSM.
+    alpha : number
+        alpha = 0 reads neither T nor B.
+    t : Operand
+        The triangle, n x n, op() applied as a view; only its `uplo` part is read, without its diagonal
+        where `diag` is unit.
+    b : Operand
+        n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
+    side, uplo, diag : Side, Uplo, Diag
+        `uplo` is meant after op().
+    """
+    if b.is_empty:
+        return None
+    if alpha == 0:
+        return cached_launch_list(_emit_zero, (t, b), ())
+    return cached_launch_list(emit, (t, b), (side, uplo, diag))
+
+
+def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:
+    emit_scale(launches, ALPHA, b, zero=True)
+
+
+def emit_in_place(
+    launches: LaunchList,
+    t: Operand,
+    b: Operand,
+    side: Side,
+    uplo: Uplo,
+    emit: Callable[[TriangularSystem], None],
+) -> None:
+    """Emit what ``emit(system)`` does for these operands, B overwritten.
+
+    Operands that the kernels cannot read in place are copied, and B is copied back. Besides that the
+    workspace is limited (`most_workspace`), for copies, partial tiles and packed operands.
+    """
+    system = normalized = on_left(t, b, side, uplo)
+    if not (is_readable(t) and is_readable(b)):
+        normalized = system.lower
+        system = normalized._replace(
+            t=_readable_copy(launches, normalized.t), b=_readable_copy(launches, normalized.b)
+        )
+    launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
+    emit(system.oriented)
+    if system.b is not normalized.b:
+        emit_copy(launches, 1.0, system.b, normalized.b)
+
+
+def emit_steps(
+    launches: LaunchList,
+    system: TriangularSystem,
+    recurrence: Recurrence,
+    stop: int,
+    leaf: Callable[[TriangularSystem, Any], None],
+) -> None:
+    """Emit the schedule; ``leaf(block, alpha)`` emits what is done to a triangle of up to `stop` rows."""
+    steps = list(schedule(system.b.rows, stop))
+    for step in reversed(steps) if recurrence.in_reverse else steps:
+        if isinstance(step, Leaf):
+            leaf(system.block(step.first, step.last), recurrence.leaf_alpha(step.first))
+        else:
+            t21 = system.off_diagonal(*step)
+            b1, b2 = system.rows(step.first, step.middle), system.rows(step.middle, step.last)
+            factor, beta = recurrence.update(step.first)
+            emit_gemm(launches, factor, t21, b1, beta, b2)
+
+
+def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
+    """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
+    device = current(launches.device)
+    stop = stop_size(recurrence.routine, launches.dtype.letter, device)
+    extents = min(stop, b.rows), b.cols, b.batch
+    leaf = select(recurrence.routine, launches.dtype, "", extents, device)
+    launches.choices.append(leaf)
+    return leaf.config, min(stop, leaf.config.ORDER)
+
+
+def leaf_emitter(
+    launches: LaunchList, t: Operand, b: Operand, diag: Diag, config: Any
+) -> Callable[[Operand, Operand, Any], None]:
+    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles in the layouts of T and B.
+
+    Later ones have the same strides and batch, and are of no larger order than the leaf's.
+    """
+    kernel = family_of(config.STEM).source(config, conj=t.conj, t_by_rows=t.by_rows)
+    integers = partial(_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
+
+    def emit(t: Operand, b: Operand, alpha) -> None:
+        launches.emit(kernel, config.grid(b.cols), (t, b), integers, (alpha,))
+
+    return emit
+
+
+def lower_leaf(emit: Callable[[Operand, Operand, Any], None]) -> Callable[[TriangularSystem, Any], None]:
+    """The leaf of `emit_steps` that calls ``emit(t, b, alpha)`` with T lower triangular."""
+
+    def leaf(block: TriangularSystem, alpha) -> None:
+        emit(block.lower.t, block.lower.b, alpha)
+
+    return leaf
+
+
+def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
+    """`operand`, or a copy that kernels can read."""
+    return operand if is_readable(operand) else emit_copy_to_workspace(launches, operand)
+
+
+def _integers(options: int, t: Operand, b: Operand) -> tuple:
+    strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
+    return b.rows, b.cols, options, *strides
+
+
+class FusedOperands(NamedTuple):
+    """A triangle T and C, by columns, such that the product is T C or C T.
+
+    Attributes
+    ----------
+    t, c : Operand
+    triangle : Triangle
+    """
+
+    t: Operand
+    c: Operand
+    triangle: Triangle
+
+    @property
+    def of_a(self) -> bool:
+        """Whether T is the kernel's A."""
+        return self.triangle.on_left
+
+    @property
+    def factors(self) -> tuple[Operand, Operand]:
+        """A and B of the kernel."""
+        return (self.t, self.c) if self.of_a else (self.c, self.t)
+
+    @property
+    def layout(self) -> str:
+        """Layout of A and B, as a GEMM Config has it."""
+        a, b = self.factors
+        return "nt"[not contiguous(a)] + "nt"[not contiguous(b)]
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """m, n, k of the product."""
+        a, b = self.factors
+        return a.rows, b.cols, self.t.rows
+
+    @property
+    def aligned(self) -> tuple[int, int]:
+        """Bytes at multiples of which the columns of A, B begin, by `alignments`."""
+        return alignments(self.layout, *self.factors)
+
+    @property
+    def ldt(self) -> int:
+        """Elements from one column of T, or row, to the next."""
+        return self.t.col_stride if contiguous(self.t) else self.t.row_stride
+
+
+def fused_operands(t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedOperands | None:
+    """The operands as a kernel has them.
+
+    None where T or B has no unit stride, of batches, which keep the device busy by themselves, and where
+    there is nothing.
+    """
+    if not contiguous(b) and contiguous(b.T):
+        t, b, side, uplo = t.T, b.T, side.flipped, uplo.flipped
+    if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
+        return None
+    return FusedOperands(t, b, Triangle.of(uplo, side))

@@ -1,0 +1,96 @@
+"""B := alpha T B, or B := alpha B T, in place.
+
+All is one launch of `trmm_fused`, or one product on tensor cores, or a recursion ends in triangles of which
+each is one launch, or in leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from ...database import RECURSION, max_fused_order
+from ...dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
+from ...dispatch.overrides import Algorithm
+from ...gpu.device import current
+from ...operands import Operand
+from ...types import Diag, Side, Uplo
+from ..launch_list import ALPHA, LaunchList
+from . import trmm_by_levels, trmm_fused, trmm_tensor
+from .triangular import (
+    Recurrence,
+    TriangularSystem,
+    emit_in_place,
+    emit_steps,
+    launch_list_in_place,
+    leaf_emitter,
+    leaf_orders,
+    lower_leaf,
+    tuned_leaf,
+)
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
+    """Return the launch list; see `triangular.launch_list_in_place`."""
+    return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
+
+
+def _leaf_alpha(first: int):
+    return ALPHA
+
+
+def _update(first: int):
+    return ALPHA, 1.0
+
+
+_RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
+
+
+def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+    """Emit the whole call."""
+    rhs, device = b.rows * b.cols // t.rows, current(launches.device)
+    algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device)
+    if algorithm.name == TRMM_TENSOR:
+        product = trmm_tensor.plan(launches, t, b, side, uplo)
+        if product:
+            launches.choices.append(algorithm)
+            trmm_tensor.emit(launches, product, diag)
+            return
+        algorithm = replace(algorithm, name=trmm_recursion(current(launches.device)))
+    fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
+    if fused:
+        launches.choices.append(algorithm)
+        trmm_fused.emit(launches, fused, diag)
+    else:
+        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag, algorithm))
+
+
+def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, system: TriangularSystem) -> None:
+    stop = max_fused_order(algorithm.name, system.b.rows, TRMM_FUSED)
+    if stop and all(_plan(launches, system.block(0, rows)) for rows in leaf_orders(system.b.rows, stop)):
+        launches.choices.append(algorithm)
+        emit_steps(launches, system, _RECURRENCE, stop, partial(_emit_fused, launches, diag))
+        return
+    launches.choices.append(replace(algorithm, name=RECURSION))
+    t, b, _ = system.lower
+    config, stop = tuned_leaf(launches, b, _RECURRENCE)
+    leaf = leaf_emitter(launches, t, b, diag, config)
+    if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
+        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
+        stop = max(stop, trmm_by_levels.LARGEST)
+    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
+
+
+def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:
+    """Return the plan of a diagonal block as one launch, if it can be."""
+    t, b, uplo = block.forwards
+    return trmm_fused.plan(launches, t, b, Side.LEFT, uplo)
+
+
+def _emit_fused(launches: LaunchList, diag: Diag, block: TriangularSystem, alpha) -> None:
+    """A diagonal block as one launch, which takes the call's alpha as all leaves do."""
+    fused = _plan(launches, block)
+    assert fused is not None  # a block has the layout of another of its order
+    trmm_fused.emit(launches, fused, diag)
