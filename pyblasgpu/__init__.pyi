@@ -8,9 +8,11 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
 from . import blas as blas
+from . import dask as dask
 from . import errors as errors
 from . import lapack as lapack
 from . import linalg as linalg
+from . import torch as torch
 from .frontend.handle import Handle as Handle
 from .frontend.backend_status import BackendStatus
 from .frontend.calls.plan import Plan

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 LU = {
     "SIZES": (16,),
     "PANEL_ROWS": (64,),
@@ -30,7 +32,7 @@ INT8 = {
 }
 LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and the lists of its file.
-RUNS = (
+RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "sgemm cgemm errors ranks parts"),
     ("gemm_int8", "--seconds 99", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
     ("tensor_level3", "--sizes 24", {}, "cases"),

@@ -263,7 +263,7 @@ def _head(name: str, module: ModuleType, body: str, classes: dict[str, type]) ->
     if named(["np"]):
         yield "import numpy as np"
     yield ""
-    for each in getattr(module, "_MODULES", ()):
+    for each in sorted((*getattr(module, "_MODULES", ()), *getattr(module, "_OPTIONAL", ()))):
         yield f"from . import {each} as {each}"
     for each, value in classes.items():
         yield f"from {value.__module__.replace('pyblasgpu', '', 1)} import {each} as {each}"
