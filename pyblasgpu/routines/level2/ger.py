@@ -14,6 +14,7 @@ from ...kernels.level2 import ger as kernel
 from ...operands import Operand
 from ...types import Uplo
 from ..copies import emit_scale
+from ..launch_list import ALPHA, LaunchList, cached_launch_list
 from .gemv import alignment, lies_by_columns
 
 __all__ = ["emit_triangle", "launch_list"]

@@ -19,6 +19,7 @@ from ...kernels.level2.config import LOAD
 from ...operands import Operand
 from ...types import Uplo
 from ..copies import launch_list_of_product
+from ..launch_list import ALPHA, BETA, LaunchList
 from .gemv import alignment
 
 __all__ = ["launch_list"]
