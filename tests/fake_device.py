@@ -342,7 +342,7 @@ def aligned(shape, dtype) -> np.ndarray:
     raw = np.empty(size + 512, np.uint8)
     start = -raw.ctypes.data % 512
     array = raw[start : start + size].view(dtype).reshape(shape)
-    array[...] = np.nan
+    np.copyto(array, np.nan, casting="unsafe")
     return array
 
 
