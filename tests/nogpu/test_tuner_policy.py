@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from functools import partial
 from math import inf
+from pathlib import Path
 
 import fake_kernels
 import pytest
@@ -160,6 +162,12 @@ def test_what_is_measured_is_what_matters():
     assert expected <= set(trials())
     for other in (other for trial in trials().values() for other, _ in trial.others):
         assert other in Policy.__dataclass_fields__
+
+
+def test_the_guide_lists_what_is_measured():
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
+    listed = re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+    assert {name for name in listed if name in Policy.__dataclass_fields__} == set(trials())
 
 
 def test_a_narrowed_run_measures_what_it_tunes():
