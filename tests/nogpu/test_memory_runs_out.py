@@ -9,6 +9,7 @@ import scipy.linalg
 import pyblasgpu
 from pyblasgpu import lapack, linalg, patch_scipy
 from pyblasgpu.errors import TileReport
+from pyblasgpu.routine_table import ROUTINES
 
 N = 6
 STEPS = ("allocate", "to_device", "to_host", "copy")
@@ -90,6 +91,21 @@ def later(*arguments, **options):
     raise MemoryError("for a later step")
 
 
+@pytest.fixture
+def steps(monkeypatch):
+    """Calls take the steps that a test replaces, and not one function of SciPy's."""
+
+    def forget() -> None:
+        for routine in ROUTINES.values():
+            vars(routine).pop("cpu_function", None)
+
+    for module in ("frontend.calls.direct", "api.linalg.host"):
+        monkeypatch.setattr(f"pyblasgpu.{module}.order_on_processor", lambda *arguments: 0)
+    forget()
+    yield
+    forget()
+
+
 B = np.ones((N, 2))
 CALLS_IN_STEPS = {
     "gesv": lambda a, overwrite: scipy.linalg.lapack.dgesv(a, B, overwrite_a=overwrite)[2],
@@ -123,7 +139,7 @@ CALLS_IN_STEPS = {
         ("lu", "api.linalg.lu.host_values", False),
     ],
 )
-def test_what_a_step_overwrote_does_not_go_to_scipy(monkeypatch, name, step, is_gone):
+def test_what_a_step_overwrote_does_not_go_to_scipy(steps, monkeypatch, name, step, is_gone):
     call, a = CALLS_IN_STEPS[name], definite()
     expected = call(a, False)
     monkeypatch.setattr(f"pyblasgpu.{step}", later)

@@ -242,6 +242,13 @@ def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
 def _row_order(pivots: Any, m: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """p of ``a = L[p] U``: where each row of a stack's matrices went."""
     *batch, k = pivots.shape
+    if not batch:
+        rows = list(range(m))
+        for row, partner in enumerate(pivots.tolist()):
+            rows[row], rows[partner] = rows[partner], rows[row]
+        places = np.empty(m, np.int32)
+        places[rows] = np.arange(m, dtype=np.int32)
+        return places
     count = prod(batch)
     order = np.tile(np.arange(m, dtype=np.int32), (count, 1))
     matrices = np.arange(count)
