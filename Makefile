@@ -1,5 +1,6 @@
 # `make demo` and `make test` need only Python >= 3.11 with venv, and make; nothing is done twice.
 # A driver for CUDA 12: make CUDA=cu12 demo. Another interpreter: make PYTHON=python3.13 demo.
+# `make test-frameworks` says which of PyTorch and JAX it cannot have, and skips their tests.
 # `make test-numpy25` needs a Python >= 3.12 beside it; without one it says so and does nothing.
 
 CUDA ?= cu13
@@ -16,11 +17,15 @@ PYTHON312 ?= $(shell for p in python3.13 python3.12 python3 $${PYENV_ROOT:-$$HOM
 VENV25 := .venv-numpy25
 NUMPY25_NOGPU := $(addprefix tests/nogpu/test_,backend.py arrays.py blas.py compile.py cpu.py level3.py linalg.py)
 NUMPY25_SIM := $(addprefix tests/sim/test_,copy_scaled.py leaves.py pack.py simulated_block.py simulated_flags.py simulated_memory.py simulator.py)
+VENVFW := .venv-frameworks
+STAMPFW := $(VENVFW)/.installed-$(CUDA)
+FRAMEWORKS_NOGPU := $(addprefix tests/nogpu/test_,arrays_real_libraries.py blas_casts.py linalg_determinant.py \
+	linalg_keywords.py linalg_products.py linalg_solve.py linalg_warnings.py torch_compile.py written_tensors.py)
 VENVDOCS := .venv-docs
 STAMPDOCS := $(VENVDOCS)/.installed
 STAMP25 := $(VENV25)/.installed-$(CUDA)
 
-.PHONY: demo stubs wheel test test-nogpu test-sim docs test-numpy25 check-kernels check-kernels-if-due lint clean
+.PHONY: demo stubs wheel test test-nogpu test-sim docs test-numpy25 test-frameworks check-kernels check-kernels-if-due lint clean
 
 demo: $(STAMP)
 	$(BIN)/pyblasgpu demo
@@ -44,6 +49,13 @@ test-numpy25: $(STAMP25)
 	$(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_NOGPU) -k 'not tightest or trmm_leaf'
 	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_SIM)
 endif
+
+# operators of PyTorch, and what other tests say of tensors and of JAX's arrays; without a GPU
+test-frameworks: $(STAMPFW)
+	@cat $(STAMPFW)
+	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || exit 0; \
+	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) tests/frameworks
+	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
 
 # spills, registers and PTX of every kernel that the package chooses: half an hour on two cores
 check-kernels: $(STAMP)
@@ -78,6 +90,13 @@ $(STAMP25): setup.cfg pyproject.toml
 	@$(VENV25)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(CUDA),sim,test]' 'numpy>=2.5'
 	@touch $@
 
+$(STAMPFW): setup.cfg pyproject.toml tools/frameworks.py
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; name one: make PYTHON=..." >&2; exit 1; }
+	@echo "installing PyTorch and JAX into $(VENVFW), which takes some minutes"
+	@test -x $(VENVFW)/bin/python || $(PYTHON) -m venv $(VENVFW)
+	@$(VENVFW)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(CUDA),test]'
+	@$(VENVFW)/bin/python tools/frameworks.py $@
+
 $(STAMPDOCS): setup.cfg pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; name one: make PYTHON=..." >&2; exit 1; }
 	@echo "installing into $(VENVDOCS), which takes a minute or two"
@@ -93,4 +112,4 @@ $(STAMP): setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV25) $(VENVDOCS) docs/_build docs/gallery docs/api/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV25) $(VENVFW) $(VENVDOCS) docs/_build docs/gallery docs/api/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

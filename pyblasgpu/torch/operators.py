@@ -176,7 +176,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
 
     members = {"forward": forward, "backward": backward, "jvp": jvp}
     static = {name: staticmethod(member) for name, member in members.items()}
-    return type(f"{row.__name__}Backward", (_SingleLevelFunction,), static)
+    return type(row.__name__, (_SingleLevelFunction,), static)
 
 
 def _batched(op: Any, row: type[Operator], info: Any, dims: Any, *args: Any) -> Any:

@@ -13,6 +13,8 @@ from public import PUBLIC, failures_of_examples
 def test_code_runs_from_the_top_to_the_bottom(page):
     if "import dask" in page.read_text():
         pytest.importorskip("dask", reason="needs the extra dask")
+    if "import torch" in page.read_text():
+        pytest.importorskip("torch")
     assert not documents.run(page, gpu=True)
 
 

@@ -235,6 +235,8 @@ def test_code_runs_from_the_top_to_the_bottom(page, monkeypatch, request):
     """On the CPU backend or on fake cards. NumPy stands in for CuPy; `tests/gpu` runs all of it on CuPy."""
     if "import dask" in page.read_text():
         pytest.importorskip("dask", reason=NEEDS_DASK)
+    if "import torch" in page.read_text():
+        pytest.importorskip("torch")
     if page.relative_to(ROOT).as_posix() in ON_FAKE_CARDS:
         driver = request.getfixturevalue("fake_cards")()
     else:

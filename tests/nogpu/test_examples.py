@@ -24,6 +24,7 @@ LAST_LINE = {
     "batched_solves": ("solved 1000 systems", "solved 1000 systems"),
     "dask_cluster": ("a covariance of 900 points on a cluster",) * 2,
     "cupy_views": ("products of views", "products of views"),
+    "torch_gaussian_process": ("a Gaussian process of 300 points",) * 2,
     "torch_stream": ("solved 500 x 500 in place", "solved 500 x 500 in place"),
     "plan_in_graph": ("a graph of two plans was replayed", "skipped: a plan needs a GPU"),
     "scipy_dropin": ("a Cholesky factorization of order 300", "a Cholesky factorization of order 300"),
@@ -31,7 +32,13 @@ LAST_LINE = {
     "write_a_kernel": ("dgmm of 45 x 13 in the simulator", "dgmm of 45 x 13 in the simulator"),
 }
 #: The library without which an example has one line to say.
-LIBRARY = {"dask_cluster": "Dask", "torch_stream": "PyTorch", "whitening": "PyTorch", "plan_in_graph": "CuPy"}
+LIBRARY = {
+    "dask_cluster": "Dask",
+    "plan_in_graph": "CuPy",
+    "torch_gaussian_process": "PyTorch",
+    "torch_stream": "PyTorch",
+    "whitening": "PyTorch",
+}
 
 
 def has_gpu() -> bool:

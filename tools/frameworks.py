@@ -1,0 +1,79 @@
+"""Install builds of PyTorch and JAX for the processor into this Python's environment.
+
+``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index, and
+why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is taken
+where the index has one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["install", "processor_build"]
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+CUDA = re.compile(r"(nvidia|cuda)[-_]")
+
+
+def _output(*arguments: str) -> str:
+    """Return what pip prints; CalledProcessError where it fails."""
+    return subprocess.run([*PIP, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def _last_line(error: subprocess.CalledProcessError) -> str:
+    return (error.stderr.strip().splitlines() or ["pip fails"])[-1]
+
+
+def processor_build(required: list[str], versions: list[str]) -> str | None:
+    """Return the requirement of a build of PyTorch for the processor.
+
+    Parameters
+    ----------
+    required : list of str
+        What the newest build on the index requires.
+    versions : list of str
+        All versions there.
+
+    Returns
+    -------
+    str or None
+        None where the index has builds for CUDA alone.
+    """
+    on_linux = [line for line in required if sys.platform == "linux" or "Linux" not in line]
+    if not any(CUDA.match(line) for line in on_linux):
+        return "torch"
+    builds = [version for version in versions if version.endswith("+cpu")]
+    return f"torch=={builds[0]}" if builds else None
+
+
+def _torch() -> str | None:
+    dry_run = "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "--report", "-", "torch"
+    required = json.loads(_output(*dry_run))["install"][0]["metadata"].get("requires_dist", [])
+    listed = re.search(r"versions: (.*)", _output("index", "versions", "torch"))
+    return processor_build(required, listed[1].split(", ") if listed else [])
+
+
+def install() -> list[str]:
+    """Install what can be had; return a line for each that cannot."""
+    lacking = []
+    try:
+        torch = _torch()
+        if torch is None:
+            lacking.append("PyTorch: the package index has builds for CUDA alone, of several GB")
+        else:
+            _output("install", torch)
+    except subprocess.CalledProcessError as error:
+        lacking.append(f"PyTorch: {_last_line(error)}")
+    try:
+        _output("install", "jax", "array-api-strict")
+    except subprocess.CalledProcessError as error:
+        lacking.append(f"JAX: {_last_line(error)}")
+    return lacking
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text("".join(f"skipped: {line}\n" for line in install()), encoding="utf-8")
