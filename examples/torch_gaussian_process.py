@@ -11,7 +11,8 @@ It runs on the GPU if PyTorch has one, else on tensors in host memory.
 try:
     import torch
 except ImportError:
-    raise SystemExit("this example needs PyTorch") from None
+    print("skipped: this example needs PyTorch")
+    raise SystemExit from None
 
 from pyblasgpu.torch import cholesky, cholesky_solve, inv_quad_logdet
 

@@ -1,8 +1,8 @@
 """Install builds of PyTorch and JAX for the processor into this Python's environment.
 
-``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index, and
-why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is taken
-where the index has one.
+``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index,
+and why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is
+taken where the index has one.
 """
 
 from __future__ import annotations

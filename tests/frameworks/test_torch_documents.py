@@ -19,7 +19,9 @@ def test_examples_of_docstrings_run(name):
     assert not runner.run(example).failed
 
 
-@pytest.mark.parametrize("page", [page for page in documents.with_code() if "import torch" in page.read_text()])
+@pytest.mark.parametrize(
+    "page", [page for page in documents.with_code() if "import torch" in page.read_text()]
+)
 def test_code_of_pages_runs(page):
     documents.run(page, gpu=False)
 

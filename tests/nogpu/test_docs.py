@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in documents.DOCUMENTS if DOCS in page.parents]
 MODULES = [blas, lapack, linalg, *([pyblasgpu.dask] if find_spec("dask") else [])]
+#: Modules that need a package of the same name.
+OPTIONAL = ("dask", "torch")
 NEEDS_DASK = "pyblasgpu.dask needs the extra dask"
 NAMES = [
     *("blas", "lapack", "linalg"),
@@ -54,7 +56,7 @@ def test_every_name_of_a_module_is_in_its_reference(name):
 @pytest.mark.parametrize("name", ["", *NAMES])
 def test_dir_shows_public_names_alone(name):
     module = getattr(pyblasgpu, name) if name else pyblasgpu
-    optional = set() if name or not find_spec("dask") else {"dask"}
+    optional = set() if name else {each for each in OPTIONAL if find_spec(each)}
     assert dir(module) == sorted({*module.__all__, *optional})
     for each in dir(module):
         getattr(module, each)
@@ -64,13 +66,11 @@ def test_dir_shows_public_names_alone(name):
 def test_named_functions_exist(page):
     """`pyblasgpu.x.y` in a page can be imported."""
     names = set(re.findall(r"`pyblasgpu\.([a-z_.0-9A-Z]+)`", page.read_text()))
-    of_dask = {name for name in names if name.split(".")[0] == "dask"}
-    for name in names - of_dask:
+    lacking = {name for name in names if name.split(".")[0] in OPTIONAL and not find_spec(name.split(".")[0])}
+    for name in names - lacking:
         resolved("pyblasgpu." + name)
-    if of_dask and not find_spec("dask"):
-        pytest.skip(NEEDS_DASK)
-    for name in of_dask:
-        resolved("pyblasgpu." + name)
+    if lacking:
+        pytest.skip(f"{', '.join(sorted(lacking))}: needs a package that is not installed")
 
 
 def resolved(name: str):

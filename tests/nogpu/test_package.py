@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 from configparser import ConfigParser
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,26 @@ def test_what_type_checkers_read_is_in_a_wheel():
     patterns = parser["options.package_data"]["pyblasgpu"].split(", ")
     read = [path.name for path in (ROOT / "pyblasgpu").iterdir() if path.suffix in (".pyi", ".typed")]
     assert len(read) == 5 and all(any(map(Path(name).match, patterns)) for name in read)
+
+
+# --------------------------------------------------------------------------------------------- frameworks
+
+
+@pytest.mark.parametrize(
+    ("required", "versions", "requirement"),
+    [
+        (["filelock"], ["2.9.0"], "torch"),
+        (
+            ['nvidia-cudnn-cu13==9; platform_system == "Linux"'],
+            ["2.9.0", "2.8.1+cpu", "2.8.0"],
+            "torch==2.8.1+cpu",
+        ),
+        (["cuda-toolkit==13"], ["2.9.0", "2.8.0"], None),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no build of PyTorch has CUDA")
+def test_pytorch_is_installed_for_the_processor_or_not_at_all(required, versions, requirement):
+    spec = spec_from_file_location("frameworks", ROOT / "tools" / "frameworks.py")
+    frameworks = module_from_spec(spec)
+    spec.loader.exec_module(frameworks)
+    assert frameworks.processor_build(required, versions) == requirement
