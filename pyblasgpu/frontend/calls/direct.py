@@ -238,12 +238,12 @@ class Attempt:
         return _placed(result, values[written[0]]) if written else result
 
     def _may_write(self, written: list[int], plan: _Plan, values: tuple[Any, ...]) -> bool:
-        """Whether arrays can be written, and share no memory with others."""
+        """Whether arrays can be written, are of no library that counts it, and share no memory with others."""
         if self._accepts is not None and len(self._facts.written) > 1:
             return False
         for place in written:
             array = values[place]
-            if not array.flags.num & _WRITEABLE:
+            if not array.flags.num & _WRITEABLE or _is_foreign(array):
                 return False
             for other, *_ in plan.arrays:
                 if other != place and np.may_share_memory(array, values[other]):
@@ -303,6 +303,13 @@ class Attempt:
         if flag not in self._parameters:
             return ((places[name], None),)
         return ((places[name], places[flag]),) if flag in places else ()
+
+
+def _is_foreign(array: Any) -> bool:
+    """Whether an array is a view of another library's, as of PyTorch's tensors."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array is not None
 
 
 def _placed(result: Any, target: _Array) -> Any:
