@@ -10,6 +10,7 @@ from torch import Tensor
 import pyblasgpu as pb
 
 from .memory import (
+    adjoint,
     by_columns,
     common_batch,
     copied_by_columns,
@@ -86,7 +87,7 @@ class CholeskyBackward(Operator):
 
     @staticmethod
     def compute(out, factor, grad, upper):
-        lower, work = (factor.mH, grad.mH) if upper else (factor, grad)
+        lower, work = (adjoint(factor), adjoint(grad)) if upper else (factor, grad)
         if out.numel():
             _reverse(lower, out.copy_(work), where_computed(out))
             out.copy_(mirrored(out))
@@ -132,10 +133,10 @@ def _reverse(l: Tensor, g: Tensor, where: dict[str, Any]) -> None:
     """Turn the gradient of L, in `g`, into twice that of the matrix; of both the lower triangle."""
     n = l.shape[-1]
     if n <= max(LEAF, l.shape[-1] // 16):
-        p = pb.trmm(l.mH, g.tril(), **where)
-        p = half_triangle(p)
-        p = copied_by_columns(p + p.mH)
-        pb.trsm(l.mH, p, out=p, **where)
+        up = adjoint(l)
+        p = half_triangle(pb.trmm(up, g.tril(), **where))
+        p = copied_by_columns(p + adjoint(p))
+        pb.trsm(up, p, out=p, **where)
         pb.trsm(l, p, side="R", lower=True, out=p, **where)
         g.copy_(p)
         return
@@ -149,7 +150,7 @@ def _reverse(l: Tensor, g: Tensor, where: dict[str, Any]) -> None:
     _reverse(l2, g2, where)
     pb.hemm(g2, l21, alpha=-1, beta=1, lower=True, out=g21, **where)
     pb.trsm(l1, g21, side="R", lower=True, out=g21, **where)
-    pb.gemmtr(g21.mH, l21, alpha=-1, beta=1, lower=True, out=g1, **where)
+    pb.gemmtr(adjoint(g21), l21, alpha=-1, beta=1, lower=True, out=g1, **where)
     _reverse(l1, g1, where)
 
 
@@ -208,7 +209,7 @@ class CholeskyInverse(Operator):
 
     @staticmethod
     def compute(out, factor, upper):
-        out.copy_(factor.mH if upper else factor)
+        out.copy_(adjoint(factor) if upper else factor)
         if out.numel():
             pb.lapack.potri(out, 1, 1)
             out.copy_(mirrored(out))

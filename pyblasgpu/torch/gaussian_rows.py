@@ -8,7 +8,16 @@ from torch import Tensor
 import pyblasgpu as pb
 
 from .cholesky_rows import cholesky_ex, cholesky_inverse, cholesky_solve
-from .memory import by_columns, common_batch, hermitian_part, integers, mirrored, reduced, where_computed
+from .memory import (
+    adjoint,
+    by_columns,
+    common_batch,
+    hermitian_part,
+    integers,
+    mirrored,
+    reduced,
+    where_computed,
+)
 from .operators import Operator, register, total
 from .product_rows import gemm, symm
 
@@ -41,7 +50,7 @@ class InvQuadLogdet(Operator):
             integers(pb.lapack.potrf(factor, 1, 0, 1)[1], info)
         if k.numel() and x.numel():
             pb.lapack.potrs(factor, x, 1, 1)
-        quad.copy_((y.conj() * x).real.sum((-2, -1)))
+        quad.copy_((y.conj_physical() * x).real.sum((-2, -1)))
         logdet.copy_(factor.diagonal(dim1=-2, dim2=-1).real.log().sum(-1) * 2)
 
     @staticmethod
@@ -90,11 +99,11 @@ class InvQuadLogdetBackward(Operator):
     def compute(outputs, k, y, factor, x, gq, gd):
         gk, gy = outputs
         gk.copy_(factor)
-        torch.mul(x, gq[..., None, None], out=gy)
+        gy.copy_(x * gq[..., None, None])
         if gk.numel():
             pb.lapack.potri(gk, 1, 1)
             gk.mul_(gd[..., None, None])
-            pb.gemmtr(gy, x.mH, alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
+            pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
             gk.copy_(mirrored(gk))
         gy.mul_(2)
 

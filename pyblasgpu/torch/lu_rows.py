@@ -181,7 +181,7 @@ def _solved(out: Tensor, lu: Tensor, piv: Tensor, left: bool, adjoint: bool) -> 
     if left:
         pb.lapack.getrs(lu, piv, out, 2 if adjoint else 0, 1)
     elif adjoint:  # x aᴴ = b where conj(a) xᵀ = bᵀ
-        pb.lapack.getrs(lu.conj(), piv, out.mT, 0, 1)
+        pb.lapack.getrs(lu.conj_physical(), piv, out.mT, 0, 1)
     else:
         pb.lapack.getrs(lu, piv, out.mT, 1, 1)
 

@@ -8,9 +8,14 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "by_columns", "by_rows", "common_batch", "copied_by_columns", "hermitian_part", "integers", "mirrored",
-    "reduced", "triangle", "where_computed",
+    "adjoint", "by_columns", "by_rows", "common_batch", "copied_by_columns", "hermitian_part", "integers",
+    "mirrored", "reduced", "triangle", "where_computed",
 ]  # fmt: skip
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose without a lazy conjugation, which no kernel resolves under a mode."""
+    return x.mT.conj_physical() if x.is_complex() else x.mT
 
 
 def by_rows(like: Tensor, shape: Any) -> Tensor:
@@ -61,7 +66,7 @@ def mirrored(x: Tensor) -> Tensor:
     """Return Hermitian matrices of which the lower triangles are given, with a real diagonal."""
     strict = x.tril(-1)
     diagonal = x.diagonal(dim1=-2, dim2=-1).real.to(x.dtype)
-    return strict + strict.mH + torch.diag_embed(diagonal)
+    return strict + adjoint(strict) + torch.diag_embed(diagonal)
 
 
 def hermitian_part(x: Tensor) -> Tensor:

@@ -88,8 +88,6 @@ def register(row: type[Operator]) -> Any:
     op = getattr(torch.ops.pyblasgpu, name).default
     for key in ("CPU", "CUDA"):
         LIBRARY.impl(name, partial(_computed, row), key)
-    for key in ("Conjugate", "Negative"):  # the routines read such tensors as they are
-        LIBRARY.impl(name, torch.library.fallthrough_kernel, key)
     LIBRARY.impl(name, _differentiable(op, row), "Autograd", with_keyset=True)
     torch.library.register_fake(f"pyblasgpu::{name}", row.empty, lib=LIBRARY)
     torch.library.register_vmap(f"pyblasgpu::{name}", partial(_batched, op, row), lib=LIBRARY)

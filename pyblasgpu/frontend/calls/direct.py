@@ -238,7 +238,7 @@ class Attempt:
         return _placed(result, values[written[0]]) if written else result
 
     def _may_write(self, written: list[int], plan: _Plan, values: tuple[Any, ...]) -> bool:
-        """Whether arrays can be written, are of no library that counts it, and share no memory with others."""
+        """Whether arrays can be written, are no views of tensors, and share no memory with others."""
         if self._accepts is not None and len(self._facts.written) > 1:
             return False
         for place in written:
