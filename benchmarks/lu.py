@@ -20,7 +20,7 @@ from benchmarks.arrays import cold_seconds, repeats_at, uniform
 from benchmarks.study import Namespace, Row, Rows, Study, main
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
+from pyblasgpu.kernels.factor.lu.getrf_panel import GetrfPanel
 from pyblasgpu.testing.clocks import median_seconds
 from pyblasgpu.types import dtype_of
 

@@ -14,7 +14,14 @@ from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy import pack
 from pyblasgpu.kernels.copy.packing import Packing
-from pyblasgpu.kernels.factor import getrf_column, getrf_panel, getrf_small, getrs_small, laswp, pivot_moves
+from pyblasgpu.kernels.factor.lu import (
+    getrf_column,
+    getrf_panel,
+    getrf_small,
+    getrs_small,
+    laswp,
+    pivot_moves,
+)
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.kernels.trsm import small as trsm_small

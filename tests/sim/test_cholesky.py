@@ -10,11 +10,11 @@ import special_pivots
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.lauum_leaf import LauumLeaf
-from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
-from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
-from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
-from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
+from pyblasgpu.kernels.factor.cholesky.potrf_leaf import PotrfLeaf
+from pyblasgpu.kernels.factor.cholesky.potrf_panel import PotrfPanel
+from pyblasgpu.kernels.factor.triangles.lauum_leaf import LauumLeaf
+from pyblasgpu.kernels.factor.triangles.trtri_leaf import TrtriLeaf
+from pyblasgpu.kernels.factor.triangles.zero_diagonal import ZeroDiagonal
 from pyblasgpu.routines.lapack import trtri
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES

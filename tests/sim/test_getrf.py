@@ -8,7 +8,7 @@ from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
+from pyblasgpu.kernels.factor.lu.getrf_panel import GetrfPanel
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

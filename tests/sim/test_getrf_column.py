@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import lapack
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.factor import getrf_column
+from pyblasgpu.kernels.factor.lu import getrf_column
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import lapack
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.factor import getrf_panel
-from pyblasgpu.kernels.factor.pivot_exchange import words_of_exchange
+from pyblasgpu.kernels.factor.lu import getrf_panel
+from pyblasgpu.kernels.factor.lu.pivot_exchange import words_of_exchange
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

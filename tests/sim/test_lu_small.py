@@ -8,7 +8,8 @@ from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.factor import getrf_small, getrs_small, restore
+from pyblasgpu.kernels.factor import restore
+from pyblasgpu.kernels.factor.lu import getrf_small, getrs_small
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
-from pyblasgpu.kernels.factor import laswp, pivot_moves
+from pyblasgpu.kernels.factor.lu import laswp, pivot_moves
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 

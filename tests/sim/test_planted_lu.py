@@ -100,7 +100,7 @@ ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_pane
 DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
 CLUSTERS = panel(cluster=4)
 PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES = (
-    f"factor.{name}"
+    f"factor.lu.{name}"
     for name in (
         "getrf_panel",
         "panel_rows",

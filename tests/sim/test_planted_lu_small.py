@@ -73,10 +73,11 @@ def imaginary(module) -> None:
     test_lu_small.check_factors("z", start=stack, kernels=module)
 
 
-FACTOR, SOLVE, SMALL, ROWS, RESTORE, COLUMN = (
-    f"factor.{name}"
-    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "restore", "getrf_column")
+FACTOR, SOLVE, SMALL, ROWS, COLUMN = (
+    f"factor.lu.{name}"
+    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column")
 )
+RESTORE = "factor.restore"
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
 TIES, ZEROS = Check("getrf_small", ties), Check("getrf_small", zeros)

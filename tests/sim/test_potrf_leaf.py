@@ -9,8 +9,8 @@ import pytest
 import special_pivots
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.factor import potrf_leaf
-from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
+from pyblasgpu.kernels.factor.cholesky import potrf_leaf
+from pyblasgpu.kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

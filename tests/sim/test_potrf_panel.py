@@ -10,8 +10,8 @@ import special_pivots
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.factor import potrf_panel
-from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
+from pyblasgpu.kernels.factor.cholesky import potrf_panel
+from pyblasgpu.kernels.factor.cholesky.potrf_panel import PotrfPanel
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 

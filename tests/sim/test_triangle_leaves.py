@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.factor import lauum_leaf, trtri_leaf, zero_diagonal
-from pyblasgpu.kernels.factor.lauum_leaf import LauumLeaf
-from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
-from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
+from pyblasgpu.kernels.factor.triangles import lauum_leaf, trtri_leaf, zero_diagonal
+from pyblasgpu.kernels.factor.triangles.lauum_leaf import LauumLeaf
+from pyblasgpu.kernels.factor.triangles.trtri_leaf import TrtriLeaf
+from pyblasgpu.kernels.factor.triangles.zero_diagonal import ZeroDiagonal
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -65,17 +65,17 @@ def test_batches_of_inverses(letter):
 
 
 def singular(letter="d", writes_info=True, kernels=trtri_leaf) -> None:
-    """The first zero is told, and such a triangle is left as it is; the others are inverted."""
-    a = np.stack([np.eye(9)] * 3).astype(DTYPES[letter].name) * 2
-    info = np.zeros(3, a.dtype)
+    """`info` is the first zero, and such a triangle is left as it is; the others are inverted."""
+    a = np.stack([np.eye(9)] * 11).astype(DTYPES[letter].name) * 2
+    info = np.zeros(11, a.dtype)
     if writes_info:
-        a[1, 4, 4] = a[1, 7, 7] = 0
+        a[1::2, 4, 4] = a[1::2, 7, 7] = 0
     else:
-        info.view(np.int32)[info.itemsize // 4] = 5
+        info.view(np.int32).reshape(11, -1)[1::2, 0] = 5
     before = a.copy()
     invert(a, info, writes_info=writes_info, kernels=kernels)
-    assert numbers(info) == [0, 5, 0]
-    np.testing.assert_array_equal(a[1], before[1])
+    assert numbers(info) == [0, 5] * 5 + [0]
+    np.testing.assert_array_equal(a[1::2], before[1::2])
     np.testing.assert_array_equal(a[::2], before[::2] / 4)
 
 

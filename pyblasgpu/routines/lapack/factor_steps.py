@@ -7,7 +7,8 @@ from typing import Any
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor import potrf_leaf, restore
+from ...kernels.factor import restore
+from ...kernels.factor.cholesky import potrf_leaf
 from ...kernels.registry import FIXED
 from ...operands import Operand
 from ...types import DTYPES, Diag, Dtype, Region

@@ -20,9 +20,9 @@ from ...dispatch.algorithms import lookahead_width, tiles_per_block
 from ...dispatch.choose import select
 from ...dispatch.overrides import get_override, mode_from
 from ...gpu.device import current
-from ...kernels.factor import getrf_column, getrf_panel, getrf_small
-from ...kernels.factor.getrf_panel import GetrfPanel
-from ...kernels.factor.getrf_small import GetrfSmall
+from ...kernels.factor.lu import getrf_column, getrf_panel, getrf_small
+from ...kernels.factor.lu.getrf_panel import GetrfPanel
+from ...kernels.factor.lu.getrf_small import GetrfSmall
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
 from ..launch_list import LaunchList, cached_launch_list

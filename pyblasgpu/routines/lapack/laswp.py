@@ -1,10 +1,10 @@
-"""Interchanges of rows: as pivots say, or as the moves say that a panel leaves (`kernels.factor.laswp`)."""
+"""Interchanges of rows by pivots, or by the moves that a panel leaves (`kernels.factor.lu.laswp`)."""
 
 from __future__ import annotations
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor import laswp, pivot_moves
+from ...kernels.factor.lu import laswp, pivot_moves
 from ...kernels.registry import FIXED
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list

@@ -11,7 +11,7 @@ It ends in products with a copy of L, or for small L, for batches and for any st
 
 from __future__ import annotations
 
-from ...kernels.factor import lauum_leaf
+from ...kernels.factor.triangles import lauum_leaf
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
 from ..diagonal_copies import emit_diagonal_blocks

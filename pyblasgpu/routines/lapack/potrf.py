@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ...dispatch.algorithms import lookahead_width, tiles_per_block
 from ...dispatch.overrides import get_override
-from ...kernels.factor import potrf_leaf
+from ...kernels.factor.cholesky import potrf_leaf
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
 from ..copies import emit_zeros_beyond, is_readable

@@ -1,7 +1,7 @@
 """The Cholesky factor of one matrix by panels of columns, with all rows below: no TRSM.
 
 The columns are halved until a panel is left. It is factored and the rows below it are solved by one launch
-(`kernels.factor.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
+(`kernels.factor.cholesky.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
 
     [A11    ]      factor [A11; A21; A31] = [L11; L21; L31] L11^H
     [A21 A22]      [A22; A32] -= [L21; L31] L21^H (GEMM; of A22 the triangle)
@@ -13,7 +13,7 @@ It is for matrices whose rows fill the device once: of more, blocks would factor
 from __future__ import annotations
 
 from ...gpu.device import current
-from ...kernels.factor import potrf_leaf, potrf_panel
+from ...kernels.factor.cholesky import potrf_leaf, potrf_panel
 from ...operands import Operand
 from ...types import Region, Uplo
 from ..launch_list import LaunchList

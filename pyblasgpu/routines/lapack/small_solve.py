@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor import getrs_small, small_matrices
+from ...kernels.factor.lu import getrs_small, small_matrices
 from ...operands import Operand
 from ..launch_list import LaunchList
 from . import laswp

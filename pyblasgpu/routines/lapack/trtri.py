@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor import trtri_leaf, zero_diagonal
+from ...kernels.factor.triangles import trtri_leaf, zero_diagonal
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
 from ..diagonal_copies import emit_diagonal_blocks

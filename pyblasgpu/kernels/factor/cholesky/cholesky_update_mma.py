@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...gpu.backend import device_function, ptx, unrolled
-from ...gpu.intrinsics.mma import elements_per_mma
+from ....gpu.backend import device_function, ptx, unrolled
+from ....gpu.intrinsics.mma import elements_per_mma
 
 __all__ = ["tile_edge", "trailing_update_mma"]
 

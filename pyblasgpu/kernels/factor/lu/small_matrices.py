@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import device_function, ptx
-from ..common.kernel_config import BlockConfig
+from ....gpu.backend import device_function, ptx
+from ...common.kernel_config import BlockConfig
 
 __all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
 

@@ -10,7 +10,7 @@ one has received those of all others for the step between, and they had read thi
 
 from __future__ import annotations
 
-from ...gpu.backend import device_function, ptx, unrolled
+from ....gpu.backend import device_function, ptx, unrolled
 from .panel_rows import sizer
 from .pivot_exchange import WARP
 from .row_exchange import block_candidate, chooser

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from ...gpu.backend import device_function, in_order, ptx, unrolled
-from ..common.substitution import divider
+from ....gpu.backend import device_function, in_order, ptx, unrolled
+from ...common.substitution import divider
 
 __all__ = ["eliminator", "row_putter", "sizer"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from ...errors import require
-from ..common.kernel_config import KernelConfig, require_warps
+from ....errors import require
+from ...common.kernel_config import KernelConfig, require_warps
 
 __all__ = ["TriangleInShared"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from ...errors import require
-from ...gpu.backend import cuda, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.kernel_config import KernelConfig
-from ..common.parameters import parameters
+from ....errors import require
+from ....gpu.backend import cuda, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.kernel_config import KernelConfig
+from ...common.parameters import parameters
 
 __all__ = ["STEM", "PivotMoves", "source"]
 

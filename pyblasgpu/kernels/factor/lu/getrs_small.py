@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.build.compile import KernelSource
-from ..common.kernel_config import WARP
-from ..common.options import CONJUGATE, MIRRORED, UNIT
-from ..common.parameters import parameters
-from ..common.substitution import divider
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.build.compile import KernelSource
+from ...common.kernel_config import WARP
+from ...common.options import CONJUGATE, MIRRORED, UNIT
+from ...common.parameters import parameters
+from ...common.substitution import divider
 from .small_matrices import SmallMatrices, matrix_loader
 
 __all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]

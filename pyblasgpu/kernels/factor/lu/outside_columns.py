@@ -9,7 +9,7 @@ have written L11 and the moves before.
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from .pivot_exchange import WARP
 
 __all__ = ["AT_ONCE", "outside_updater"]

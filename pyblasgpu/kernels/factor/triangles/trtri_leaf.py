@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.parameters import parameters
-from ..common.substitution import (
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
+from ...common.substitution import (
     column_reader,
     column_writer,
     diagonal_inverter,

@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.parameters import parameters
-from ..common.triangle_panel import block_copier
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
+from ...common.triangle_panel import block_copier
+from ..triangles.leaf_config import TriangleInShared
+from ..triangles.triangle_copy import rows_writer, triangle_loader, triangle_writer
 from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
-from .leaf_config import TriangleInShared
-from .triangle_copy import rows_writer, triangle_loader, triangle_writer
 
 __all__ = ["STEM", "PotrfPanel", "source"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.parameters import parameters
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from .leaf_config import TriangleInShared
 from .triangle_copy import triangle_loader, triangle_writer
 

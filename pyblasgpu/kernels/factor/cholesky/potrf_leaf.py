@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.parameters import parameters
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
+from ..triangles.leaf_config import TriangleInShared
+from ..triangles.triangle_copy import triangle_loader, triangle_writer
 from .cholesky_panel import GROUP, conjugator, diagonal_tile, panel_factor, trailing_update
-from .leaf_config import TriangleInShared
-from .triangle_copy import triangle_loader, triangle_writer
 
 __all__ = ["STEM", "PotrfLeaf", "source"]
 

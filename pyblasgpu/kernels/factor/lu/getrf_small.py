@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from ...gpu.build.compile import KernelSource
-from ..common.parameters import parameters
+from ....errors import require
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.build.compile import KernelSource
+from ...common.parameters import parameters
 from .panel_rows import eliminator, row_putter, sizer
 from .small_matrices import GROUPS, ORDER, SmallMatrices, first_max, matrix_loader, matrix_writer
 
 if TYPE_CHECKING:
-    from ...gpu.device import Device
+    from ....gpu.device import Device
 
 __all__ = ["STEM", "GetrfSmall", "source"]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.build.compile import KernelSource
-from ..common.kernel_config import BlockConfig
-from ..common.parameters import parameters
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.build.compile import KernelSource
+from ...common.kernel_config import BlockConfig
+from ...common.parameters import parameters
 
 __all__ = ["STEM", "Laswp", "source"]
 

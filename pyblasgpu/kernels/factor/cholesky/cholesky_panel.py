@@ -5,7 +5,7 @@ Four columns are done between two barriers. All threads factor the four-by-four 
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from .cholesky_update_mma import tile_edge, trailing_update_mma
 from .inverse_root import inverse_root
 

@@ -10,7 +10,7 @@ and so have all that read this one.
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from .panel_rows import row_putter, sizer
 from .pivot_exchange import LABEL, MESSAGES, SIZE, WARP, among_blocks, candidate_sender, slot_reals
 

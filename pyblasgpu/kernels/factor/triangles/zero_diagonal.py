@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import cuda, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.kernel_config import BlockConfig
-from ..common.parameters import parameters
+from ....gpu.backend import cuda, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.kernel_config import BlockConfig
+from ...common.parameters import parameters
 
 __all__ = ["STEM", "ZeroDiagonal", "source"]
 

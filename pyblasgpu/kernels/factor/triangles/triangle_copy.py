@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ..common.coalesced_index import coalesced_index
-from ..common.triangle_panel import block_copier
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ...common.coalesced_index import coalesced_index
+from ...common.triangle_panel import block_copier
 from .leaf_config import TriangleInShared
 
 __all__ = ["rows_writer", "triangle_loader", "triangle_writer"]

@@ -6,8 +6,8 @@ some 90. Its error is about one unit in the last place.
 
 from __future__ import annotations
 
-from ...gpu.backend import device_function, ptx
-from ...types import Dtype
+from ....gpu.backend import device_function, ptx
+from ....types import Dtype
 
 __all__ = ["inverse_root"]
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from ...errors import require
-from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.build.compile import WHOLE_ROWS, KernelSource
-from ...gpu.workspace import FLAGS
-from ..common.kernel_config import KernelConfig
-from ..common.parameters import parameters
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.build.compile import WHOLE_ROWS, KernelSource
+from ....gpu.workspace import FLAGS
+from ...common.kernel_config import KernelConfig
+from ...common.parameters import parameters
 from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
 from .outside_columns import AT_ONCE, outside_updater
 from .panel_rows import eliminator
@@ -31,7 +31,7 @@ from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_e
 from .row_exchange import reals_of_search, search_by_rows, words_of_search
 
 if TYPE_CHECKING:
-    from ...gpu.device import Device
+    from ....gpu.device import Device
 
 __all__ = ["STEM", "GetrfPanel", "source"]
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import cuda, device_function, ptx
-from ...gpu.build.compile import KernelSource
-from ..common.kernel_config import WARP, BlockConfig
-from ..common.parameters import parameters
-from ..common.substitution import divider
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import KernelSource
+from ...common.kernel_config import WARP, BlockConfig
+from ...common.parameters import parameters
+from ...common.substitution import divider
 from .panel_rows import sizer
 
 __all__ = ["STEM", "GetrfColumn", "source"]

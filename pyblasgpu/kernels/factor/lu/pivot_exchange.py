@@ -11,8 +11,8 @@ overwritten after the last step.
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ..common.kernel_config import WARP
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ...common.kernel_config import WARP
 from .panel_rows import row_putter, sizer
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Kernels of LU with pivots, and of its solutions."""
