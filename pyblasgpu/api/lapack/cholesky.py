@@ -63,12 +63,12 @@ def _make_potrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[2.0, 0.0], [1.0, 2.0]], 0)
         """
         uplo, cleans = Uplo.parse(lower, name, "lower"), enabled(clean, name, "clean")
-        matrix = as_stack(name, "a", a, dtype)
-        order = order_of(name, "a", matrix)
         key = call_key(name, uplo, cleans)
-        if (repeated := replay_factor(key, (matrix,), overwrite_a)) is not None:
+        if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
             c, info = repeated
             return c, info
+        matrix = as_stack(name, "a", a, dtype)
+        order = order_of(name, "a", matrix)
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         flags = {"uplo": uplo, "clean": cleans}
         c, info = run_by_row(call, "potrf", flags, source, extents=(order,), key=key)
@@ -106,12 +106,12 @@ def _make_potri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[8.0, 0.0], [-4.0, 4.0]], 0)
         """
         uplo = Uplo.parse(lower, name, "lower")
-        matrix = as_stack(name, "c", c, dtype)
-        order_of(name, "c", matrix)
         key = call_key(name, uplo)
-        if (repeated := replay_factor(key, (matrix,), overwrite_c)) is not None:
+        if (repeated := replay_factor(key, (c,), overwrite_c)) is not None:
             inv_a, info = repeated
             return inv_a, info
+        matrix = as_stack(name, "c", c, dtype)
+        order_of(name, "c", matrix)
         call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
         inv_a, info = run_by_row(call, "potri", {"uplo": uplo}, source, key=key)
         return inv_a, info

@@ -66,18 +66,18 @@ def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> lu.real.tolist(), piv.tolist(), info
         ([[2.0, 8.0], [0.5, -2.0]], [1, 1], 0)
         """
-        matrix = as_stack(name, "a", a, dtype)
-        return _factor(name, dtype, matrix, overwrite_a)
+        return _factor(name, dtype, a, overwrite_a)
 
     return dressed(getrf, stem, name, dtype)
 
 
 def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
-    """Factors, pivots and info of what `as_stack` has left."""
+    """Return factors, pivots and info."""
     key = call_key(name)
     if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
         factors, piv, info = repeated
         return factors, piv, info
+    a = as_stack(name, "a", a, dtype)
     call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
     counts = min(a.shape[-2:]), ONE
     options = options_by_tiles(call, (), "getrf")
@@ -194,14 +194,16 @@ def _make_getri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> inv_a.real.tolist(), info
         ([[2.0, -0.5], [-0.5, 0.25]], 0)
         """
-        factors = as_stack(name, "lu", lu, dtype)
-        order = order_of(name, "lu", factors)
-        if lwork is not None and whole(lwork, name, "lwork") < order:
-            raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
+        if lwork is not None:
+            order = order_of(name, "lu", as_stack(name, "lu", lu, dtype))
+            if whole(lwork, name, "lwork") < order:
+                raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
         key = call_key(name)
-        if (repeated := replay_factor(key, (factors,), overwrite_lu, (piv,))) is not None:
+        if (repeated := replay_factor(key, (lu,), overwrite_lu, (piv,))) is not None:
             inverse, info = repeated
             return inverse, info
+        factors = as_stack(name, "lu", lu, dtype)
+        order = order_of(name, "lu", factors)
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
         integers = (_pivots(call, piv, order),)
         inverse, info = run_by_row(call, "getri", {}, source, input_integers=integers, key=key)

@@ -54,12 +54,12 @@ def _make_trtri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[0.5, 0.0], [-1.0, 2.0]], 0)
         """
         uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
-        triangle = as_stack(name, "c", c, dtype)
-        order_of(name, "c", triangle)
         key = call_key(name, uplo, diag)
-        if (repeated := replay_factor(key, (triangle,), overwrite_c)) is not None:
+        if (repeated := replay_factor(key, (c,), overwrite_c)) is not None:
             inv_c, info = repeated
             return inv_c, info
+        triangle = as_stack(name, "c", c, dtype)
+        order_of(name, "c", triangle)
         call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
         inv_c, info = run_by_row(call, "trtri", {"uplo": uplo, "diag": diag}, source, key=key)
         return inv_c, info
