@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from direct_calls import outcome, same_outcome
+from direct_calls import entered, outcome, same_outcome
 
 import pyblasgpu
 from pyblasgpu.routine_table import routines
@@ -81,3 +81,33 @@ def test_results_are_those_of_checked_calls(name):
         given = arguments(rng, name)
         direct, checked = (outcome(function, {**given, **how}) for how in ({}, {"stream": 0}))
         same_outcome(direct, checked, given)
+
+
+A, X = np.asfortranarray(np.eye(4) + 1), np.arange(4.0)
+CALLS = {
+    "gemm": (A, A),
+    "symm": (A, A),
+    "syrk": (A,),
+    "syr2k": (A, A),
+    "trmm": (A, A),
+    "trsm": (A, A),
+    "gemv": (A, X),
+    "symv": (A, X),
+    "trmv": (A, X),
+    "trsv": (A, X),
+    "ger": (X, X),
+    "syr": (X,),
+    "dot": (X, X),
+    "nrm2": (X,),
+    "asum": (X,),
+    "iamax": (X,),
+    "axpy": (X, X),
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_enters_few_functions(name, order):
+    arguments = [np.array(each, order=order) for each in CALLS[name]]
+    modules, functions = entered(lambda: getattr(pyblasgpu, name)(*arguments))
+    assert len(modules) <= 10 and functions <= 30, (modules, functions)
