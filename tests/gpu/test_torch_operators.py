@@ -1,0 +1,132 @@
+"""Operators of PyTorch on a card: results, gradients, compiled graphs, and what waits for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+cases = pytest.importorskip("torch_cases")
+ours = pytest.importorskip("pyblasgpu.torch")
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no CUDA device")
+DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+
+
+def on_card(value: Any) -> Any:
+    return value.cuda() if isinstance(value, torch.Tensor) else value
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """PyTorch raises where a function waits for the device."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_results_are_those_of_the_processor(name: str) -> None:
+    case = cases.CASES[name]
+    op = getattr(torch.ops.pyblasgpu, case.name).default
+    if case.name == "inv_quad_logdet_backward":
+        function, tensors = case.function()
+        found, expected = function(*map(on_card, tensors)), function(*tensors)
+    else:
+        found, expected = op(*map(on_card, case.args)), op(*case.args)
+    pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    for one, other in pairs:
+        if case.name != "inv_quad_logdet" or one.ndim < 2:  # the factor's other triangle holds anything
+            torch.testing.assert_close(one.cpu(), other)
+        assert one.stride() == other.stride()
+
+
+@pytest.mark.parametrize("name", [name for name in cases.CASES if name.startswith("float64")])
+def test_opcheck(name: str) -> None:
+    case = cases.CASES[name]
+    if case.name == "inv_quad_logdet_backward":
+        pytest.skip("its arguments are made by the operator inv_quad_logdet, whose checks include it")
+    differentiable = {id(tensor) for tensor in case.function()[1]}
+    args = [arg.cuda().requires_grad_() if id(arg) in differentiable else on_card(arg) for arg in case.args]
+    torch.library.opcheck(getattr(torch.ops.pyblasgpu, case.name).default, tuple(args))
+
+
+PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "cholesky": lambda f, p, b: f.solve_triangular(f.cholesky(p), b, upper=False),
+    "upper": lambda f, p, b: f.cholesky(p, upper=True) @ b,
+    "solve": lambda f, p, b: f.solve(p, b),
+    "inv": lambda f, p, b: f.inv(p) @ b,
+    "slogdet": lambda f, p, b: f.slogdet(p)[1].sum() * b,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize(("batch", "n"), [((), 1500), ((3,), 300), ((50,), 40)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_pytorchs(name: str, batch: tuple[int, ...], n: int, dtype: Any) -> None:
+    p, b = cases.spd(dtype, *batch, n, n).cuda(), cases.random(dtype, n, 3).cuda()
+    grads = []
+    for library in (ours, torch.linalg):
+        one, other = p.clone().requires_grad_(), b.clone().requires_grad_()
+        PROGRAMS[name](library, one, other).abs().sum().backward()
+        grads.append((cases.hermitian(one.grad), other.grad))
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("batch", "n"), [((), 1000), ((2, 3), 70), ((200,), 8), ((0,), 5), ((2,), 0)])
+def test_integers_are_pytorchs(batch: tuple[int, ...], n: int, dtype: Any) -> None:
+    a = cases.random(dtype, *batch, n, n).cuda() + 2 * torch.eye(n, dtype=dtype, device="cuda")
+    bad = a - 2 * torch.diag_embed(a.diagonal(dim1=-2, dim2=-1))
+    with without_waiting():
+        lu, info = ours.lu_factor_ex(a), ours.cholesky_ex(bad).info
+    for found, shape in ((lu.pivots, (*batch, n)), (lu.info, batch), (info, batch)):
+        assert (found.dtype, found.shape, found.is_contiguous()) == (torch.int32, shape, True)
+    packed, pivots, _ = lu
+    restored = torch.lu_unpack(packed, pivots)
+    torch.testing.assert_close(restored[0] @ restored[1] @ restored[2], a, rtol=1e-3, atol=1e-3)
+    assert bool((info > 0).all()) == (n > 0 or info.numel() == 0)
+
+
+def likelihood(x: Any, y: Any) -> Any:
+    k = torch.exp(-((x - x.mT) ** 2)) + torch.eye(len(x), dtype=x.dtype, device=x.device)
+    factor, _ = ours.cholesky_ex(k)
+    z = ours.solve_triangular(factor, y, upper=False)
+    return (z * z).sum() + 2 * factor.diagonal().log().sum() + ours.gemm(k, y, alpha=2).sum()
+
+
+def test_what_ends_in_ex_waits_for_nothing() -> None:
+    x, y = (cases.random(torch.float64, 300, 1).cuda().requires_grad_() for _ in range(2))
+    likelihood(x, y).backward()
+    with without_waiting():
+        likelihood(x, y).backward()
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_one_graph_compiles(mode: str) -> None:
+    x, y = (cases.random(torch.float64, 300, 1).cuda().requires_grad_() for _ in range(2))
+    compiled = torch.compile(likelihood, fullgraph=True, mode=mode)
+    for _ in range(4):  # a graph is recorded, then replayed
+        grads = []
+        for function in (compiled, likelihood):
+            value = function(x, y)
+            grads.append((value.detach().clone(), *torch.autograd.grad(value, (x, y))))
+        torch.testing.assert_close(*grads)
+
+
+def test_inv_quad_logdet_is_its_parts() -> None:
+    k, y = (
+        cases.spd(torch.float64, 900, 900).cuda().requires_grad_(),
+        cases.random(torch.float64, 900, 2).cuda(),
+    )
+    factor = torch.linalg.cholesky(k)
+    expected = (y * torch.cholesky_solve(y, factor)).sum(), 2 * factor.diagonal().log().sum()
+    found = ours.inv_quad_logdet(k, y)
+    torch.testing.assert_close(found, expected)
+    grads = [torch.autograd.grad(quad + 3 * logdet, k)[0] for quad, logdet in (found, expected)]
+    torch.testing.assert_close(*grads)
