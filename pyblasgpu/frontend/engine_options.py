@@ -174,6 +174,8 @@ def _devices(name: str, device: Any, devices: Any) -> tuple[int, ...]:
         raise ValueError(f"{name}: devices={list(ordinals)} names none, or one twice")
     for ordinal in ordinals:
         try:
+            if ordinal < 0:  # those of devices that were described, as by `explain`
+                raise BackendUnavailable(f"there is no CUDA device {ordinal}")
             module.current(ordinal)
         except BackendUnavailable as missing:
             raise BackendUnavailable(f"{name}: {missing}") from None

@@ -16,7 +16,7 @@ from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import active, get_override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend.engine_options import ambient_options
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.registry import FAMILIES
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
@@ -204,6 +204,15 @@ def test_arguments_are_checked_in_the_call(begin, arguments, kind, message, monk
     with pytest.raises(kind, match=message):
         begin(*(() if options else arguments), **options)
     assert active() == () and ambient_options() is None and min_order() == PACKAGED
+
+
+def test_a_described_device_is_none_to_run_on():
+    """The number that `explain` has given it is nobody else's."""
+    pyblasgpu.explain("gemm", "d", 64, device="h200")
+    assert min(stand_ins) < 0
+    for ordinal in stand_ins:
+        with pytest.raises(BackendUnavailable, match=f"^use_devices: there is no CUDA device {ordinal}"):
+            use_devices([ordinal])
 
 
 CHOICES = {
