@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
+from walk import profile
 
 __all__ = ["close", "entered", "outcome", "same_outcome"]
 
@@ -46,11 +46,7 @@ def entered(call: Any) -> tuple[set[str], int]:
         if event == "call" and (name := frame.f_globals.get("__name__", "")).startswith("pyblasgpu"):
             modules.append(name)
 
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
+    profile(call, note)
     return {*modules}, len(modules)
 
 

@@ -39,6 +39,16 @@ class Walk(NamedTuple):
         return sum(one != other for one, other in pairwise(packages))
 
 
+def profile(function: Callable[[], Any], on_event: Callable[[FrameType, str, Any], object]) -> None:
+    """Call `function`; `on_event` sees the calls and returns in it, as `sys.setprofile` describes them."""
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+
+
 def walk(function: Callable[[], Any]) -> Walk:
     """Call `function` and return its walk. What the tests' stand-ins call does not count."""
     entered: dict[CodeType, None] = {}
@@ -52,11 +62,6 @@ def walk(function: Callable[[], Any]) -> Walk:
         elif event == "call" and not inside and code.co_filename.startswith(_PACKAGE):
             entered[code] = None
 
-    before = sys.getprofile()
-    sys.setprofile(on_event)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
+    profile(function, on_event)
     codes = [code for code in entered if code.co_name != "<module>"]
     return Walk(tuple((code.co_filename[len(_PACKAGE) : -len(".py")], code.co_qualname) for code in codes))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import sys
 from functools import partial
 from statistics import median
 
 import pytest
+from walk import profile
 
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.operand_copies import ALIGNED
@@ -27,12 +27,7 @@ def calls(function) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    before = sys.getprofile()
-    sys.setprofile(on_event)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
+    profile(function, on_event)
     return count
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
+from walk import profile
 
 from pyblasgpu.operands import Operand, span
 from pyblasgpu.types import DTYPES
@@ -67,11 +68,10 @@ def test_span_is_tight(x):
 def test_span_is_one_call():
     """Every call asks for those of all its arrays, in the microseconds before its launches."""
     called = []
-    sys.setprofile(lambda frame, event, argument: event == "call" and called.append(frame.f_code.co_name))
-    try:
-        span(0, (4, 5, 6), (1, -4, 20), 8, 8)
-    finally:
-        sys.setprofile(None)
+    profile(
+        partial(span, 0, (4, 5, 6), (1, -4, 20), 8, 8),
+        lambda frame, event, argument: event == "call" and called.append(frame.f_code.co_name),
+    )
     assert called == ["span"]
 
 
