@@ -169,7 +169,7 @@ def _contracted(arrays: Arrays, terms: _Terms, key: tuple[Any, ...], given: tupl
         passed = Passed(key, given, tuple(extents[axis] for axis in terms.result))
     result = gemm_of("einsum", first, second, arrays.dtype, passed=passed, column_major=is_swapped or None)
     if is_swapped:
-        return xp.reshape(xp.matrix_transpose(result), tuple(extents[axis] for axis in terms.result))
+        result, order = xp.matrix_transpose(result), terms.result
     result = xp.reshape(result, tuple(extents[axis] for axis in order))
     return xp.permute_dims(result, tuple(order.index(axis) for axis in terms.result))
 

@@ -336,11 +336,7 @@ def _product(
     column_major = None if order == "K" else order == "F"
     if dropped:
         column_major = False
-        call.views(
-            (x1, x2),
-            out,
-            tuple(shape[axis] for axis in range(len(shape)) if axis - len(shape) not in dropped),
-        )
+        call.views((x1, x2), out, _without(shape, dropped))
     result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major, key=key, method=method)
     if call.library.host and isinstance(x1, np.ndarray):
         left, right = call.inputs
@@ -392,10 +388,14 @@ def _column(array: Array) -> Array:
     return reshaped(array, (*array.shape, 1))
 
 
+def _without(shape: tuple[int, ...], dropped: list[int]) -> tuple[int, ...]:
+    """`shape` without the dimensions `dropped`, of the last two."""
+    return (*shape[:-2], *(shape[axis] for axis in (-2, -1) if axis not in dropped))
+
+
 def _squeezed(array: Array, dropped: list[int]) -> Array:
     """`array` without the dimensions `dropped`, of the last two."""
-    kept = (array.shape[axis] for axis in (-2, -1) if axis not in dropped)
-    return reshaped(array, (*array.shape[:-2], *kept)) if dropped else array
+    return reshaped(array, _without(tuple(array.shape), dropped)) if dropped else array
 
 
 def _fortran(call: Call, left: Array, right: Array) -> Array:
@@ -429,8 +429,5 @@ def _direct_output(
     if leading < 0 or prod(matrices) != prod(out.shape):
         return None
     view = reshaped(out, matrices)
-    return (
-        view
-        if tuple(_squeezed(view, dropped).shape) == tuple(out.shape) and may_share_memory(view, out)
-        else None
-    )
+    fits = _without(matrices, dropped) == tuple(out.shape)
+    return view if fits and may_share_memory(view, out) else None
