@@ -47,7 +47,7 @@ FLOPS: dict[str, float] = {
     "symm": 2,
 }
 #: Routines of complex64 begin with a c.
-COMPLEX = tuple(f"c{name}" for name in ("trmm", "trsm", "getrf", "syrk", "symm"))
+COMPLEX = {f"c{name}": name for name in ("trmm", "trsm", "getrf", "syrk", "symm")}
 
 
 class Problem(level3.Problem):
@@ -138,7 +138,7 @@ def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
 
 def measured(routine: str, n: int, columns: int) -> Row:
     """Seconds and errors of all ways of one case."""
-    letter, name = ("c", routine[1:]) if routine in COMPLEX else ("s", routine)
+    letter, name = ("c", COMPLEX[routine]) if routine in COMPLEX else ("s", routine)
     problem = Solution(routine, n) if routine in ("gesv", "posv") else Problem.of(name, letter, n, columns)
     in_mode = partial(problem.ours, "tensor") if isinstance(problem, Solution) else problem.ours
     work = FLOPS[name] * n**2 * columns * (4 if letter == "c" else 1) / 1e12
@@ -176,7 +176,8 @@ def rows(options: Namespace) -> Rows:
     with deciding_by(**dict.fromkeys(names, everywhere)) if options.columns else nullcontext():
         for n in options.sizes:
             for routine in options.routines:
-                for columns in (options.columns if routine[-4:] in ("trmm", "trsm") else ()) or (n,):
+                has_columns = COMPLEX.get(routine, routine) in ("trmm", "trsm")
+                for columns in (options.columns if has_columns else ()) or (n,):
                     case = {"routine": routine, "n": n, "columns": columns}
                     yield attempt(case, measured, routine, n, columns)
                     cupy.get_default_memory_pool().free_all_blocks()
