@@ -19,7 +19,7 @@ __all__ = ["SweepLog", "SearchKey"]
 SearchKey = tuple[str, str, str]
 
 #: Outcomes that are no candidate's.
-BESIDE = frozenset({"vendor", "reference", "before", "after", "decided"})
+NO_CANDIDATES = frozenset({"vendor", "reference", "before", "after", "decided"})
 
 
 class SweepLog:
@@ -113,7 +113,7 @@ class SweepLog:
             key = problem[:3]
             self._timed[key].append(record)
             self._top[key] = max(self._top[key], record.tflops)
-        elif record.outcome not in BESIDE:
+        elif record.outcome not in NO_CANDIDATES:
             self._out.add(record.candidate)
             for times in self._times.values():  # which are not to be beaten any more
                 times.pop(record.candidate, None)

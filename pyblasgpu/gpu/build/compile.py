@@ -132,7 +132,7 @@ _SECONDS_A_KERNEL = 7.0
 
 
 def seconds_of(kernels: int, processes: int) -> float:
-    """Estimate in what time processes, each on a core of its own, compile so many kernels."""
+    """Estimate the time in which processes, each on a core of its own, compile a number of kernels."""
     return -(-kernels // processes) * _SECONDS_A_KERNEL
 
 
