@@ -34,7 +34,7 @@ LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and the lists of its file.
 RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "sgemm cgemm errors ranks parts"),
-    ("gemm_int8", "--seconds 99", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
+    ("gemm_int8", "--seconds 500", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
     ("tensor_level3", "--sizes 24", {}, "cases"),
     ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
