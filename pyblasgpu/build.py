@@ -157,13 +157,14 @@ class _Run:
     def __init__(self, path: Path, cc: tuple[int, int], watcher: Watcher, workers: int):
         self.built = Built(architecture(cc), str(path))
         self._path, self._cc, self._watcher, self._workers = path, cc, watcher, workers
-        self._records = dict(_records_at(path, architecture(cc)))
+        self._records = dict(_records_at(path, architecture(cc), digest_of_all()))
         self._missing: dict[str, KernelSource] = {}
         self._unwritten = False
 
     def take_over(self, sources: Iterable[KernelSource]) -> None:
-        """Find what is ready: in the archive, or in the store of cubins."""
+        """Find what is ready: in the archive, in those of other versions, or in the store of cubins."""
         wanted = {archive_key(source, self._cc): source for source in sources}
+        self._take_unchanged(wanted)
         for key, source in wanted.items():
             if key not in self._records:
                 compiled = kept_here(source, self._cc)
@@ -173,6 +174,16 @@ class _Run:
                     self._add(key, source, compiled)
         ready = len(wanted) - len(self._missing)
         self._watcher.begin(self.built.architecture, len(wanted), ready, self._workers)
+
+    def _take_unchanged(self, wanted: Iterable[str]) -> None:
+        """Take kernels over whose own text other versions of this package share."""
+        arch, missing = self.built.architecture, set(wanted) - self._records.keys()
+        for path in self._path.parent.glob(archive.archive_name(arch, "*")):
+            for key, record in _records_at(path, arch) if missing else ():
+                if key in missing:
+                    missing.remove(key)
+                    self._records[key] = record
+                    self._unwritten = True
 
     def compile(self, compiler: Compiler) -> None:
         """Compile the rest."""
@@ -222,10 +233,10 @@ def _require_compiler() -> None:
     backend.require()
 
 
-def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:
-    """Yield an archive's kernels and their keys, if this toolchain made the archive."""
+def _records_at(path: Path, arch: str, source: str | None = None) -> Iterator[tuple[str, Record]]:
+    """Yield the kernels of an archive and their keys, if this toolchain and the text `source` made it."""
     try:
-        archive = Archive(path, arch, digest_of_all())
+        archive = Archive(path, arch, source)
     except (OSError, ArchiveError):
         return
     if archive.toolchain == versions():

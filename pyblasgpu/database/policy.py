@@ -196,7 +196,7 @@ _CHOLESKY_WIDTHS = Trial(
 )
 _CHOLESKY_ORDERS = Trial("below", "potrf", _FACTOR_ORDERS[1:], dtypes="sdcz")
 _TILES = Trial("one", "getrf", _squares(4096, 8192), values=(1, 2, 4))
-_HOST_ORDERS = _squares(64, 96, 128, 160, 192, 256, 384, 512, extents=3)
+_HOST_ORDERS = _squares(64, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 2048, extents=3)
 _HOST = Trial("least", "gemm", _HOST_ORDERS, dtypes="sdcz", on_host=True)
 
 

@@ -127,7 +127,8 @@ def _build_ahead(device: Device) -> None:
     with build.Progress() as watcher:
         try:
             wanted = [each for each in catalogue.kernels(device) if not is_built_ahead(each, device.cc)]
-            build.build(wanted, device.cc, watcher=watcher)
+            if wanted:
+                build.build(wanted, device.cc, watcher=watcher)
         except (PyblasgpuError, OSError) as problem:
             watcher.say(f"the kernels that were chosen are not built ahead: {problem}")
 
@@ -185,7 +186,7 @@ class _Progress(terminal.ProgressBar):
     def __init__(self, budget: float | None):
         super().__init__("{task.fields[counts]}")
         limit = f" (at most {budget:.0f} s)" if budget else ""
-        self._task = self.bar.add_task(f"compiling{limit}", total=None, counts="")
+        self._task = self.bar.add_task(f"measuring{limit}", total=None, counts="")
 
     def progress(self, done: int, wanted: int, log: SweepLog, best: str) -> None:
         """Candidates done of those known to be wanted; the log counts outcomes."""

@@ -117,10 +117,12 @@ def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
 
 def show(records: Sequence[Record], console: Console) -> None:
     """Print the table of winners, the algorithms of TRSM, and what became of all candidates."""
-    table = Table(*_COLUMNS, title=f"{records[0].device}: the fastest kernels" if records else "")
-    for row in rows(records):
-        table.add_row(*_cells(row))
-    console.print(table)
+    winners = rows(records)
+    if winners:
+        table = Table(*_COLUMNS, title=f"{records[0].device}: the fastest kernels")
+        for row in winners:
+            table.add_row(*_cells(row))
+        console.print(table)
     for line in _lines(records):
         console.print(line, highlight=False)
 

@@ -97,6 +97,19 @@ def test_another_toolchain_compiles_anew(home, monkeypatch):
     }
 
 
+def test_kernels_whose_text_is_unchanged_are_taken_from_another_version(home, monkeypatch):
+    """The digest of all kernels names the archive; the key of a kernel holds the digest of its own text."""
+    built(2)
+    monkeypatch.setattr(build, "digest_of_all", lambda: "b" * 64)
+    monkeypatch.setattr(compile, "in_memory", {})
+    (home / "log").unlink()
+    (home / "cache").rename(home / "lost")
+    done = built(3)
+    assert (done.kernels, done.compiled) == (3, 1) and len(compiled(home)) == 1
+    opened = Archive(Path(done.path), ARCH, "b" * 64)
+    assert set(opened) == {compile.archive_key(source, CC) for source in kernels(3)}
+
+
 def test_a_damaged_archive_is_built_anew(home):
     path = Path(built(2).path)
     path.write_bytes(path.read_bytes()[:-1])

@@ -63,8 +63,8 @@ class Archive:
     path : Path or file in a zip
     architecture : str
         The linker's name, 'sm_90a'.
-    source : str
-        Digest of the text that the kernels are made of.
+    source : str or None
+        Digest of the text that the kernels are made of; None takes an archive of any text.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Archive:
         Where it cannot be read.
     """
 
-    def __init__(self, path: Traversable, architecture: str, source: str):
+    def __init__(self, path: Traversable, architecture: str, source: str | None):
         self.path = path
         self.used: set[str] = set()
         self.refused = False
@@ -179,10 +179,10 @@ class _InMemory:
         return self._content[offset : offset + length]
 
 
-def _require_ours(header: Mapping[str, Any], architecture: str, source: str) -> None:
+def _require_ours(header: Mapping[str, Any], architecture: str, source: str | None) -> None:
     if header["architecture"] != architecture:
         raise ArchiveError(f"is of {header['architecture']}, not of {architecture}")
-    if header["source"] != source:
+    if source is not None and header["source"] != source:
         raise ArchiveError("is of another version of pyblasgpu")
 
 
