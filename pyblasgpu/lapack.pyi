@@ -8,15 +8,17 @@ from typing import Any, overload
 from numpy.typing import NDArray
 
 from .frontend.arrays.device_integers import DeviceIntegers as DeviceIntegers
-from .typing import (Array, ArrayLike, ArrayT, DiagFlag, Switch, TransFlag, UploFlag)
+from .typing import (Array, ArrayLike, ArrayT, DiagFlag, SideFlag, Switch, TransFlag, UploFlag)
 
 __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "posv", "spotrf", "dpotrf",
     "cpotrf", "zpotrf", "spotri", "dpotri", "cpotri", "zpotri", "spotrs", "dpotrs", "cpotrs", "zpotrs",
     "sposv", "dposv", "cposv", "zposv", "getrf", "getrs", "getri", "gesv", "laswp", "sgetrf", "dgetrf",
     "cgetrf", "zgetrf", "sgetrs", "dgetrs", "cgetrs", "zgetrs", "sgetri", "dgetri", "cgetri", "zgetri",
-    "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "trtri", "lauum", "trtrs",
-    "strtri", "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs",
-    "ctrtrs", "ztrtrs"]
+    "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "geqrf", "geqp3", "orgqr",
+    "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3", "sorgqr",
+    "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "trtri", "lauum", "trtrs", "strtri",
+    "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs",
+    "ztrtrs"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
@@ -90,6 +92,40 @@ def laswp(
     overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
 @overload
+def geqrf(
+    a: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, ArrayT, int]: ...
+@overload
+def geqrf(
+    a: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]: ...
+@overload
+def geqp3(
+    a: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any, ArrayT, ArrayT, int]: ...
+@overload
+def geqp3(
+    a: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any, NDArray[Any], NDArray[Any], int]: ...
+@overload
+def orgqr(
+    a: ArrayT, tau: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def orgqr(
+    a: ArrayLike, tau: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
+def ormqr(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayT, tau: ArrayT, c: ArrayT,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def ormqr(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayLike, tau: ArrayLike, c: ArrayLike,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
 def trtri(
     c: ArrayT, lower: UploFlag | Switch = 0, unitdiag: DiagFlag | Switch = 0, overwrite_c: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
@@ -149,6 +185,38 @@ slaswp = laswp
 dlaswp = laswp
 claswp = laswp
 zlaswp = laswp
+sgeqrf = geqrf
+dgeqrf = geqrf
+cgeqrf = geqrf
+zgeqrf = geqrf
+sgeqp3 = geqp3
+dgeqp3 = geqp3
+cgeqp3 = geqp3
+zgeqp3 = geqp3
+sorgqr = orgqr
+dorgqr = orgqr
+@overload
+def cungqr(
+    a: ArrayT, tau: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def cungqr(
+    a: ArrayLike, tau: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+zungqr = cungqr
+sormqr = ormqr
+dormqr = ormqr
+@overload
+def cunmqr(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayT, tau: ArrayT, c: ArrayT,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def cunmqr(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayLike, tau: ArrayLike, c: ArrayLike,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+zunmqr = cunmqr
 strtri = trtri
 dtrtri = trtri
 ctrtri = trtri

@@ -12,8 +12,8 @@ from .typing import (Array, ArrayLike, ArrayT, AssumeA, Casting, DiagFlag, Metho
     UploFlag)
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "det", "dot", "einsum", "inner", "inv", "lu", "lu_factor",
-    "lu_solve", "matmul", "matrix_power", "matvec", "multi_dot", "outer", "slogdet", "solve",
-    "solve_triangular", "tensordot", "vdot", "vecdot", "vecmat"]
+    "lu_solve", "matmul", "matrix_power", "matvec", "multi_dot", "outer", "qr", "qr_multiply", "slogdet",
+    "solve", "solve_triangular", "tensordot", "vdot", "vecdot", "vecmat"]
 
 @overload
 def cho_factor(
@@ -136,6 +136,20 @@ def outer(a: ArrayT, b: ArrayT, out: ArrayT | None = None) -> ArrayT: ...
 def outer(
     a: ArrayLike | complex, b: ArrayLike | complex, out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
+def qr(
+    a: Array | ArrayLike, overwrite_a: Switch = False, lwork: int | None = None, mode: str = "full",
+    pivoting: Switch = False, check_finite: Switch | None = None,
+) -> tuple[Any, ...]: ...
+@overload
+def qr_multiply(
+    a: ArrayT, c: ArrayT, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
+    overwrite_a: Switch = False, overwrite_c: Switch = False,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def qr_multiply(
+    a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
+    overwrite_a: Switch = False, overwrite_c: Switch = False,
+) -> tuple[NDArray[Any], ...]: ...
 def slogdet(a: Array | ArrayLike) -> SlogdetResult: ...
 @overload
 def solve(

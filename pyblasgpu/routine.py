@@ -26,7 +26,7 @@ FLAGS: dict[str, Any] = {
     "diag": Diag,
 }
 #: Operands that hold int32, each in the first bytes of an element.
-INTEGERS = ("info", "piv")
+INTEGERS = ("info", "piv", "jpvt")
 
 
 class Matrix(NamedTuple):
@@ -43,6 +43,8 @@ class Matrix(NamedTuple):
         The flag that transposes it.
     is_half : bool
         Whether one triangle of it counts.
+    is_result : bool
+        Whether it is written alone, as the output is that follows it.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Matrix(NamedTuple):
     cols: str = "1"
     op: str = ""
     is_half: bool = False
+    is_result: bool = False
 
     def shape(self, extents: Mapping[str, int]) -> tuple[int, int]:
         """Its rows and columns after op(), see `extents`."""
@@ -146,7 +149,7 @@ class Routine:
         """The operands that every call reads: no integers, and no output that is new or scaled by beta."""
         is_updated = "beta" not in self.arguments and self.group in ("level3", "lapack")
         read = self.matrices if is_updated else self.matrices[:-1]
-        return tuple(each for each in read if each.name not in INTEGERS)
+        return tuple(each for each in read if each.name not in INTEGERS and not each.is_result)
 
     @property
     def output(self) -> Matrix:

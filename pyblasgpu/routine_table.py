@@ -415,6 +415,38 @@ _LAPACK = (
         launches=".routines.lapack.laswp",
         cpu=".cpu.scipy.lu:laswp",
     ),
+    Routine(
+        "geqrf",
+        "lapack",
+        (Matrix("tau", "least", is_result=True), Matrix("a", "m", "n")),
+        work=("m", "n", "least"),
+        cpu=".cpu.scipy.qr:geqrf",
+    ),
+    Routine(
+        "geqp3",
+        "lapack",
+        (Matrix("jpvt", "n"), Matrix("tau", "least", is_result=True), Matrix("a", "m", "n")),
+        work=("m", "n", "least"),
+        cpu=".cpu.scipy.qr:geqp3",
+    ),
+    Routine(
+        "orgqr",
+        "lapack",
+        (Matrix("tau", "k"), Matrix("a", "m", "n")),
+        names={"c": ("cungqr",), "z": ("zungqr",)},
+        work=("m", "n", "k"),
+        cpu=".cpu.scipy.qr:orgqr",
+    ),
+    Routine(
+        "ormqr",
+        "lapack",
+        (Matrix("a", "order", "k"), Matrix("tau", "k"), Matrix("c", "m", "n")),
+        ("side", "trans"),
+        names={"c": ("cunmqr",), "z": ("zunmqr",)},
+        work=("m", "n", "k"),
+        fmas=(2, 1),
+        cpu=".cpu.scipy.qr:ormqr",
+    ),
 )
 
 for _row in (*_LEVEL_3, *_LEVEL_1, *_LEVEL_2, *_LAPACK):

@@ -120,10 +120,19 @@ linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
 
 #: Those of arrays in host memory alone.
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
+HOST_CASES += """
+lapack.geqrf(c)
+lapack.geqp3(a)
+lapack.orgqr(a, x)
+lapack.ormqr("L", "C", a, x, c)
+linalg.qr(q)
+linalg.qr(c, mode="reduced", pivoting=True)
+linalg.qr_multiply(c, x)
+""".strip().split("\n")
 
 #: SciPy's names of routines that are not their letter before the stem.
 NAMES = {"damax": "idamax", "zamax": "izamax", "zdot": "zdotu", "zger": "zgeru", "znrm2": "dznrm2"}
-NAMES |= {"zasum": "dzasum", "zrot": "zdrot"}
+NAMES |= {"zorgqr": "zungqr", "zormqr": "zunmqr", "zasum": "dzasum", "zrot": "zdrot"}
 
 
 class NumPy:

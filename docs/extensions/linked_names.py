@@ -28,14 +28,15 @@ ADDRESSES = {
 DOCUMENTED = {
     "numpy": """ndarray result_type finfo matmul matvec vecmat vecdot dot vdot inner outer tensordot einsum
         linalg.multi_dot linalg.matrix_power linalg.slogdet linalg.LinAlgError linalg.cholesky linalg.solve
-        linalg.inv linalg.det linalg.norm allclose""",
+        linalg.inv linalg.det linalg.norm linalg.qr linalg.lstsq allclose""",
     "cupy": """matmul dot vdot copyto argmax linalg.norm linalg.cholesky linalg.solve linalg.inv linalg.det
-        linalg.slogdet cuda.Stream""",
+        linalg.slogdet linalg.qr linalg.lstsq cuda.Stream""",
     "cupyx": "scipy.linalg.solve_triangular scipy.linalg.lu_factor scipy.linalg.lu_solve scipy.linalg.lu",
     "torch": """mm matmul cholesky_solve compile linalg.cholesky linalg.solve linalg.inv linalg.det
-        linalg.slogdet linalg.lu_factor linalg.lu_solve linalg.lu linalg.solve_triangular""",
+        linalg.slogdet linalg.lu_factor linalg.lu_solve linalg.lu linalg.solve_triangular
+        linalg.qr linalg.lstsq""",
     "dask": """array.dot array.matmul array.linalg.cholesky array.linalg.solve_triangular array.linalg.solve
-        array.linalg.lu""",
+        array.linalg.lu array.linalg.qr array.linalg.tsqr array.linalg.lstsq""",
 }
 #: What a name in a column begins with, by the column's heading.
 COLUMNS = {

@@ -10,9 +10,8 @@ from inspect import Parameter, Signature
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from ...frontend.arrays.any_array import library_of
-from ...frontend.backend_status import preferred_backend
 from ...types import DTYPES, Dtype
+from ..processor import on_processor
 from .banded import general_product, symmetric_product, triangle, update
 from .docs import Text
 from .functions import dressed
@@ -210,14 +209,7 @@ def _make(stem: str, dtype: Dtype) -> Callable[..., Any]:
         if len(given) < len(arguments) + len(options) or not needed <= given.keys() <= defaults.keys():
             signature.bind(*arguments, **options)  # which raises
         given = defaults | given
-        for argument in arrays:
-            value = given[argument]
-            if value is not None and not library_of(value, name, argument).host:
-                raise NotImplementedError(
-                    f"{name}: {argument} is on a device, and this routine is computed by SciPy's BLAS on the "
-                    "CPU alone: pass arrays in host memory"
-                )
-        with preferred_backend("cpu"):
+        with on_processor(name, {argument: given[argument] for argument in arrays}, "BLAS"):
             return routine.compute(name, dtype, stem, SimpleNamespace(**given))
 
     function.__signature__ = signature  # type: ignore[attr-defined]

@@ -19,6 +19,11 @@ LAPACK = Shared("""
     piv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
         The pivots, counted from 0. Those in host memory are checked; on a device int32 and int64 are taken,
         and have to be rows of the matrix.
+    tau : array, shape (k,) or (..., k)
+        The factors of the reflectors, as `geqrf` leaves them.
+    lwork : int, optional
+        Accepted as by LAPACK, and not needed: the workspace is the library's. -1 is a query, which computes
+        nothing but `work`.
     b : array, shape (n,), (n, k) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast.
     lower : {0, 1}, default 0
@@ -40,6 +45,9 @@ LAPACK = Shared("""
         The factors, as `getrf` leaves them.
     piv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
         Row i was interchanged with row ``piv[i]``, counted from 0.
+    work : array
+        A NumPy array as long as the workspace. Its first element is the `lwork` with which SciPy's LAPACK is
+        fastest.
 
     Raises
     ------

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
+from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, lu, triangular
+from . import cholesky, lu, qr, triangular
 
 if TYPE_CHECKING:
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         """One of `FUNCTIONS`."""
 
 
-FUNCTIONS = {**cholesky.FUNCTIONS, **lu.FUNCTIONS, **triangular.FUNCTIONS}
+FUNCTIONS = {**cholesky.FUNCTIONS, **lu.FUNCTIONS, **qr.FUNCTIONS, **triangular.FUNCTIONS}
 globals().update(FUNCTIONS)
 __all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]
 
@@ -72,7 +73,8 @@ def get_lapack_funcs(
     prefix = find_best_blas_type(arrays, dtype)[0]
     functions = []
     for name in [names] if isinstance(names, str) else names:
-        if prefix + name not in FUNCTIONS:
-            raise ValueError(f"LAPACK function {prefix}{name} could not be found")
-        functions.append(FUNCTIONS[prefix + name])
+        known = ROUTINES[name].scipys(prefix)[0] if name in ROUTINES else prefix + name
+        if known not in FUNCTIONS:
+            raise ValueError(f"LAPACK function {known} could not be found")
+        functions.append(FUNCTIONS[known])
     return functions[0] if isinstance(names, str) else functions

@@ -20,6 +20,7 @@ from .einsum import einsum
 from .inverse import inv
 from .lu import lu, lu_factor, lu_solve
 from .products import matmul, matvec, vecdot, vecmat
+from .qr import qr, qr_multiply
 from .solve import solve
 from .triangular import solve_triangular
 
@@ -40,6 +41,8 @@ __all__ = [
     "matvec",
     "multi_dot",
     "outer",
+    "qr",
+    "qr_multiply",
     "slogdet",
     "solve",
     "solve_triangular",

@@ -1,0 +1,255 @@
+"""SciPy's functions of QR factors: qr, qr_multiply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arguments import Array, Flag, enabled, shown
+from ..docstrings import Shared, documenting
+from ..lapack import names as lapack
+from ..processor import on_processor
+from .arrays import Arrays, taken
+from .checks import check_values
+from .docs import LINALG
+
+__all__ = ["qr", "qr_multiply"]
+
+_documented = documenting(
+    Shared("""
+    Parameters
+    ----------
+    a : array, shape (..., m, n)
+        The matrices; leading dimensions count them. k is the lesser of m and n.
+    pivoting : bool, default False
+        Whether columns are interchanged so that the diagonal of R does not increase in modulus.
+
+    Raises
+    ------
+    NotImplementedError
+        When an array is on a device: QR factors are computed on the CPU alone so far.
+    """),
+    LINALG,
+)
+#: By the names of SciPy and NumPy.
+_MODES = {
+    "full": "full",
+    "qr": "full",
+    "complete": "full",
+    "economic": "economic",
+    "reduced": "economic",
+    "r": "r",
+    "raw": "raw",
+}
+
+
+@_documented
+def qr(
+    a: Array,
+    overwrite_a: Flag = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: Flag = False,
+    check_finite: Flag = None,
+) -> tuple[Any, ...]:
+    """QR factors of a matrix, ``a = Q R``, as `scipy.linalg.qr`.
+
+    NumPy's, CuPy's, PyTorch's and the array API's `qr` return the reduced factors by default:
+    ``mode="reduced"`` does here.
+
+    Parameters
+    ----------
+    lwork : int, optional
+        Accepted where it is at least n or -1, and not needed: the workspace is the library's.
+    mode : {'full', 'economic', 'r', 'raw', 'complete', 'reduced'}, default 'full'
+        Whether Q is square ('full', NumPy's 'complete') or has k columns ('economic', NumPy's 'reduced'), is
+        not computed ('r'), or stays what `pyblasgpu.lapack.geqrf` leaves ('raw').
+
+    Returns
+    -------
+    q : array, shape (..., m, m) or (..., m, k), or pair of arrays
+        Orthonormal columns. Left out with 'r'; with 'raw' the pair of reflectors and their factors.
+    r : array, shape (..., m, n) or (..., k, n)
+        Upper triangular; k rows with 'economic' and 'raw'.
+    p : array of int32, shape (..., n)
+        ``a[:, p] = Q R``. Left out without `pivoting`.
+
+    Raises
+    ------
+    ValueError
+        When `a` is no matrix, `mode` or `lwork` is none, or Inf or NaN was found.
+
+    See Also
+    --------
+    qr_multiply : Products with Q, which is not formed.
+    pyblasgpu.lapack.geqrf : The reflectors.
+
+    Notes
+    -----
+    Results of one matrix with 'r' and without `pivoting` are a tuple of one, those of a stack are R itself,
+    as SciPy's. The bounds of the errors are those of `pyblasgpu.lapack.geqrf`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> q, r = linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> r.round(3)
+    array([[-5. , -2.2],
+           [ 0. ,  0.4]])
+    """
+    name = "qr"
+    kind = _MODES.get(mode) if isinstance(mode, str) else None
+    if kind is None:
+        raise ValueError(f"{name}: mode={shown(mode)} is none of {', '.join(_MODES)}")
+    with on_processor(name, {"a": a}, "LAPACK"):
+        arrays = taken(name, {"a": a})
+        (matrix,) = arrays.each
+        overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+        pivoted = enabled(pivoting, name, "pivoting")
+        with arrays.silent():
+            check_values(arrays, check_finite, name, matrix)
+            _check_matrix(name, matrix)
+            factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, _workspace(lwork))
+            m, n = factors.shape[-2:]
+            reduced = kind in ("economic", "raw") and m > n
+            r = arrays.xp.triu(factors[..., :n, :] if reduced else factors)
+            results: list[Any] = [arrays.returned(r), *map(arrays.returned, order)]
+            if kind == "raw":
+                return (arrays.returned(factors), arrays.returned(tau)), *results
+            if kind == "r":
+                is_alone = len(results) == 1 and len(matrix.shape) > 2
+                return results[0] if is_alone else tuple(results)
+            return arrays.returned(_orthogonal(arrays, factors, tau, kind == "full")), *results
+
+
+@_documented
+def qr_multiply(
+    a: Array,
+    c: Array,
+    mode: str = "right",
+    pivoting: Flag = False,
+    conjugate: Flag = False,
+    overwrite_a: Flag = False,
+    overwrite_c: Flag = False,
+) -> tuple[Array, ...]:
+    """QR factors of a matrix, and the product of Q and another one, as `scipy.linalg.qr_multiply`.
+
+    Parameters
+    ----------
+    c : array, shape (k,), (m,), (..., k, l) or (..., l, m)
+        The other factor: k rows from the left, m columns from the right. Leading dimensions broadcast with
+        those of `a`.
+    mode : {'right', 'left'}, default 'right'
+        Whether ``c Q`` is computed, or ``Q c``.
+    conjugate : bool, default False
+        Whether the conjugate of Q is meant.
+    overwrite_c : bool, default False
+        Whether `c` may be overwritten; from the left it has m rows then, of which the first k count.
+
+    Returns
+    -------
+    cq : array, shape of `c`, or with k or m in the place of m or k
+        The product.
+    r : array, shape (..., k, n)
+        Upper triangular.
+    p : array of int32, shape (..., n)
+        ``a[:, p] = Q R``. Left out without `pivoting`.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, `mode` is none, or Inf or NaN was found.
+
+    See Also
+    --------
+    qr : The factors as matrices.
+    pyblasgpu.lapack.ormqr : Products with the whole Q, or with its conjugate transpose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> cq, r = linalg.qr_multiply(np.array([[3.0], [4.0]]), np.array([5.0, 10.0]))
+    >>> cq.round(3)
+    array([-11.])
+    """
+    name = "qr_multiply"
+    if mode not in ("left", "right"):
+        raise ValueError(f"{name}: mode={shown(mode)} is none of left, right")
+    with on_processor(name, {"a": a, "c": c}, "LAPACK"):
+        arrays = taken(name, {"a": a, "c": c})
+        matrix, other = arrays.each
+        overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+        keeps_rows = enabled(overwrite_c, name, "overwrite_c")
+        is_left, conjugated = mode == "left", enabled(conjugate, name, "conjugate")
+        with arrays.silent():
+            check_values(arrays, None, name, matrix, other)
+            matrix = matrix[None] if len(matrix.shape) == 1 else matrix
+            _check_matrix(name, matrix)
+            factors, tau, order = _factored(arrays, matrix, overwrite, enabled(pivoting, name, "pivoting"))
+            product = _multiplied(arrays, factors, tau, other, is_left, conjugated, keeps_rows)
+            r = arrays.xp.triu(factors[..., : min(factors.shape[-2:]), :])
+            return tuple(map(arrays.returned, (product, r, *order)))
+
+
+def _check_matrix(name: str, matrix: Any) -> None:
+    if len(matrix.shape) < 2:
+        raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
+
+
+def _workspace(lwork: int | None) -> int | None:
+    """`lwork` as the routines take it; a query asks for what they do anyway."""
+    return None if lwork == -1 else lwork
+
+
+def _factored(
+    arrays: Arrays, matrix: Any, overwrite: bool, pivoted: bool, lwork: int | None = None
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The reflectors of matrices, their factors, and the order of columns if `pivoted`."""
+    matrix = arrays.cast(matrix)
+    if not pivoted:
+        factors, tau, _, _ = lapack.geqrf(matrix, lwork, overwrite)
+        return factors, tau, ()
+    factors, columns, tau, _, _ = lapack.geqp3(matrix, lwork, overwrite)
+    return factors, tau, (columns - 1,)  # LAPACK counts from 1
+
+
+def _orthogonal(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
+    """Q from reflectors, which are overwritten: square if `is_full`, else with k columns."""
+    *batch, m, n = factors.shape
+    if m < n:
+        factors = factors[..., :m]
+    elif is_full and m > n:
+        wider = arrays.xp.zeros((*batch, m, m), dtype=factors.dtype, **arrays.placement)
+        wider = wider.swapaxes(-1, -2)  # by columns, as LAPACK works
+        wider[..., :n] = factors
+        factors = wider
+    q, _, _ = lapack.orgqr(factors, tau, overwrite_a=True)
+    return q
+
+
+def _multiplied(
+    arrays: Arrays, factors: Any, tau: Any, other: Any, is_left: bool, conjugated: bool, keeps_rows: bool
+) -> Any:
+    """``Q other`` or ``other Q``; see `qr_multiply`."""
+    m, n = factors.shape[-2:]
+    k, is_vector = min(m, n), len(other.shape) == 1
+    c = arrays.cast(other)
+    if is_vector:
+        c = c[:, None] if is_left else c[None]
+    wanted = (m if keeps_rows else k) if is_left else m
+    if c.shape[-2 if is_left else -1] != wanted:
+        which = f"{wanted} rows" if is_left else f"{wanted} columns"
+        shapes = f"a has shape {tuple(factors.shape)} and c {tuple(other.shape)}"
+        raise ValueError(f"qr_multiply: {shapes}; c needs {which}")
+    if is_left and wanted < m:
+        padded = np.zeros((*c.shape[:-2], m, c.shape[-1]), c.dtype)
+        padded[..., :k, :] = c
+        c = padded
+    c = c.conj() if conjugated else c  # conj(Q) c is the conjugate of Q conj(c)
+    product, _, _ = lapack.ormqr("L" if is_left else "R", "N", factors[..., :k], tau, c)
+    product = product if is_left else product[..., :k]
+    product = product.conj() if conjugated else product
+    return (product[..., 0] if is_left else product[..., 0, :]) if is_vector else product

@@ -1,0 +1,221 @@
+"""`pyblasgpu.lapack` on QR factors beside scipy.linalg.lapack: flags, layouts, dtypes, workspaces, stacks."""
+
+from __future__ import annotations
+
+import inspect
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+from qr_cases import SETS, SHAPES, check_factors, matrix_of
+
+from pyblasgpu import lapack
+from pyblasgpu.routine_table import ROUTINES
+from pyblasgpu.types import DTYPES
+
+STEMS = ["geqrf", "geqp3", "orgqr", "ormqr"]
+
+
+@pytest.fixture(autouse=True)
+def backend(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def named(module, letter: str, stem: str):
+    return getattr(module, ROUTINES[stem].scipys(letter)[0])
+
+
+def laid(array: np.ndarray, layout: str) -> np.ndarray:
+    """`array` by rows, by columns, with gaps, or backwards."""
+    if layout in "CF":
+        return np.array(array, order=layout)
+    if layout == "backwards":
+        return np.array(array[::-1, ::-1])[::-1, ::-1]
+    view = np.zeros([2 * extent for extent in array.shape], array.dtype)[tuple([np.s_[::2]] * array.ndim)]
+    view[...] = array
+    return view
+
+
+def same(ours, theirs) -> None:
+    """Results are SciPy's, but for the numbers in the workspace."""
+    assert len(ours) == len(theirs)
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        one, other = np.asarray(one), np.asarray(other)
+        assert one.shape == other.shape and one.dtype.kind == other.dtype.kind
+        if index != len(ours) - 2:
+            scale = np.abs(other).max() if other.size else 1
+            eps = 1 if one.dtype.kind == "i" else np.finfo(one.dtype).eps
+            np.testing.assert_allclose(one, other, rtol=0, atol=500 * eps * scale)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", ["C", "F", "gaps", "backwards"])
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_factors(letter, shape, layout, overwrite):
+    a, (m, n) = matrix_of("random", letter, *shape), shape
+    for stem in ("geqrf", "geqp3"):
+        start = laid(a, layout)
+        ours = named(lapack, letter, stem)(start, overwrite_a=overwrite)
+        same(ours, named(scipys, letter, stem)(a))
+        assert ours[0].flags.f_contiguous or ours[0] is start
+        assert overwrite or np.array_equal(start, a)
+    qr, tau, _, _ = named(lapack, letter, "geqrf")(a)
+    k = min(m, n)
+    reflectors = laid(qr[:, :k], layout)
+    ours = named(lapack, letter, "orgqr")(reflectors, tau, overwrite_a=overwrite)
+    same(ours, named(scipys, letter, "orgqr")(qr[:, :k], tau))
+    check_factors(a, ours[0], np.triu(qr[:k]))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("layout", ["C", "F", "gaps"])
+@pytest.mark.parametrize("side", ["L", b"R", 0])
+@pytest.mark.parametrize("trans", ["N", "C", b"N"])
+def test_products(letter, shape, layout, side, trans):
+    (m, n), is_left = shape, side in ("L", 0)
+    qr, tau, _, _ = named(lapack, letter, "geqrf")(matrix_of("random", letter, m, n))
+    c = matrix_of("random", letter, *((m, 3) if is_left else (3, m)), seed=9)
+    reflectors = qr[:, : min(m, n)]
+    ours = named(lapack, letter, "ormqr")(side, trans, laid(reflectors, layout), tau, laid(c, layout))
+    op = {"N": "N", b"N": "N", "C": "C" if letter in "cz" else "T"}[trans]
+    where = "L" if is_left else "R"
+    theirs = named(scipys, letter, "ormqr")(where, op, reflectors, tau, c, 9)
+    same(ours, (theirs[0], ours[1], theirs[2]))
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_bounds(kind, letter):
+    for shape in [*SHAPES, (3, 20, 9), (3, 9, 20)]:
+        a = matrix_of(kind, letter, *shape)
+        k = min(shape[-2:])
+        qr, tau, _, info = lapack.geqrf(a)
+        q, _, _ = lapack.orgqr(qr[..., :k], tau)
+        check_factors(a, q, np.triu(qr[..., :k, :]))
+        assert info == 0 and not np.diagonal(qr, axis1=-2, axis2=-1).imag.any()
+        qr, jpvt, tau, _, _ = lapack.geqp3(a)
+        q, _, _ = lapack.orgqr(qr[..., :k], tau)
+        check_factors(np.take_along_axis(a, jpvt[..., None, :] - 1, -1), q, np.triu(qr[..., :k, :]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (1, 1)])
+def test_special_values_are_those_of_scipy(value, shape):
+    """And stay in their matrix of a stack."""
+    a = matrix_of("random", "d", 3, *shape)
+    a[1, -1, 0] = value
+    for stem in ("geqrf", "geqp3"):
+        ours, theirs = named(lapack, "d", stem)(a), [named(scipys, "d", stem)(each) for each in a]
+        for index in range(len(ours) - 2):
+            np.testing.assert_allclose(ours[index], [each[index] for each in theirs], rtol=1e-12, atol=1e-13)
+
+
+def test_stacks():
+    a, c = matrix_of("random", "z", 6, 5, 3).reshape(2, 3, 5, 3), matrix_of("random", "z", 3, 5, 2, seed=3)
+    qr, tau, work, info = lapack.geqrf(a)
+    assert tau.shape == (2, 3, 3) and work.ndim == 1 and info == 0
+    q, _, _ = lapack.orgqr(qr, tau)
+    np.testing.assert_allclose(q @ np.triu(qr[..., :3, :]), a, atol=1e-14)
+    product, _, _ = lapack.ormqr("L", "C", qr, tau, c)
+    assert product.shape == (2, 3, 5, 2)
+    np.testing.assert_allclose(product[..., :3, :], q.swapaxes(-1, -2).conj() @ c, atol=1e-14)
+    product, _, _ = lapack.ormqr("R", "N", qr[0, 0], tau[0, 0], c.swapaxes(-1, -2))  # one Q for all
+    np.testing.assert_allclose(product[..., :3], c.swapaxes(-1, -2) @ q[0, 0], atol=1e-14)
+    assert lapack.geqp3(a)[1].shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3), (2, 3, 0), (0, 2, 2)])
+def test_empty_ones(shape):
+    *batch, m, n = shape
+    k = min(m, n)
+    qr, tau, _, info = lapack.geqrf(np.ones(shape))
+    assert qr.shape == shape and tau.shape == (*batch, k) and info == 0
+    assert lapack.orgqr(qr[..., :k], tau)[0].shape == (*batch, m, k)
+    assert lapack.ormqr("L", "N", qr[..., :k], tau, np.ones((*batch, m, 2)))[0].shape == (*batch, m, 2)
+    np.testing.assert_array_equal(
+        lapack.geqp3(np.ones(shape))[1], np.broadcast_to(range(1, n + 1), (*batch, n))
+    )
+
+
+def test_without_reflectors():
+    """Q is the identity then."""
+    np.testing.assert_array_equal(lapack.orgqr(np.full((4, 3), np.nan), np.ones(0))[0], np.eye(4, 3))
+    c = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(lapack.ormqr("L", "T", np.ones((3, 0)), np.ones(0), c)[0], c)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_queries_of_the_workspace(stem):
+    a, tau, c = np.ones((50, 30)), np.zeros(30), np.ones((50, 4))
+    arguments = {"orgqr": (a, tau), "ormqr": ("L", "N", a, tau, c)}.get(stem, (a,))
+    *_, work, info = named(lapack, "d", stem)(*arguments, lwork=-1)
+    theirs = named(scipys, "d", stem)(*arguments, lwork=-1)[-2]
+    assert work.shape == (1,) and work[0] == theirs[0] and info == 0
+    longer = named(lapack, "d", stem)(*arguments, lwork=int(work[0]) + 7)
+    assert longer[-2].shape == (int(work[0]) + 7,)
+    assert (a == 1).all() and (c == 1).all()
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_parameters_are_those_of_scipy(stem):
+    text = getattr(scipys, f"d{stem}").__doc__.split("(", 1)[1].split(")")[0]
+    theirs = [name.strip() for name in text.replace("[", ",").replace("]", "").split(",") if name.strip()]
+    assert list(inspect.signature(getattr(lapack, f"d{stem}")).parameters) == theirs
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("stem", STEMS)
+def test_functions_by_arrays(stem, dtype):
+    arrays = (np.ones((2, 2), dtype),)
+    name = lapack.get_lapack_funcs(stem, arrays).__name__
+    assert f"= {name}(" in scipys.get_lapack_funcs(stem, arrays).__doc__
+
+
+def test_refusals():
+    a, tau, c = np.ones((5, 3)), np.zeros(3), np.ones((5, 2))
+    for wrong, message in (
+        (lambda: lapack.dgeqrf(a, lwork=2), "dgeqrf: lwork=2 is less than 3"),
+        (lambda: lapack.dgeqp3(a, lwork=3), "dgeqp3: lwork=3 is less than 4"),
+        (lambda: lapack.dgeqrf(a, lwork=1.5), r"dgeqrf: lwork=1\.5 is no integer"),
+        (lambda: lapack.dorgqr(a.T, tau), r"dorgqr: a has shape \(3, 5\) and tau \(3,\); rows >= columns"),
+        (lambda: lapack.dorgqr(a, np.zeros(4)), r"tau \(4,\); rows >= columns >= reflectors"),
+        (lambda: lapack.dorgqr(a, 1.0), "dorgqr: tau has no dimensions"),
+        (
+            lambda: lapack.dormqr("L", "N", a, tau, c[:4]),
+            r"dormqr: a has shape \(5, 3\), tau \(3,\) and c \(4, 2\)",
+        ),
+        (lambda: lapack.dormqr("R", "N", a, tau, c), "from the right a has 2 rows"),
+        (lambda: lapack.dormqr("L", "N", a, tau[:2], c), "as many columns as tau has factors"),
+        (lambda: lapack.dormqr("L", "N", a.T, np.zeros(5), c[:3]), "no more columns than rows"),
+        (lambda: lapack.dormqr("X", "N", a, tau, c), "dormqr: side='X'"),
+        (lambda: lapack.dormqr("L", "Q", a, tau, c), "dormqr: trans='Q'"),
+        (lambda: lapack.zunmqr("L", "T", a, tau, c), "zunmqr: trans='T' is for real matrices"),
+        (
+            lambda: lapack.ormqr("L", "N", np.ones((4, 5, 3)), np.zeros((4, 3)), np.ones((2, 5, 2))),
+            "broadcast",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    for wrong in (
+        lambda: lapack.dgeqrf(a * 1j),
+        lambda: lapack.dorgqr(a, tau * 1j),
+        lambda: lapack.dormqr("L", "N", a, tau, c * 1j),
+    ):
+        with pytest.raises(TypeError, match="complex"):
+            wrong()
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_arrays_on_a_device_are_refused(fake, stem):
+    a, tau = fake_device.Array(np.ones((3, 3), order="F")), fake_device.Array(np.zeros(3))
+    arguments = {"orgqr": (a, tau), "ormqr": ("L", "N", a, tau, a)}.get(stem, (a,))
+    for name in (stem, f"d{stem}"):
+        with pytest.raises(
+            NotImplementedError, match=f"^{name}: a is on a device, .* LAPACK on the CPU alone"
+        ):
+            getattr(lapack, name)(*arguments, **({} if stem == "ormqr" else {"overwrite_a": 1}))
+    np.testing.assert_array_equal(a.host, 1)

@@ -1,0 +1,166 @@
+"""QR factors of `linalg` beside SciPy's."""
+
+from __future__ import annotations
+
+import inspect
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.linalg
+from qr_cases import SETS, SHAPES, check_factors, matrix_of
+
+from pyblasgpu import linalg
+from pyblasgpu.types import DTYPES
+
+MODES = ["full", "economic", "r", "raw"]
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def leaves(results) -> list[np.ndarray]:
+    """The arrays of a result, those of pairs among them."""
+    if not isinstance(results, (tuple, list)):
+        return [results]
+    return [leaf for each in results for leaf in leaves(each)]
+
+
+def same(ours, theirs) -> None:
+    ours, theirs = leaves(ours), leaves(theirs)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.shape == other.shape and (one.dtype == other.dtype or not one.size)
+        scale = np.abs(other).max() if other.size else 1
+        eps = 1 if one.dtype.kind == "i" else np.finfo(one.dtype).eps
+        np.testing.assert_allclose(one, other, rtol=0, atol=100 * eps * scale)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 3), (3, 0), (0, 0), (2, 5, 3), (2, 3, 5)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_factors_are_scipys(letter, shape, mode, pivoting):
+    a = matrix_of("random", letter, *shape)
+    if mode == "raw" and len(shape) > 2:  # which SciPy cannot stack
+        ours = leaves(linalg.qr(a, mode=mode, pivoting=pivoting))
+        theirs = [leaves(scipy.linalg.qr(each, mode=mode, pivoting=pivoting)) for each in a]
+        return same(tuple(ours), tuple(map(np.stack, zip(*theirs, strict=True))))
+    same(linalg.qr(a, mode=mode, pivoting=pivoting), scipy.linalg.qr(a, mode=mode, pivoting=pivoting))
+    return None
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_bounds(kind, letter):
+    for shape in [*SHAPES, (3, 20, 9), (3, 9, 20)]:
+        a = matrix_of(kind, letter, *shape)
+        for mode in ("full", "economic"):
+            check_factors(a, *linalg.qr(a, mode=mode))
+            q, r, p = linalg.qr(a, mode=mode, pivoting=True)
+            check_factors(np.take_along_axis(a, p[..., None, :], -1), q, r)
+            sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1))
+            assert (sizes[..., 1:] <= sizes[..., :-1] * (1 + 1e-5)).all() or kind in (
+                "graded",
+                "nearly dependent",
+            )
+
+
+@pytest.mark.parametrize(
+    ("numpys", "scipys"), [("complete", "full"), ("reduced", "economic"), ("raw", "raw")]
+)
+def test_modes_of_numpy(numpys, scipys):
+    a = matrix_of("random", "d", 2, 5, 3)
+    ours, theirs = linalg.qr(a, mode=numpys), leaves(np.linalg.qr(a, mode=numpys))
+    for one, other in zip(leaves(ours), theirs, strict=False):
+        np.testing.assert_allclose(one.swapaxes(-1, -2) if numpys == "raw" and one.ndim > 2 else one, other)
+    same(ours, linalg.qr(a, mode=scipys))
+
+
+@pytest.mark.parametrize("a", [[[1, 2], [3, 4]], np.eye(3, dtype="f2"), np.arange(6).reshape(3, 2)])
+def test_what_becomes_floating_point(a):
+    same(linalg.qr(a), scipy.linalg.qr(a))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_special_values(value):
+    a = np.eye(4, 3)
+    a[2, 1] = value
+    with pytest.raises(ValueError, match="qr: array must not contain infs or NaNs"):
+        linalg.qr(a)
+    with pytest.raises(ValueError, match="qr_multiply: array must not contain infs or NaNs"):
+        linalg.qr_multiply(np.eye(4, 3), a.T)
+    for one, other in zip(
+        linalg.qr(a, check_finite=False), scipy.linalg.qr(a, check_finite=False), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (1, 1), (2, 5, 3), (2, 3, 5)])
+@pytest.mark.parametrize("mode", ["left", "right"])
+@pytest.mark.parametrize("options", [{}, {"conjugate": True}, {"pivoting": True}])
+@pytest.mark.parametrize("is_vector", [False, True])
+def test_products_are_scipys(letter, shape, mode, options, is_vector):
+    m, n = shape[-2:]
+    extent = min(m, n) if mode == "left" else m
+    c = matrix_of("random", letter, extent, 2, seed=4)
+    c = c[:, 0] if is_vector else c if mode == "left" else np.ascontiguousarray(c.T)
+    a = matrix_of("random", letter, *shape)
+    start = a.copy(), c.copy()
+    same(linalg.qr_multiply(a, c, mode, **options), scipy.linalg.qr_multiply(a, c, mode, **options))
+    assert np.array_equal(a, start[0]) and np.array_equal(c, start[1])
+
+
+def test_products_with_the_rows_of_the_result():
+    """c has them with `overwrite_c`."""
+    a, c = matrix_of("random", "d", 5, 3), np.asfortranarray(matrix_of("random", "d", 5, 2))
+    theirs = scipy.linalg.qr_multiply(a, c.copy(), "left", overwrite_c=True)
+    same(linalg.qr_multiply(a, c.copy(), "left", overwrite_c=True), theirs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", "CF")
+def test_overwriting(mode, order):
+    a = np.array(matrix_of("random", "d", 6, 4), order=order)
+    start = a.copy()
+    same(linalg.qr(a, True, mode=mode), scipy.linalg.qr(start, mode=mode))
+    stack = matrix_of("random", "d", 2, 6, 4)
+    before = stack.copy()
+    linalg.qr(stack, True, mode=mode)
+    np.testing.assert_array_equal(stack, before)
+
+
+@pytest.mark.parametrize("name", ["qr", "qr_multiply"])
+def test_signatures(name):
+    ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (linalg, scipy.linalg))
+    assert list(ours) == list(theirs)
+    for parameter in ours:
+        assert ours[parameter].default == theirs[parameter].default or parameter == "check_finite"
+
+
+def test_refusals():
+    a = np.ones((5, 3))
+    for wrong, message in (
+        (lambda: linalg.qr(a, mode="thin"), "qr: mode='thin' is none of full, qr, complete"),
+        (lambda: linalg.qr(a, mode=1), "qr: mode=1 is none"),
+        (lambda: linalg.qr(a[0]), r"qr: a has shape \(3,\)"),
+        (lambda: linalg.qr(a, lwork=2), "lwork=2 is less than 3"),
+        (lambda: linalg.qr(a, pivoting="yes"), "pivoting"),
+        (lambda: linalg.qr_multiply(a, a, mode="both"), "qr_multiply: mode='both'"),
+        (lambda: linalg.qr_multiply(a, a), r"a has shape \(5, 3\) and c \(5, 3\); c needs 5 columns"),
+        (lambda: linalg.qr_multiply(a, a, "left"), "c needs 3 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(TypeError, match="qr"):
+        linalg.qr(np.ones((2, 2), object))
+
+
+@pytest.mark.parametrize("name", ["qr", "qr_multiply"])
+def test_arrays_on_a_device_are_refused(fake, name):
+    a = fake_device.Array(np.eye(3, order="F"))
+    with pytest.raises(NotImplementedError, match=f"^{name}: a is on a device, .* on the CPU alone"):
+        getattr(linalg, name)(*[a] * (1 if name == "qr" else 2))

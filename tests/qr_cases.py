@@ -1,0 +1,80 @@
+"""Matrices that try QR factors, and the bounds that factors keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pyblasgpu.types import DTYPES
+
+__all__ = ["SETS", "SHAPES", "check_factors", "matrix_of"]
+
+SHAPES = [(1, 1), (7, 1), (1, 7), (4, 4), (40, 40), (70, 33), (33, 70), (130, 6)]
+#: Multiple of n u that bounds errors of factors, relative to columns, and of products of columns of Q.
+FACTOR = 10
+
+
+def _graded(a: np.ndarray) -> np.ndarray:
+    """Rows and columns over many orders of magnitude."""
+    m, n = a.shape
+    span = 6 if np.finfo(a.dtype).eps > 1e-10 else 30
+    rows, columns = (np.logspace(0, -span, extent)[::step] for extent, step in ((m, 1), (n, -1)))
+    return a * rows[:, None] * columns
+
+
+def _nearly_dependent(a: np.ndarray) -> np.ndarray:
+    return a[:, :1] + np.finfo(a.dtype).eps * 8 * a
+
+
+def _zero_columns(a: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(a.shape[1]) % 3 == 0, 0, a)
+
+
+def _huge(a: np.ndarray) -> np.ndarray:
+    return a * (np.finfo(a.dtype).max / 1e8)
+
+
+def _tiny(a: np.ndarray) -> np.ndarray:
+    return a * (np.finfo(a.dtype).tiny * 1e8)
+
+
+SETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "random": lambda a: a,
+    "graded": _graded,
+    "nearly dependent": _nearly_dependent,
+    "zero columns": _zero_columns,
+    "zeros": np.zeros_like,
+    "triangular": np.triu,
+    "huge": _huge,
+    "tiny": _tiny,
+    "constant": np.ones_like,
+}
+
+
+def matrix_of(kind: str, letter: str, *shape: int, seed: int = 0) -> np.ndarray:
+    """A matrix of a set, or a stack of different ones."""
+    dtype = np.dtype(DTYPES[letter].name)
+    rng = np.random.default_rng(seed)
+    *batch, m, n = shape
+    if batch:
+        stack = [matrix_of(kind, letter, *shape[1:], seed=seed + index) for index in range(batch[0])]
+        return np.stack(stack) if stack else np.zeros(shape, dtype)
+    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if dtype.kind == "c" else 0)
+    return SETS[kind](a.astype(dtype)).astype(dtype)
+
+
+def check_factors(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
+    """Check that the columns of Q are orthonormal, R is triangular, and Q R is `a`, of any size."""
+    m, n = a.shape[-2:]
+    bound = FACTOR * max(m, n) * np.finfo(a.dtype).eps
+    wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
+    q, r, a = (each.astype(wide) for each in (q, r, a))
+    scale = np.abs(a).max(axis=(-2, -1), keepdims=True)
+    scale = np.where(scale == 0, 1, scale)
+    a, r = a / scale, r / scale
+    assert not np.tril(r, -1).any()
+    gram = q.swapaxes(-1, -2).conj() @ q
+    assert np.linalg.norm((gram - np.eye(q.shape[-1])).astype(complex), axis=(-2, -1)).max() <= bound
+    errors = np.sqrt((np.abs(a - q @ r) ** 2).sum(axis=-2))
+    assert (errors <= bound * np.sqrt((np.abs(a) ** 2).sum(axis=-2))).all()
