@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from ctypes import c_float
 from math import prod
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .types import Dtype
-
 __all__ = [
+    "NUMBERS",
     "Array",
     "Flag",
     "Number",
     "Stream",
     "array_of_numbers",
+    "as_number",
     "enabled",
     "item",
-    "number",
     "shown",
 ]
 
@@ -30,6 +27,9 @@ Array: TypeAlias = Any
 Number: TypeAlias = Any
 Flag: TypeAlias = Any
 Stream: TypeAlias = Any
+
+#: Types of numbers and sequences of them, without a dtype of their own.
+NUMBERS = (list, tuple, int, float, complex)
 
 _TEXT = (str, bytes, bytearray)
 _SHOWN = 60  # characters of a value in a message
@@ -76,41 +76,8 @@ def enabled(value: Any, routine: str, argument: str) -> bool:
         raise ValueError(f"{routine}: {argument}={shown(value)} is neither a bool nor an int") from None
 
 
-def number(value: Any, dtype: Dtype, routine: str, argument: str) -> float | complex:
-    """`value` as a number of Python's, rounded to the precision of `dtype`.
-
-    Parameters
-    ----------
-    value : number, or array or sequence of one
-        Whatever ``float`` or ``complex`` takes, but text.
-
-    Raises
-    ------
-    TypeError
-        When it is no number, or complex where `dtype` is real.
-    ValueError
-        When it is an int, or another exact number, beyond all floating-point numbers.
-    """
-    converted: float | complex = value
-    if type(value) is not float:
-        try:
-            with np.errstate(all="ignore"):
-                converted = _converted(value)
-        except OverflowError:
-            raise ValueError(f"{routine}: {argument}={shown(value)} is beyond every {dtype.name}") from None
-        except (TypeError, ValueError):
-            raise TypeError(f"{routine}: {argument} must be a number, not {shown(value)}") from None
-    if isinstance(converted, complex) and not dtype.is_complex:
-        raise TypeError(f"{routine}: {argument}={converted} is complex, the arrays are {dtype.name}")
-    if dtype.real_size == 8:
-        return converted
-    if isinstance(converted, complex):
-        return complex(c_float(converted.real).value, c_float(converted.imag).value)
-    return c_float(converted).value
-
-
-def _converted(value: Any) -> float | complex:
-    """The float or complex that `value`, or its only element, is."""
+def as_number(value: Any) -> float | complex:
+    """The float or complex that `value`, or its only element, is; errors are those of Python."""
     while isinstance(value, (list, tuple)) and len(value) == 1:
         (value,) = value
     element = item(value)
@@ -137,7 +104,7 @@ def array_of_numbers(value: Any, routine: str, argument: str) -> np.ndarray:
         array = np.asarray(value)
         if array.dtype.kind != "O":
             return array
-        return np.array([_converted(each) for each in array.flat]).reshape(array.shape)
+        return np.array([as_number(each) for each in array.flat]).reshape(array.shape)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{routine}: {argument}={shown(value)} is no array of numbers: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +53,28 @@ def imported_modules(module: str) -> frozenset[str]:
     return frozenset(filter(None, map(_module_of, {*names, *([parent] if parent else [])})))
 
 
+def entries(importer: str, imported: str) -> tuple[str, str, str]:
+    """The folder that two modules are in, and its files or folders that they are, or are in."""
+    ours, theirs = (
+        modules()[name].relative_to(PACKAGE).with_suffix("").parts for name in (importer, imported)
+    )
+    depth = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one != other)
+    return "/".join(ours[:depth]), ours[depth], theirs[depth]
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """The largest sets of names each of which leads to all others of its set."""
+    reached = {name: reachable(graph[name], graph.__getitem__) for name in graph}
+    found = ({other for other in reached[name] if name in reached[other]} for name in graph)
+    return list({min(names): names for names in found if names}.values())
+
+
+def every_import() -> dict[str, set[str]]:
+    """The package's modules that each imports, its parents only where it names them."""
+    found = {name: {_module_of(each) for _, each in imports(file)} for name, file in modules().items()}
+    return {name: others - {"", name} for name, others in found.items()}
+
+
 def _module_of(name: str) -> str:
     """The module of the package that `name` is, or is in; empty if it is none's."""
     while name and name not in modules():
@@ -60,13 +82,13 @@ def _module_of(name: str) -> str:
     return name
 
 
-def reachable(roots: set[str], excluded: Callable[[str], bool] = lambda module: False) -> set[str]:
-    """The modules that `roots` import, themselves or through others."""
+def reachable(roots: Iterable[str], following: Callable[[str], Iterable[str]] = imported_modules) -> set[str]:
+    """The modules that `roots` import, themselves or through others; any names, by those `following` each."""
     reached: set[str] = set()
     left = set(roots)
     while left:
         module = left.pop()
-        if module not in reached and not excluded(module):
+        if module not in reached:
             reached.add(module)
-            left |= imported_modules(module)
+            left.update(following(module))
     return reached

@@ -15,8 +15,8 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import overrides, portfolio, throughput_model, tuned_files
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import arenas, factor_workload, measure, routine_search, session, verify, worker_bench
 from pyblasgpu.tuning import candidate_list as planning
-from pyblasgpu.tuning import factor_workload, measure, routine_search, session, verify, worker_bench
 from pyblasgpu.tuning import search_problem as tasks
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.sweep_log import SweepLog
@@ -68,7 +68,7 @@ class Stage:
 
     def __init__(self, monkeypatch):
         self.memory, self.chosen, self.broken, self.calls = Memory(), None, {}, Counter()
-        for module in (verify, measure, factor_workload, worker_bench):
+        for module in (verify, measure, arenas, factor_workload, worker_bench):
             monkeypatch.setattr(module, "memory", self.memory)
         monkeypatch.setattr(worker_bench, "Timer", lambda device, stream: self.time)
         monkeypatch.setattr(worker_bench.devices, "current", lambda ordinal: H200)
@@ -86,7 +86,7 @@ class Stage:
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
         )
         monkeypatch.setattr(routine_search, "CURVE", (32, 64))
-        monkeypatch.setattr(measure, "MOST_CALLS", 2)
+        monkeypatch.setattr(arenas, "MOST_CALLS", 2)
 
     def time(self, work, best=float("inf")):
         work.restore(1)

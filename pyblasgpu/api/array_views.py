@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import Array
+from ..arguments import NUMBERS, Array
 from ..frontend.arrays.any_array import Library, common_library
 from ..frontend.arrays.libraries import CUPY
 from ..frontend.arrays.streams import stream_of
-from .blas.arrays import NUMBERS
 
 __all__ = ["Views", "views_of"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from ..arguments import Number, number
+from ..arguments import Number
+from ..frontend.arrays.dtypes import number
 from ..tasks import TaskList
 from ..types import Trans, dtype_of
 from .declared import as_declared

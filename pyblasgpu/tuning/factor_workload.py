@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from ..gpu import memory
 from ..operands import Operand
 from ..testing.reference import reals
 from ..types import Dtype, Trans, Uplo
-
-if TYPE_CHECKING:
-    from .measure import Workload
+from .arenas import Arenas
 
 __all__ = ["FACTORS", "dominant"]
 
@@ -24,7 +21,7 @@ PERIOD = (1 << 20) - 3
 Copies = tuple[tuple[Callable[[], None], ...], Callable[[int], None]]
 
 
-def _cholesky(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
+def _cholesky(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
     """Diagonals of a matrix are constant, and the main one dominates: it repeats n + 1 elements."""
     (n,) = extents
     source, outs = _squares(load, "the definite matrix", dtype, n, lambda: dominant(dtype, n))
@@ -36,7 +33,7 @@ def _cholesky(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[in
     return tuple(map(call, infos, outs)), _restore(load, source, outs)
 
 
-def _lu(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
+def _lu(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
     """Random square matrices, so that rows are interchanged."""
     n = extents[0]
 
@@ -55,7 +52,7 @@ def _lu(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[int, ...
     return tuple(map(call, pivots, infos, outs)), _restore(load, source, outs)
 
 
-def _solutions(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
+def _solutions(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
     """Solutions of a batch whose matrices are one."""
     n, columns, batch = extents
 
@@ -86,7 +83,7 @@ def _solutions(load: Workload, routine: Callable, dtype: Dtype, extents: tuple[i
 
 
 #: Routine -> its operands.
-FACTORS: dict[str, Callable[[Workload, Callable, Dtype, tuple[int, ...]], Copies]] = {
+FACTORS: dict[str, Callable[[Arenas, Callable, Dtype, tuple[int, ...]], Copies]] = {
     "getrf": _lu,
     "potrf": _cholesky,
     "getrs": _solutions,
@@ -101,7 +98,7 @@ def dominant(dtype: Dtype, n: int) -> np.ndarray:
 
 
 def _squares(
-    load: Workload, name: str, dtype: Dtype, n: int, chunk: Callable[[], np.ndarray]
+    load: Arenas, name: str, dtype: Dtype, n: int, chunk: Callable[[], np.ndarray]
 ) -> tuple[Operand, list[Operand]]:
     """A matrix that repeats a chunk, and copies to be overwritten."""
     count = load.copies(dtype, n * n)
@@ -110,7 +107,7 @@ def _squares(
     return Operand(arena.address, n, n, 1, n, dtype, device=load.device), outs
 
 
-def _restore(load: Workload, source: Operand, outs: Sequence[Operand]) -> Callable[[int], None]:
+def _restore(load: Arenas, source: Operand, outs: Sequence[Operand]) -> Callable[[int], None]:
     nbytes = source.batch * source.rows * source.cols * source.dtype.itemsize
 
     def restore(count: int) -> None:

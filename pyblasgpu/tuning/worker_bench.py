@@ -17,8 +17,9 @@ from ..testing.cublas import Cublas
 from ..testing.cublas import load as load_cublas
 from ..testing.policies import deciding_by
 from ..types import DTYPES, Diag, Side, Trans, Uplo
+from .arenas import SpoiledMemory
 from .host_timer import host_seconds
-from .measure import SpoiledMemory, Timer, Workload
+from .measure import Timer, Workload
 from .verify import WrongResult, verify
 from .worker import DeviceLost
 

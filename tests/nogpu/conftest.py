@@ -16,7 +16,8 @@ from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.overrides import token
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend.arrays import libraries
-from pyblasgpu.frontend.arrays.pytorch import count_write, torch_stream
+from pyblasgpu.frontend.arrays.libraries import count_write
+from pyblasgpu.frontend.arrays.pytorch import torch_stream
 from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import device

@@ -22,7 +22,7 @@ from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.score import score
 from pyblasgpu.testing.problems import Arrays, Problem
-from pyblasgpu.tuning import measure
+from pyblasgpu.tuning import arenas
 from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 
@@ -242,7 +242,7 @@ def test_the_devices_share_is_of_operands_that_lie_as_asked(monkeypatch):
             return 1e-3
 
     memory = fake_device.HostMemory()
-    monkeypatch.setattr(measure, "memory", memory)
+    monkeypatch.setattr(arenas, "memory", memory)
     monkeypatch.setattr(choice, "Timer", Timer)
     monkeypatch.setattr(choice, "routine", lambda name: lambda *call: calls.append((name, *call)))
     share = choice.Share(H200)

@@ -14,7 +14,7 @@ from pyblasgpu.bench import progress
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.build.compile import Resources
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import measure
+from pyblasgpu.tuning import arenas
 from pyblasgpu.types import DTYPES
 
 
@@ -93,7 +93,7 @@ class CountingTimer:
 
 def test_both_libraries_get_the_same_operands(monkeypatch):
     seen = {"ours": [], "theirs": []}
-    monkeypatch.setattr(measure, "memory", fake_device.HostMemory())
+    monkeypatch.setattr(arenas, "memory", fake_device.HostMemory())
     monkeypatch.setattr(cliffs, "Timer", CountingTimer)
     monkeypatch.setattr(cliffs, "routine", lambda name: lambda *call: seen["ours"].append(call))
     monkeypatch.setattr(cliffs, "vendor", lambda name: lambda *call: seen["theirs"].append(call))
@@ -108,7 +108,7 @@ def test_both_libraries_get_the_same_operands(monkeypatch):
     machine.measure(DTYPES["z"], cliffs.Case(2100, "nn", cliffs.STORAGES[0]))
     assert machine.timer.passes[-2:] == [1, 1] and set(machine.timer.passes[:-2]) == {cliffs.REPEATS}
     machine.close()
-    assert not measure.memory.held
+    assert not arenas.memory.held
 
 
 def test_the_command_writes_what_it_found(command, capsys):

@@ -95,6 +95,44 @@ def test_what_serves_a_call_never_reaches_the_tuner():
     assert not reached & {"tuning", "testing", "bench", "build", "demo", "cli"}
 
 
+#: Circles that are left: the texts of these modules key compiled kernels, and a change compiles all anew.
+CIRCLES = {
+    "gpu/build": {"compile", "translate"},  # for a type
+    "kernels": {"common", "copy"},  # tiles know the layout of packed operands
+    "kernels/copy": {"copy_scaled", "copy_scaled_kernel"},  # for a type
+    "kernels/gemm/wgmma": {"guarded", "triangular_factor", "operand_reader", "pack_halves"},  # two, for types
+}
+
+
+def circles_of(imported: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The files and folders in circles, by the folder that they are in; a module's imports are given."""
+    graphs: dict[str, dict[str, set[str]]] = {}
+    for module, others in imported.items():
+        for other in others - {module}:
+            folder, one, two = import_graph.entries(module, other)
+            graph = graphs.setdefault(folder, {})
+            graph.setdefault(one, set()).add(two)
+            graph.setdefault(two, set())
+    found = {folder: set().union(*import_graph.circles(graph)) for folder, graph in graphs.items()}
+    return {folder: names for folder, names in found.items() if names}
+
+
+def test_no_imports_run_in_a_circle():
+    """Files and folders of a folder can be ordered, lazy imports and those of types included."""
+    assert circles_of(import_graph.every_import()) == CIRCLES
+
+
+def test_a_circle_is_seen():
+    """One within a folder, and one between folders, whose files are in none."""
+    imported = {**import_graph.every_import(), "pyblasgpu.types": {"pyblasgpu.arguments"}}
+    imported |= {
+        "pyblasgpu.arguments": {"pyblasgpu.types"},
+        "pyblasgpu.model.gemm": {"pyblasgpu.dispatch.choose"},
+    }
+    found = circles_of(imported)
+    assert found[""] >= {"types", "arguments", "model", "dispatch"} and "engine" not in found[""]
+
+
 def importers(*roots: str) -> set[str]:
     """The layers that import one of the outside packages `roots`."""
     return {

@@ -8,7 +8,8 @@ import fake_device
 import pytest
 
 from pyblasgpu.tuning import measure
-from pyblasgpu.tuning.measure import MOST_CALLS, REPEATS, Rotation, Timer
+from pyblasgpu.tuning.arenas import MOST_CALLS
+from pyblasgpu.tuning.measure import REPEATS, Rotation, Timer
 from pyblasgpu.types import DTYPES
 
 BESIDE = 2.6e-6  # seconds that a pass takes beside its calls

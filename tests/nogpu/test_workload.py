@@ -10,14 +10,14 @@ from fake_device import elements
 
 from pyblasgpu.database import T_LAYOUTS
 from pyblasgpu.routines.level3.triangular import fused_operands
-from pyblasgpu.tuning import measure
+from pyblasgpu.tuning import arenas, measure
 from pyblasgpu.types import DTYPES, Side, Uplo
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
-    monkeypatch.setattr(measure, "MOST_CALLS", 3)
+    monkeypatch.setattr(arenas, "MOST_CALLS", 3)
     seen = []
     work = measure.Workload(0, 0).rotation(
         lambda alpha, t, b, stream, **flags: seen.append((t.pointer, b.pointer, elements(b).copy())),
@@ -113,7 +113,7 @@ def test_memory_that_is_short_is_taken_from_other_problems(stage, monkeypatch):
 
 
 def test_an_arena_repeats_its_pattern(stage):
-    arena = measure.Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
+    arena = arenas.Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
     held = np.ctypeslib.as_array((ctypes.c_uint8 * 100).from_address(arena.address))
     assert np.array_equal(held, np.resize(np.arange(7), 100)) and arena.intact()
     ctypes.memset(arena.address + 100, 0, 1)

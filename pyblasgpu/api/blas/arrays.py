@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...arguments import Array, array_of_numbers
+from ...arguments import NUMBERS, Array, array_of_numbers
 from ...frontend.arrays.any_array import (
     common_dtype,
     dtype_name,
@@ -21,7 +21,6 @@ from ...frontend.arrays.layouts import MisalignedError, is_column_major, is_fort
 from ...types import Dtype
 
 __all__ = [
-    "NUMBERS",
     "as_matrix",
     "common_dtype_of",
     "is_fortran",
@@ -58,10 +57,6 @@ def two_dimensional(name: str, argument: str, array: Array) -> Array:
     if dimensions == 2:
         return array
     return reshaped(array, (*array.shape, 1) if dimensions else (1, 1))
-
-
-#: Types without a dtype of their own.
-NUMBERS = (list, tuple, int, float, complex)
 
 
 def common_dtype_of(name: str, arrays: tuple[Array, ...]) -> Dtype:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...frontend.calls.attempts import by_scipy
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype
 from ..docstrings import Shared, completed, result_names
 from .docs import RAISES, TEXTS, Text, arguments_of, docstring
-from .scipy import by_scipy
 
 __all__ = ["Maker", "dressed", "finished", "functions_of"]
 

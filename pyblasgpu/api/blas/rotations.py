@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import copysign, frexp, hypot, ldexp
 from typing import Any
 
-from ...arguments import number
 from ...cpu.scipy.level3 import scipys_blas
+from ...frontend.arrays.dtypes import number
 from ...types import Dtype
 
 __all__ = ["rotg", "rotmg"]

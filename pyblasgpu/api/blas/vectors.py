@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arguments import Array, item, shown
+from ...arguments import NUMBERS, Array, item, shown
 from ...frontend.arrays.any_array import (
     by_columns,
     is_of_numba,
@@ -21,7 +21,7 @@ from ...frontend.arrays.layouts import is_fortran_contiguous
 from ...frontend.arrays.vectors import Vector
 from ...types import Dtype
 from ..keyword.vector_calls import map_vectors
-from .arrays import NUMBERS, array_shape, checked_array
+from .arrays import array_shape, checked_array
 
 __all__ = ["Target", "VectorArgument", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
 

@@ -8,14 +8,13 @@ operand is passed as its transpose where a flag can say so. What becomes of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls import call_cache
-from ...frontend.calls.direct import ATTEMPTS
+from ...frontend.calls.attempts import attempt_of
 from ...routine import FLAGS, Matrix, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Side, Trans, Uplo
@@ -122,7 +121,6 @@ def _known(key: tuple[Any, ...]) -> _HostCall | None:
     routine = ROUTINES.get(key[0])
     if routine is None or not all(isinstance(part, call_cache.CONSTANT) for part in key):
         return None
-    import_module("..blas.names", __package__)  # whose functions know SciPy's
     count = len(routine.flags)
     others = [part for part in key[1 + count :] if not isinstance(part, type)]
     if routine.stem in _REDUCTIONS:
@@ -147,7 +145,9 @@ class _HostCall:
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
         self.attempts = {
-            np.dtype(DTYPES[letter].name): [ATTEMPTS.get(name) for name in routine.scipys(letter)]
+            np.dtype(DTYPES[letter].name): [
+                attempt_of(routine, letter, name) for name in routine.scipys(letter)
+            ]
             for letter in routine.letters
         }
 

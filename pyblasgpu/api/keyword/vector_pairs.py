@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import Array, Number, Stream, number, shown
+from ...arguments import Array, Number, Stream, shown
 from ...cpu.scipy import level1 as cpu_level1
 from ...errors import OverlapError
 from ...frontend.arrays.any_array import (
@@ -19,6 +19,7 @@ from ...frontend.arrays.any_array import (
     quick_library,
     stored_dtype,
 )
+from ...frontend.arrays.dtypes import number
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import count, replay

@@ -13,10 +13,11 @@ from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.values import is_finite
 from ...frontend.arrays.any_array import can_be_output, common_library, host_array, may_share_memory
 from ...frontend.arrays.streams import contexts
+from ...frontend.calls.attempts import attempt_of
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import repeat
-from ...frontend.calls.direct import ATTEMPTS
 from ...frontend.calls.factor_replay import call_key
+from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 from ..blas.arrays import may_overwrite
 from ..keyword.level3 import common_batch_shape
@@ -124,8 +125,8 @@ def _of_host(a: np.ndarray[Any, Any], b: Any, trans: Flag, lower: Flag, unit_dia
     """Return the solution of NumPy arrays by SciPy's function, column-major; None where they need checks."""
     if type(trans) not in (int, str) or type(lower) is not bool or type(unit_diagonal) is not bool:
         return None
-    attempt, op = ATTEMPTS.get(_LETTERS.get(a.dtype, "") + "trsm"), _OPS.get(trans)
-    if attempt is None or op is None or type(b) is not np.ndarray or b.ndim not in (1, 2) or not b.size:
+    letter, op = _LETTERS.get(a.dtype), _OPS.get(trans)
+    if letter is None or op is None or type(b) is not np.ndarray or b.ndim not in (1, 2) or not b.size:
         return None
     if a.dtype is not b.dtype or a.ndim != 2 or a.shape != (len(b), len(b)):
         return None
@@ -135,6 +136,9 @@ def _of_host(a: np.ndarray[Any, Any], b: Any, trans: Flag, lower: Flag, unit_dia
     if a.flags.c_contiguous and (op < 2 or a.dtype.kind == "f"):
         a, flags["lower"], flags["trans_a"] = a.T, 1 - flags["lower"], int(not op)
     right = b if b.ndim == 2 else b[:, None]
+    attempt = attempt_of(ROUTINES["trsm"], letter, f"{letter}trsm")
+    if attempt is None:
+        return None
     x = attempt.run((1.0, a, right), {name: flag for name, flag in flags.items() if flag})
     return x if x is None or b.ndim == 2 else x[:, 0]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import NUMBERS
 from ...types import Dtype
 from .dtypes import common_dtype, numpy_dtype, stored_dtype
 from .layouts import Layout, is_injective, shares_memory
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY}
-_SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of
 _BY_TYPE: dict[type, Library] = {}
 #: Methods that make an array of an object that is none.
 _CONVERSIONS = ("filled", "toarray", "to_dense", "todense", "to_numpy", "numpy")
@@ -77,7 +77,7 @@ def _first_met(array: Any) -> Library:
     # NumPy imports np.ma when it is named, which takes longer than a call
     if issubclass(kind, np.ndarray) and kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray):
         raise NoArrayError("is a masked array, and the BLAS takes no mask: pass its filled(...), an array")
-    if issubclass(kind, _SEQUENCES):
+    if issubclass(kind, NUMBERS):
         return _NUMPY
     for base in kind.__mro__[:-1]:
         package = base.__module__.partition(".")[0]

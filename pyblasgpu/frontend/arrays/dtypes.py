@@ -1,16 +1,18 @@
-"""The dtypes of arrays, and the one of the four in which they are computed."""
+"""The dtypes of arrays, the one of the four in which they are computed, and numbers in its precision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_float
 from typing import Any
 
 import numpy as np
 
+from ...arguments import as_number, shown
 from ...errors import DtypeError
 from ...types import DTYPES, Dtype, dtype_of, dtype_spelling
 
-__all__ = ["common_dtype", "numpy_dtype", "stored_dtype"]
+__all__ = ["common_dtype", "number", "numpy_dtype", "stored_dtype"]
 
 _INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _PROMOTION = (
@@ -80,3 +82,36 @@ def _promoted(routine: str, dtype: Any, argument: str) -> Dtype:
             "cannot be cast to float(32, 64) or complex(64, 128), unlike integers, bool and float16"
         )
     return promoted
+
+
+def number(value: Any, dtype: Dtype, routine: str, argument: str) -> float | complex:
+    """`value` as a number of Python's, rounded to the precision of `dtype`.
+
+    Parameters
+    ----------
+    value : number, or array or sequence of one
+        Whatever ``float`` or ``complex`` takes, but text.
+
+    Raises
+    ------
+    TypeError
+        When it is no number, or complex where `dtype` is real.
+    ValueError
+        When it is an int, or another exact number, beyond all floating-point numbers.
+    """
+    converted: float | complex = value
+    if type(value) is not float:
+        try:
+            with np.errstate(all="ignore"):
+                converted = as_number(value)
+        except OverflowError:
+            raise ValueError(f"{routine}: {argument}={shown(value)} is beyond every {dtype.name}") from None
+        except (TypeError, ValueError):
+            raise TypeError(f"{routine}: {argument} must be a number, not {shown(value)}") from None
+    if isinstance(converted, complex) and not dtype.is_complex:
+        raise TypeError(f"{routine}: {argument}={converted} is complex, the arrays are {dtype.name}")
+    if dtype.real_size == 8:
+        return converted
+    if isinstance(converted, complex):
+        return complex(c_float(converted.real).value, c_float(converted.imag).value)
+    return c_float(converted).value

@@ -23,6 +23,7 @@ __all__ = [
     "NUMPY",
     "Library",
     "NoArrayError",
+    "count_write",
     "cupy_stream",
     "module",
     "numba_cuda",
@@ -37,6 +38,13 @@ def numba_cuda() -> Any:
     """`numba.cuda`, imported by the file that knows what it needs for that."""
     import_module("...gpu.backend", __package__).require()
     return module("numba.cuda")
+
+
+@cache
+def count_write() -> Callable[[Any], None]:
+    """The function by which PyTorch's tensors count a write that PyTorch does not see."""
+    count: Callable[[Any], None] = module("torch").autograd.graph.increment_version
+    return count
 
 
 class NoArrayError(TypeError):
@@ -112,8 +120,6 @@ class Library:
         while isinstance(array, np.ndarray):
             array = array.base
         if isinstance(array, getattr(torch, "Tensor", ())):
-            from .pytorch import count_write
-
             count_write()(array)
 
     def new_numpy(self, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...types import Dtype
 from .layouts import Layout, MisalignedError, check_alignment
-from .libraries import Library, NoArrayError, module, reachable
+from .libraries import Library, NoArrayError, count_write, module, reachable
 
-__all__ = ["TORCH", "count_write", "torch_stream"]
+__all__ = ["TORCH", "torch_stream"]
 
 
 class _Torch(Library):
@@ -116,13 +116,6 @@ class _Torch(Library):
 
     def written(self, array: Any) -> None:
         count_write()(array)
-
-
-@cache
-def count_write() -> Callable[[Any], None]:
-    """The function by which PyTorch's tensors count a write that PyTorch does not see."""
-    count: Callable[[Any], None] = module("torch").autograd.graph.increment_version
-    return count
 
 
 @cache

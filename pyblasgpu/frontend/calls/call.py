@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import number
 from ...errors import OverlapError
 from ...types import Dtype
 from ..arrays.any_array import (
@@ -27,6 +26,7 @@ from ..arrays.any_array import (
     quick_library,
     stored_dtype,
 )
+from ..arrays.dtypes import number
 from ..arrays.layouts import (
     Layout,
     MisalignedError,
@@ -233,7 +233,7 @@ class Call:
         self.passed, self.passed_out, self.result_shape = arrays, out, result_shape
 
     def scalar(self, argument: str, value: Any) -> Any:
-        """`value` as a Python number that fits the dtype; see `arguments.number`."""
+        """`value` as a Python number that fits the dtype; see `dtypes.number`."""
         return number(value, self.dtype, self.name, argument)
 
     @on_device

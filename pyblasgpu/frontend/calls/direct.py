@@ -23,7 +23,6 @@ from ..engine_options import ambient_options
 from .lazy_routines import policy_at
 
 __all__ = [
-    "ATTEMPTS",
     "Accepts",
     "Attempt",
     "Facts",
@@ -148,17 +147,11 @@ class _Plan(NamedTuple):
     is_complex: bool = False
 
 
-#: By the name of SciPy's function.
-ATTEMPTS: dict[str, Attempt] = {}
-
-
 def directly(function: Callable[..., Any], facts: Facts) -> Callable[..., Any]:
     """Return `function`, but SciPy's for NumPy arrays that it takes as they are; both have one signature."""
     defaults = {name: each.default for name, each in signature(function).parameters.items()}
     attempt = Attempt(defaults, facts)
     first = attempt.first
-    for name in facts.names.values():
-        ATTEMPTS.setdefault(name, attempt)
 
     @wraps(function)
     def either(*arguments: Any, **options: Any) -> Any:

@@ -7,23 +7,54 @@ a product may read where each of its threads knows the copy to be over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from .memory import WARP, Pointer, SimulatorError
 from .thread_order import gives_way
 
-if TYPE_CHECKING:
-    from .block import Block, Message
-    from .thread import Thread
-
-__all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "merge"]
+__all__ = ["AsyncProxy", "Barrier", "Clock", "Cluster", "Known", "Message", "merge"]
 
 Clock = dict[tuple[str, int, int], int]  # by kind, block, and warp or address
 Event = TypeVar("Event")
+
+#: For each device array, in the order of the launch's logs: the block that wrote an element, if known; and
+#: for each block how many entries of the log of reads are known to be over.
+Known = list[dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    written: Known
+    over: Known
+
+
+class _Thread(Protocol):
+    """A thread, as the proxy knows it."""
+
+    block: Any
+    index: int
+    clock: Clock
+
+    def stall(self) -> None: ...
+
+
+class _Block(Protocol):
+    """A block, as the proxy knows it."""
+
+    launch: Any
+    number: int
+    index: Any
+    dynamic: np.ndarray
+    shared: Any
+    threads: Any
+
+    def message(self, written: bool) -> Message: ...
+
+    def receive(self, message: Message) -> None: ...
 
 
 def merge(clock: dict[Event, int], other: Mapping[Event, int]) -> None:
@@ -99,7 +130,7 @@ class _Read:
 class AsyncProxy:
     """The asynchronous side of a block; shared addresses are those that its dynamic memory has."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: _Block):
         self.block, self.interval = block, 0
         self.barriers: dict[int, Barrier] = {}
         self.copies: list[_Copy] = []  # the last to write somewhere, or under way
@@ -130,7 +161,7 @@ class AsyncProxy:
             raise IndexError(f"{nbytes} bytes at {at} of {self.block.dynamic.size} of shared memory")
         return slice(at, at + nbytes)
 
-    def barrier(self, address: int, thread: Thread) -> Barrier:
+    def barrier(self, address: int, thread: _Thread) -> Barrier:
         """The mbarrier at a shared address, as `thread` may use it."""
         if self.is_over:
             raise SimulatorError("a block of the cluster has ended that another one still reaches into")
@@ -144,7 +175,7 @@ class AsyncProxy:
         return state
 
     def start_copy(
-        self, thread: Thread, address: int, values: np.ndarray, at: int, *messages: Message
+        self, thread: _Thread, address: int, values: np.ndarray, at: int, *messages: Message
     ) -> None:
         """Begin to copy `values`, bytes, to a shared address, for the mbarrier at `at`; whoever waits there
         receives the `messages`.
@@ -163,7 +194,7 @@ class AsyncProxy:
         )
         self.block.launch.events += 1
 
-    def _check_overwritten(self, thread: Thread, to: slice) -> None:
+    def _check_overwritten(self, thread: _Thread, to: slice) -> None:
         for read in self.reads:
             if _meet(read.at, to) and thread.clock.get(read.event, 0) < read.number:
                 raise SimulatorError(
@@ -193,7 +224,7 @@ class AsyncProxy:
                 barrier.advance()
                 self.block.launch.events += 1
 
-    def read_by_products(self, threads: list[Thread], warp: int, number: int, address: int, nbytes: int):
+    def read_by_products(self, threads: Sequence[_Thread], warp: int, number: int, address: int, nbytes: int):
         """Bytes that product `number` of a warp reads; it goes on to read them until it is waited for."""
         at = self.span(address, nbytes)
         for copy in self.copies:
@@ -214,7 +245,7 @@ class AsyncProxy:
             _share(self.block.threads)
             self.reads = [read for read in self.reads if not read.by_threads]
 
-    def settle(self, thread: Thread) -> None:
+    def settle(self, thread: _Thread) -> None:
         """The lanes of the thread's warp have met: what they read before is over for who learns of it."""
         if not self.barriers:
             return
@@ -231,7 +262,7 @@ class AsyncProxy:
         for lane in lanes:
             lane.clock["meetings", self.block.number, warp] = meetings
 
-    def meet_cluster(self, thread: Thread) -> None:
+    def meet_cluster(self, thread: _Thread) -> None:
         """Wait for all threads of the cluster; what each knows, all know then. Of device memory it is what
         the first one of each block knows to be read and written.
         """
@@ -264,7 +295,7 @@ class AsyncProxy:
             raise SimulatorError("a block ends while products are under way")
 
 
-def _share(threads: list[Thread]) -> None:
+def _share(threads: Sequence[_Thread]) -> None:
     """All of these threads know what each knows."""
     everything: Clock = {}
     for thread in threads:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .async_proxy import AsyncProxy, Barrier, merge
+from .block import current_thread
 from .memory import Pointer, SimulatorError
-from .thread import current_thread
 
 __all__ = [
     "align_shared",

@@ -20,6 +20,7 @@ from . import residue as _residue
 from . import synchronization as _synchronization
 from . import warp_reduce as _warp_reduce
 from . import warpgroup_mma as _warpgroup_mma
+from .block import current_thread
 from .bulk_copy import *  # noqa: F403
 from .half import *  # noqa: F403
 from .launch import Integer, cuda, launch
@@ -28,7 +29,6 @@ from .messages import *  # noqa: F403
 from .register_tile import *  # noqa: F403
 from .residue import *  # noqa: F403
 from .synchronization import *  # noqa: F403
-from .thread import current_thread
 from .thread_order import reseed
 from .warp_reduce import *  # noqa: F403
 from .warpgroup_mma import *  # noqa: F403

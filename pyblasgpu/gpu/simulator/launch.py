@@ -9,9 +9,8 @@ import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from ..garbage import uncollected
-from .block import Block, Launch, check_shared
+from .block import Block, Launch, check_shared, current_thread
 from .memory import AccessLog, Pointer, SimulatorError, poisoned
-from .thread import current_thread
 from .thread_order import random
 
 __all__ = ["Integer", "cuda", "launch"]

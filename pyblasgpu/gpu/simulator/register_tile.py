@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..intrinsics.mma import elements_per_mma
+from .block import current_thread
 from .memory import Pointer
-from .thread import current_thread
 
 __all__ = ["axpy_column", "eliminate_row", "fill", "rank1_update", "shifted_update", "warp_mma"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .block import current_thread
 from .memory import Pointer
-from .thread import current_thread
 from .thread_order import gives_way
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .block import current_thread
 from .memory import SimulatorError
-from .thread import current_thread
 
 __all__ = ["NO_LABEL", "first_lane", "first_max_lane", "group_first_max", "shuffle", "warp_first_max"]
 

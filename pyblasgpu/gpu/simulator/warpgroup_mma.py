@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .block import Thread, current_thread
 from .memory import WARP, Pointer, SimulatorError
-from .thread import Thread, current_thread
 
 __all__ = [
     "set_max_registers",

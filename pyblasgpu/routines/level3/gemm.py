@@ -164,11 +164,9 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    if method_of(product.method) == TENSOR:
-        from .gemm_tensor_cores import emit_on_tensor_cores  # with kernels that others do without
-
-        if emit_on_tensor_cores(launches, product, layout, copied_a or copied_b):
-            return
+    is_tensor = method_of(product.method) == TENSOR
+    if is_tensor and _emit_on_tensor_cores(launches, product, layout, copied_a or copied_b):
+        return
     workspace_limit, conjs = launches.workspace_left, (a.conj, b.conj)
     options = (
         copied,
@@ -193,6 +191,29 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
         _emit_product(launches, config, product, splits == STREAM_K)
     else:
         _emit_split(launches, config, product, splits)
+
+
+def _emit_on_tensor_cores(launches: LaunchList, product: GemmArguments, layout: str, copied: bool) -> bool:
+    """Emit the product on tensor cores of another precision: of FP16 in float32 and complex64, of INT8 in the
+    others; False, and nothing emitted, where it is not for them.
+    """
+    from ...dispatch.tensor import Int8Product, TensorProblem, int8_product, tensor_product
+    from .gemm_int8 import emit_int8  # with kernels that other products do without
+    from .gemm_tensor import emit_tensor
+
+    region = product.region
+    problem = TensorProblem(launches.dtype, layout, product.extents, current(launches.device), copied, region)
+    how = (int8_product if launches.dtype.real_size == 8 else tensor_product)(problem)
+    if isinstance(how, Algorithm):
+        launches.choices.append(how)
+        return False
+    launches.choices.append(how.choice)
+    scaled = product.alpha, product.a, product.b, product.beta, product.c
+    if isinstance(how, Int8Product):
+        emit_int8(launches, how, *scaled)
+    else:
+        emit_tensor(launches, how, *scaled, region)
+    return True
 
 
 def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:

@@ -1,18 +1,20 @@
-"""Functions of `blas` and `lapack` that SciPy's serve for NumPy arrays as they are; see `direct`."""
+"""Routines that SciPy's functions compute for NumPy arrays as they are, from their rows; see `direct`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping
+from functools import cache
 from inspect import signature
 from typing import Any
 
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
-from ...frontend.calls.direct import Accepts, Facts, directly
 from ...routine import INTEGERS, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype, Trans
+from .direct import Accepts, Attempt, Facts, directly, scipys
 
-__all__ = ["by_scipy"]
+__all__ = ["attempt_of", "by_scipy"]
 
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
 #: Routines that SciPy's function of their name does not compute here: for all dtypes, for complex ones.
@@ -96,15 +98,32 @@ def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | 
         None for the dtype of the arrays.
     """
     routine = ROUTINES.get(stem)
-    if routine is None or routine.stem in _OTHERWISE:
+    letters = () if routine is None else routine.letters if dtype is None else dtype.letter
+    names = {letter: letter + stem if dtype is None else name for letter in letters if _serves(stem, letter)}
+    if routine is None or not names:
         return function
-    letters = [letter for letter in routine.letters if dtype is None or letter == dtype.letter]
-    if routine.stem in _OTHERWISE_IF_COMPLEX:
-        letters = [letter for letter in letters if not DTYPES[letter].is_complex]
-    if not letters:
-        return function
-    names = {letter: letter + stem if dtype is None else name for letter in letters}
     return directly(function, _facts(routine, names, tuple(signature(function).parameters)))
+
+
+@cache
+def attempt_of(routine: Routine, letter: str, name: str) -> Attempt | None:
+    """The calls that SciPy's function of this name may serve, with its own parameters; None for none."""
+    if not _serves(routine.stem, letter):
+        return None
+    written = re.search(r"\((.*?)\)", scipys(_MODULES[routine.group], name).__doc__ or "")
+    if written is None:
+        return None
+    needed, _, optional = written[1].partition(",[")
+    parameters = *needed.split(","), *filter(None, optional.rstrip("]").split(","))
+    facts = _facts(routine, {letter: name}, parameters)
+    # arrays that may be left out may be None
+    left_out = {*facts.arrays}.difference(needed.split(","))
+    return Attempt({each: None if each in left_out else ... for each in parameters}, facts)
+
+
+def _serves(stem: str, letter: str) -> bool:
+    """Whether SciPy's functions of a routine's names compute here in this dtype."""
+    return stem not in (_OTHERWISE | _OTHERWISE_IF_COMPLEX if DTYPES[letter].is_complex else _OTHERWISE)
 
 
 def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ...]) -> Facts:
