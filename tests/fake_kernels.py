@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import fake_cholesky
 import fake_gemv
 import fake_lu
+import fake_triangles
 import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
@@ -296,6 +297,8 @@ class FakeKernel:
     getrf_column = fake_lu.getrf_column
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
+    trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
+    zero_diagonal = fake_triangles.zero_diagonal
 
 
 def install(monkeypatch) -> Kernels:

@@ -18,7 +18,7 @@ from . import overrides, tuned_files
 from .gemm import fastest, from_override
 from .leaf import fixed_choice, of_class, of_shape
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
-from .overrides import OVERRIDE, KernelChoice
+from .overrides import OVERRIDE, KernelChoice, token
 from .product_kinds import GemmProblem
 from .split_k import attainable
 from .throughput_model import measured
@@ -158,7 +158,7 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
 
 def generation() -> tuple[int, int]:
     """A value that changes whenever a choice might answer differently than before."""
-    return _reloads, overrides.token()
+    return _reloads, token.get()
 
 
 def reload() -> None:

@@ -55,7 +55,8 @@ _VALUES: dict[str, tuple[str, ...] | int | type[bool]] = {
     "trsm_algorithm": ("trsv", "trsm_fused", "trsm_fused_<n>", "trsm_small", "recursion"),
 }
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
-_token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
+#: A number that is unique to the current overrides: cheap to compare.
+token: ContextVar[int] = ContextVar("token", default=0)
 _tokens: dict[tuple[tuple[str, Any], ...], int] = {(): 0}
 _numbers = count(1)
 
@@ -155,7 +156,7 @@ def _prefer(name: str, value: Any) -> Callable[[], None]:
 
 def _install(active: tuple[tuple[str, Any], ...]) -> None:
     _overrides.set(active)
-    _token.set(_tokens.setdefault(active, next(_numbers)))
+    token.set(_tokens.setdefault(active, next(_numbers)))
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -210,11 +211,6 @@ def active() -> tuple[tuple[str, Any], ...]:
 def get_override(name: str) -> Any:
     """Return the value of an override; None: none is set."""
     return next((value for known, value in _overrides.get() if known == name), None)
-
-
-def token() -> int:
-    """A number that is unique to the current overrides."""
-    return _token.get()
 
 
 # ------------------------------------------------------------------------------------------------ math mode

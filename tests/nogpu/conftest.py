@@ -75,7 +75,7 @@ def no_fake_device_is_remembered():
 def no_setting_is_left():
     """What is set around calls ends with its block, also where the block raises."""
     yield
-    assert (ambient_options(), host_backend.preferred.get(), token()) == (None, None, 0)
+    assert (ambient_options(), host_backend.preferred.get(), token.get()) == (None, None, 0)
 
 
 @pytest.fixture

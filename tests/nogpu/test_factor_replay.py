@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack as scipys
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg, use_devices
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend.calls import factor_replay
+from pyblasgpu.frontend.calls import factor_chain, factor_replay
 
 
 def device(*shape, seed=0, dtype="d", order="F"):
@@ -205,3 +205,164 @@ def test_small_matrices_of_a_stack_are_left_as_they_lie(repeats, order, n, by_ro
             assert (factor.host.strides[-1] == factor.host.itemsize) == by_rows
         np.testing.assert_array_equal(a.host, host)
     assert len(repeats) == 2 * 5
+
+
+def definite(*shape, seed=0):
+    a = device(*shape, seed=seed)
+    a.host[...] = a.host @ a.host.swapaxes(-1, -2)
+    return a
+
+
+#: Functions of linalg on a matrix and a right-hand side, SciPy's for the same, and how often each waits.
+FUNCTIONS = {
+    "cholesky": (lambda a, b: linalg.cholesky(a), lambda a, b: np.linalg.cholesky(a).swapaxes(-1, -2), 1),
+    "upper=False": (lambda a, b: linalg.cholesky(a, upper=False), lambda a, b: np.linalg.cholesky(a), 1),
+    "cho_solve": (lambda a, b: linalg.cho_solve((a, True), b), lambda a, b: _by_factor(a, b), 0),
+    "solve": (linalg.solve, np.linalg.solve, 1),
+    "vector": (lambda a, b: linalg.solve(a, b[:, 0]), lambda a, b: np.linalg.solve(a, b[:, :1])[..., 0], 1),
+    "transposed": (
+        lambda a, b: linalg.solve(a, b, transposed=True),
+        lambda a, b: np.linalg.solve(a.swapaxes(-1, -2), b),
+        1,
+    ),
+    "pos": (lambda a, b: linalg.solve(a, b, assume_a="pos"), np.linalg.solve, 1),
+    "inv": (lambda a, b: linalg.inv(a), lambda a, b: np.linalg.inv(a), 1),
+    "inv pos": (lambda a, b: linalg.inv(a, assume_a="pos", lower=True), lambda a, b: np.linalg.inv(a), 1),
+    "det": (lambda a, b: linalg.det(a), lambda a, b: np.linalg.det(a), 0),
+    "slogdet": (lambda a, b: linalg.slogdet(a)[1], lambda a, b: np.linalg.slogdet(a)[1], 0),
+    "lu_solve": (lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), np.linalg.solve, 0),
+}
+
+
+def _by_factor(a, b):
+    factor = np.tril(a)
+    return np.linalg.solve(factor @ factor.swapaxes(-1, -2), b)
+
+
+@pytest.fixture
+def chains(fake, monkeypatch):
+    """Functions of linalg that were repeated, and the copies to the host."""
+    seen = SimpleNamespace(repeated=[], copied=0)
+    repeat, (_, memory) = factor_chain.repeat_chain, fake
+
+    def spy(flags, arrays):
+        done = repeat(flags, arrays)
+        if done is not None:
+            seen.repeated.append(flags[0])
+        return done
+
+    def to_host(*arguments):
+        seen.copied += 1
+        type(memory).to_host(memory, *arguments)
+
+    for module in ("cholesky", "solve", "inverse", "determinant", "lu"):
+        monkeypatch.setattr(f"pyblasgpu.api.linalg.{module}.repeat_chain", spy)
+    monkeypatch.setattr(memory, "to_host", to_host)
+    return seen
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5)], ids=["matrix", "stack"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_linalg_on_other_arrays(chains, name, shape):
+    """Results are new each time; a repeated call waits for one small copy at most."""
+    function, expected, waits = FUNCTIONS[name]
+    kept = []
+    for seed in range(3):
+        a, b = definite(*shape, seed=seed), device(5, 2, seed=seed + 9)
+        before = a.host.copy(), b.host.copy()
+        chains.copied = 0
+        kept.append((function(a, b), expected(*before)))
+        np.testing.assert_array_equal(a.host, before[0])
+        np.testing.assert_array_equal(b.host, before[1])
+    for result, reference in kept:
+        np.testing.assert_allclose(result.host, reference, 1e-9, 1e-9)
+    assert chains.repeated and chains.copied == waits
+    assert len(chains.repeated) == 2 * (2 if name == "lu_solve" else 1)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 4, 4)], ids=["matrix", "stack"])
+def test_what_a_factorization_found_is_raised_again(chains, shape):
+    """Where a matrix is singular, or not definite, of a repeated call too; none of the next one."""
+    right = device(4, 2)
+    for function, text in (
+        (linalg.cholesky, "2-th leading minor of the array is not positive definite"),
+        (lambda a: linalg.solve(a, right), r"A singular matrix detected: slice\(s\) \[.\] are singular."),
+        (linalg.inv, r"A singular matrix detected: slice\(s\) \[.\] are singular."),
+    ):
+        good, bad = definite(*shape), definite(*shape)
+        bad.host[..., 1, :] = bad.host[..., :, 1] = 0
+        if len(shape) > 2:
+            bad.host[0] = bad.host[2] = good.host[0]
+        function(good)
+        before = len(chains.repeated)
+        for _ in range(2):
+            with pytest.raises(np.linalg.LinAlgError, match=text):
+                function(bad)
+            function(good)
+        assert len(chains.repeated) == before + 2
+
+
+@pytest.mark.parametrize("flags", [{"overwrite_a": True}, {"overwrite_b": True}])
+def test_functions_that_overwrite(chains, flags):
+    for seed in range(3):
+        a, b = definite(4, 4, seed=seed), device(4, 2, seed=seed + 9)
+        before = b.host.copy()
+        expected = np.linalg.solve(a.host, b.host)
+        x = linalg.solve(a, b, **flags)
+        np.testing.assert_allclose(x.host, expected, 1e-9, 1e-9)
+        assert (x is b) == ("overwrite_b" in flags)
+        assert x is b or (b.host == before).all()
+    assert chains.repeated == ["solve"] * 2
+
+
+def test_arrays_that_overlap_are_checked(chains):
+    """One array as both, and a right-hand side in the memory of the matrix."""
+    a, b = definite(4, 4), device(4, 4)
+    for _ in range(2):
+        linalg.solve(a, b)
+        linalg.solve(a.copy(), b.copy(), overwrite_b=True)
+    np.testing.assert_allclose(linalg.solve(a, a).host, np.eye(4), atol=1e-12)
+    same = a.copy()
+    np.testing.assert_allclose(linalg.solve(same, same, overwrite_b=True).host, np.eye(4), atol=1e-12)
+    assert chains.repeated == ["solve"] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda a: linalg.cholesky(a, overwrite_a="yes"), ValueError, "overwrite_a"),
+        (lambda a: linalg.cholesky(a, lower=1.0), ValueError, "lower"),
+        (lambda a: linalg.cholesky(a, check_finite=True), ValueError, "infs or NaNs"),
+        (lambda a: linalg.solve(a, a, assume_a="big"), ValueError, "not a recognized"),
+        (lambda a: linalg.solve(a, a[:2]), ValueError, "incompatible shapes"),
+        (lambda a: linalg.solve(a, np.ones((4, 1))), TypeError, "one library"),
+        (lambda a: linalg.inv(a, lower=[1]), ValueError, "lower"),
+        (lambda a: linalg.lu_solve((a, np.ones(4)), a), TypeError, "piv"),
+    ],
+)
+def test_what_a_function_refuses_it_refuses_again(chains, call, error, text):
+    good, bad = definite(4, 4), definite(4, 4)
+    bad.host[0, 0] = np.nan
+    linalg.cholesky(good), linalg.solve(good, good.copy()), linalg.inv(good)
+    linalg.lu_solve(linalg.lu_factor(good), good)
+    before = bad.host.copy()
+    with pytest.raises(error, match=text):
+        call(bad)
+    np.testing.assert_array_equal(bad.host, before)
+
+
+def test_a_method_is_not_kept(chains):
+    """The kernels of a method are those within the call."""
+    a = definite(4, 4)
+    single, right = fake_device.Array(a.host.astype("f")), fake_device.Array(np.ones((4, 2), "f", order="F"))
+    for _ in range(2):
+        linalg.solve(single, right, method="tensor")
+    assert not chains.repeated
+
+
+def test_devices_that_are_named_around_a_call_serve_it(chains):
+    a = definite(4, 4)
+    linalg.cholesky(a)
+    with use_devices(max_device_memory=1 << 30):
+        linalg.cholesky(a)
+    assert not chains.repeated

@@ -27,45 +27,71 @@ NAMES |= {"blas": Routines(blas, "d"), "lapack": Routines(lapack, "d")}
 FUNCTIONS, MODULES = 30, 11
 #: Most functions of repeated calls that are checked anew, or that consist of several calls.
 MORE = {
-    "lapack.getrf(g)": 80,
-    "lapack.potrs(t, c, lower=1)": 80,
-    "lapack.potrf(p)": 80,
-    "linalg.multi_dot([a, b, c])": 90,
-    "linalg.matrix_power(a, 3)": 90,
-    "blas.gemm(1, a, b, beta=2, c=p, trans_b=1)": 50,
-    "linalg.slogdet(g)": 100,
-    "linalg.lu_factor(g)": 100,
-    "lapack.posv(p, c)": 100,
-    "lapack.posv(p, x)": 110,
-    "linalg.cholesky(q)": 110,
-    "linalg.det(q)": 110,
-    "linalg.lu(g, p_indices=True)": 110,
-    "lapack.getrs(*lapack.getrf(g)[:2], c)": 90,
-    "linalg.cho_solve(linalg.cho_factor(p), x)": 120,
-    "blas.trsv(t, x, lower=1)": 110,
-    "linalg.solve(g, c)": 130,
-    "linalg.solve(q, x)": 130,
+    "lapack.potrf(p)": 40,
+    "lapack.potri(p)": 40,
+    "lapack.trtri(p)": 40,
+    "lapack.lauum(p)": 100,
+    "lapack.getri(*lapack.getrf(g)[:2])": 40,
+    "lapack.potrs(t, c, lower=1)": 50,
+    "lapack.trtrs(t, c, lower=1)": 60,
+    "lapack.getrs(*lapack.getrf(g)[:2], c)": 60,
+    "lapack.posv(p, c)": 70,
+    "lapack.posv(p, x)": 70,
+    "lapack.gesv(g, c)": 70,
+    "lapack.gesv(q, c)": 150,
+    'linalg.inv(p, assume_a="pos")': 40,
+    "linalg.solve(g, c, overwrite_b=True)": 30,
+    'linalg.solve(t, c, assume_a="lower triangular")': 160,
+    "linalg.lu(g, p_indices=True)": 70,
+    "linalg.multi_dot([a, b, c])": 50,
+    "linalg.matrix_power(a, 3)": 50,
+    "linalg.vdot(a, b)": 140,
+    "linalg.tensordot(k, m, axes=([0], [0]))": 140,
+    "linalg.vecdot(k, m)": 140,
+    'linalg.einsum("ij,jk->ki", a, b, out=p)': 150,
     "blas.gemv(1, a, x)": 120,
     "blas.gemv(1, a, u)": 120,
+    "blas.gemv(1, a, x, beta=3, y=y, overwrite_y=1)": 120,
+    "blas.trsv(t, x, lower=1)": 110,
+    "blas.trsv(t, x, lower=1, overwrite_x=1)": 110,
     "blas.gemm(1, a, x)": 130,
-    "linalg.vdot(a, b)": 160,
-    "blas.symm(1, p, x)": 140,
-    "blas.trmm(1, t, x, lower=1, overwrite_b=1)": 140,
-    "linalg.tensordot(k, m, axes=([0], [0]))": 160,
-    "blas.trsm(1, t, x, lower=1)": 140,
-    "linalg.vecdot(k, m)": 170,
-    'linalg.einsum("ij,jk->ki", a, b, out=p)': 150,
-    "lapack.gesv(q, c)": 170,
-    "linalg.lu_solve(linalg.lu_factor(q), c, trans=1)": 200,
-    "linalg.lu_solve(linalg.lu_factor(g), c)": 190,
-    "lapack.gesv(g, c)": 180,
+    "blas.symm(1, p, x)": 130,
+    "blas.trmm(1, t, x, lower=1)": 130,
+    "blas.trmm(1, t, x, lower=1, overwrite_b=1)": 130,
+    "blas.trsm(1, t, x, lower=1)": 130,
 }
 #: Calls whose kernels have no stand-in.
 WITHOUT_KERNEL = re.compile(
-    r"(pyblasgpu|blas)\.(axpy|copy|swap|rot|dot|nrm2|asum|amax|iamax|scal|ger|trmv)\("
-    r"|(potri|trtri|lauum|trtrs|getri|inv)\(|trans=1"
+    r"(pyblasgpu|blas)\.(axpy|copy|swap|rot|dot|nrm2|asum|amax|iamax|scal|ger|trmv)\(|gemv\(2"
 )
-CALLS = [case for case in CASES.strip().split("\n") if not WITHOUT_KERNEL.search(case) or case in MORE]
+#: Functions with flags, in place too, besides those of every library.
+MORE_CALLS = """
+linalg.cholesky(p)
+linalg.cholesky(p, lower=True)
+linalg.cho_factor(p)
+linalg.cho_solve((t, True), c)
+linalg.cho_solve((t, True), c, overwrite_b=True)
+linalg.solve(g, x)
+linalg.solve(g, c, overwrite_b=True)
+linalg.solve(p, c, assume_a="pos")
+linalg.solve(q, x, assume_a="pos")
+linalg.solve(t, c, assume_a="lower triangular")
+linalg.inv(g)
+linalg.inv(p, assume_a="pos")
+linalg.det(g)
+linalg.slogdet(q)
+linalg.lu_factor(q)
+linalg.lu_solve(linalg.lu_factor(g), x)
+blas.gemv(1, a, x, beta=3, y=y, overwrite_y=1)
+blas.trsv(t, x, lower=1, overwrite_x=1)
+blas.trmm(1, t, x, lower=1)
+pyblasgpu.gemv(a, x)
+pyblasgpu.trsm(t, a, lower=True, out=b)
+pyblasgpu.trmm(t, a, lower=True, out=b)
+"""
+CALLS = [
+    case for case in f"{CASES.strip()}{MORE_CALLS}".strip().split("\n") if not WITHOUT_KERNEL.search(case)
+]
 
 
 class FakeLibrary:

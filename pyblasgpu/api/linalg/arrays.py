@@ -26,6 +26,7 @@ from ...frontend.arrays.layouts import broadcasts_to
 from ...frontend.arrays.libraries import module
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
+from ...frontend.calls.factor_chain import Recording
 from ...types import DTYPES, Dtype, dtype_of
 from ..blas.arrays import may_overwrite
 from ..keyword.level3 import multiply
@@ -64,6 +65,8 @@ class Arrays(NamedTuple):
         The dtype to compute in.
     like : array
         The first argument as the caller has it, whose kind results are of.
+    recording : Recording or None
+        Keeps the call, see `recorded`.
     """
 
     library: Library
@@ -71,6 +74,7 @@ class Arrays(NamedTuple):
     each: tuple[Any, ...]
     dtype: Dtype
     like: Any
+    recording: Recording | None = None
 
     @property
     def are_views(self) -> bool:
@@ -95,8 +99,30 @@ class Arrays(NamedTuple):
         return context
 
     def silent(self) -> AbstractContextManager[Any]:
-        """The `current` context of a function that never warns of floating-point errors."""
+        """The `current` context of a function that never warns of floating-point errors; what it calls there
+        is recorded.
+        """
+        if self.recording is not None:
+            return self.recording
         return np.errstate(all="ignore") if self.library.host else self.current()
+
+    def recorded(self, key: tuple[Any, ...], passed: tuple[Any, ...], check_finite: Any = None) -> Arrays:
+        """Return the arrays of a call that may be kept under `key`, see `factor_chain.repeat_chain`.
+
+        That is one of device arrays whose values are not looked at.
+        """
+        if self.library.host or not (check_finite is None or check_finite is False):
+            return self
+        return self._replace(recording=Recording(key, passed, self.library.device(self.each[0])))
+
+    def kept(self, *results: Any) -> None:
+        """Keep a call that is recorded, with its results."""
+        if self.recording is not None:
+            self.recording.keep(*results, with_them=self._replace(each=(), like=None, recording=None))
+
+    def of(self, array: Any) -> Arrays:
+        """Return what is kept with a call for another array, the first one of the call."""
+        return self._replace(each=(array,), like=array)
 
     @property
     def device(self) -> int | None:
@@ -198,13 +224,24 @@ def taken(name: str, arrays: dict[str, Array]) -> Arrays:
         xp = _host_namespace()
         hosts = tuple(host_array(array, name, argument) for argument, array in zip(arrays, each, strict=True))
         return Arrays(library, xp, hosts, dtype, like)
-    namespace = import_module("array_api_compat").array_namespace
     try:
-        xp = namespace(*each)
+        xp = _namespace_of(each)
     except TypeError:  # Numba's, and those of protocols alone, become CuPy's
         each = tuple(library.view(array) for array in each)
-        xp = namespace(*each)
+        xp = _namespace_of(each)
     return Arrays(library, xp, each, dtype, like)
+
+
+#: Namespaces by the types of arrays.
+_namespaces: dict[tuple[type, ...], Any] = {}
+
+
+def _namespace_of(arrays: tuple[Array, ...]) -> Any:
+    """The namespace of arrays by the array API; TypeError where they have none."""
+    types = tuple(map(type, arrays))
+    if types not in _namespaces:
+        _namespaces[types] = import_module("array_api_compat").array_namespace(*arrays)
+    return _namespaces[types]
 
 
 def _plain(each: tuple[Array, ...]) -> Arrays | None:

@@ -43,9 +43,9 @@ def _are_finite(arrays: Arrays, array: Any) -> bool:
     return bool(arrays.xp.all(arrays.xp.isfinite(array)))
 
 
-def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+def host_values(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
-    if arrays.library.host or isinstance(values, (int, np.ndarray, DeviceIntegers)):
+    if isinstance(values, (int, np.ndarray, np.generic, DeviceIntegers)):
         return np.asarray(values)
     get = getattr(values, "get", None)  # CuPy's
     return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)
@@ -53,9 +53,11 @@ def host_values(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 def raise_indefinite(arrays: Arrays, info: Any) -> None:
     """LinAlgError for the first matrix of a stack that is not positive definite."""
-    if type(info) is int and info == 0:
-        return
-    infos = host_values(arrays, info).ravel()
+    _raise_for(arrays, info, _raise_indefinite)
+
+
+def _raise_indefinite(info: Any) -> None:
+    infos = host_values(info).ravel()
     bad = infos[infos > 0]
     if bad.size:
         raise LinAlgError(f"{bad[0]}-th leading minor of the array is not positive definite")
@@ -63,11 +65,22 @@ def raise_indefinite(arrays: Arrays, info: Any) -> None:
 
 def raise_singular(arrays: Arrays, singular: Any) -> None:
     """LinAlgError that names the matrices of a stack for which `singular` is not 0."""
-    if type(singular) is int and singular == 0:
-        return
-    bad = np.flatnonzero(host_values(arrays, singular)).tolist()
+    _raise_for(arrays, singular, _raise_singular)
+
+
+def _raise_singular(singular: Any) -> None:
+    bad = np.flatnonzero(host_values(singular)).tolist()
     if bad:
         raise LinAlgError(f"A singular matrix detected: slice(s) {bad} are singular.")
+
+
+def _raise_for(arrays: Arrays, values: Any, raises: Callable[[Any], None]) -> None:
+    """Call ``raises(values)``, which raises for values that are not 0, in repeated calls too."""
+    if type(values) is int and values == 0:
+        return
+    if arrays.recording is not None:
+        arrays.recording.check(values, raises)
+    raises(values)
 
 
 def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any], Any]) -> Any:
@@ -76,7 +89,9 @@ def solved(arrays: Arrays, factors: Any, right: Any, solve: Callable[[Any, Any],
     right = right[..., None] if vector else right
     factors, right = broadcast_batches(arrays, arrays.cast(factors), arrays.cast(right))
     solution = arrays.xp.zeros_like(right) if 0 in right.shape else solve(factors, right)
-    return arrays.returned(solution[..., 0] if vector else solution)
+    result = arrays.returned(solution[..., 0] if vector else solution)
+    arrays.kept(result)
+    return result
 
 
 def broadcast_batches(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, enabled
+from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Uplo
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
@@ -79,13 +80,15 @@ def cholesky(
     array([[2., 0.],
            [1., 2.]])
     """
+    key = ("cholesky", lower, overwrite_a, check_finite, upper)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        return done.results[0]
     if upper is not None:
         is_upper = enabled(upper, "cholesky", "upper")
         if is_upper and Uplo.parse(lower, "cholesky", "lower") is Uplo.LOWER:
             raise ValueError(f"cholesky: lower={lower} and upper={upper} contradict each other")
         lower = not is_upper
-    arrays, factor, _ = _factored("cholesky", a, lower, overwrite_a, check_finite, clean=True)
-    return arrays.returned(factor)
+    return _factored("cholesky", a, lower, overwrite_a, check_finite, True, key)
 
 
 @_documented
@@ -115,8 +118,10 @@ def cho_factor(
     (array([[2., 0.],
            [1., 2.]]), True)
     """
-    arrays, factor, lower = _factored("cho_factor", a, lower, overwrite_a, check_finite, clean=False)
-    return arrays.returned(factor), lower
+    key = ("cho_factor", lower, overwrite_a, check_finite)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        return done.results[0], lower
+    return _factored("cho_factor", a, lower, overwrite_a, check_finite, False, key), lower
 
 
 @documented
@@ -158,7 +163,10 @@ def cho_solve(
     """
     name = "cho_solve"
     c, lower = c_and_lower
-    arrays = taken(name, {"c": c, "b": b})
+    key = (name, lower, overwrite_b, check_finite)
+    if type(c) is not np.ndarray and (done := repeat_chain(key, (c, b))) is not None:
+        return done.results[0]
+    arrays = taken(name, {"c": c, "b": b}).recorded(key, (c, b), check_finite)
     # SciPy's cho_factor of a stack gives an array of equal flags
     low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
     factor, right = arrays.each
@@ -175,10 +183,10 @@ def cho_solve(
 
 
 def _factored(
-    name: str, a: Any, lower: Any, overwrite_a: Any, check_finite: Any, clean: bool
-) -> tuple[Arrays, Any, Any]:
-    """The arrays of the call, the factors and `lower`."""
-    arrays = taken(name, {"a": a})
+    name: str, a: Any, lower: Any, overwrite_a: Any, check_finite: Any, clean: bool, key: tuple[Any, ...]
+) -> Any:
+    """The factors; the call may be kept under `key`."""
+    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
@@ -192,9 +200,11 @@ def _factored(
             )
         matrix = arrays.cast(matrix)
         if 0 in matrix.shape:
-            return arrays, arrays.xp.zeros_like(matrix), lower
+            return arrays.returned(arrays.xp.zeros_like(matrix))
         by_rows = arrays.library.host and returns_rows(name)
-        return arrays, factor_of(arrays, matrix, low, clean, overwrite, by_rows), lower
+        factor = arrays.returned(factor_of(arrays, matrix, low, clean, overwrite, by_rows))
+        arrays.kept(factor)
+        return factor
 
 
 def factor_of(

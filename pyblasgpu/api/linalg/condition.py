@@ -63,7 +63,7 @@ class Conditions:
             return one_norms(matrix, uplo)
         xp = self.arrays.xp
         norms = xp.max(xp.sum(xp.abs(matrix), axis=-2), axis=-1)
-        return host_values(self.arrays, norms).ravel()
+        return host_values(norms).ravel()
 
     def tell_solver(self, norms: Any, solve: Callable[[Array, Trans], Array], like: Array) -> None:
         """Keep the condition of device matrices like `like`, which ``solve(x, trans)`` solves with."""
@@ -73,7 +73,7 @@ class Conditions:
 
         def solve_host(x: Any, trans: Trans) -> Any:
             right = self.arrays.from_host(x.reshape(*batch, *x.shape[-2:]))
-            return host_values(self.arrays, solve(right, trans)).reshape(x.shape)
+            return host_values(solve(right, trans)).reshape(x.shape)
 
         dtype = np.dtype(self.arrays.dtype.name)
         self.tell(norms, estimate_inverse_norms(solve_host, prod(batch), n, dtype))
@@ -83,7 +83,7 @@ class Conditions:
         if self.wanted:
             xp = self.arrays.xp
             sizes = xp.abs(diagonal)
-            ends = (host_values(self.arrays, end(sizes, axis=(-2, -1))) for end in (xp.min, xp.max))
+            ends = (host_values(end(sizes, axis=(-2, -1))) for end in (xp.min, xp.max))
             with np.errstate(all="ignore"):
                 self.tell_reciprocals(np.divide(*ends))
 

@@ -10,6 +10,7 @@ from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.values import is_finite
+from ...frontend.calls.factor_chain import repeat_chain
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
 from .arrays import Arrays, taken
@@ -24,6 +25,7 @@ _RANGE = 700.0
 #: Moduli are divided by themselves, but by no more than this and no less than its reciprocal: either dtype of
 #: parts then holds the quotient as a normal number.
 _SCALE = 2.0**64
+_DOUBLES = {"s": "float64", "d": "float64", "c": "complex128", "z": "complex128"}
 
 
 class SlogdetResult(NamedTuple):
@@ -78,7 +80,12 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     -2.0
     """
     name = "det"
-    arrays = taken(name, {"a": a})
+    key = (name, overwrite_a, check_finite)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        arrays = done.with_them.of(a)
+        with arrays.current():
+            return _determinants(arrays, *done.results)
+    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     (matrix,) = arrays.each
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     with arrays.silent():
@@ -95,14 +102,14 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
 
 def determinant_of(arrays: Arrays, matrix: Any, overwrite: bool = False) -> Any:
     """The determinants of the matrices in double precision."""
-    xp = arrays.xp
-    double = xp.complex128 if arrays.dtype.is_complex else xp.float64
     if 0 in matrix.shape:
-        return xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement)
+        double = getattr(arrays.xp, _DOUBLES[arrays.dtype.letter])
+        return arrays.xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement)
     matrix = arrays.cast(matrix)
-    factors, moved = _factored(arrays, matrix, overwrite)
+    factors, pivots, _ = lapack.getrf(matrix, overwrite)
+    arrays.kept(factors, pivots)
     with AfterOverwriting(factors is matrix):
-        return _determinants(arrays, xp.astype(xp.linalg.diagonal(factors), double), moved)
+        return _determinants(arrays, factors, pivots)
 
 
 @documented
@@ -133,7 +140,12 @@ def slogdet(a: Array) -> SlogdetResult:
     >>> float(sign), round(float(logarithm))
     (1.0, 921)
     """
-    arrays = taken("slogdet", {"a": a})
+    key = ("slogdet",)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        arrays, (factors, pivots) = done.with_them.of(a), done.results
+        with arrays.current():
+            return SlogdetResult(*_signs_and_logarithms(arrays, factors, pivots))
+    arrays = taken("slogdet", {"a": a}).recorded(key, (a,))
     (matrix,) = arrays.each
     xp = arrays.xp
     if len(matrix.shape) < 2:
@@ -151,8 +163,9 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
         # the transposed matrix meets the same pivots as in NumPy
-        factors, moved = _factored(arrays, xp.matrix_transpose(arrays.cast(matrix)), False)
-        sign, logarithm, _ = signs_and_logarithms(xp, xp.linalg.diagonal(factors), moved)
+        factors, pivots, _ = lapack.getrf(xp.matrix_transpose(arrays.cast(matrix)), False)
+        arrays.kept(factors, pivots)
+        sign, logarithm = _signs_and_logarithms(arrays, factors, pivots)
         result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
     if isinstance(arrays.like, np.ndarray) and not is_finite(factors):
         is_nan = np.isnan(factors).any(axis=(-2, -1)) | np.isnan(sign)
@@ -170,22 +183,25 @@ def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
     return transposed, overwrite and (not arrays.library.host or matrix.flags.c_contiguous)
 
 
-def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
-    """The LU factors of each matrix, and which of its rows were interchanged."""
-    xp = arrays.xp
-    factors, pivots, _ = lapack.getrf(matrix, overwrite)
-    with AfterOverwriting(factors is matrix):
-        pivots = arrays.integers(pivots)
-        rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
-        return factors, pivots != rows
+def _signs_and_logarithms(arrays: Arrays, factors: Any, pivots: Any) -> tuple[Any, Any]:
+    """The results of `slogdet` from LU factors."""
+    moved = _moved(arrays, pivots)
+    return signs_and_logarithms(arrays.xp, arrays.xp.linalg.diagonal(factors), moved)[:2]
 
 
-def _determinants(arrays: Arrays, diagonal: Any, moved: Any) -> Any:
-    """The products of diagonals in double precision, negated where an odd number of rows were `moved`.
+def _moved(arrays: Arrays, pivots: Any) -> Any:
+    """Which rows of each matrix were interchanged."""
+    pivots = arrays.integers(pivots)
+    return pivots != arrays.xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
+
+
+def _determinants(arrays: Arrays, factors: Any, pivots: Any) -> Any:
+    """The products of diagonals in double precision, negated where an odd number of rows were interchanged.
 
     Where a part of a product may leave the range, it is the exponential of the sum of logarithms.
     """
-    xp = arrays.xp
+    xp, double = arrays.xp, getattr(arrays.xp, _DOUBLES[arrays.dtype.letter])
+    diagonal, moved = xp.astype(xp.linalg.diagonal(factors), double), _moved(arrays, pivots)
     factors = xp.where(moved, -diagonal, diagonal)
     if arrays.library.host:  # which sees whether a product has left the range
         with suppress(FloatingPointError), np.errstate(all="raise"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...arguments import Array, Flag
+from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Uplo
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
@@ -72,11 +75,18 @@ def inv(
            [-0.5,  1. ]])
     """
     name = "inv"
+    key = (name, overwrite_a, check_finite, assume_a, lower)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        (inverse,), arrays = done.results, done.with_them
+        if STRUCTURES[assume_a] != "definite":
+            return inverse
+        with arrays.of(a).current():
+            return mirrored(arrays, inverse, Uplo.parse(lower, name, "lower") is Uplo.LOWER)
     structure = STRUCTURES.get(assume_a, "banded")
     if structure == "banded":
         raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    arrays = taken(name, {"a": a})
+    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", arrays.each[0])
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.silent():
@@ -109,6 +119,7 @@ def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwr
     else:
         inverse, info = _general_inverse(arrays, matrix, overwrite, out)
     raise_singular(arrays, info)
+    arrays.kept(inverse)
     with AfterOverwriting(out is not None):
         if is_definite:
             inverse = _whole(arrays, inverse, low)

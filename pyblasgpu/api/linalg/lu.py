@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arguments import Array, Flag, enabled
 from ...frontend.arrays.any_array import can_be_output
+from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Trans
 from ..lapack import names as lapack
 from .arrays import Arrays, taken
@@ -66,7 +67,11 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
            [ 0.5, -2. ]]), array([1, 1], dtype=int32))
     """
     name = "lu_factor"
-    arrays = taken(name, {"a": a})
+    key = (name, overwrite_a, check_finite)
+    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+        factors, pivots = done.results
+        return factors, done.with_them.of(a).integers(pivots)
+    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.silent():
@@ -76,7 +81,9 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
         factors, pivots, info = _factored(arrays, matrix, overwrite)
         if checked or arrays.library.host:
             _warn_of_zero_pivots(arrays, info)
-        return arrays.returned(factors), arrays.returned(arrays.integers(pivots))
+        factors = arrays.returned(factors)
+        arrays.kept(factors, pivots)
+        return factors, arrays.returned(arrays.integers(pivots))
 
 
 @documented
@@ -123,7 +130,10 @@ def lu_solve(
     """
     name = "lu_solve"
     factors, pivots = lu_and_piv
-    arrays = taken(name, {"lu": factors, "b": b})
+    key, passed = (name, trans, overwrite_b, check_finite), (factors, b, pivots)
+    if type(factors) is not np.ndarray and (done := repeat_chain(key, passed)) is not None:
+        return done.results[0]
+    arrays = taken(name, {"lu": factors, "b": b}).recorded(key, passed, check_finite)
     op = "NTC".index(Trans.parse(trans, name, "trans").value)
     matrix, right = arrays.each
     overwrite = arrays.may_overwrite(overwrite_b, name, "overwrite_b", right)
@@ -201,7 +211,7 @@ def lu(
         lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
         upper = xp.triu(factors[..., :k, :])
         # SciPy's permutation of matrices without elements has none either
-        rows = _row_order(host_values(arrays, pivots), m if k else 0)
+        rows = _row_order(host_values(pivots), m if k else 0)
         if permuted and k:
             lower = _rows(arrays, lower, rows)
         if overwrite and _holds_factors(arrays, matrix):  # the larger one, as SciPy's
@@ -231,7 +241,7 @@ def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, A
 
 
 def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
-    for first in host_values(arrays, info).ravel().tolist():
+    for first in host_values(info).ravel().tolist():
         if first > 0:
             from scipy.linalg import LinAlgWarning
 

@@ -85,7 +85,7 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
         rows, columns = (xp.sum(sizes, axis=axis, dtype=xp.float64) for axis in (-1, -2))
         bounds = _bounds(arrays, rows + columns - xp.linalg.diagonal(sizes))
         factor, info = lapack.potrf(single, low, False, True)
-        if host_values(arrays, info).any():
+        if host_values(info).any():
             return None
 
         def solve(r: Any) -> Any:
@@ -127,7 +127,7 @@ def _refined(system: _Factored, right: Any) -> Any:
         residual = system.residual(solution)
         sizes = _sizes(xp, residual)
         allowed = xp.maximum(_sizes(xp, solution) * system.bounds, tiny)
-        excess = float(host_values(system.arrays, xp.max(sizes / allowed)))  # waits for the device
+        excess = float(host_values(xp.max(sizes / allowed)))  # waits for the device
         if excess <= 1:
             _log.debug("solve: refined by %d corrections", step)
             return solution

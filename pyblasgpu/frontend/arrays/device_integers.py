@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from importlib import import_module
 from math import prod
+from sys import modules
 from typing import Any
 
 import numpy as np
 
 from ...graph_breaks import break_graphs
+from ...types import Dtype
 from .layouts import Layout
 from .streams import contexts
 
-__all__ = ["DeviceIntegers"]
+__all__ = ["DeviceIntegers", "read_integers"]
+
+#: Names in `sys.modules`, where a small call finds them sooner than by `import_module`.
+_MEMORY, _READBACK = (f"{__name__.split('.')[0]}.gpu.{name}" for name in ("memory", "readback"))
+
+
+def read_integers(pointer: int, count: int, dtype: Dtype, device: int, stream: int) -> np.ndarray:
+    """Return the numbers of int32 with which `count` elements of `dtype` begin, after the stream's work.
+
+    They are in memory of this thread, which the next call overwrites.
+    """
+    memory = modules.get(_MEMORY) or import_module(_MEMORY)
+    readback = modules.get(_READBACK) or import_module(_READBACK)
+    with contexts().current_context(device):
+        elements = readback.room(count * dtype.itemsize).view(dtype.name)
+        memory.to_host(elements, pointer, stream)
+    return elements.view(np.int32)[:: dtype.itemsize // 4]
 
 
 @break_graphs
@@ -168,12 +186,11 @@ class DeviceIntegers:
         >>> lapack.dgetrf(cupy.eye(2))[1].numpy()  # doctest: +SKIP
         array([0, 1], dtype=int32)
         """
-        elements = np.empty(self.size, self._layout.dtype.name)
-        if self.size:
-            with contexts().current_context(self._layout.device):
-                memory = import_module("...gpu.memory", __package__)
-                memory.to_host(elements, self._layout.pointer, self._stream)
-        return elements.view(np.int32)[:: elements.itemsize // 4].reshape(self.shape).copy()
+        size, layout = self.size, self._layout
+        if not size:
+            return np.empty(self.shape, np.int32)
+        numbers = read_integers(layout.pointer, size, layout.dtype, layout.device, self._stream)
+        return numbers.reshape(self.shape).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

@@ -79,6 +79,8 @@ class CachedCall:
     Attributes
     ----------
     device : int
+    reaches : tuple of (int, int)
+        See `layouts.reach`, of each matrix or stack.
     variants : dict
         The prepared launches, by all that they depend on: tuned values, special scalars, alignments.
     """
@@ -88,9 +90,9 @@ class CachedCall:
         "_last",
         "_misaligned",
         "_prepare",
-        "_reaches",
         "_tails",
         "device",
+        "reaches",
         "variants",
     )
 
@@ -103,7 +105,7 @@ class CachedCall:
     ):
         # without the owners, which the cache must not keep alive
         self._tails = tuple(operand._replace(owner=None)[1:] for operand in operands)
-        self._reaches = tuple(map(reach, layouts))
+        self.reaches = tuple(map(reach, layouts))
         self._misaligned = layouts[-1].dtype.real_size - 1
         self._prepare, self._generation = prepare, generation
         self.variants: dict[tuple[Any, ...], Any] = {}
@@ -132,6 +134,14 @@ class CachedCall:
             last.enqueue(pointers, stream)
         return True
 
+    def run_fitting(self, pointers: list[int], stream: int) -> None:
+        """Enqueue the call, alpha 1 and beta 0, with matrices at `pointers` that are known to fit there."""
+        last = self._last
+        if pointers != last.pointers or self._generation() != last.generation:
+            last = self._last = self._rebind(pointers, 1, 0)
+        if last.enqueue is not None:
+            last.enqueue(pointers, stream)
+
     def run_checked(self, pointers: list[int], alpha: Any, beta: Any, stream: int) -> None:
         """Enqueue the call with matrices and numbers that were checked just now."""
         last = self._last = self._bind(pointers, alpha, beta)
@@ -143,7 +153,7 @@ class CachedCall:
         bits = 0
         for pointer in pointers:
             bits |= pointer
-        return not bits & self._misaligned and are_clear(pointers, self._reaches)
+        return not bits & self._misaligned and are_clear(pointers, self.reaches)
 
     def _rebind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
         """Return the run at other addresses: what enqueued the last one, where nothing else differs."""

@@ -18,7 +18,7 @@ from ..engine_options import EngineOptions
 from ..handle import watched
 from .call import Call, on_device
 from .engine_call import options_by_tiles
-from .factor_replay import ONE, keep_factor, new_integers, plan_integers
+from .factor_replay import ONE, Step, keep_factor, new_integers, plan_integers, steps
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .tiled_call import run_by_tiles
@@ -147,10 +147,14 @@ class FactorCall(Call):
         kept = None
         if key is not None and 0 not in out.shape:
             kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
+        addresses = [layout.pointer for layout in operands]
         if kept is None:
             self._enqueue(prepare, (1,), (), operands, None, None)
         else:
-            kept.run_checked([layout.pointer for layout in operands], 1, 0, stream)
+            kept.call.run_checked(addresses, 1, 0, stream)
+        if (recorded := steps.get()) is not None:
+            step = None if kept is None else Step(kept, addresses, source.pointer, (operands, self.result))
+            recorded.append(step)
         owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
         self.library.hold(owners, stream)
         return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]

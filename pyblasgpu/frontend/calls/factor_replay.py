@@ -1,12 +1,14 @@
 """Checked calls of factorizations that are kept, to be repeated on device arrays of one layout.
 
 Only addresses are checked anew, as by `call_cache` for products. The integers that a routine leaves are new
-each time, and share one allocation. A new output is a copy of the array that is passed.
+each time, and share one allocation. A new output is a copy of the array that is passed. What a function
+calls one after the other, `factor_chain` keeps as one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,13 +19,24 @@ from ..arrays.any_array import quick_library
 from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, batches, strides_by_rows
 from ..engine_options import ambient_options
-from .call_cache import CachedCall, find, keep
+from .call_cache import CachedCall, NewOutput, find, keep
 from .lazy_routines import copy_launches
 
 if TYPE_CHECKING:
     from ..arrays.libraries import Library
 
-__all__ = ["ONE", "IntegersPlan", "call_key", "keep_factor", "new_integers", "plan_integers", "replay_factor"]
+__all__ = [
+    "ONE",
+    "IntegersPlan",
+    "KeptFactor",
+    "Step",
+    "call_key",
+    "keep_factor",
+    "new_integers",
+    "plan_integers",
+    "replay_factor",
+    "steps",
+]
 
 #: The count of integers of `FactorCall.run_factor` that means one number a matrix, not an array of one.
 ONE = -1
@@ -39,13 +52,37 @@ class IntegersPlan(NamedTuple):
     single: tuple[bool, ...]
 
 
-class _KeptFactor(NamedTuple):
+class KeptFactor(NamedTuple):
+    """A checked call; `new` is its output where `copy` fills one with what is passed."""
+
     call: CachedCall
     integers: IntegersPlan
-    dtype: Dtype
-    copy: CachedCall | None  # into a new output
-    new_shape: tuple[int, ...]  # of it, where it is column-major before its last two dimensions are swapped
-    swapped: bool
+    copy: CachedCall | None
+    new: NewOutput
+
+
+class Step(NamedTuple):
+    """A call that was enqueued: it is kept, and these were its addresses.
+
+    Attributes
+    ----------
+    kept : KeptFactor
+    addresses : list of int
+        Integers that it leaves, those that it reads, inputs and output.
+    source : int
+        The address of what its output holds at first.
+    owners : tuple
+        The owners of its memory.
+    """
+
+    kept: KeptFactor
+    addresses: list[int]
+    source: int
+    owners: tuple[Any, ...]
+
+
+#: The steps of a function that records them, None for a call that is not kept; None where no function does.
+steps: ContextVar[list[Step | None] | None] = ContextVar("steps", default=None)
 
 
 def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
@@ -87,7 +124,7 @@ def keep_factor(
     source: Layout,
     prepare: Callable[..., Any],
     plan: IntegersPlan,
-) -> CachedCall | None:
+) -> KeptFactor | None:
     """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
 
     `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new, by
@@ -111,8 +148,9 @@ def keep_factor(
     swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
     facts = (*description[0], *map(_facts, input_integers))
-    keep((key, copy is None, *facts), _KeptFactor(call, plan, out.dtype, copy, new_shape, swapped))
-    return call
+    kept = KeptFactor(call, plan, copy, NewOutput(new_shape, out.dtype, swapped))
+    keep((key, copy is None, *facts), kept)
+    return kept
 
 
 def _facts(layout: Layout) -> tuple[Any, ...]:
@@ -135,11 +173,11 @@ def replay_factor(
         return None
     facts, pointers = description
     layouts = [each.layout for each in input_integers if isinstance(each, DeviceIntegers)]
-    kept: _KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
+    kept: KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
     if kept is None or overwrite not in (0, 1):
         return None
-    call, plan, dtype, copy, new_shape, swapped = kept
-    stream, out = library.current_stream(call.device), arrays[-1]
+    call, plan, copy, (new_shape, dtype, swapped) = kept
+    stream, out, source = library.current_stream(call.device), arrays[-1], pointers[-1]
     if copy is not None:
         out = library.empty_here(new_shape, dtype, call.device, stream)
         out = library.swap(out) if swapped else out
@@ -152,6 +190,8 @@ def replay_factor(
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
     library.hold([layout.owner for layout in layouts], stream)
+    if (recorded := steps.get()) is not None:
+        recorded.append(Step(kept, addresses, source, (out, integers)))
     if copy is None and library.counts_writes:
         library.written(out)
     made = [

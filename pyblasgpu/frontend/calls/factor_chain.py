@@ -1,0 +1,332 @@
+"""Chains of factorizations on device arrays, recorded while a function runs and repeated at other addresses.
+
+Where the routines that a function calls read nothing but the arrays that were passed and what routines before
+them have left, only addresses differ when it is called again. What is no result is in one allocation, and
+numbers that should be 0 are read in one transfer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...types import Dtype
+from ..arrays.any_array import dtype_name, quick_library, stored_dtype
+from ..arrays.device_integers import DeviceIntegers, read_integers
+from ..arrays.layouts import Layout, are_clear, strides_by_rows
+from ..arrays.streams import contexts
+from ..engine_options import ambient_options
+from .call_cache import CONSTANT, CachedCall, NewOutput, find, keep
+from .factor_replay import Step, steps
+
+if TYPE_CHECKING:
+    from ..arrays.libraries import Library
+
+__all__ = ["Recording", "Repeated", "repeat_chain"]
+
+#: The begin of keys.
+_CHAIN = "chain"
+#: Bytes at whose multiples arrays begin in memory that they share, as those that a device allocates.
+_ALIGN = 512
+
+
+class Repeated(NamedTuple):
+    """The results of a chain, and what `Recording.keep` was given with them."""
+
+    results: list[Any]
+    with_them: Any
+
+
+def repeat_chain(flags: tuple[Any, ...], arrays: tuple[Any, ...]) -> Repeated | None:
+    """Repeat a function that is kept; None, nothing done, where it is not, or where it needs checks.
+
+    Parameters
+    ----------
+    flags : tuple
+        Name and flags of the function.
+    arrays : tuple of array
+        The arrays that it reads.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        What the function raises that was recorded.
+    """
+    library = quick_library(arrays[0])
+    description = None if library is None else library.read(arrays)
+    if library is None or description is None or ambient_options() is not None:
+        return None
+    facts, addresses = description
+    chain: _Chain | None = find((_CHAIN, flags, *map(type, flags), *facts))
+    if chain is None or not chain.fits(addresses):
+        return None
+    return chain.run(library, arrays, addresses)
+
+
+class Recording:
+    """Context manager: routines that are called in the block are steps of a chain, on the arrays' device.
+
+    Parameters
+    ----------
+    flags, arrays : tuple
+        See `repeat_chain`.
+    device : int
+    """
+
+    __slots__ = ("_arrays", "_before", "_checks", "_context", "_flags", "_steps")
+
+    def __init__(self, flags: tuple[Any, ...], arrays: tuple[Any, ...], device: int) -> None:
+        self._flags, self._arrays = flags, arrays
+        self._context = contexts().current_context(device)
+        self._checks: list[tuple[Any, Callable[[Any], None]]] = []
+        self._steps: list[Step | None] = []
+
+    def __enter__(self) -> None:
+        self._context.__enter__()
+        self._before = steps.set(self._steps)
+
+    def __exit__(self, *error: object) -> None:
+        steps.reset(self._before)
+        self._context.__exit__(*error)
+
+    def check(self, info: Any, raises: Callable[[Any], None]) -> None:
+        """Note that ``raises(info)`` was called, which raises for numbers that are not 0."""
+        self._checks.append((info, raises))
+
+    def keep(self, *results: Any, with_them: Any = None) -> None:
+        """Keep the chain, if it can be, with its `results`: arrays, and integers that it leaves."""
+        library = quick_library(self._arrays[0])
+        made = [step for step in self._steps if step is not None]
+        if library is None or not made or len(made) < len(self._steps) or ambient_options() is not None:
+            return
+        description = library.read(self._arrays)
+        if description is None or len(self._checks) > 1:
+            return
+        if not all(isinstance(part, CONSTANT) for part in self._flags):
+            return
+        chain = _chain(library, self._arrays, description[1], made, results, self._checks)
+        if chain is not None:
+            key = (_CHAIN, self._flags, *map(type, self._flags), *description[0])
+            keep(key, chain._replace(with_them=with_them))
+
+
+class _Result(NamedTuple):
+    """The place of a result among the addresses; of integers their layout, and whether each is one number."""
+
+    place: int
+    layout: Layout | None = None
+    single: bool = False
+
+
+class _Info(NamedTuple):
+    """Numbers that should be 0, and what is called with them where they are not."""
+
+    place: int
+    numbers: int
+    dtype: Dtype
+    raises: Callable[[Any], None]
+
+
+class _Chain(NamedTuple):
+    """Calls to enqueue, at addresses of arrays that are passed, in memory of the call, and of new results.
+
+    Attributes
+    ----------
+    calls : tuple of (CachedCall, tuple of int)
+        Each with the places of its matrices among the addresses.
+    memory : NewOutput
+        The memory of the call.
+    distances : tuple of int
+        The begins of arrays in it, in bytes.
+    outputs : tuple of NewOutput
+    results : tuple of _Result
+    written : tuple of int
+        The places of arrays that are passed and overwritten.
+    reaches : tuple of (int, int)
+        See `layouts.reach`, of the arrays that are passed.
+    misaligned : int
+        Bits that no address has.
+    device : int
+    info : _Info or None
+    with_them : object
+        See `Recording.keep`.
+    """
+
+    calls: tuple[tuple[CachedCall, tuple[int, ...]], ...]
+    memory: NewOutput
+    distances: tuple[int, ...]
+    outputs: tuple[NewOutput, ...]
+    results: tuple[_Result, ...]
+    written: tuple[int, ...]
+    reaches: tuple[tuple[int, int], ...]
+    misaligned: int
+    device: int
+    info: _Info | None
+    with_them: Any = None
+
+    def fits(self, addresses: list[int]) -> bool:
+        """Whether the arrays may be there: aligned, and those that are overwritten clear of all others."""
+        bits = 0
+        for address in addresses:
+            bits |= address
+        if bits & self.misaligned:
+            return False
+        for place in self.written if len(addresses) > 1 else ():
+            order = [*(i for i in range(len(addresses)) if i != place), place]
+            if not are_clear([addresses[i] for i in order], [self.reaches[i] for i in order]):
+                return False
+        return True
+
+    def run(self, library: Library, arrays: tuple[Any, ...], addresses: list[int]) -> Repeated:
+        """Enqueue all calls and return the results; numbers that should be 0 are waited for."""
+        device, held = self.device, [*arrays]
+        stream = library.current_stream(device)
+        if self.distances:
+            shape, dtype, _ = self.memory
+            memory = library.empty_here(shape, dtype, device, stream)
+            start = library.pointer(memory)
+            for distance in self.distances:
+                addresses.append(start + distance)
+                held.append(memory)
+        for shape, dtype, swapped in self.outputs:
+            out = library.empty_here(shape, dtype, device, stream)
+            addresses.append(library.pointer(out))
+            held.append(library.swap(out) if swapped else out)
+        if library.counts_writes:
+            for place in self.written:
+                library.written(arrays[place])
+        for call, places in self.calls:
+            call.run_fitting([addresses[place] for place in places], stream)
+        if self.info is not None:
+            place, count, dtype, raises = self.info
+            infos = read_integers(addresses[place], count, dtype, device, stream)
+            if infos.any():
+                raises(infos)
+        results = []
+        for place, layout, single in self.results:
+            if layout is None:
+                results.append(held[place])
+            else:
+                placed = layout._replace(pointer=addresses[place], owner=held[place])
+                results.append(DeviceIntegers(placed, single, stream))
+        return Repeated(results, self.with_them)
+
+
+def _chain(
+    library: Library,
+    arrays: tuple[Any, ...],
+    pointers: list[int],
+    made_by: list[Step],
+    results: tuple[Any, ...],
+    checks: list[tuple[Any, Callable[[Any], None]]],
+) -> _Chain | None:
+    """Return the chain of these steps; None where something is read, or returned, that no step has left."""
+    dtype = made_by[0].kept.new.dtype
+    layouts = [_layout(library, each) for each in results if not isinstance(each, DeviceIntegers)]
+    delivered = {each.pointer: each for each in layouts if each is not None}
+    made = [each for step in made_by for each in _made(step)]
+    apart = [each for each in made if each[0] not in delivered]
+    new = [pointer for pointer, _ in made if pointer in delivered]
+    order = [*pointers, *(pointer for pointer, _ in apart), *new]
+    places = {pointer: place for place, pointer in enumerate(order)}  # an address says which array it is
+    if len(places) < len(order) or any(step.kept.new.dtype is not dtype for step in made_by):
+        return None
+    written = {step.addresses[-1] for step in made_by}
+    outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
+    calls = [each for step in made_by for each in _calls(step, places)]
+    found = [_result(library, arrays, each, places, written) for each in results]
+    infos = [_info(*each, places) for each in checks]
+    if None in outputs or None in calls or None in found or None in infos:
+        return None
+    units = [-(-max(elements, 1) * dtype.itemsize // _ALIGN) * _ALIGN for _, elements in apart]
+    return _Chain(
+        tuple(each for each in calls if each is not None),
+        NewOutput((sum(units) // dtype.itemsize, 1), dtype, False),
+        tuple(sum(units[:i]) for i in range(len(units))),
+        tuple(each for each in outputs if each is not None),
+        tuple(each for each in found if each is not None),
+        tuple(place for place, pointer in enumerate(pointers) if pointer in written),
+        tuple(_reach(pointer, made_by) for pointer in pointers),
+        dtype.real_size - 1,
+        made_by[0].kept.call.device,
+        infos[0] if infos else None,
+    )
+
+
+def _made(step: Step) -> list[tuple[int, int]]:
+    """The addresses of what a step makes, and how many elements each has."""
+    kept = step.kept
+    made = [*zip(step.addresses, map(prod, kept.integers.shapes), strict=False)]
+    return made if kept.copy is None else [*made, (step.addresses[-1], prod(kept.new.shape))]
+
+
+def _calls(step: Step, places: dict[int, int]) -> list[tuple[CachedCall, tuple[int, ...]] | None]:
+    """The copy and the call of a step, each with the places of its matrices; None for unknown addresses."""
+    copied = (step.source, step.addresses[-1])
+    found: list[tuple[CachedCall, tuple[int, ...]] | None] = []
+    for call, addresses in ((step.kept.copy, copied), (step.kept.call, step.addresses)):
+        if call is not None:
+            known = all(address in places for address in addresses)
+            found.append((call, tuple(places[address] for address in addresses)) if known else None)
+    return found
+
+
+def _layout(library: Library, array: Any) -> Layout | None:
+    """The layout of an array of the library's; None where it is another one, or has none."""
+    dtype = stored_dtype(dtype_name(array))
+    if dtype is None or quick_library(array) is not library:
+        return None
+    return library.layout(array, dtype, None)
+
+
+def _new_output(layout: Layout, elements: int) -> NewOutput | None:
+    """The output that has this layout once it is made; None where there is none."""
+    shape, strides, swapped = layout.shape, layout.strides, strides_by_rows(layout.shape) != layout.strides
+    if swapped and len(shape) > 1:
+        shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (shape, strides))
+    if prod(shape) != elements or strides_by_rows(shape) != strides:
+        return None
+    return NewOutput(shape, layout.dtype, swapped)
+
+
+def _result(
+    library: Library, arrays: tuple[Any, ...], result: Any, places: dict[int, int], written: set[int]
+) -> _Result | None:
+    """The place of a result; None where no step has left it as it is."""
+    if isinstance(result, DeviceIntegers):
+        layout = result.layout
+        if layout.pointer not in places:
+            return None
+        single = len(result.shape) < len(layout.shape) - 1
+        return _Result(places[layout.pointer], layout._replace(owner=None), single)
+    found = _layout(library, result)
+    if found is None or found.pointer not in written:
+        return None
+    place = places[found.pointer]
+    if place < len(arrays):  # the array itself, not a view of another shape
+        described = [library.read((each,)) for each in (result, arrays[place])]
+        if described[0] != described[1]:
+            return None
+    return _Result(place)
+
+
+def _info(info: Any, raises: Callable[[Any], None], places: dict[int, int]) -> _Info | None:
+    """Numbers to be read; None where they are no integers that a step has left."""
+    if not isinstance(info, DeviceIntegers) or info.layout.pointer not in places:
+        return None
+    return _Info(places[info.layout.pointer], info.size, info.layout.dtype, raises)
+
+
+def _reach(pointer: int, made_by: list[Step]) -> tuple[int, int]:
+    """First byte of what is read and written at `pointer`, and the one past the last, from there on."""
+    found = [
+        reach
+        for step in made_by
+        for address, reach in zip(step.addresses, step.kept.call.reaches, strict=True)
+        if address == pointer
+    ]
+    found += [
+        step.kept.copy.reaches[0] for step in made_by if step.kept.copy is not None and step.source == pointer
+    ]
+    return min((low for low, _ in found), default=0), max((high for _, high in found), default=0)

@@ -1,0 +1,51 @@
+"""The kernels of triangles computed with NumPy, for the stand-ins of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fake_lu import words
+
+from pyblasgpu.testing.reference import read_part
+from pyblasgpu.types import Diag, Uplo
+
+
+def trtri_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Inverses of lower triangles, in place; of one with a zero on its diagonal its info alone."""
+    n, unit, writes_info, *steps, i_step, a_step = numbers
+    batch, diag = grid[2], Diag.UNIT if unit else Diag.NON_UNIT
+    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    a = fake.view(pointers[1], n, n, *steps, batch, a_step)
+    info = words(pointers[0], 1, 1, batch, i_step * fake.dtype.itemsize // 4)
+    for matrix, number in zip(a, info, strict=True):
+        if writes_info:
+            number[0] = 0 if unit else _first_zero(np.diagonal(matrix))
+        if not number[0]:
+            part = np.linalg.inv(read_part(matrix[None], Uplo.LOWER, diag)[0])
+            np.copyto(matrix, part, where=np.tri(n, k=-1 if unit else 0, dtype=bool))
+
+
+def lauum_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """L^H L of lower triangles; their lower triangles."""
+    n, *steps, step = numbers
+    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    source, target = (fake.view(pointer, n, n, *steps, grid[2], step) for pointer in pointers)
+    lower = np.tril(source)
+    np.copyto(target, lower.conj().swapaxes(1, 2) @ lower, where=np.tri(n, dtype=bool))
+
+
+def zero_diagonal(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The first zero on the diagonal of each matrix; an element is one real or two."""
+    n, parts, step, i_step, a_step = numbers
+    assert grid[:2] == (1, 1)
+    info = words(pointers[0], 1, 1, grid[2], i_step * parts * fake.dtype.itemsize // 4)
+    a = fake.view(pointers[1], n, parts, step * parts, 1, grid[2], a_step * parts)
+    for diagonal, number in zip(a, info, strict=True):
+        number[0] = _first_zero(diagonal.any(axis=1))
+
+
+def _first_zero(diagonal: np.ndarray) -> int:
+    """Its number, from 1; 0 where there is none."""
+    zeros = np.flatnonzero(diagonal == 0)
+    return int(zeros[0]) + 1 if zeros.size else 0
