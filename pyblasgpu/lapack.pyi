@@ -18,7 +18,10 @@ __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "pos
     "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3", "sorgqr",
     "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "trtri", "lauum", "trtrs", "strtri",
     "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs",
-    "ztrtrs"]
+    "ztrtrs", "gels", "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgels", "dgels", "cgels", "zgels", "sgeqrt",
+    "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt",
+    "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork",
+    "zgeqrf_lwork", "sgels_lwork", "dgels_lwork", "cgels_lwork", "zgels_lwork"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
@@ -149,6 +152,48 @@ def trtrs(
     a: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, trans: TransFlag | Switch = 0,
     unitdiag: DiagFlag | Switch = 0, lda: int | None = None, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
+@overload
+def gels(
+    a: ArrayT, b: ArrayT, trans: TransFlag | Switch = "N", lwork: int | None = None, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ArrayT, Any]: ...
+@overload
+def gels(
+    a: ArrayLike, b: ArrayLike, trans: TransFlag | Switch = "N", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], Any]: ...
+@overload
+def geqrt(nb: int, a: ArrayT, overwrite_a: Switch = 0) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def geqrt(nb: int, a: ArrayLike, overwrite_a: Switch = 0) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
+def gemqrt(
+    v: ArrayT, t: ArrayT, c: ArrayT, side: SideFlag | Switch = "L", trans: TransFlag | Switch = "N",
+    overwrite_c: Switch = 0,
+) -> tuple[ArrayT, int]: ...
+@overload
+def gemqrt(
+    v: ArrayLike, t: ArrayLike, c: ArrayLike, side: SideFlag | Switch = "L", trans: TransFlag | Switch = "N",
+    overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], int]: ...
+@overload
+def tpqrt(
+    l: int, nb: int, a: ArrayT, b: ArrayT, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ArrayT, ArrayT, int]: ...
+@overload
+def tpqrt(
+    l: int, nb: int, a: ArrayLike, b: ArrayLike, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]: ...
+@overload
+def tpmqrt(
+    l: int, v: ArrayT, t: ArrayT, a: ArrayT, b: ArrayT, side: SideFlag | Switch = "L",
+    trans: TransFlag | Switch = "N", overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def tpmqrt(
+    l: int, v: ArrayLike, t: ArrayLike, a: ArrayLike, b: ArrayLike, side: SideFlag | Switch = "L",
+    trans: TransFlag | Switch = "N", overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
 spotrf = potrf
 dpotrf = potrf
 cpotrf = potrf
@@ -229,3 +274,31 @@ strtrs = trtrs
 dtrtrs = trtrs
 ctrtrs = trtrs
 ztrtrs = trtrs
+sgels = gels
+dgels = gels
+cgels = gels
+zgels = gels
+sgeqrt = geqrt
+dgeqrt = geqrt
+cgeqrt = geqrt
+zgeqrt = geqrt
+sgemqrt = gemqrt
+dgemqrt = gemqrt
+cgemqrt = gemqrt
+zgemqrt = gemqrt
+stpqrt = tpqrt
+dtpqrt = tpqrt
+ctpqrt = tpqrt
+ztpqrt = tpqrt
+stpmqrt = tpmqrt
+dtpmqrt = tpmqrt
+ctpmqrt = tpmqrt
+ztpmqrt = tpmqrt
+def sgeqrf_lwork(m: int, n: int) -> tuple[Any, int]: ...
+dgeqrf_lwork = sgeqrf_lwork
+cgeqrf_lwork = sgeqrf_lwork
+zgeqrf_lwork = sgeqrf_lwork
+def sgels_lwork(m: int, n: int, nrhs: int, trans: TransFlag | Switch = "N") -> tuple[Any, int]: ...
+dgels_lwork = sgels_lwork
+cgels_lwork = sgels_lwork
+zgels_lwork = sgels_lwork

@@ -11,9 +11,10 @@ from .api.linalg.determinant import SlogdetResult
 from .typing import (Array, ArrayLike, ArrayT, AssumeA, Casting, DiagFlag, Method, Order, Switch, TransFlag,
     UploFlag)
 
-__all__ = ["cho_factor", "cho_solve", "cholesky", "det", "dot", "einsum", "inner", "inv", "lu", "lu_factor",
-    "lu_solve", "matmul", "matrix_power", "matvec", "multi_dot", "outer", "qr", "qr_multiply", "slogdet",
-    "solve", "solve_triangular", "tensordot", "vdot", "vecdot", "vecmat"]
+__all__ = ["cho_factor", "cho_solve", "cholesky", "det", "dot", "einsum", "inner", "inv", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul", "matrix_power", "matvec", "multi_dot", "outer", "qr", "qr_delete",
+    "qr_insert", "qr_multiply", "qr_update", "slogdet", "solve", "solve_triangular", "tensordot", "vdot",
+    "vecdot", "vecmat"]
 
 @overload
 def cho_factor(
@@ -64,6 +65,16 @@ def inv(
     a: ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None, *,
     assume_a: AssumeA | None = None, lower: UploFlag | Switch = False,
 ) -> NDArray[Any]: ...
+@overload
+def lstsq(
+    a: ArrayT, b: ArrayT, cond: float | None = None, overwrite_a: Switch = False,
+    overwrite_b: Switch = False, check_finite: Switch | None = None, lapack_driver: str | None = None,
+) -> tuple[ArrayT, ArrayT, Any, Any]: ...
+@overload
+def lstsq(
+    a: ArrayLike, b: ArrayLike, cond: float | None = None, overwrite_a: Switch = False,
+    overwrite_b: Switch = False, check_finite: Switch | None = None, lapack_driver: str | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], Any, Any]: ...
 @overload
 def lu(
     a: ArrayT, permute_l: Literal[False, 0] = False, overwrite_a: Switch = False,
@@ -141,6 +152,26 @@ def qr(
     pivoting: Switch = False, check_finite: Switch | None = None,
 ) -> tuple[Any, ...]: ...
 @overload
+def qr_delete(
+    Q: ArrayT, R: ArrayT, k: int, p: int = 1, which: str = "row", overwrite_qr: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def qr_delete(
+    Q: ArrayLike, R: ArrayLike, k: int, p: int = 1, which: str = "row", overwrite_qr: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def qr_insert(
+    Q: ArrayT, R: ArrayT, u: ArrayT, k: int, which: str = "row", rcond: float | None = None,
+    overwrite_qru: Switch = False, check_finite: Switch | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def qr_insert(
+    Q: ArrayLike, R: ArrayLike, u: ArrayLike, k: int, which: str = "row", rcond: float | None = None,
+    overwrite_qru: Switch = False, check_finite: Switch | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
 def qr_multiply(
     a: ArrayT, c: ArrayT, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
     overwrite_a: Switch = False, overwrite_c: Switch = False,
@@ -150,6 +181,16 @@ def qr_multiply(
     a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
     overwrite_a: Switch = False, overwrite_c: Switch = False,
 ) -> tuple[NDArray[Any], ...]: ...
+@overload
+def qr_update(
+    Q: ArrayT, R: ArrayT, u: ArrayT, v: ArrayT, overwrite_qruv: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def qr_update(
+    Q: ArrayLike, R: ArrayLike, u: ArrayLike, v: ArrayLike, overwrite_qruv: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def slogdet(a: Array | ArrayLike) -> SlogdetResult: ...
 @overload
 def solve(

@@ -15,6 +15,7 @@ from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.types import DTYPES
 
 STEMS = ["geqrf", "geqp3", "orgqr", "ormqr"]
+HOST_STEMS = ["gels", "geqrt", "gemqrt", "tpqrt", "tpmqrt"]
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def backend(monkeypatch):
 
 
 def named(module, letter: str, stem: str):
-    return getattr(module, ROUTINES[stem].scipys(letter)[0])
+    return getattr(module, ROUTINES[stem].scipys(letter)[0] if stem in ROUTINES else letter + stem)
 
 
 def laid(array: np.ndarray, layout: str) -> np.ndarray:
@@ -159,7 +160,7 @@ def test_queries_of_the_workspace(stem):
     assert (a == 1).all() and (c == 1).all()
 
 
-@pytest.mark.parametrize("stem", STEMS)
+@pytest.mark.parametrize("stem", [*STEMS, *HOST_STEMS, "geqrf_lwork", "gels_lwork"])
 def test_parameters_are_those_of_scipy(stem):
     text = getattr(scipys, f"d{stem}").__doc__.split("(", 1)[1].split(")")[0]
     theirs = [name.strip() for name in text.replace("[", ",").replace("]", "").split(",") if name.strip()]
@@ -172,6 +173,93 @@ def test_functions_by_arrays(stem, dtype):
     arrays = (np.ones((2, 2), dtype),)
     name = lapack.get_lapack_funcs(stem, arrays).__name__
     assert f"= {name}(" in scipys.get_lapack_funcs(stem, arrays).__doc__
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 3), (3, 0)])
+@pytest.mark.parametrize("trans", "NC")
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_least_squares(letter, shape, trans, columns):
+    """Of one right-hand side, as a vector, and of several."""
+    a, longest = matrix_of("random", letter, *shape), max(shape)
+    b = matrix_of("random", letter, longest, max(columns, 1), seed=7)
+    b = b if columns else b[:, 0]
+    ours = named(lapack, letter, "gels")(laid(a, "gaps"), b, trans)
+    if a.size:
+        theirs = named(scipys, letter, "gels")(a, b, trans if letter in "cz" or trans == "N" else "T")
+        assert ours[2] == theirs[2] and ours[1].shape == theirs[1].shape
+        eps = np.finfo(a.dtype).eps
+        for one, other in zip(ours[:2], theirs[:2], strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1000 * eps * np.abs(other).max())
+    else:
+        assert not ours[1].any() and ours[1].shape == b.shape and ours[2] == 0
+
+
+def test_least_squares_of_stacks():
+    """A matrix without full rank leaves the others as they are."""
+    a, b = matrix_of("random", "d", 3, 5, 2), matrix_of("random", "d", 5, 4, seed=3)
+    a[1, :, 1] = 0
+    lqr, x, info = lapack.gels(a, b)
+    assert lqr.shape == (3, 5, 2) and x.shape == (3, 5, 4) and list(info) == [0, 2, 0]
+    assert info.dtype == np.int32
+    for index in (0, 2):
+        np.testing.assert_allclose(x[index, :2], np.linalg.lstsq(a[index], b)[0], rtol=1e-10)
+    for stack in (a[:0], np.zeros((0, 2, 5))):
+        lqr, x, info = lapack.gels(stack, b)
+        assert lqr.shape == stack.shape and x.shape == (0, 5, 4) and info.shape == (0,)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("m", "n", "nb"), [(5, 3, 2), (3, 5, 3), (1, 1, 1), (40, 33, 8)])
+@pytest.mark.parametrize("trans", "NC")
+def test_blocks_of_reflectors(letter, m, n, nb, trans):
+    a = matrix_of("random", letter, m, n)
+    ours, theirs = named(lapack, letter, "geqrt")(nb, a), named(scipys, letter, "geqrt")(nb, a)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    k, op = min(m, n), trans if letter in "cz" or trans == "N" else "T"
+    v, t = theirs[0][:, :k], theirs[1]
+    for side, c in (("L", matrix_of("random", letter, m, 2)), ("R", matrix_of("random", letter, 2, m))):
+        one, _ = named(lapack, letter, "gemqrt")(v, t, c, side, trans)
+        other, _ = named(scipys, letter, "gemqrt")(v, t, c, side, op)
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("l", "m", "n", "nb"), [(0, 4, 3, 2), (2, 4, 3, 3), (3, 3, 3, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("trans", "NC")
+def test_triangles_above_matrices(letter, l, m, n, nb, trans):
+    a = np.triu(matrix_of("random", letter, n, n))
+    b = matrix_of("random", letter, m, n, seed=2)
+    b[m - l :] = np.triu(b[m - l :])
+    ours, theirs = named(lapack, letter, "tpqrt")(l, nb, a, b), named(scipys, letter, "tpqrt")(l, nb, a, b)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    op = trans if letter in "cz" or trans == "N" else "T"
+    _, v, t, _ = theirs
+    parts = {
+        "L": (matrix_of("random", letter, n, 2), matrix_of("random", letter, m, 2, seed=1)),
+        "R": (matrix_of("random", letter, 2, n), matrix_of("random", letter, 2, m, seed=1)),
+    }
+    for side, each in parts.items():
+        ours = named(lapack, letter, "tpmqrt")(l, v, t, *each, side, trans)
+        theirs = named(scipys, letter, "tpmqrt")(l, v, t, *each, side, op)
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+    stacked = lapack.tpqrt(l, nb, np.stack([a, 2 * a]), b)
+    np.testing.assert_array_equal(stacked[0][0], lapack.tpqrt(l, nb, a, b)[0])
+    assert stacked[2].shape == (2, nb, n)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_workspaces(letter):
+    for stem, extents in (
+        ("geqrf_lwork", (50, 30)),
+        ("gels_lwork", (50, 30, 2)),
+        ("gels_lwork", (30, 50, 2)),
+    ):
+        assert named(lapack, letter, stem)(*extents) == named(scipys, letter, stem)(*extents)
+        assert named(lapack, letter, stem)(0, *extents[1:]) == (1, 0)
 
 
 def test_refusals():
@@ -209,13 +297,45 @@ def test_refusals():
             wrong()
 
 
-@pytest.mark.parametrize("stem", STEMS)
+def test_refusals_of_least_squares_and_blocks():
+    a, b, t, one = np.ones((5, 3)), np.ones((5, 2)), np.ones((2, 3)), np.eye(3)
+    for wrong, message in (
+        (lambda: lapack.dgels(a, b[:4]), r"dgels: a has shape \(5, 3\) and b \(4, 2\); b needs 5 rows"),
+        (lambda: lapack.dgels(a, b, lwork=3), "dgels: lwork=3 is less than 6"),
+        (lambda: lapack.dgels(a, b, trans="Q"), "dgels: trans='Q'"),
+        (lambda: lapack.zgels(a, b, trans="T"), "zgels: trans='T' is for real matrices"),
+        (lambda: lapack.gels(np.ones((4, 5, 3)), np.ones((2, 5, 1))), "do not broadcast"),
+        (lambda: lapack.dgeqrt(0, a), r"dgeqrt: nb=0 is not in 1 \.\.\. 3, for a of shape \(5, 3\)"),
+        (lambda: lapack.dgeqrt(4, a), "dgeqrt: nb=4"),
+        (lambda: lapack.dgemqrt(a, t, b[:4]), "dgemqrt: v has shape"),
+        (lambda: lapack.dgemqrt(a, t[:, :2], b), "dgemqrt: v has shape"),
+        (lambda: lapack.dtpqrt(4, 1, one, a), "dtpqrt: l=4, nb=1"),
+        (lambda: lapack.dtpqrt(0, 4, one, a), "dtpqrt: l=0, nb=4"),
+        (lambda: lapack.dtpqrt(0, 1, one[:2], a), "dtpqrt: l=0, nb=1"),
+        (lambda: lapack.dtpmqrt(0, a, t, b[:3], b[:4]), "dtpmqrt: l=0 and the shapes v"),
+        (lambda: lapack.dtpmqrt(0, a, t, b[:2], b), "dtpmqrt: l=0 and the shapes v"),
+        (lambda: lapack.dgeqrf_lwork(-1, 2), "dgeqrf_lwork: m=-1 is negative"),
+        (lambda: lapack.dgels_lwork(1, 2, 0.5), "dgels_lwork: nrhs=0.5 is no integer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(TypeError, match="complex"):
+        lapack.dgels(a, b * 1j)
+
+
+@pytest.mark.parametrize("stem", [*STEMS, *HOST_STEMS])
 def test_arrays_on_a_device_are_refused(fake, stem):
     a, tau = fake_device.Array(np.ones((3, 3), order="F")), fake_device.Array(np.zeros(3))
-    arguments = {"orgqr": (a, tau), "ormqr": ("L", "N", a, tau, a)}.get(stem, (a,))
+    arguments = {
+        "orgqr": (a, tau),
+        "ormqr": ("L", "N", a, tau, a),
+        "gels": (a, a),
+        "geqrt": (1, a),
+        "gemqrt": (a.host, a.host, a),
+        "tpqrt": (0, 1, a, a),
+        "tpmqrt": (0, a.host, a.host, a, a),
+    }.get(stem, (a,))
     for name in (stem, f"d{stem}"):
-        with pytest.raises(
-            NotImplementedError, match=f"^{name}: a is on a device, .* LAPACK on the CPU alone"
-        ):
-            getattr(lapack, name)(*arguments, **({} if stem == "ormqr" else {"overwrite_a": 1}))
+        with pytest.raises(NotImplementedError, match=f"^{name}: [ac] is on a device, .* on the CPU alone"):
+            getattr(lapack, name)(*arguments)
     np.testing.assert_array_equal(a.host, 1)

@@ -20,6 +20,7 @@ from ...routine_table import ROUTINES
 from ...types import Dtype, Trans
 from ..blas.arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
 from ..blas.functions import finished
+from ..docstrings import Shared
 from ..keyword.level3 import common_batch_shape
 from .docs import LAPACK
 
@@ -213,7 +214,9 @@ def _unless_failed(
     )
 
 
-def dressed(function: Any, stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
-    """Return `function` as users find it."""
+def dressed(
+    function: Any, stem: str, name: str, dtype: Dtype | None, shared: Shared = LAPACK
+) -> Callable[..., Any]:
+    """Return `function` as users find it, with its docstring completed by `shared`."""
     # info and pivots have 32 bits
-    return finished(function, stem, name, dtype, LAPACK, "lapack", "int32")
+    return finished(function, stem, name, dtype, shared, "lapack", "int32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["LAPACK"]
+__all__ = ["LAPACK", "QR"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
@@ -19,11 +19,6 @@ LAPACK = Shared("""
     piv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
         The pivots, counted from 0. Those in host memory are checked; on a device int32 and int64 are taken,
         and have to be rows of the matrix.
-    tau : array, shape (k,) or (..., k)
-        The factors of the reflectors, as `geqrf` leaves them.
-    lwork : int, optional
-        Accepted as by LAPACK, and not needed: the workspace is the library's. -1 is a query, which computes
-        nothing but `work`.
     b : array, shape (n,), (n, k) or (..., n, k)
         The right-hand sides. Leading dimensions broadcast.
     lower : {0, 1}, default 0
@@ -45,9 +40,6 @@ LAPACK = Shared("""
         The factors, as `getrf` leaves them.
     piv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
         Row i was interchanged with row ``piv[i]``, counted from 0.
-    work : array
-        A NumPy array as long as the workspace. Its first element is the `lwork` with which SciPy's LAPACK is
-        fastest.
 
     Raises
     ------
@@ -57,3 +49,39 @@ LAPACK = Shared("""
         When an array is complex and the routine real, or has no such cast (long double, objects); when pivots
         are no integers.
 """)
+
+#: Routines of QR factors and least squares.
+QR = Shared(
+    """
+    Parameters
+    ----------
+    tau : array, shape (k,) or (..., k)
+        The factors of the reflectors, as `geqrf` leaves them.
+    lwork : int, optional
+        Accepted as by LAPACK, and not needed: the workspace is the library's. -1 is a query, which computes
+        nothing but `work`.
+    overwrite_a, overwrite_b : bool, default False
+        Whether `a`, `b` may hold results.
+    overwrite_a : bool, default False
+        Whether `a` may hold a result.
+    overwrite_b : bool, default False
+        Whether `b` may hold a result.
+    overwrite_c : bool, default False
+        Whether `c` may hold the result.
+
+    Returns
+    -------
+    work : array
+        A NumPy array as long as the workspace. Its first element is the `lwork` with which SciPy's LAPACK is
+        fastest.
+
+    Raises
+    ------
+    NotImplementedError
+        When an array is on a device: SciPy's LAPACK computes them, on the CPU alone so far.
+    ValueError
+        When shapes, flags or the workspace do not fit.
+    TypeError
+        When an array is complex and the routine real, or has no such cast (long double, objects).
+    """
+)

@@ -19,7 +19,7 @@ from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, lu, qr, triangular
+from . import cholesky, lu, qr, queries, reflectors, triangular
 
 if TYPE_CHECKING:
 
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         """One of `FUNCTIONS`."""
 
 
-FUNCTIONS = {**cholesky.FUNCTIONS, **lu.FUNCTIONS, **qr.FUNCTIONS, **triangular.FUNCTIONS}
+FUNCTIONS = {
+    **cholesky.FUNCTIONS,
+    **lu.FUNCTIONS,
+    **qr.FUNCTIONS,
+    **triangular.FUNCTIONS,
+    **reflectors.FUNCTIONS,
+    **queries.FUNCTIONS,
+}
 globals().update(FUNCTIONS)
 __all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]
 

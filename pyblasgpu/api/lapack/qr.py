@@ -17,8 +17,9 @@ from ..blas.functions import functions_of
 from ..blas.vectors import whole
 from ..processor import on_processor
 from .call import as_stack, dressed, factor_call, run_by_row
+from .docs import QR
 
-__all__ = ["FUNCTIONS", "factors_of", "workspace"]
+__all__ = ["FUNCTIONS", "decoded"]
 
 
 def _make_geqrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -65,12 +66,12 @@ def _make_geqrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
             matrix = as_stack(name, "a", a, dtype)
             m, n = matrix.shape[-2:]
             call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-            work = workspace(call, lwork, n, cpu.workspace_of_geqrf, m, n)
+            work = _workspace(call, lwork, n, cpu.workspace_of_geqrf, m, n)
             tau = np.zeros((*call.out.shape[:-2], min(m, n)), call.dtype.name)
             (qr,) = _run(call, stem, {}, source, (tau[..., None],), lwork)
             return shaped_like(qr, a), call.library.deliver(tau, call.arrays[0], call.stream), work, 0
 
-    return dressed(geqrf, stem, name, dtype)
+    return dressed(geqrf, stem, name, dtype, QR)
 
 
 def _make_geqp3(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -97,11 +98,6 @@ def _make_geqp3(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         info : int
             Always 0.
 
-        Raises
-        ------
-        NotImplementedError
-            When `a` is on a device.
-
         See Also
         --------
         geqrf : Factors without pivots.
@@ -117,7 +113,7 @@ def _make_geqp3(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
             matrix = as_stack(name, "a", a, dtype)
             m, n = matrix.shape[-2:]
             call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-            work = workspace(call, lwork, n + 1, cpu.workspace_of_geqp3, m, n)
+            work = _workspace(call, lwork, n + 1, cpu.workspace_of_geqp3, m, n)
             tau = np.zeros((*call.out.shape[:-2], min(m, n)), call.dtype.name)
             factors, columns = _run(call, stem, {}, source, (tau[..., None],), lwork, (n,))
             if not min(m, n):  # whose columns stay
@@ -125,7 +121,7 @@ def _make_geqp3(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
             tau = call.library.deliver(tau, call.arrays[0], call.stream)
             return shaped_like(factors, a), columns, tau, work, 0
 
-    return dressed(geqp3, stem, name, dtype)
+    return dressed(geqp3, stem, name, dtype, QR)
 
 
 def _make_orgqr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -166,17 +162,17 @@ def _make_orgqr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[0.0], [-1.0]], 0)
         """
         with on_processor(name, {"a": a, "tau": tau}, "LAPACK"):
-            matrix, factors = as_stack(name, "a", a, dtype), factors_of(name, tau, dtype)
+            matrix, factors = as_stack(name, "a", a, dtype), _factors_of(name, tau, dtype)
             (m, n), k = matrix.shape[-2:], factors.shape[-2]
             if not m >= n >= k:
                 shapes = f"a has shape {tuple(matrix.shape)} and tau {tuple(factors.shape[:-1])}"
                 raise ValueError(f"{name}: {shapes}; rows >= columns >= reflectors are needed")
             call, source = factor_call(name, dtype, {"tau": factors}, "a", matrix, overwrite_a)
-            work = workspace(call, lwork, n, cpu.workspace_of_orgqr, m, n, k)
+            work = _workspace(call, lwork, n, cpu.workspace_of_orgqr, m, n, k)
             (q,) = _run(call, stem, {}, source, tuple(call.inputs[:1]), lwork)
             return shaped_like(q, a), work, 0
 
-    return dressed(orgqr, stem, name, dtype)
+    return dressed(orgqr, stem, name, dtype, QR)
 
 
 def _make_ormqr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -226,9 +222,9 @@ def _make_ormqr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([-10.0, -5.0], 0)
         """
         with on_processor(name, {"a": a, "tau": tau, "c": c}, "LAPACK"):
-            where = Side.parse(_decoded(side), name, "side")
-            op = Trans.parse(_decoded(trans), name, "trans")
-            matrix, factors = as_stack(name, "a", a, dtype), factors_of(name, tau, dtype)
+            where = Side.parse(decoded(side), name, "side")
+            op = Trans.parse(decoded(trans), name, "trans")
+            matrix, factors = as_stack(name, "a", a, dtype), _factors_of(name, tau, dtype)
             target = as_stack(name, "c", c, dtype)
             _check_product(name, where, matrix, factors, target)
             inputs = {"a": matrix, "tau": factors}
@@ -239,15 +235,15 @@ def _make_ormqr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
                 )
             (m, n), k = target.shape[-2:], factors.shape[-2]
             least = n if where is Side.LEFT else m
-            work = workspace(call, lwork, least, cpu.workspace_of_ormqr, where, m, n, k)
+            work = _workspace(call, lwork, least, cpu.workspace_of_ormqr, where, m, n, k)
             flags = {"side": where, "trans": op}
             (product,) = _run(call, stem, flags, source, tuple(call.inputs[:2]), lwork)
             return shaped_like(product, c), work, 0
 
-    return dressed(ormqr, stem, name, dtype)
+    return dressed(ormqr, stem, name, dtype, QR)
 
 
-def factors_of(name: str, tau: Array, dtype: Dtype | None) -> Array:
+def _factors_of(name: str, tau: Array, dtype: Dtype | None) -> Array:
     """The factors of reflectors, of shape (..., k), as matrices of one column."""
     array = checked_array(name, "tau", tau, dtype)
     if not array.shape:
@@ -255,7 +251,7 @@ def factors_of(name: str, tau: Array, dtype: Dtype | None) -> Array:
     return reshaped(array, (*array.shape, 1))
 
 
-def workspace(
+def _workspace(
     call: FactorCall, lwork: int | None, least: int, best: Callable[..., int], *extents: Any
 ) -> np.ndarray[Any, Any]:
     """The array `work` that SciPy's function returns, which begins with the best `lwork`.
@@ -303,7 +299,7 @@ def _check_product(name: str, side: Side, a: Array, tau: Array, c: Array) -> Non
         )
 
 
-def _decoded(flag: Any) -> Any:
+def decoded(flag: Any) -> Any:
     """The letter of a flag, which SciPy takes as bytes too."""
     return flag.decode("ascii", "replace") if isinstance(flag, bytes) else flag
 

@@ -18,9 +18,11 @@ from .determinant import det, slogdet
 from .dot import dot, inner, outer, tensordot, vdot
 from .einsum import einsum
 from .inverse import inv
+from .least_squares import lstsq
 from .lu import lu, lu_factor, lu_solve
 from .products import matmul, matvec, vecdot, vecmat
 from .qr import qr, qr_multiply
+from .qr_updates import qr_delete, qr_insert, qr_update
 from .solve import solve
 from .triangular import solve_triangular
 
@@ -33,6 +35,7 @@ __all__ = [
     "einsum",
     "inner",
     "inv",
+    "lstsq",
     "lu",
     "lu_factor",
     "lu_solve",
@@ -42,7 +45,10 @@ __all__ = [
     "multi_dot",
     "outer",
     "qr",
+    "qr_delete",
+    "qr_insert",
     "qr_multiply",
+    "qr_update",
     "slogdet",
     "solve",
     "solve_triangular",

@@ -1,0 +1,183 @@
+"""SciPy's least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ...arguments import Array, Flag, shown
+from ...cpu.scipy.level3 import broadcast_matrices, indices
+from ..lapack import names as lapack
+from ..processor import on_processor
+from .arrays import taken
+from .checks import check_values
+from .docs import documented
+
+__all__ = ["lstsq"]
+
+_DRIVERS = ("gelsd", "gelsy", "gelss", "gels")
+
+
+@documented
+def lstsq(
+    a: Array,
+    b: Array,
+    cond: float | None = None,
+    overwrite_a: Flag = False,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+    lapack_driver: str | None = None,
+) -> tuple[Array, Array, Any, Any]:
+    """Least-squares solution x of ``a x = b``, as `scipy.linalg.lstsq`.
+
+    Of all solutions with the least residual it is the one with the least norm.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, n)
+        The matrices; leading dimensions count them.
+    b : array, shape (m,) or (..., m, k)
+        The right-hand sides. Leading dimensions broadcast with those of the matrices.
+    cond : float, optional
+        Singular values that are less than `cond` times the largest one count as zero; by default the unit
+        roundoff of the dtype, twice over. 'gels' takes none.
+    lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, default 'gelsd'
+        LAPACK's routine: by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'), or by QR
+        factors of matrices of full rank ('gels'), which takes the least time.
+
+    Returns
+    -------
+    x : array, shape (n,) or (..., n, k)
+        The solution.
+    residues : array, shape (), (k,) or (..., k)
+        The squared norms of the columns of ``b - a x``. Its last extent is 0 where m <= n, where the rank
+        of a matrix is less than n, and with 'gelsy'.
+    rank : int, or array of int64
+        The rank of `a`; min(m, n) with 'gels'.
+    s : array, shape (..., min(m, n)), or None
+        The singular values; None with 'gelsy' and 'gels'.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When singular values do not converge; with 'gels', when a matrix has no full rank.
+    NotImplementedError
+        When an array is on a device: least squares are computed on the CPU alone so far.
+    ValueError
+        When shapes do not fit, the driver is none, or Inf or NaN was found.
+
+    See Also
+    --------
+    qr : The factors.
+    pyblasgpu.lapack.gels : Solution and `info`, without errors.
+
+    Notes
+    -----
+    The solution by QR factors is that of a problem whose matrix and right-hand side differ by a small
+    multiple of ``m n u``, relative to columns, u the unit roundoff (Higham, *Accuracy and Stability of
+    Numerical Algorithms*, Theorem 20.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyblasgpu import linalg
+    >>> x, residues, rank, s = linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))
+    >>> x.round(3), rank
+    (array([2.]), 1)
+    """
+    name, driver = "lstsq", lapack_driver or "gelsd"
+    if driver not in _DRIVERS:
+        raise ValueError(f"{name}: lapack_driver={shown(lapack_driver)} is none of {', '.join(_DRIVERS)}")
+    if driver == "gels" and cond is not None:
+        raise ValueError(f"{name}: cond={shown(cond)} is for drivers that find a rank; 'gels' takes none")
+    with on_processor(name, {"a": a, "b": b}, "LAPACK"):
+        arrays = taken(name, {"a": a, "b": b})
+        matrix, right = arrays.each
+        overwrite = [
+            arrays.may_overwrite(flag, name, argument, array)
+            for flag, argument, array in (
+                (overwrite_a, "overwrite_a", matrix),
+                (overwrite_b, "overwrite_b", right),
+            )
+        ]
+        with arrays.silent():
+            check_values(arrays, check_finite, name, matrix, right)
+            _check_shapes(name, matrix, right)
+            solve = _by_factors if driver == "gels" else _by_scipy(cond, overwrite, driver)
+            x, residues, rank, s = _stacked(solve, arrays.cast(matrix), arrays.cast(right))
+        values = None if s is None else arrays.returned(s)
+        return arrays.returned(x), arrays.returned(residues), rank, values
+
+
+def _check_shapes(name: str, a: Any, b: Any) -> None:
+    if len(a.shape) < 2:
+        raise ValueError(f"{name}: a has shape {tuple(a.shape)}; a matrix, or a stack, is needed")
+    if not b.shape or b.shape[-2:][0] != a.shape[-2]:
+        raise ValueError(f"{name}: a has shape {tuple(a.shape)} and b {tuple(b.shape)}, of other rows")
+
+
+def _stacked(solve: Callable[..., Any], a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, Any, Any]:
+    """``solve(a, b)`` of each matrix: the same results, one a matrix."""
+    if a.ndim == 2 and b.ndim <= 2:
+        x, residues, rank, s = solve(a, b)
+        return x, residues, rank, s
+    is_vector = b.ndim == 1
+    right = b[:, None] if is_vector else b
+    batch = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    a, right = broadcast_matrices(batch, a, right)
+    found = [solve(a[index], right[index]) for index in indices(batch)]
+    if not found:
+        found = [solve(np.zeros(a.shape[-2:], a.dtype), np.zeros(right.shape[-2:], a.dtype))]
+        x, residues, _, s = found[0]
+        shape = (*batch, *x.shape[: 1 if is_vector else 2])
+        values = None if s is None else np.zeros((*batch, *s.shape), s.dtype)
+        return (
+            np.zeros(shape, x.dtype),
+            np.zeros((*batch, 0), residues.dtype),
+            np.zeros(batch, np.int64),
+            values,
+        )
+    x, residues, ranks, s = zip(*found, strict=True)
+    least = min(each.shape[-1] for each in residues)  # 0 where one has none
+    squares = np.stack([each[..., :least] for each in residues]).reshape(*batch, least)
+    solutions = np.stack(x).reshape(*batch, *x[0].shape)
+    if is_vector:
+        solutions = solutions[..., 0]
+        squares = squares[..., 0] if least else squares
+    values = None if s[0] is None else np.stack(s).reshape(*batch, *s[0].shape)
+    return solutions, squares, np.array(ranks, np.int64).reshape(batch), values
+
+
+def _by_scipy(cond: float | None, overwrite: list[bool], driver: str) -> Callable[..., Any]:
+    """Return SciPy's function of one matrix."""
+    from scipy.linalg import lstsq as scipys  # slow to import
+
+    def solve(a: np.ndarray, b: np.ndarray) -> Any:
+        return scipys(
+            a,
+            b,
+            cond,
+            overwrite_a=overwrite[0],
+            overwrite_b=overwrite[1],
+            check_finite=False,
+            lapack_driver=driver,
+        )
+
+    return solve
+
+
+def _by_factors(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, int, None]:
+    """Solution, squares of residuals and rank, by QR or LQ factors."""
+    (m, n), shape = a.shape, (max(a.shape), *b.shape[1:])
+    if m < n:
+        right = np.zeros(shape, b.dtype)
+        right[:m] = b
+        b = right
+    _, x, info = lapack.gels(a, b)
+    if info:
+        raise LinAlgError(f"lstsq: a has no full rank: element {info} of the diagonal of R is zero")
+    squares = (np.abs(x[n:]) ** 2).sum(axis=0) if m > n else np.empty(0, x.real.dtype)
+    return x[:n], squares, min(m, n), None
