@@ -68,12 +68,14 @@ def inv(
 @overload
 def lstsq(
     a: ArrayT, b: ArrayT, cond: float | None = None, overwrite_a: Switch = False,
-    overwrite_b: Switch = False, check_finite: Switch | None = None, lapack_driver: str | None = None,
+    overwrite_b: Switch = False, check_finite: Switch | None = None,
+    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None,
 ) -> tuple[ArrayT, ArrayT, Any, Any]: ...
 @overload
 def lstsq(
     a: ArrayLike, b: ArrayLike, cond: float | None = None, overwrite_a: Switch = False,
-    overwrite_b: Switch = False, check_finite: Switch | None = None, lapack_driver: str | None = None,
+    overwrite_b: Switch = False, check_finite: Switch | None = None,
+    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], Any, Any]: ...
 @overload
 def lu(
@@ -148,38 +150,39 @@ def outer(
     a: ArrayLike | complex, b: ArrayLike | complex, out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def qr(
-    a: Array | ArrayLike, overwrite_a: Switch = False, lwork: int | None = None, mode: str = "full",
-    pivoting: Switch = False, check_finite: Switch | None = None,
+    a: Array | ArrayLike, overwrite_a: Switch = False, lwork: int | None = None,
+    mode: Literal["full", "economic", "r", "raw", "complete", "reduced"] = "full", pivoting: Switch = False,
+    check_finite: Switch | None = None,
 ) -> tuple[Any, ...]: ...
 @overload
 def qr_delete(
-    Q: ArrayT, R: ArrayT, k: int, p: int = 1, which: str = "row", overwrite_qr: Switch = False,
-    check_finite: Switch | None = None,
+    Q: ArrayT, R: ArrayT, k: int, p: int = 1, which: Literal["row", "col"] = "row",
+    overwrite_qr: Switch = False, check_finite: Switch | None = None,
 ) -> tuple[ArrayT, ArrayT]: ...
 @overload
 def qr_delete(
-    Q: ArrayLike, R: ArrayLike, k: int, p: int = 1, which: str = "row", overwrite_qr: Switch = False,
-    check_finite: Switch | None = None,
+    Q: ArrayLike, R: ArrayLike, k: int, p: int = 1, which: Literal["row", "col"] = "row",
+    overwrite_qr: Switch = False, check_finite: Switch | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
 def qr_insert(
-    Q: ArrayT, R: ArrayT, u: ArrayT, k: int, which: str = "row", rcond: float | None = None,
-    overwrite_qru: Switch = False, check_finite: Switch | None = None,
+    Q: ArrayT, R: ArrayT, u: ArrayT, k: int, which: Literal["row", "col"] = "row",
+    rcond: float | None = None, overwrite_qru: Switch = False, check_finite: Switch | None = None,
 ) -> tuple[ArrayT, ArrayT]: ...
 @overload
 def qr_insert(
-    Q: ArrayLike, R: ArrayLike, u: ArrayLike, k: int, which: str = "row", rcond: float | None = None,
-    overwrite_qru: Switch = False, check_finite: Switch | None = None,
+    Q: ArrayLike, R: ArrayLike, u: ArrayLike, k: int, which: Literal["row", "col"] = "row",
+    rcond: float | None = None, overwrite_qru: Switch = False, check_finite: Switch | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
 def qr_multiply(
-    a: ArrayT, c: ArrayT, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
-    overwrite_a: Switch = False, overwrite_c: Switch = False,
+    a: ArrayT, c: ArrayT, mode: Literal["left", "right"] = "right", pivoting: Switch = False,
+    conjugate: Switch = False, overwrite_a: Switch = False, overwrite_c: Switch = False,
 ) -> tuple[ArrayT, ...]: ...
 @overload
 def qr_multiply(
-    a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: Switch = False, conjugate: Switch = False,
-    overwrite_a: Switch = False, overwrite_c: Switch = False,
+    a: ArrayLike, c: ArrayLike, mode: Literal["left", "right"] = "right", pivoting: Switch = False,
+    conjugate: Switch = False, overwrite_a: Switch = False, overwrite_c: Switch = False,
 ) -> tuple[NDArray[Any], ...]: ...
 @overload
 def qr_update(

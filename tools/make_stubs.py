@@ -71,6 +71,10 @@ _BY_FUNCTION = {
     **{("blas", "rotg", name): "Number" for name in ("a", "b")},
     **{("blas", "rotmg", name): "Number" for name in ("d1", "d2", "x1", "y1")},
     ("linalg", "matmul", "method"): "Method | None",
+    ("linalg", "lstsq", "lapack_driver"): 'Literal["gelsd", "gelsy", "gelss", "gels"] | None',
+    ("linalg", "qr", "mode"): 'Literal["full", "economic", "r", "raw", "complete", "reduced"]',
+    ("linalg", "qr_multiply", "mode"): 'Literal["left", "right"]',
+    **{("linalg", name, "which"): 'Literal["row", "col"]' for name in ("qr_delete", "qr_insert")},
 }
 #: Functions whose result is a number where the arrays are NumPy's, or always.
 _SCALARS = {"amax", "asum", "det", "dot", "dotc", "dotu", "iamax", "inner", "nrm2", "vdot", "vecdot"}
