@@ -238,6 +238,41 @@ class Routine:
             found["uplo"] = flags["uplo"].flipped
         return found
 
+    def on_arrays(self, flags: Mapping[str, Any], dtype: Dtype, backend: str = "") -> Callable[..., None]:
+        """Return ``cpu(scalars, *arrays)``, which computes the routine with NumPy arrays in place.
+
+        Parameters
+        ----------
+        flags : mapping
+            Its flags and switches; `uplo` is that of the triangle as it is stored.
+        dtype : Dtype
+        backend : str
+            "numba" has functions of Level 3 of its own.
+        """
+        given, names = self.view_flags(flags, dtype), self.scalars
+        given |= {name: flags[name] for name in self.flags}
+        is_numba = backend == "numba" and self.group == "level3"
+
+        def cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
+            function = self.cpu_function
+            if is_numba:
+                function = _function(f".cpu.numba.level3:{function.__name__}")
+            function(*self.arranged(dict(zip(names, scalars, strict=False)), arrays), **given)
+
+        return cpu
+
+    def on_operands(
+        self, flags: Mapping[str, Any], dtype: Dtype, **options: Any
+    ) -> Callable[[tuple[Any, ...], Any], Any]:
+        """Return ``prepare(scalars, operands)``, the routine's launch list; see `on_arrays`."""
+        given, names = self.view_flags(flags, dtype) | options, self.scalars
+
+        def prepare(scalars: tuple[Any, ...], operands: Any) -> Any:
+            arguments = self.arranged(dict(zip(names, scalars, strict=False)), operands)
+            return self.launch_list(*arguments, **given)
+
+        return prepare
+
     @cached_property
     def launch_list(self) -> Callable[..., Any]:
         """Its launch list, for scalars, operands and flags."""

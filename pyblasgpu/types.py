@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
 from typing import Any, Final, Self
@@ -42,7 +42,7 @@ class _Flag(Enum):
             return value
         table: dict[Any, Any] = _SPELLINGS[cls.__name__]
         try:
-            spelling = item(value)
+            spelling = value if type(value) in (str, int) else item(value)
             flag: Self = table[spelling.upper() if isinstance(spelling, str) else index(spelling)]
             return flag
         except (KeyError, TypeError):
@@ -90,6 +90,8 @@ class Region(Enum):
         The imaginary parts of the diagonal are taken to be zero, and become it.
     strict : bool
         The diagonal does not belong to the triangle.
+    is_upper : bool
+        Whether it is an upper triangle.
     """
 
     ALL = None, False, False
@@ -101,17 +103,13 @@ class Region(Enum):
 
     def __init__(self, uplo: Uplo | None, hermitian: bool, strict: bool):
         self.uplo, self.hermitian, self.strict = uplo, hermitian, strict
+        self.is_upper = uplo is Uplo.UPPER
 
     @classmethod
     def of(cls, uplo: Uplo | None, hermitian: bool = False, strict: bool = False) -> Region:
         """The region with these attributes."""
         wanted = uplo, hermitian, strict
         return next(region for region in cls if region.value == wanted)
-
-    @property
-    def is_upper(self) -> bool:
-        """Whether it is an upper triangle."""
-        return self.uplo is Uplo.UPPER
 
     @property
     def transposed(self) -> Region:
@@ -128,6 +126,10 @@ class Triangle(Enum):
         The triangle of T that is read.
     side : Side
         On the left T is the kernel's A, on the right its B.
+    on_left : bool
+        Whether T is the kernel's A.
+    is_forward : bool
+        Whether substitution begins with the first unknowns.
     """
 
     LOWER_LEFT = Uplo.LOWER, Side.LEFT
@@ -136,22 +138,13 @@ class Triangle(Enum):
     UPPER_RIGHT = Uplo.UPPER, Side.RIGHT
 
     def __init__(self, uplo: Uplo, side: Side):
-        self.uplo, self.side = uplo, side
+        self.uplo, self.side, self.on_left = uplo, side, side is Side.LEFT
+        self.is_forward = (uplo is Uplo.LOWER) == self.on_left
 
     @classmethod
     def of(cls, uplo: Uplo, side: Side) -> Triangle:
         """The triangle with these attributes."""
         return next(triangle for triangle in cls if triangle.value == (uplo, side))
-
-    @property
-    def on_left(self) -> bool:
-        """Whether T is the kernel's A."""
-        return self.side is Side.LEFT
-
-    @property
-    def is_forward(self) -> bool:
-        """Whether substitution begins with the first unknowns."""
-        return (self.uplo is Uplo.LOWER) == self.on_left
 
 
 _SPELLINGS: dict[str, dict[str | int, Any]] = {
@@ -188,6 +181,9 @@ class Dtype:
         Bytes of an element, of a real part.
     unit_roundoff : float
         u: half the distance from 1 to the next number.
+    is_complex : bool
+    flops_per_fma : int
+        Real operations of one multiply-add: 2, or 8 for complex.
     """
 
     letter: str
@@ -196,22 +192,18 @@ class Dtype:
     reals_per_element: int
     itemsize: int
     unit_roundoff: float
+    real_size: int = field(init=False)
+    is_complex: bool = field(init=False)
+    flops_per_fma: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_complex = self.reals_per_element == 2
+        object.__setattr__(self, "real_size", self.itemsize // self.reals_per_element)
+        object.__setattr__(self, "is_complex", is_complex)
+        object.__setattr__(self, "flops_per_fma", 8 if is_complex else 2)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dtype_of, (self.letter,)
-
-    @property
-    def real_size(self) -> int:
-        return self.itemsize // self.reals_per_element
-
-    @property
-    def is_complex(self) -> bool:
-        return self.reals_per_element == 2
-
-    @property
-    def flops_per_fma(self) -> int:
-        """Real operations of one multiply-add: 2, or 8 for complex."""
-        return 8 if self.is_complex else 2
 
     def reuse(self, rows: Any, cols: Any) -> Any:
         """FMAs for each element loaded where `rows` of A, or an array of them, meet `cols` of B

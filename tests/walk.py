@@ -50,18 +50,19 @@ def profile(function: Callable[[], Any], on_event: Callable[[FrameType, str, Any
 
 
 def walk(function: Callable[[], Any]) -> Walk:
-    """Call `function` and return its walk. What the tests' stand-ins call does not count."""
+    """Call `function` and return its walk. What imports run does not count, nor what stand-ins call."""
     entered: dict[CodeType, None] = {}
     inside = 0
 
     def on_event(frame: FrameType, event: str, _: Any) -> None:
         nonlocal inside
         code = frame.f_code
-        if code.co_filename.startswith(_TESTS) and code is not function.__code__:
+        is_ours = code.co_filename.startswith(_PACKAGE)
+        is_stand_in = code.co_filename.startswith(_TESTS) and code is not function.__code__
+        if is_stand_in or (is_ours and code.co_name == "<module>"):
             inside += (event == "call") - (event == "return")
-        elif event == "call" and not inside and code.co_filename.startswith(_PACKAGE):
+        elif event == "call" and not inside and is_ours:
             entered[code] = None
 
     profile(function, on_event)
-    codes = [code for code in entered if code.co_name != "<module>"]
-    return Walk(tuple((code.co_filename[len(_PACKAGE) : -len(".py")], code.co_qualname) for code in codes))
+    return Walk(tuple((code.co_filename[len(_PACKAGE) : -len(".py")], code.co_qualname) for code in entered))

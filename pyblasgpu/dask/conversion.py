@@ -12,7 +12,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from ..arguments import Number
-from ..frontend.arrays.dtypes import number
+from ..frontend.arrays.any_array import number
 from ..tasks import TaskList
 from ..types import Trans, dtype_of
 from .declared import as_declared

@@ -10,7 +10,7 @@ import numpy as np
 from .. import tasks
 from ..api.docstrings import Shared, documenting
 from ..arguments import Flag, Number
-from ..frontend.arrays.dtypes import number
+from ..frontend.arrays.any_array import number
 from ..routine_table import ROUTINES
 from ..types import DTYPES, Trans, Uplo
 from .conversion import cut_like, matrices, op_chunks, result, scalars

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from ..kernels.registry import FAMILIES, FIXED, Family
+from ..kernels.registry import FAMILIES, FIXED, Family, families_of
 from ..types import Triangle
 
 __all__ = [
@@ -85,7 +85,7 @@ class FusedTrsm(Family):
 
 
 def _fused(stem: str, product: Family) -> FusedTrsm:
-    values = {field.name: getattr(product, field.name) for field in fields(Family)}
+    values = {field.name: getattr(product, field.name) for field in fields(Family) if field.init}
     return FusedTrsm(**values | {"stem": stem, "routine": "trsm", "layouts": tuple(T_LAYOUTS)})
 
 
@@ -99,12 +99,3 @@ FUSED_TRSM: dict[str, Family] = {
 
 #: All families of which files hold entries.
 TUNED = ChainMap(FAMILIES, FUSED_TRSM)
-
-
-def families_of(routine: str, dtype: str | None = None) -> tuple[str, ...]:
-    """The stems that `routine` may run, in `dtype` or in any."""
-    return tuple(
-        family.stem
-        for family in FAMILIES.values()
-        if family.routine == routine and (dtype is None or dtype in family.dtypes)
-    )

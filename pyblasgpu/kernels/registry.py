@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from ..gpu.build.compile import KernelSource
     from ..gpu.device import Device
 
-__all__ = ["FAMILIES", "FIXED", "MATRIX_VECTOR", "Axes", "Family", "family_of", "register", "source_of"]
+__all__ = [
+    "FAMILIES",
+    "FIXED",
+    "MATRIX_VECTOR",
+    "Axes",
+    "Family",
+    "families_of",
+    "family_of",
+    "register",
+    "source_of",
+]
 
 #: Routines of level 2 whose kernels are tuned.
 MATRIX_VECTOR = ("gemv", "ger")
@@ -94,6 +104,11 @@ class Family:
     cost : callable, optional
         ``cost(config, extents, device)``: estimated cycles of a launch. The cost model knows products and
         leaves without it.
+    is_tuned : bool
+        Whether there are values to tune.
+    is_product, is_leaf, is_matrix_vector : bool
+        Whether it is tuned, and its extents are those of a product, m, n, k; or the order of a triangle and
+        right-hand sides; or the rows and columns of a matrix that is read once.
     """
 
     stem: str
@@ -111,26 +126,17 @@ class Family:
     runtime_parameters: tuple[str, ...] = ()
     solved_columns: int = 0
     cost: Callable[[Any, tuple[int, ...], Device], float] | None = None
+    is_tuned: bool = field(init=False)
+    is_product: bool = field(init=False)
+    is_leaf: bool = field(init=False)
+    is_matrix_vector: bool = field(init=False)
 
-    @property
-    def is_tuned(self) -> bool:
-        """Whether there are values to tune."""
-        return bool(self.space_name)
-
-    @property
-    def is_product(self) -> bool:
-        """Whether its extents are those of a product, m, n, k, and it is tuned."""
-        return self.is_tuned and self.routine == "gemm"
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether its extents are the order of a triangle and right-hand sides, and it is tuned."""
-        return self.is_tuned and self.routine in ("trmm", "trsm")
-
-    @property
-    def is_matrix_vector(self) -> bool:
-        """Whether its extents are the rows and columns of a matrix that is read once, and it is tuned."""
-        return self.is_tuned and self.routine in MATRIX_VECTOR
+    def __post_init__(self) -> None:
+        is_tuned = bool(self.space_name)
+        object.__setattr__(self, "is_tuned", is_tuned)
+        object.__setattr__(self, "is_product", is_tuned and self.routine == "gemm")
+        object.__setattr__(self, "is_leaf", is_tuned and self.routine in ("trmm", "trsm"))
+        object.__setattr__(self, "is_matrix_vector", is_tuned and self.routine in MATRIX_VECTOR)
 
     @cached_property
     def module(self) -> ModuleType:
@@ -232,6 +238,15 @@ def register(family: Family) -> Family:
 def family_of(stem: str) -> Family:
     """The family of this stem, tuned or not."""
     return FAMILIES.get(stem) or FIXED[stem]
+
+
+def families_of(routine: str, dtype: str | None = None) -> tuple[str, ...]:
+    """The stems that `routine` may run, in `dtype` or in any."""
+    return tuple(
+        family.stem
+        for family in FAMILIES.values()
+        if family.routine == routine and (dtype is None or dtype in family.dtypes)
+    )
 
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:

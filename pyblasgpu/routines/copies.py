@@ -21,6 +21,7 @@ from ..types import Region, Uplo
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = [
+    "MOST_COPIED",
     "Packed",
     "emit_copy",
     "emit_copy_to_workspace",
@@ -32,8 +33,11 @@ __all__ = [
     "is_readable",
     "launch_list",
     "launch_list_of_product",
+    "most_workspace",
 ]
 
+MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
+PART = 20  # of a result that the workspace may be, if that is more than what may be copied
 MAX_DENSE, MAX_COLUMNS = 1 << 16, 1 << 30  # elements of a matrix, and matrices, that are copied as one matrix
 
 
@@ -43,6 +47,13 @@ def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
     Shapes, dtypes and batches are equal, and no memory is shared. None for no work.
     """
     return None if target.is_empty else cached_launch_list(_emit_whole, (source, target), ())
+
+
+def most_workspace(c: Operand) -> int:
+    """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
+    that must be copied.
+    """
+    return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
 
 
 def _emit_whole(launches: LaunchList, source: Operand, target: Operand) -> None:

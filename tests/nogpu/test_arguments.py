@@ -13,7 +13,7 @@ import scipy.linalg.blas as scipy_blas
 import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.arguments import enabled, shown
-from pyblasgpu.frontend.arrays.dtypes import number
+from pyblasgpu.frontend.arrays.any_array import number
 from pyblasgpu.linalg import solve_triangular
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 

@@ -12,7 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, linalg, options
-from pyblasgpu.frontend.arrays.dtypes import common_dtype, numpy_dtype, stored_dtype
+from pyblasgpu.frontend.arrays.any_array import common_dtype, numpy_dtype, stored_dtype
 from pyblasgpu.types import DTYPES, dtype_of
 
 
@@ -137,13 +137,13 @@ def test_dtypes_of_one_hash_are_not_compared():
 
 
 def test_dtypes_are_not_kept_for_ever():
-    from pyblasgpu.frontend.arrays import dtypes
+    from pyblasgpu.frontend.arrays import any_array
 
     known = Foreign("torch.float64")
-    assert stored_dtype(known) is DTYPES["d"] and dtypes.CACHED[id(known)] == (DTYPES["d"], known)
-    for number in range(3 * dtypes.MAX_CACHED):
+    assert stored_dtype(known) is DTYPES["d"] and any_array.CACHED[id(known)] == (DTYPES["d"], known)
+    for number in range(3 * any_array.MAX_CACHED):
         assert stored_dtype(Foreign(f"library{number}.float32")) is DTYPES["s"]
-    assert len(dtypes.CACHED) <= dtypes.MAX_CACHED
+    assert len(any_array.CACHED) <= any_array.MAX_CACHED
 
 
 def test_dtypes_that_numpy_lacks():

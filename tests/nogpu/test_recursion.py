@@ -16,7 +16,7 @@ from pyblasgpu.frontend.calls.call import launch_list_of, routine
 from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import workspace_limit
+from pyblasgpu.routines import copies
 from pyblasgpu.routines.level3 import trmm_by_levels
 from pyblasgpu.routines.level3.triangular import Leaf, Update, on_left, schedule, split
 from pyblasgpu.routines.level3.trmm_by_levels import blocks
@@ -245,7 +245,7 @@ def multiplied(monkeypatch, letter="d", n=70, side=Side.LEFT, uplo=Uplo.LOWER, o
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
 def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
-    monkeypatch.setattr(workspace_limit, "MOST_COPIED", 64 * 70 * 8)
+    monkeypatch.setattr(copies, "MOST_COPIED", 64 * 70 * 8)
     kernels = multiplied(monkeypatch, side=side, uplo=uplo, order=order)
     names = [name for name, _, _ in kernels.launches]
     assert names.count("copy_scaled") == 3, "panels of 64, 64 and 22 columns"
@@ -274,7 +274,7 @@ def test_the_copy_stays_small(monkeypatch):
     for n, r in ((4096, 50_000), (300, 10**6), (4096, 64), (1 << 20, 64)):
         b = Operand(0, n, r, 1, n, DTYPES["z"])
         rows = min(n, trmm_by_levels.LARGEST)
-        assert rows * trmm_by_levels.panel_columns(b, rows) * 16 <= workspace_limit.MOST_COPIED
+        assert rows * trmm_by_levels.panel_columns(b, rows) * 16 <= copies.MOST_COPIED
 
 
 @pytest.mark.parametrize("letter", DTYPES)

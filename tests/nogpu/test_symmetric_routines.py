@@ -18,7 +18,7 @@ from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import workspace_limit
+from pyblasgpu.routines import copies
 from pyblasgpu.routines.level3.symm import batch_portions
 from pyblasgpu.routines.level3.trmm_by_levels import diagonal, off_diagonal_blocks
 from pyblasgpu.testing import reference
@@ -55,7 +55,7 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 
 def test_portions_cover_a_batch(monkeypatch):
-    monkeypatch.setattr(workspace_limit, "MOST_COPIED", 1000)
+    monkeypatch.setattr(copies, "MOST_COPIED", 1000)
     assert list(batch_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
     assert list(batch_portions(2, 5000)) == [(0, 1), (1, 1)]
 
@@ -212,7 +212,7 @@ def test_what_is_launched_for_a_symmetric_product(monkeypatch):
 
 @pytest.mark.parametrize("routine", SYMMETRIC)
 def test_scratch_is_taken_in_portions(monkeypatch, routine):
-    monkeypatch.setattr(workspace_limit, "MOST_COPIED", 2 * 8 * 8 * 16)
+    monkeypatch.setattr(copies, "MOST_COPIED", 2 * 8 * 8 * 16)
     for batch in ((), (5,)):
         case = SymmetricCase(routine, Z, 33, m=33, k=9, alpha=2, beta=-1, batch=batch)
         with pytest.MonkeyPatch.context() as patch:
@@ -228,7 +228,7 @@ def test_inputs_are_not_copied_beyond_the_workspace(monkeypatch, uplo, n, k, con
     a = Operand(1 << 20, n, k, k, 1, DTYPES["c"], conj)
     c = Operand(1 << 50, n, n, 1, n, DTYPES["c"])
     launches = launch_list_of("syrk")(2, a, 3, c, uplo=uplo)
-    assert n * k * c.dtype.itemsize > workspace_limit.most_workspace(c) >= launches.workspace_bytes
+    assert n * k * c.dtype.itemsize > copies.most_workspace(c) >= launches.workspace_bytes
 
 
 def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, Number, enabled
-from ...frontend.arrays.dtypes import number
+from ...frontend.arrays.any_array import number
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call_cache import replay
 from ...routine_table import ROUTINES

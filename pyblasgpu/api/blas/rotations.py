@@ -6,7 +6,7 @@ from math import copysign, frexp, hypot, ldexp
 from typing import Any
 
 from ...cpu.scipy.level3 import scipys_blas
-from ...frontend.arrays.dtypes import number
+from ...frontend.arrays.any_array import number
 from ...types import Dtype
 
 __all__ = ["rotg", "rotmg"]

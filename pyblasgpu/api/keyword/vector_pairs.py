@@ -15,11 +15,11 @@ from ...frontend.arrays.any_array import (
     common_library,
     dtype_name,
     may_share_memory,
+    number,
     output_view,
     quick_library,
     stored_dtype,
 )
-from ...frontend.arrays.dtypes import number
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import count, replay

@@ -12,7 +12,7 @@ from ...arguments import Array, Flag, enabled
 from ...frontend.arrays.any_array import can_be_output, common_library, library_of, may_share_memory
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls.factor_call import FactorCall
-from ...frontend.calls.lazy_routines import on_arrays, on_operands, routine_module
+from ...frontend.calls.lazy_routines import routine_module
 from ...frontend.calls.pivots import info_integers
 from ...frontend.calls.tiled_routines import TiledRoutine
 from ...routine import Routine
@@ -179,8 +179,8 @@ def run_by_row(
         See `FactorCall.run_factor`.
     """
     routine = ROUTINES[stem]
-    cpu: Callable[..., None] = partial(on_arrays(routine, flags, call.dtype), ())
-    launches = on_operands(routine, flags, call.dtype)
+    cpu: Callable[..., None] = partial(routine.on_arrays(flags, call.dtype), ())
+    launches = routine.on_operands(flags, call.dtype)
     if info is not None:
         options["input_integers"] = info_integers(info), *options.get("input_integers", ())
         cpu, launches = _solved_where(cpu), _unless_failed(routine, flags, call.dtype)

@@ -22,11 +22,11 @@ from ..arrays.any_array import (
     common_dtype,
     common_library,
     dtype_name,
+    number,
     numpy_dtype,
     quick_library,
     stored_dtype,
 )
-from ..arrays.dtypes import number
 from ..arrays.layouts import (
     Layout,
     MisalignedError,
@@ -233,7 +233,7 @@ class Call:
         self.passed, self.passed_out, self.result_shape = arrays, out, result_shape
 
     def scalar(self, argument: str, value: Any) -> Any:
-        """`value` as a Python number that fits the dtype; see `dtypes.number`."""
+        """`value` as a Python number that fits the dtype; see `any_array.number`."""
         return number(value, self.dtype, self.name, argument)
 
     @on_device

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,8 +20,7 @@ from ..arrays.layouts import Layout
 from ..arrays.streams import contexts
 from ..engine_options import EngineOptions, ambient_options
 from .call import Call
-from .lazy_routines import on_arrays, on_operands, policy_at
-from .small_host import prefers_processor
+from .lazy_routines import policy_at
 from .tiled_routines import TiledRoutine
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def run_routine(
     """
     ops = (flags.get(matrix.op, Trans.NO) for matrix in routine.matrices)
     whole = _Whole(
-        on_arrays(routine, flags, call.dtype, call.backend),
-        in_mode(method, on_operands(routine, flags, call.dtype, **launch_options)),
+        routine.on_arrays(flags, call.dtype, call.backend),
+        in_mode(method, routine.on_operands(flags, call.dtype, **launch_options)),
         tuple(zip(inputs, ops, strict=False)),
         scalars,
         source,
@@ -114,7 +114,7 @@ def _run(
     if options is None and (call.device is None or not call.library.host):
         return run_whole()
     arrays = [*(array for array, _ in inputs), call.out]
-    if options is None and prefers_processor(call, arrays):
+    if options is None and _prefers_processor(call, arrays):
         call.backend, call.device = "cpu", None
         return run_whole()
     effective = options or EngineOptions()
@@ -134,6 +134,18 @@ def _run(
             return work(lambda: False, report)
     call.note_write()  # now, not when the thread runs it
     return Handle(call.name, work, effective.progress if callable(effective.progress) else None)
+
+
+def _prefers_processor(call: Call, arrays: list[Any]) -> bool:
+    """Whether SciPy's BLAS is to compute on host matrices so small that the processor is done before a device
+    has them; a backend that the call or its context names counts.
+    """
+    if not call.is_auto or call.device is None or any(array.ndim > 2 for array in arrays):
+        return False
+    # m n k of a product, the same of others: a triangular or a symmetric matrix has an order twice
+    *inputs, out = arrays
+    work = prod(array.size for array in (inputs * 2)[:2]) * out.size
+    return work < policy_at(call.device).host_min_order[call.dtype.letter] ** 6
 
 
 def _goes_with(call: Call, options: EngineOptions, arrays: list[Any]) -> bool:

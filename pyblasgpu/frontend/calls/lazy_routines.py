@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from sys import modules
 from typing import Any
 
 from ...operands import Operand
-from ...routine import Routine
 from ...routine_table import ROUTINES
-from ...types import Dtype
 
 __all__ = [
     "copy_launches",
     "enqueue",
     "launch_list_of",
-    "on_arrays",
-    "on_operands",
     "policy_at",
     "routine",
     "routine_module",
@@ -56,45 +52,6 @@ def routine(name: str) -> Callable[..., None]:
 
     run.__name__ = name
     return run
-
-
-def on_arrays(
-    routine: Routine, flags: Mapping[str, Any], dtype: Dtype, backend: str = ""
-) -> Callable[..., None]:
-    """Return ``cpu(scalars, *arrays)``, which computes a routine with NumPy arrays in place.
-
-    Parameters
-    ----------
-    routine : Routine
-    flags : mapping
-        Its flags and switches by the names of its row; `uplo` is that of the triangle as it is stored.
-    dtype : Dtype
-    backend : str
-        "numba" has functions of Level 3 of its own.
-    """
-    given, names = routine.view_flags(flags, dtype), routine.scalars
-    given |= {name: flags[name] for name in routine.flags}
-
-    def cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
-        function = routine.cpu_function
-        if backend == "numba" and routine.group == "level3":
-            function = getattr(import_module("...cpu.numba.level3", __package__), function.__name__)
-        function(*routine.arranged(dict(zip(names, scalars, strict=False)), arrays), **given)
-
-    return cpu
-
-
-def on_operands(
-    routine: Routine, flags: Mapping[str, Any], dtype: Dtype, **options: Any
-) -> Callable[[tuple[Any, ...], Any], Any]:
-    """Return ``prepare(scalars, operands)``, the launch list of a routine; see `on_arrays`."""
-    given, names = routine.view_flags(flags, dtype) | options, routine.scalars
-
-    def prepare(scalars: tuple[Any, ...], operands: Any) -> Any:
-        arguments = routine.arranged(dict(zip(names, scalars, strict=False)), operands)
-        return routine.launch_list(*arguments, **given)
-
-    return prepare
 
 
 #: Names in `sys.modules`, where a small call finds them sooner than by `import_module`.

@@ -8,9 +8,8 @@ import numpy as np
 
 from ...arguments import array_of_numbers
 from ...types import INDEX, INT32
-from ..arrays.any_array import dtype_name, host_array, library_of
+from ..arrays.any_array import dtype_name, host_array, library_of, numpy_dtype
 from ..arrays.device_integers import DeviceIntegers
-from ..arrays.dtypes import numpy_dtype
 from ..arrays.layouts import Layout, broadcasts_to
 from .factor_call import FactorCall
 

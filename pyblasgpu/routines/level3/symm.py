@@ -24,7 +24,7 @@ from ...dispatch.overrides import get_override
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Side, Uplo
-from .. import workspace_limit
+from .. import copies
 from ..copies import emit_mirrored, launch_list_of_product
 from ..launch_list import ALPHA, BETA, LaunchList
 from .gemm import emit_gemm
@@ -67,7 +67,7 @@ def emit(
     hermitian: bool,
 ) -> None:
     """Emit the whole call; `overwrite` says that beta is zero."""
-    launches.workspace_limit = workspace_limit.most_workspace(c)
+    launches.workspace_limit = copies.most_workspace(c)
     if side is Side.RIGHT:
         # C' = A' B', and A' is A or, if Hermitian, conj(A)
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
@@ -108,7 +108,7 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
 
 def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
     """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
-    most = max(workspace_limit.MOST_COPIED // nbytes, 1)
+    most = max(copies.MOST_COPIED // nbytes, 1)
     for first in range(0, batch, most):
         yield first, min(most, batch - first)
 
@@ -123,5 +123,5 @@ def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
     is_served = 1 in (b.row_stride, b.col_stride)
     if requested is None and is_served and completes_all(*problem, current(launches.device)):
         return c.rows
-    most = isqrt(workspace_limit.MOST_COPIED // launches.dtype.itemsize)
+    most = isqrt(copies.MOST_COPIED // launches.dtype.itemsize)
     return requested or 1 << (most.bit_length() - 1)

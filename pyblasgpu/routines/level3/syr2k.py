@@ -19,8 +19,8 @@ from ...kernels.common.options import options_of
 from ...kernels.copy import symmetrize
 from ...operands import Operand
 from ...types import Uplo
+from ..copies import MOST_COPIED, most_workspace
 from ..launch_list import ALPHA, BETA, CONJ_ALPHA, LaunchList
-from ..workspace_limit import MOST_COPIED, most_workspace
 from .gemm import emit_gemm
 from .triangle_update import ProductTerm, TriangleUpdate, emit_triangle, launch_list_of_triangle
 

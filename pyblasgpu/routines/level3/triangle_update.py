@@ -3,7 +3,7 @@
 Each product is one of GEMM's whose kernel walks over the tiles that the triangle meets
 (`kernels.common.region`), all of a batch together: usually one launch and no scratch, but where k is split or
 streamed, scratch and a further launch that sums. Of a tile that the diagonal crosses what is beyond it is
-computed, too, but not written. The workspace is limited (`workspace_limit`).
+computed, too, but not written. The workspace is limited (`most_workspace`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from ...operands import Operand
 from ...types import Region, Uplo
-from ..copies import emit_scale, emit_zeros_beyond
+from ..copies import emit_scale, emit_zeros_beyond, most_workspace
 from ..launch_list import BETA, LaunchList, cached_launch_list
-from ..workspace_limit import most_workspace
 from .gemm import emit_gemm
 
 __all__ = ["ProductTerm", "TriangleUpdate", "emit_triangle", "launch_list_of_triangle"]

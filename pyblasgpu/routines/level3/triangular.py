@@ -24,9 +24,8 @@ from ...kernels.common.options import options_of
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Diag, Side, Triangle, Uplo
-from ..copies import emit_copy, emit_copy_to_workspace, emit_scale, is_readable
+from ..copies import emit_copy, emit_copy_to_workspace, emit_scale, is_readable, most_workspace
 from ..launch_list import ALPHA, LaunchList, cached_launch_list
-from ..workspace_limit import most_workspace
 from .gemm import alignments, contiguous, emit_gemm
 
 __all__ = [

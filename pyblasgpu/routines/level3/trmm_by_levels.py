@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...operands import Operand
-from .. import workspace_limit
+from .. import copies
 from ..copies import emit_copy
 from ..launch_list import LaunchList
 from .gemm import emit_gemm
@@ -130,7 +130,7 @@ def level_emitter(
 
 def panel_columns(b: Operand, rows: int) -> int:
     """Columns of B to work on at a time."""
-    most = workspace_limit.MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
+    most = copies.MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
     return min(b.cols, max(most, GRAIN))
 
 

@@ -18,8 +18,8 @@ from ...kernels.registry import FAMILIES
 from ...kernels.trmm import diagonal_blocks
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
+from ..copies import most_workspace
 from ..launch_list import ALPHA, LaunchList
-from ..workspace_limit import most_workspace
 from .gemm import contiguous
 from .triangular import FusedOperands, fused_operands
 
