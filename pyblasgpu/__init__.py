@@ -30,6 +30,7 @@ _NAMES = {
     "frontend.handle": "Handle",
     "info": "show_config",
     "scipy_patch.switch": "patch_scipy unpatch_scipy",
+    "torch_patch.switch": "patch_torch unpatch_torch",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 #: Modules that are public themselves, and those that need Dask or PyTorch, without which `import *` works.

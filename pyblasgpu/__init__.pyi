@@ -18,15 +18,17 @@ from .frontend.backend_status import BackendStatus
 from .frontend.calls.plan import Plan
 from .scipy_patch.switch import ScipyPatch
 from .settings import Setting
+from .torch_patch.switch import TorchPatch
 from .typing import (Array, ArrayLike, ArrayT, Backend, Devices, DiagFlag, MathMode, Method, Number, Progress,
     SideFlag, Stream, Switch, TransFlag, UploFlag)
 
 __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
     "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "iamax",
-    "lapack", "linalg", "nrm2", "override", "patch_scipy", "plan_gemm", "plan_trmm", "plan_trsm",
-    "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap", "symm", "symv", "syr",
-    "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy", "use_devices"]
+    "lapack", "linalg", "nrm2", "override", "patch_scipy", "patch_torch", "plan_gemm", "plan_trmm",
+    "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap", "symm",
+    "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy", "unpatch_torch",
+    "use_devices"]
 
 def asum(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,
@@ -279,6 +281,9 @@ def patch_scipy(
     *, thresholds: float | Mapping[str, float] | None = None, backend: Backend | None = None,
     numpy: bool = False,
 ) -> ScipyPatch: ...
+def patch_torch(
+    *, thresholds: float | Mapping[str, float] | None = None, backend: Backend | None = None,
+) -> TorchPatch: ...
 def plan_gemm(
     a: Array, b: Array, out: Array, *, alpha: Number = 1, beta: Number = 0, trans_a: TransFlag = "N",
     trans_b: TransFlag = "N", stream: Stream | None = None, method: Method | None = None,
@@ -589,4 +594,5 @@ def trsv(
     backend: Backend | None = None,
 ) -> NDArray[Any]: ...
 def unpatch_scipy() -> None: ...
+def unpatch_torch() -> None: ...
 def use_devices(devices: Devices | None = None, max_device_memory: int | None = None) -> Setting: ...

@@ -9,20 +9,24 @@ from importlib.util import find_spec
 from types import FunctionType
 from typing import Any
 
+import pytest
+
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
 from pyblasgpu.api.linalg.determinant import SlogdetResult
 from pyblasgpu.frontend.backend_status import BackendStatus
 from pyblasgpu.frontend.calls.plan import Plan
+from pyblasgpu.patches.patch import Patch
 from pyblasgpu.scipy_patch.switch import ScipyPatch
 from pyblasgpu.settings import Setting
+from pyblasgpu.torch_patch.switch import TorchPatch
 
 MODULES = (pyblasgpu, blas, lapack, linalg, errors, *([pyblasgpu.dask] if find_spec("dask") else []))
 #: Classes that public functions return, and no module exports.
-RETURNED = (Plan, ScipyPatch, Setting, BackendStatus, SlogdetResult)
+RETURNED = (Plan, Patch, ScipyPatch, TorchPatch, Setting, BackendStatus, SlogdetResult)
 
 #: Classes whose signature is not for users: this package makes them, or it is that of exceptions.
-UNSIGNED = {Plan, ScipyPatch, Setting}
+UNSIGNED = {Plan, Patch, ScipyPatch, TorchPatch, Setting}
 UNSIGNED |= {each for each in vars(errors).values() if inspect.isclass(each) and "__init__" not in vars(each)}
 
 
@@ -60,6 +64,8 @@ PUBLIC = dict(public_objects())
 
 def failures_of_examples(name: str, gpu: bool) -> str:
     """Run the examples of a docstring; those that are skipped where there is no GPU too if `gpu`."""
+    if ">>> import torch" in (inspect.getdoc(PUBLIC[name]) or ""):
+        pytest.importorskip("torch")
     examples = doctest.DocTestParser().get_doctest(inspect.getdoc(PUBLIC[name]) or "", {}, name, None, None)
     for example in examples.examples if gpu else []:
         example.options.pop(doctest.SKIP, None)

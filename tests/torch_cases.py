@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 
 import pyblasgpu.torch  # noqa: F401 - fills the table
 from pyblasgpu.torch.operators import TABLE
 
-__all__ = ["CASES", "DTYPES", "Case", "hermitian", "random", "spd"]
+__all__ = ["BACKENDS", "CASES", "DTYPES", "Case", "hermitian", "random", "spd"]
 
 DTYPES = [torch.float64, torch.complex128]
+#: Compilers of `torch.compile`.
+BACKENDS = [
+    "aot_eager",
+    pytest.param("inductor", marks=pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")),
+]
 
 
 class Case(NamedTuple):

@@ -57,6 +57,15 @@ def _torch() -> str | None:
     return processor_build(required, listed[1].split(", ") if listed else [])
 
 
+def _programs() -> list[str]:
+    """Install libraries whose programs the tests run; return a line for each that cannot be had."""
+    try:
+        _output("install", "gpytorch", "botorch")
+    except subprocess.CalledProcessError as error:
+        return [f"GPyTorch and BoTorch: {_last_line(error)}"]
+    return []
+
+
 def install() -> list[str]:
     """Install what can be had; return a line for each that cannot."""
     lacking = []
@@ -66,6 +75,7 @@ def install() -> list[str]:
             lacking.append("PyTorch: the package index has builds for CUDA alone, of several GB")
         else:
             _output("install", torch)
+            lacking += _programs()
     except subprocess.CalledProcessError as error:
         lacking.append(f"PyTorch: {_last_line(error)}")
     try:

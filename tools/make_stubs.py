@@ -245,6 +245,7 @@ _RETURNED = {
     "ScipyPatch": "scipy_patch.switch",
     "Setting": "settings",
     "SlogdetResult": "api.linalg.determinant",
+    "TorchPatch": "torch_patch.switch",
 }
 
 

@@ -90,6 +90,7 @@ class Routed(_Replacement):
         except Exception:  # an argument is missing, or none of SciPy's; or another thread ended the patch
             is_small = fits = False
         if is_small:
+            patch.count(target.name, "small")
             return self._original(args, kwargs)
         return _served(patch, target, args, kwargs) if fits else target.original(*args, **kwargs)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from math import isnan, nan
-from types import TracebackType
 from typing import Any
 
-from ..arguments import enabled, shown
+from ..arguments import enabled
 from ..dispatch.tuned_files import policy_of, reference_policy
-from ..errors import BackendUnavailable
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
+from ..patches.patch import Patch, checked_sizes
 from .rebinding import rebind
 from .routed_importlib_bootstrap import ACTIVE, Getter, Routed
 from .targets import numpys, scipys
@@ -23,12 +19,11 @@ from .thresholds import sizes_of
 
 __all__ = ["ScipyPatch", "patch_scipy", "unpatch_scipy"]
 
-_lock = threading.RLock()
 #: Whose functions are replaced now: SciPy's (False), NumPy's (True).
 _bound: set[bool] = set()
 
 
-class ScipyPatch:
+class ScipyPatch(Patch):
     """A patch of SciPy that `patch_scipy` applied; as a context manager it is undone at the end.
 
     Attributes
@@ -43,8 +38,8 @@ class ScipyPatch:
         The smallest of the sizes that the patch was made with.
     calls : collections.Counter
         The number of calls that were routed, by routine.
-    refusals : tuple of type
-        Errors after which SciPy gets the call, as it may take it, or has words of its own for it.
+    kept : collections.Counter
+        The number of calls that stayed with SciPy, by routine and reason.
 
     See Also
     --------
@@ -58,124 +53,17 @@ class ScipyPatch:
     ('cpu', 100.0)
     """
 
-    refusals: tuple[type[Exception], ...] = (
-        TypeError,
-        ValueError,
-        NotImplementedError,
-        MemoryError,
-        BackendUnavailable,
-    )
+    active, library = ACTIVE, "SciPy"
 
     def __init__(
         self, backend: str, thresholds: dict[str, float], numpy: bool, replaces: bool = True
     ) -> None:
-        self.backend, self.thresholds, self.numpy, self._replaces = backend, thresholds, numpy, replaces
-        self.least = min(thresholds.values())
-        self.calls: Counter[str] = Counter()
+        super().__init__(backend, thresholds, replaces)
+        self.numpy = numpy
 
-    def takes(self, routine: str, size: float) -> bool:
-        """Return whether a call of this size is routed.
-
-        Parameters
-        ----------
-        routine : str
-            The routine, a key of `thresholds`.
-        size : float
-            The order of a square problem with as many operations.
-
-        Returns
-        -------
-        bool
-            Whether `size` reaches the threshold.
-
-        See Also
-        --------
-        count : Counts the calls that were.
-
-        Examples
-        --------
-        >>> import pyblasgpu
-        >>> with pyblasgpu.patch_scipy(backend="cpu", thresholds=100) as patch:
-        ...     patch.takes("solve", 99), patch.takes("solve", 100)
-        (False, True)
-        """
-        return size >= self.thresholds[routine] and size >= 0
-
-    def count(self, routine: str) -> None:
-        """Count a call of the routine.
-
-        Parameters
-        ----------
-        routine : str
-            The routine.
-
-        See Also
-        --------
-        takes : Whether a call is routed.
-
-        Examples
-        --------
-        >>> import pyblasgpu
-        >>> with pyblasgpu.patch_scipy(backend="cpu") as patch:
-        ...     patch.count("solve")
-        >>> patch.calls["solve"]
-        1
-        """
-        with _lock:
-            self.calls[routine] += 1
-
-    def apply(self) -> None:
-        """Switch this patch on; it decides until another is applied.
-
-        See Also
-        --------
-        undo : Switches it off.
-
-        Examples
-        --------
-        >>> import pyblasgpu
-        >>> patch = pyblasgpu.patch_scipy(backend="cpu")
-        >>> patch.undo()
-        >>> patch.apply()
-        >>> patch.undo()
-        """
-        with _lock:
-            if self in ACTIVE:
-                ACTIVE.remove(self)
-            ACTIVE.append(self)
-            try:
-                _bind()
-            except BaseException:
-                self.undo()
-                raise
-
-    def undo(self) -> None:
-        """Switch this patch off; more than once does nothing.
-
-        See Also
-        --------
-        apply : Switches it on.
-
-        Examples
-        --------
-        >>> import pyblasgpu
-        >>> patch = pyblasgpu.patch_scipy(backend="cpu")
-        >>> patch.undo()
-        """
-        with _lock:
-            if self in ACTIVE:
-                ACTIVE.remove(self)
-                _bind()
-
-    def __enter__(self) -> ScipyPatch:
-        if self._replaces and self not in ACTIVE:  # it was undone
-            self.apply()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.undo()
+    @classmethod
+    def _bind(cls) -> None:
+        _bind()
 
 
 def patch_scipy(
@@ -271,42 +159,12 @@ def unpatch_scipy() -> None:
     >>> scipy.linalg.solve is before
     True
     """
-    with _lock:
-        ACTIVE.clear()
-        _bind()
+    ScipyPatch.undo_all()
 
 
 def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
     sizes = sizes_of(policy_of(current()) if backend == "cuda" else reference_policy())
-    if requested is None:
-        return sizes
-    if not isinstance(requested, Mapping):
-        return dict.fromkeys(sizes, _size(requested))
-    unknown = ", ".join(str(name) for name in requested if name not in sizes)
-    if unknown:
-        raise ValueError(f"patch_scipy: thresholds names {unknown}; known: {', '.join(sizes)}")
-    return sizes | {name: _size(size) for name, size in requested.items()}
-
-
-def _size(value: Any) -> float:
-    """A threshold, which may be infinite.
-
-    Raises
-    ------
-    TypeError
-        When it is no number.
-    ValueError
-        When it is negative.
-    """
-    try:
-        size = float(value)
-    except (TypeError, ValueError):
-        size = nan
-    if isnan(size) or isinstance(value, str):
-        raise TypeError(f"patch_scipy: thresholds has {shown(value)}, which is no number")
-    if size < 0:
-        raise ValueError(f"patch_scipy: thresholds has {shown(value)}, which is no size from 0 to inf")
-    return size
+    return checked_sizes("patch_scipy", requested, sizes)
 
 
 def _bind() -> None:

@@ -7,27 +7,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_info", "served"]
+__all__ = ["check_info", "refusal", "served"]
 
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def refusal(a: Any, b: Any = None, left: bool = True, square: bool = True) -> str | None:
+    """Return why the operators do not take `a`, and `b` at this side of it; None if they do."""
+    if not isinstance(a, Tensor) or a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
+        return "shape"
+    if a.dtype not in _DTYPES:
+        return "dtype"
+    if a.device.type not in ("cpu", "cuda") or a.layout != torch.strided:
+        return "device or layout"
+    if b is None:
+        return None
+    if not isinstance(b, Tensor) or b.ndim < 2:
+        return "shape"
+    if b.dtype != a.dtype or b.device != a.device:
+        return "dtype" if b.device == a.device else "device or layout"
+    pairs = zip(reversed(a.shape[:-2]), reversed(b.shape[:-2]), strict=False)
+    fits = b.shape[-2 if left else -1] == a.shape[-1] and all(m == n or 1 in (m, n) for m, n in pairs)
+    return None if fits else "shape"
 
 
 def served(
     a: Tensor, b: Tensor | None = None, left: bool = True, out: Any = None, square: bool = True
 ) -> bool:
     """Whether the operators take the matrices `a`, and `b` at this side of them."""
-    if out is not None or not isinstance(a, Tensor) or a.ndim < 2:
-        return False
-    if a.dtype not in _DTYPES or a.device.type not in ("cpu", "cuda") or a.layout != torch.strided:
-        return False
-    if square and a.shape[-1] != a.shape[-2]:
-        return False
-    if b is None:
-        return True
-    if not isinstance(b, Tensor) or b.dtype != a.dtype or b.device != a.device or b.ndim < 2:
-        return False
-    pairs = zip(reversed(a.shape[:-2]), reversed(b.shape[:-2]), strict=False)
-    return b.shape[-2 if left else -1] == a.shape[-1] and all(m == n or 1 in (m, n) for m, n in pairs)
+    return out is None and refusal(a, b, left, square) is None
 
 
 def check_info(info: Tensor, name: str, a: Tensor) -> None:

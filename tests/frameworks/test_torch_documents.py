@@ -8,13 +8,20 @@ import re
 import documents
 import pytest
 
+import pyblasgpu
 import pyblasgpu.torch as ours
+from pyblasgpu.torch_patch.switch import TorchPatch
+
+DOCUMENTED = {
+    **{name: getattr(ours, name) for name in ours.__all__},
+    **{each.__name__: each for each in (pyblasgpu.patch_torch, pyblasgpu.unpatch_torch, TorchPatch)},
+}
 
 
-@pytest.mark.parametrize("name", ours.__all__)
+@pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_of_docstrings_run(name):
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    (example,) = finder.find(getattr(ours, name), name)
+    (example,) = finder.find(DOCUMENTED[name], name)
     assert example.examples
     assert not runner.run(example).failed
 

@@ -7,52 +7,10 @@ import inspect
 import pytest
 import torch
 from torch_cases import hermitian, random, spd
+from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, theirs
 
 import pyblasgpu.torch as ours
 from pyblasgpu.torch import cholesky_rows
-
-DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
-#: Where PyTorch has a function that `torch.linalg` has not.
-OUTSIDE = {"cholesky_solve", "cholesky_inverse", "logdet"}
-NAMES = [
-    "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "inv", "inv_ex", "logdet",
-    "lu_factor", "lu_factor_ex", "lu_solve", "slogdet", "solve", "solve_ex", "solve_triangular",
-]  # fmt: skip
-
-
-def theirs(name):
-    return getattr(torch if name in OUTSIDE else torch.linalg, name)
-
-
-def calls(dtype, batch, n, k):
-    """Arguments of calls, positional and by name; leading dimensions of right-hand sides broadcast."""
-    a, p = random(dtype, *batch, n, n) + n * torch.eye(n, dtype=dtype), spd(dtype, *batch, n, n)
-    b, row = random(dtype, n, k), random(dtype, *batch, k, n)
-    factor = {upper: torch.linalg.cholesky(p, upper=upper) for upper in (False, True)}
-    packed = torch.linalg.lu_factor(a)
-    for upper in (False, True):
-        yield "cholesky", (p,), {"upper": upper}
-        yield "cholesky_ex", (p,), {"upper": upper}
-        yield "cholesky_inverse", (factor[upper], upper), {}
-        yield "cholesky_solve", (b, factor[upper], upper), {}
-        for unit in (False, True):
-            flags = {"upper": upper, "unitriangular": unit}
-            yield "solve_triangular", (factor[upper], b), flags
-            yield "solve_triangular", (factor[upper].contiguous(), row), {**flags, "left": False}
-    for shape in ((n, n), (n, n + 2), (n + 1, n)):
-        yield "lu_factor", (random(dtype, *batch, *shape),), {}
-        yield "lu_factor_ex", (random(dtype, *batch, *shape).mT.contiguous().mT,), {}
-    for adjoint in (False, True):
-        yield "lu_solve", (*packed, b), {"adjoint": adjoint}
-        yield "lu_solve", (*packed, row), {"adjoint": adjoint, "left": False}
-    for name in ("solve", "solve_ex"):
-        yield name, (a, b), {}
-        yield name, (a, row), {"left": False}
-        yield name, (a, random(dtype, *batch, n)), {}
-        yield name, (a.expand(2, *a.shape), b.conj()), {}
-    for name in ("inv", "inv_ex", "det", "slogdet"):
-        yield name, (a.mH,), {}
-    yield "logdet", (p,), {}
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -82,33 +40,6 @@ def test_signatures_are_pytorchs(name):
         assert parameter in documented or parameter in ("L",), (parameter, documented)
 
 
-A = torch.eye(3)
-REFUSED = {
-    "cholesky of integers": ("cholesky", (torch.eye(3, dtype=torch.int64),), {}),
-    "cholesky of a vector": ("cholesky", (A[0],), {}),
-    "cholesky of a rectangle": ("cholesky", (A[:2],), {}),
-    "cholesky of a bad pivot": ("cholesky", (A - 2 * torch.eye(3),), {}),
-    "cholesky of a bad pivot in a stack": ("cholesky", (torch.stack([A, A - 2 * torch.eye(3)]),), {}),
-    "cholesky_ex, errors checked": ("cholesky_ex", (-A,), {"check_errors": True}),
-    "solve_triangular of other shapes": ("solve_triangular", (A, A[:2]), {"upper": True}),
-    "cholesky_solve of a vector": ("cholesky_solve", (A[0], A), {}),
-    "cholesky_inverse of a rectangle": ("cholesky_inverse", (A[:2],), {}),
-    "lu_factor of a singular matrix": ("lu_factor", (0 * A,), {}),
-    "lu_factor without pivots": ("lu_factor", (A,), {"pivot": False}),
-    "lu_solve of other pivots": ("lu_solve", (A, torch.ones(2, dtype=torch.int32), A), {}),
-    "lu_solve of long pivots": ("lu_solve", (A, torch.ones(3, dtype=torch.int64), A), {}),
-    "solve of a singular matrix": ("solve", (0 * A, A), {}),
-    "solve of other shapes": ("solve", (A, A[:2]), {}),
-    "solve of a vector from the right": ("solve", (A, A[0]), {"left": False}),
-    "solve_ex, errors checked": ("solve_ex", (0 * A, A), {"check_errors": True}),
-    "inv of a singular matrix": ("inv", (torch.stack([A, 0 * A]),), {}),
-    "inv of a rectangle": ("inv", (A[:2],), {}),
-    "inv of half": ("inv", (A.half(),), {}),
-    "det of a rectangle": ("det", (A[:2],), {}),
-    "slogdet of integers": ("slogdet", (torch.eye(3, dtype=torch.int64),), {}),
-}
-
-
 @pytest.mark.parametrize("call", REFUSED)
 def test_errors_are_pytorchs(call):
     name, args, flags = REFUSED[call]
@@ -120,9 +51,9 @@ def test_errors_are_pytorchs(call):
 
 
 def test_outputs_are_pytorchs():
-    out = torch.empty(3, 3)
-    assert ours.cholesky(4 * A, out=out) is out
-    torch.testing.assert_close(out, 2 * A)
+    out, identity = torch.empty(3, 3), torch.eye(3)
+    assert ours.cholesky(4 * identity, out=out) is out
+    torch.testing.assert_close(out, 2 * identity)
 
 
 GRADIENTS = {
@@ -189,8 +120,9 @@ def test_inv_quad_logdet_is_its_parts(dtype, batch, right):
 
 
 def test_inv_quad_logdet_refuses():
+    a = torch.eye(3)
     with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
-        ours.inv_quad_logdet(-A, A[0])
-    for bad in (A[:2], A.half(), A[0]):
+        ours.inv_quad_logdet(-a, a[0])
+    for bad in (a[:2], a.half(), a[0]):
         with pytest.raises(RuntimeError, match="inv_quad_logdet"):
-            ours.inv_quad_logdet(bad, A[0])
+            ours.inv_quad_logdet(bad, a[0])

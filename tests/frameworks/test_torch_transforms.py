@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
-from torch_cases import random, spd
+from torch_cases import BACKENDS, random, spd
 
 import pyblasgpu.torch as ours
-
-BACKENDS = [
-    "aot_eager",
-    pytest.param("inductor", marks=pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")),
-]
 
 
 def likelihood(x, y):

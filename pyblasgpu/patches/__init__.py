@@ -1,0 +1,1 @@
+"""Sizes, counts and blocks of patches of other libraries: see `patch`."""

@@ -1,0 +1,1 @@
+"""PyTorch's kernels of linear algebra replaced by pyblasgpu's: see `switch`."""

@@ -1,0 +1,199 @@
+"""`patch_torch` and `unpatch_torch`: programs written for PyTorch run on this library's kernels unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from math import inf
+from typing import Any, ClassVar
+
+from ..database.policy import MAX_VALUE, Policy
+from ..dispatch.overrides import MODE, get_override
+from ..dispatch.tuned_files import policy_of, reference_policy
+from ..frontend.backend_status import status_in
+from ..gpu.device import current
+from ..patches.patch import LOCK, Patch, checked_sizes
+
+__all__ = ["TorchPatch", "patch_torch", "sizes_of", "unpatch_torch"]
+
+#: The key of PyTorch's dispatcher, by backend.
+_KEYS = {"cuda": "CUDA", "cpu": "CPU"}
+
+
+class TorchPatch(Patch):
+    """A patch of PyTorch that `patch_torch` applied; as a context manager it is undone at the end.
+
+    Attributes
+    ----------
+    backend : str
+        Whose tensors are served: 'cuda', or 'cpu' for tensors in host memory.
+    thresholds : dict[str, float]
+        The size from which on a call is served, by function.
+    least : float
+        The smallest of the sizes that the patch was made with.
+    math_mode : str or None
+        The mode of `set_math_mode` that held when the patch was made; in it all calls are computed.
+    calls : collections.Counter
+        The number of calls that were served, by function.
+    kept : collections.Counter
+        The number of calls that stayed with PyTorch, by function and reason.
+
+    See Also
+    --------
+    patch_torch : Makes and applies it.
+
+    Examples
+    --------
+    >>> import torch, pyblasgpu
+    >>> with pyblasgpu.patch_torch(backend="cpu", thresholds=0) as patch:
+    ...     factor = torch.linalg.cholesky(torch.eye(3))
+    >>> patch.calls
+    Counter({'cholesky': 1})
+    """
+
+    active: ClassVar[list[Any]] = []
+    library = "PyTorch"
+    #: Libraries of kernels, by the key of the dispatcher and whether they are for products.
+    _installed: ClassVar[dict[tuple[str, bool], Any]] = {}
+
+    def __init__(
+        self, backend: str, thresholds: dict[str, float], math_mode: str | None, replaces: bool
+    ) -> None:
+        super().__init__(backend, thresholds, replaces)
+        self.math_mode = math_mode
+
+    @classmethod
+    def _bind(cls) -> None:
+        with LOCK:
+            for key in _KEYS.values():
+                patches = [patch for patch in cls.active if _KEYS[patch.backend] == key]
+                for products in (False, True):
+                    wanted = any(patch.math_mode or not products for patch in patches)
+                    library = cls._installed.get((key, products))
+                    if wanted and library is None:
+                        kernels = import_module(".kernels", __package__)
+                        made = kernels.install(key, _decider(key, products), products)
+                        cls._installed[key, products] = made
+                    elif library is not None and not wanted:
+                        del cls._installed[key, products]
+                        library._destroy()
+
+
+def _decider(key: str, products: bool) -> Any:
+    """Return the function that returns the patch that decides calls of a key, or None."""
+
+    def deciding() -> TorchPatch | None:
+        for patch in reversed(TorchPatch.active):
+            if _KEYS[patch.backend] == key:
+                return patch if patch.math_mode or not products else None
+        return None
+
+    return deciding
+
+
+def patch_torch(
+    *, thresholds: float | Mapping[str, float] | None = None, backend: str | None = None
+) -> TorchPatch:
+    """Let PyTorch's functions of dense matrices run on this library's kernels, from a size on.
+
+    Parameters
+    ----------
+    thresholds : number or mapping of str to number, optional
+        The size from which on a call is served: for all functions, or by name where the default shall not
+        hold. By default the results of ``pyblasgpu tune --torch`` here, else packaged ones. The size is the
+        order of a square problem with as many operations: of a batch that of one matrix with as much work.
+    backend : {'auto', 'cuda', 'cpu'}, optional
+        'cuda': tensors on CUDA devices. By default, and with 'auto', nothing is replaced where there is no
+        GPU. 'cpu' serves tensors in host memory by this library's CPU backend, which is for tests.
+
+    Returns
+    -------
+    TorchPatch
+        A context manager that ends the patch at the end of its block, whatever is raised there, and applies
+        it again at the begin of another. Its attributes ``calls`` and ``kept`` count the calls that were
+        served, and those that stayed with PyTorch.
+
+    Raises
+    ------
+    BackendUnavailable
+        When 'cuda' is named and cannot run here.
+    ImportError
+        Without PyTorch, or with one before 2.9.
+    ValueError
+        For another backend, an unknown function and a negative threshold.
+    TypeError
+        When a threshold is no number.
+
+    See Also
+    --------
+    unpatch_torch : Ends all patches.
+    patch_scipy : Patches SciPy and NumPy.
+
+    Notes
+    -----
+    Replaced are PyTorch's kernels of ``linalg.cholesky_ex``, ``linalg.solve_triangular``,
+    ``triangular_solve``, ``cholesky_solve``, ``cholesky_inverse``, ``linalg.lu_factor_ex``,
+    ``linalg.lu_solve`` and ``linalg.inv_ex``, with ``out=`` too. So are served ``cholesky``, ``solve``,
+    ``inv``, ``det``, ``slogdet``, ``logdet`` and all that calls these. Gradients of Cholesky factors and
+    triangular solutions are computed by the formulas of `pyblasgpu.torch`. What is above a kernel stays
+    PyTorch's: errors, named tuples, `torch.compile` and `torch.func`.
+
+    Where `set_math_mode` has set 'tensor' when the patch begins, ``mm``, ``bmm``, ``addmm`` and ``baddbmm``
+    are replaced too, and all calls compute in that mode, on other threads as well.
+
+    PyTorch's own kernel runs below the size, for other dtypes than float32, float64, complex64 and
+    complex128, and where this library refuses a call or the device has no memory. The patch holds for all
+    threads of the process. Patches may be nested: the last one decides.
+
+    Examples
+    --------
+    >>> import torch, pyblasgpu
+    >>> with pyblasgpu.patch_torch(backend="cpu", thresholds={"cholesky": 2}) as patch:
+    ...     factor = torch.linalg.cholesky(torch.eye(3))
+    >>> patch.calls
+    Counter({'cholesky': 1})
+    """
+    if backend not in (None, "auto", *_KEYS):
+        raise ValueError(f"patch_torch: backend={backend!r} is none of auto, {', '.join(_KEYS)}")
+    try:
+        torch = import_module("torch")
+        if not hasattr(torch.library, "get_kernel"):
+            raise ImportError(f"this is PyTorch {torch.__version__}")
+    except ImportError as missing:
+        raise ImportError(f"patch_torch needs PyTorch 2.9 or later: {missing}") from missing
+    chosen = status_in(backend, "patch_torch").backend
+    if chosen not in _KEYS:
+        raise ValueError(f"patch_torch: backend {chosen!r} serves no tensors; name {', '.join(_KEYS)}")
+    sizes = sizes_of(policy_of(current()) if chosen == "cuda" else reference_policy())
+    # where it is not named, tensors in host memory are PyTorch's
+    replaces = chosen != "cpu" or backend == "cpu"
+    patch = TorchPatch(chosen, checked_sizes("patch_torch", thresholds, sizes), get_override(MODE), replaces)
+    if replaces:
+        patch.apply()
+    return patch
+
+
+def unpatch_torch() -> None:
+    """Switch off all patches of `patch_torch`; where none is on, nothing happens.
+
+    See Also
+    --------
+    patch_torch : Switches a patch on.
+
+    Examples
+    --------
+    >>> import torch, pyblasgpu
+    >>> patch = pyblasgpu.patch_torch(backend="cpu")
+    >>> pyblasgpu.unpatch_torch()
+    """
+    TorchPatch.undo_all()
+
+
+def sizes_of(policy: Policy) -> dict[str, float]:
+    """Return the sizes that a policy has, by function; those that are never reached are infinite."""
+    targets = import_module(".targets", __package__)
+    kinds = {
+        target.routine: target.kind for target in [*targets.FUNCTIONS.values(), *targets.PRODUCTS.values()]
+    }
+    sizes = {name: policy.torch_min_size[kind] for name, kind in kinds.items()}
+    return {name: inf if size >= MAX_VALUE else float(size) for name, size in sizes.items()}

@@ -1,0 +1,78 @@
+"""Calls of PyTorch's linear algebra: those that are served, and those that it refuses."""
+
+from __future__ import annotations
+
+import torch
+from torch_cases import random, spd
+
+__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "theirs"]
+
+DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+#: Where PyTorch has a function that `torch.linalg` has not.
+OUTSIDE = {"cholesky_solve", "cholesky_inverse", "logdet"}
+NAMES = [
+    "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "inv", "inv_ex", "logdet",
+    "lu_factor", "lu_factor_ex", "lu_solve", "slogdet", "solve", "solve_ex", "solve_triangular",
+]  # fmt: skip
+
+
+def theirs(name):
+    return getattr(torch if name in OUTSIDE else torch.linalg, name)
+
+
+def calls(dtype, batch, n, k):
+    """Arguments of calls, positional and by name; leading dimensions of right-hand sides broadcast."""
+    a, p = random(dtype, *batch, n, n) + n * torch.eye(n, dtype=dtype), spd(dtype, *batch, n, n)
+    b, row = random(dtype, n, k), random(dtype, *batch, k, n)
+    factor = {upper: torch.linalg.cholesky(p, upper=upper) for upper in (False, True)}
+    packed = torch.linalg.lu_factor(a)
+    for upper in (False, True):
+        yield "cholesky", (p,), {"upper": upper}
+        yield "cholesky_ex", (p,), {"upper": upper}
+        yield "cholesky_inverse", (factor[upper], upper), {}
+        yield "cholesky_solve", (b, factor[upper], upper), {}
+        for unit in (False, True):
+            flags = {"upper": upper, "unitriangular": unit}
+            yield "solve_triangular", (factor[upper], b), flags
+            yield "solve_triangular", (factor[upper].contiguous(), row), {**flags, "left": False}
+    for shape in ((n, n), (n, n + 2), (n + 1, n)):
+        yield "lu_factor", (random(dtype, *batch, *shape),), {}
+        yield "lu_factor_ex", (random(dtype, *batch, *shape).mT.contiguous().mT,), {}
+    for adjoint in (False, True):
+        yield "lu_solve", (*packed, b), {"adjoint": adjoint}
+        yield "lu_solve", (*packed, row), {"adjoint": adjoint, "left": False}
+    for name in ("solve", "solve_ex"):
+        yield name, (a, b), {}
+        yield name, (a, row), {"left": False}
+        yield name, (a, random(dtype, *batch, n)), {}
+        yield name, (a.expand(2, *a.shape), b.conj()), {}
+    for name in ("inv", "inv_ex", "det", "slogdet"):
+        yield name, (a.mH,), {}
+    yield "logdet", (p,), {}
+
+
+A = torch.eye(3)
+REFUSED = {
+    "cholesky of integers": ("cholesky", (torch.eye(3, dtype=torch.int64),), {}),
+    "cholesky of a vector": ("cholesky", (A[0],), {}),
+    "cholesky of a rectangle": ("cholesky", (A[:2],), {}),
+    "cholesky of a bad pivot": ("cholesky", (A - 2 * torch.eye(3),), {}),
+    "cholesky of a bad pivot in a stack": ("cholesky", (torch.stack([A, A - 2 * torch.eye(3)]),), {}),
+    "cholesky_ex, errors checked": ("cholesky_ex", (-A,), {"check_errors": True}),
+    "solve_triangular of other shapes": ("solve_triangular", (A, A[:2]), {"upper": True}),
+    "cholesky_solve of a vector": ("cholesky_solve", (A[0], A), {}),
+    "cholesky_inverse of a rectangle": ("cholesky_inverse", (A[:2],), {}),
+    "lu_factor of a singular matrix": ("lu_factor", (0 * A,), {}),
+    "lu_factor without pivots": ("lu_factor", (A,), {"pivot": False}),
+    "lu_solve of other pivots": ("lu_solve", (A, torch.ones(2, dtype=torch.int32), A), {}),
+    "lu_solve of long pivots": ("lu_solve", (A, torch.ones(3, dtype=torch.int64), A), {}),
+    "solve of a singular matrix": ("solve", (0 * A, A), {}),
+    "solve of other shapes": ("solve", (A, A[:2]), {}),
+    "solve of a vector from the right": ("solve", (A, A[0]), {"left": False}),
+    "solve_ex, errors checked": ("solve_ex", (0 * A, A), {"check_errors": True}),
+    "inv of a singular matrix": ("inv", (torch.stack([A, 0 * A]),), {}),
+    "inv of a rectangle": ("inv", (A[:2],), {}),
+    "inv of half": ("inv", (A.half(),), {}),
+    "det of a rectangle": ("det", (A[:2],), {}),
+    "slogdet of integers": ("slogdet", (torch.eye(3, dtype=torch.int64),), {}),
+}
