@@ -1,9 +1,11 @@
-"""`gemv` computed with NumPy, for the stand-ins of kernels."""
+"""The kernels of Level 2 computed with NumPy, for the stand-ins of kernels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pyblasgpu.kernels.common import options
 from pyblasgpu.kernels.level2 import gemv as kernel
@@ -25,4 +27,31 @@ def gemv(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, be
     if which != kernel.ALL:
         uplo = Uplo.LOWER if which == kernel.BEFORE else Uplo.UPPER
         a = read_part(a, uplo, Diag.UNIT if bits & options.UNIT else Diag.NON_UNIT)
+    y[...] = alpha * (a @ x) + (beta * y if beta != 0 else 0)
+
+
+def ger(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, beta: Any) -> None:
+    """A := A + alpha x y' of a `FakeKernel`, of a triangle too, or + beta times its transpose."""
+    m, n, bits, incx, incy, rs, cs, *steps = numbers
+    assert grid[:2] == (fake.source.config.grid(m, n), 1)
+    x = fake.view(pointers[0], m, 1, incx, 1, grid[2], steps[0], bool(bits & options.CONJUGATE))
+    y = fake.view(pointers[1], n, 1, incy, 1, grid[2], steps[1], bool(bits & options.CONJUGATE_SECOND))
+    a = fake.view(pointers[2], m, n, rs, cs, grid[2], steps[2])
+    product = x @ y.swapaxes(1, 2)
+    value = alpha * product
+    if bits & options.RANK_2:
+        turned = product.swapaxes(1, 2)
+        value = value + beta * (turned.conj() if bits & options.HERMITIAN else turned)
+    fake._update(a, value, 0 if bits & options.OVERWRITE else 1, fake._region(bits))
+
+
+def symv_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, beta: Any) -> None:
+    """y := alpha A x + beta y of a `FakeKernel`, A symmetric."""
+    n, bits, rs, cs, incx, incy, *steps = numbers
+    assert grid[:2] == (fake.source.config.grid(n), 1) and not bits & (options.CONJUGATE | options.HERMITIAN)
+    uplo = Uplo.UPPER if bits & options.UPPER else Uplo.LOWER
+    part = read_part(fake.view(pointers[0], n, n, rs, cs, grid[2], steps[0]), uplo, Diag.NON_UNIT)
+    x = fake.view(pointers[1], n, 1, incx, 1, grid[2], steps[1])
+    y = fake.view(pointers[2], n, 1, incy, 1, grid[2], steps[2])
+    a = part + part.swapaxes(1, 2) * (1 - np.eye(n, dtype=part.dtype))
     y[...] = alpha * (a @ x) + (beta * y if beta != 0 else 0)

@@ -291,7 +291,7 @@ class FakeKernel:
         assert config.shared_bytes <= known("h200").shared_per_block
         self._solve(*self._triangle(pointers[::2], n, r, options, steps), alpha)
 
-    gemv = fake_gemv.gemv
+    gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column = fake_lu.getrf_column

@@ -118,6 +118,38 @@ linalg.lu_solve(linalg.lu_factor(g), c)
 linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
 """
 
+#: Functions with flags, in place too: of real arrays, whose repeated calls enter few functions.
+MORE_CASES = """
+linalg.cholesky(p)
+linalg.cholesky(p, lower=True)
+linalg.cho_factor(p)
+linalg.cho_solve((t, True), c)
+linalg.cho_solve((t, True), c, overwrite_b=True)
+linalg.solve(g, x)
+linalg.solve(g, c, overwrite_b=True)
+linalg.solve(p, c, assume_a="pos")
+linalg.solve(q, x, assume_a="pos")
+linalg.solve(t, c, assume_a="lower triangular")
+linalg.inv(g)
+linalg.inv(p, assume_a="pos")
+linalg.det(g)
+linalg.slogdet(q)
+linalg.lu_factor(q)
+linalg.lu_solve(linalg.lu_factor(g), x)
+blas.gemv(1, a, x, beta=3, y=y, overwrite_y=1)
+blas.trsv(t, x, lower=1, overwrite_x=1)
+blas.trmm(1, t, x, lower=1)
+blas.symv(1, p, x)
+blas.ger(1, x, y, a=a)
+blas.syr(1, x)
+blas.syr2(1, x, y, a=p, overwrite_a=1)
+pyblasgpu.ger(x, y)
+pyblasgpu.ger(x, y, out=a)
+pyblasgpu.gemv(a, x)
+pyblasgpu.trsm(t, a, lower=True, out=b)
+pyblasgpu.trmm(t, a, lower=True, out=b)
+"""
+
 #: Those of arrays in host memory alone.
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
 HOST_CASES += """

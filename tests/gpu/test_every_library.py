@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
-from library_cases import CASES, NumPy, evaluated, fetched
+from library_cases import CASES, MORE_CASES, NumPy, evaluated, fetched
 
 from .running import CuPy, Numba, Torch
 
@@ -22,7 +23,25 @@ def outcome(library: Any, letter: str, layout: str, case: str) -> list[np.ndarra
 def test_results_are_those_of_numpys_arrays(library, case):
     for letter in "dz":
         for layout in ("C", "F", "strided"):
-            left, expected = (outcome(each, letter, layout, case) for each in (library, NumPy))
-            for one, other in zip(left, expected, strict=True):
-                assert (one.shape, one.dtype.kind) == (other.shape, other.dtype.kind)
-                np.testing.assert_allclose(one, other, 1e-10, 1e-10, err_msg=f"{letter} {layout}")
+            check(library, letter, layout, case)
+
+
+#: linalg overwrites arrays of every layout on a device, and as SciPy does on the host.
+REPEATED = [case for case in MORE_CASES.strip().split("\n") if not re.match("linalg.*overwrite", case)]
+
+
+@pytest.mark.parametrize("case", REPEATED)
+@pytest.mark.parametrize("library", [CuPy, Torch], ids=lambda library: library.__name__)
+def test_more_calls(library, case):
+    for layout in ("C", "F", "strided"):
+        check(library, "d", layout, case)
+
+
+def check(library: Any, letter: str, layout: str, case: str) -> None:
+    """A call, and the same on other arrays, which is repeated as it is kept, leave what NumPy's does."""
+    libraries = (library, library, NumPy)
+    first, repeated, expected = (outcome(each, letter, layout, case) for each in libraries)
+    for one, again, other in zip(first, repeated, expected, strict=True):
+        assert (one.shape, one.dtype.kind) == (other.shape, other.dtype.kind)
+        np.testing.assert_allclose(one, other, 1e-10, 1e-10, err_msg=f"{letter} {layout}")
+        np.testing.assert_array_equal(again, one, err_msg=f"repeated, {letter} {layout}")

@@ -65,6 +65,55 @@ def check(library, actual, expected, factor=100.0):
     np.testing.assert_allclose(got, expected, 0, tolerance * scale, strict=True)
 
 
+#: Functions of a matrix and right-hand sides, whose repeated calls are chains of what is kept.
+REPEATED = {
+    "cholesky": lambda a, b: linalg.cholesky(a, lower=True),
+    "cho_solve": lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b),
+    "solve": lambda a, b: linalg.solve(a, b),
+    "vector": lambda a, b: linalg.solve(a, b[0, :, 0]),
+    "pos": lambda a, b: linalg.solve(a, b, assume_a="pos"),
+    "inv": lambda a, b: linalg.inv(a),
+    "inv pos": lambda a, b: linalg.inv(a, assume_a="pos"),
+    "det": lambda a, b: linalg.det(a),
+    "slogdet": lambda a, b: linalg.slogdet(a)[1],
+    "lu_solve": lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b),
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (300, 300), (40, 5, 5), (3, 70, 70)], ids=str)
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_calls_have_the_same_bits(library, name, dtype, shape):
+    """On other arrays of the same layout too; the arrays that are passed stay."""
+    function = REPEATED[name]
+    a, b = definite(shape, dtype), matrix((1, shape[-1], 3), dtype)
+    b = b if len(shape) > 2 or name == "vector" else b[0]
+    first, *others = (
+        (library.host(function(*given)), [library.host(each) for each in given])
+        for given in ([library.array(a), library.array(b)] for _ in range(3))
+    )
+    for result, given in (first, *others):
+        np.testing.assert_array_equal(result, first[0])
+        for one, other in zip(given, (a, b), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_a_repeated_call_raises_what_the_first_one_would(library, count):
+    """By the numbers that one small transfer reads, of large stacks too."""
+    good, bad = definite((count, 4, 4), "d"), definite((count, 4, 4), "d")
+    bad[-1, 1] = bad[-1, :, 1] = 0
+    good, bad = library.array(good), library.array(bad)
+    for function, text in (
+        (linalg.cholesky, "2-th leading minor"),
+        (linalg.inv, rf"slice\(s\) \[{count - 1}\]"),
+    ):
+        for _ in range(2):
+            function(good)
+            with pytest.raises(np.linalg.LinAlgError, match=text):
+                function(bad)
+
+
 @pytest.mark.parametrize("dtype", "dF")
 def test_products(library, dtype):
     a, b, v = matrix((3, 40, 50), dtype), matrix((50, 30), dtype, 1), matrix(50, dtype, 2)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import fake_device
+import fake_kernels
 import numpy as np
 import pytest
+import scipy.linalg.blas
 
-from pyblasgpu import gemm, gemmtr, symm, syrk, trmm, trsm
+from pyblasgpu import blas, gemm, gemmtr, symm, syrk, trmm, trsm
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend.calls import call_cache
+from pyblasgpu.frontend.calls.call import Call
 from pyblasgpu.testing import reference
 from pyblasgpu.types import Diag, Uplo
 
@@ -180,6 +183,82 @@ def test_a_method_is_part_of_the_call(fake):
         np.testing.assert_array_equal(out.host, a.host @ b.host)
     assert [name for name, *_ in fake[0].calls] == ["gemm 3m", "gemm", "gemm 3m", "gemm"]
     np.testing.assert_array_equal(gemm(a.host, b.host, backend="cpu", method="3m"), a.host @ b.host)
+
+
+#: Routines of vectors, and of vectors taken as matrices: calls that make a result, add to a copy of an array,
+#: and overwrite it. The triangle is t, the symmetric matrix s.
+OF_VECTORS = """
+gemv(2, a, x)
+gemv(2, a, x, trans=1)
+gemv(2, a, u)
+gemv(2, a, x, 3, y)
+gemv(2, a, x, 3, y, overwrite_y=1)
+gemv(2, a, x, 0, y, overwrite_y=1)
+symv(2, s, x)
+symv(2, s, x, 3, y, lower=1)
+trsv(t, x, lower=1)
+trsv(t, x, lower=1, trans=1, overwrite_x=1)
+trmv(t, x, lower=1)
+trmv(t, x, lower=1, overwrite_x=1)
+ger(2, x, y)
+ger(2, x, y, a=a)
+ger(2, x, y, a=a, overwrite_a=1)
+syr(2, x, lower=1)
+syr(2, x, a=s, overwrite_a=1)
+syr2(2, x, y)
+syr2(2, x, y, a=s)
+gemm(2, a, x)
+gemm(2, a, x, 3, y)
+gemm(2, a, u, 3, y, overwrite_c=1)
+symm(2, s, x)
+trmm(2, t, x, lower=1)
+trmm(2, t, x, lower=1, overwrite_b=1)
+trsm(2, t, x, lower=1)
+trsm(2, t, x, lower=1, overwrite_b=1)
+"""
+
+
+def operands(seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    made = {name: rng.integers(-4, 5, (5, 5)).astype(float) for name in "at"}
+    made |= {name: rng.integers(-4, 5, 5).astype(float) for name in "xy"}
+    made["u"] = rng.integers(-4, 5, (5, 1)).astype(float)
+    made["t"], made["s"] = np.tril(made["t"], -1) + np.eye(5), made["a"] + made["a"].T
+    return {name: np.asfortranarray(array) for name, array in made.items()}
+
+
+def by_both(call: str, host: dict[str, np.ndarray], on_device: dict[str, fake_device.Array]) -> list:
+    """The results of a call by this package, on the device, and by SciPy."""
+    modules = ((blas, on_device), (scipy.linalg.blas, host))
+    return [eval(f"module.d{call}", {"module": each, **given}) for each, given in modules]  # noqa: S307
+
+
+@pytest.mark.parametrize("call", OF_VECTORS.strip().split("\n"))
+def test_calls_of_vectors_by_scipys_names(fake, monkeypatch, call):
+    """A repeated one makes no `Call`, on other arrays and with another factor too."""
+    fake_kernels.install_below(monkeypatch)
+    made, build = [], Call.__init__
+    monkeypatch.setattr(Call, "__init__", lambda *given, **named: made.append(call) or build(*given, **named))
+    for seed in range(3):
+        host = operands(seed)
+        on_device = {name: fake_device.Array(np.array(x, order="F")) for name, x in host.items()}
+        made.clear()
+        result, expected = by_both(call.replace("(2,", "(0.5,") if seed == 2 else call, host, on_device)
+        np.testing.assert_array_equal(result.host, expected)
+        assert result.host.strides == expected.strides
+        for name, array in on_device.items():  # what SciPy overwrites is overwritten
+            np.testing.assert_array_equal(array.host, host[name])
+        assert bool(made) == (seed == 0)
+
+
+@pytest.mark.parametrize("call", ["gemv(2, a, z, 3, y, offx=1)", "gemv(2, a, y[::-1])", "trsv(t, z[1:])"])
+def test_parts_of_vectors(fake, monkeypatch, call):
+    fake_kernels.install_below(monkeypatch)
+    for seed in range(3):
+        host = {**operands(seed), "z": np.arange(6.0) + seed}
+        on_device = {name: fake_device.Array(np.array(x, order="F")) for name, x in host.items()}
+        result, expected = by_both(call, host, on_device)
+        np.testing.assert_array_equal(result.host, expected)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import fake_device
 import fake_kernels
 import numpy as np
 import pytest
-from library_cases import CASES, NumPy, Operands, Routines, fetched
+from library_cases import CASES, MORE_CASES, NumPy, Operands, Routines, fetched
 from walk import TESTS, walk
 
 import pyblasgpu
@@ -49,48 +49,11 @@ MORE = {
     "linalg.tensordot(k, m, axes=([0], [0]))": 140,
     "linalg.vecdot(k, m)": 140,
     'linalg.einsum("ij,jk->ki", a, b, out=p)': 150,
-    "blas.gemv(1, a, x)": 120,
-    "blas.gemv(1, a, u)": 120,
-    "blas.gemv(1, a, x, beta=3, y=y, overwrite_y=1)": 120,
-    "blas.trsv(t, x, lower=1)": 110,
-    "blas.trsv(t, x, lower=1, overwrite_x=1)": 110,
-    "blas.gemm(1, a, x)": 130,
-    "blas.symm(1, p, x)": 130,
-    "blas.trmm(1, t, x, lower=1)": 130,
-    "blas.trmm(1, t, x, lower=1, overwrite_b=1)": 130,
-    "blas.trsm(1, t, x, lower=1)": 130,
 }
 #: Calls whose kernels have no stand-in.
-WITHOUT_KERNEL = re.compile(
-    r"(pyblasgpu|blas)\.(axpy|copy|swap|rot|dot|nrm2|asum|amax|iamax|scal|ger|trmv)\(|gemv\(2"
-)
-#: Functions with flags, in place too, besides those of every library.
-MORE_CALLS = """
-linalg.cholesky(p)
-linalg.cholesky(p, lower=True)
-linalg.cho_factor(p)
-linalg.cho_solve((t, True), c)
-linalg.cho_solve((t, True), c, overwrite_b=True)
-linalg.solve(g, x)
-linalg.solve(g, c, overwrite_b=True)
-linalg.solve(p, c, assume_a="pos")
-linalg.solve(q, x, assume_a="pos")
-linalg.solve(t, c, assume_a="lower triangular")
-linalg.inv(g)
-linalg.inv(p, assume_a="pos")
-linalg.det(g)
-linalg.slogdet(q)
-linalg.lu_factor(q)
-linalg.lu_solve(linalg.lu_factor(g), x)
-blas.gemv(1, a, x, beta=3, y=y, overwrite_y=1)
-blas.trsv(t, x, lower=1, overwrite_x=1)
-blas.trmm(1, t, x, lower=1)
-pyblasgpu.gemv(a, x)
-pyblasgpu.trsm(t, a, lower=True, out=b)
-pyblasgpu.trmm(t, a, lower=True, out=b)
-"""
+WITHOUT_KERNEL = re.compile(r"(pyblasgpu|blas)\.(axpy|copy|swap|rot|dot|nrm2|asum|amax|iamax|scal)\(")
 CALLS = [
-    case for case in f"{CASES.strip()}{MORE_CALLS}".strip().split("\n") if not WITHOUT_KERNEL.search(case)
+    case for case in f"{CASES.strip()}{MORE_CASES}".strip().split("\n") if not WITHOUT_KERNEL.search(case)
 ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from ...arguments import NUMBERS, Array, array_of_numbers
+from ...arguments import NUMBERS, Array, Flag, Number, array_of_numbers
 from ...frontend.arrays.any_array import (
     common_dtype,
     dtype_name,
@@ -18,6 +19,7 @@ from ...frontend.arrays.any_array import (
     stored_dtype,
 )
 from ...frontend.arrays.layouts import MisalignedError, is_column_major, is_fortran_contiguous
+from ...frontend.calls.call_cache import repeat
 from ...types import Dtype
 
 __all__ = [
@@ -25,7 +27,9 @@ __all__ = [
     "common_dtype_of",
     "is_fortran",
     "leading_part",
+    "is_on",
     "may_overwrite",
+    "repeated",
     "array_shape",
     "shaped_like",
     "checked_array",
@@ -108,3 +112,19 @@ def is_fortran(array: Array) -> bool:
         return stored is not None and is_column_major(library.layout(array, stored, None))
     except MisalignedError:
         return False
+
+
+def is_on(flag: Flag) -> bool:
+    """Return whether a plain flag is on; any other kind of flag is left to the checks."""
+    return type(flag) in (int, bool) and flag == 1
+
+
+def repeated(
+    key: tuple[Any, ...], inputs: tuple[Array, ...], alpha: Number, beta: Number, c: Array, overwrite_c: Flag
+) -> Array:
+    """Return the result of a call that is kept, with `c` overwritten or copied; None where none is kept."""
+    if c is None:
+        return repeat(key, inputs, None, alpha, 0) if type(beta) in (int, float) else None
+    if is_on(overwrite_c):
+        return repeat(key, inputs, c, alpha, beta)
+    return repeat(key, (*inputs, c), None, alpha, beta)

@@ -11,10 +11,12 @@ from typing import Any
 
 from ...arguments import Array, Flag, Number
 from ...frontend.calls.call import Call
+from ...frontend.calls.call_cache import repeat
+from ...frontend.calls.factor_replay import call_key
 from ...types import Diag, Dtype, Trans, Uplo
 from ..keyword.level2 import check_square, run_product
 from ..keyword.trmv import run_triangular
-from .arrays import as_matrix
+from .arrays import as_matrix, is_on, repeated
 from .functions import dressed, functions_of
 from .products import Product, in_vector
 
@@ -35,15 +37,14 @@ def _make_gemv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
         trans: Flag = 0,
         overwrite_y: Flag = 0,
     ) -> Array:
+        key = call_key(name, offx, incx, offy, incy, trans, overwrite_y)
+        if (done := repeated(key, (a, x), alpha, beta, y, overwrite_y)) is not None:
+            return done
         op, matrix = Trans.parse(trans, name, "trans"), as_matrix(name, "a", a, dtype)
         m, n = matrix.shape if op is Trans.NO else matrix.shape[::-1]
         offsets = (offx, incx), (offy, incy)
-        product = Product(name, dtype, {"a": matrix}, x, y, (m, n), offsets, overwrite_y)
-        return product.run(
-            alpha,
-            beta,
-            lambda call, factor, scale, a, x: run_product(call, "gemv", factor, scale, (a, x), {"trans": op}),
-        )
+        product = Product(name, dtype, {"a": matrix}, x, y, (m, n), offsets, overwrite_y, key, (a, x))
+        return product.run(alpha, beta, _multiply("gemv", {"trans": op}))
 
     return dressed(gemv, stem, name, dtype)
 
@@ -62,16 +63,26 @@ def _make_symv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
         lower: Flag = 0,
         overwrite_y: Flag = 0,
     ) -> Array:
+        key = call_key(name, offx, incx, offy, incy, lower, overwrite_y)
+        if (done := repeated(key, (a, x), alpha, beta, y, overwrite_y)) is not None:
+            return done
         uplo, matrix = Uplo.parse(lower, name, "lower"), as_matrix(name, "a", a, dtype)
-        n = check_square(name, matrix)
-        product = Product(name, dtype, {"a": matrix}, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
-        return product.run(
-            alpha,
-            beta,
-            lambda call, factor, scale, a, x: run_product(call, stem, factor, scale, (a, x), {"uplo": uplo}),
-        )
+        n, offsets = check_square(name, matrix), ((offx, incx), (offy, incy))
+        product = Product(name, dtype, {"a": matrix}, x, y, (n, n), offsets, overwrite_y, key, (a, x))
+        return product.run(alpha, beta, _multiply(stem, {"uplo": uplo}))
 
     return dressed(symv, stem, name, dtype)
+
+
+def _multiply(which: str, flags: dict[str, Any]) -> Callable[..., Any]:
+    """Return what runs GEMV, SYMV or HEMV, see `Product.run`."""
+
+    def multiply(
+        call: Call, alpha: Any, beta: Any, a: Any, x: Any, key: Any = None, source: Any = None
+    ) -> Any:
+        return run_product(call, which, alpha, beta, (a, x), flags, key, source)
+
+    return multiply
 
 
 def _make_trmv(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
@@ -117,14 +128,17 @@ def _triangular(
     overwrite: Flag,
 ) -> Array:
     """TRMV or TRSV."""
+    key = call_key(name, *at_x, *flags, overwrite)
+    if (done := repeat(key, (a, x), x if is_on(overwrite) else None)) is not None:
+        return done
     uplo, trans = Uplo.parse(flags[0], name, "lower"), Trans.parse(flags[1], name, "trans")
     diag, matrix = Diag.parse(flags[2], name, "diag"), as_matrix(name, "a", a, dtype)
     order = check_square(name, matrix)
 
-    def run(call: Call, a: Any, x: Any, in_place: bool) -> Any:
-        return run_triangular(call, which, a, x, uplo, trans, diag, in_place)
+    def run(call: Call, a: Any, x: Any, in_place: bool, key: Any = None) -> Any:
+        return run_triangular(call, which, a, x, uplo, trans, diag, in_place, key)
 
-    return in_vector(name, dtype, {"a": matrix}, order, x, at_x, overwrite, run)
+    return in_vector(name, dtype, {"a": matrix}, order, x, at_x, overwrite, run, key, (a, x))
 
 
 FUNCTIONS = functions_of(

@@ -37,7 +37,17 @@ from ..keyword.rank_k import rank_k
 from ..keyword.symmetric import symmetric
 from ..keyword.triangular import triangular
 from . import host, level1, level2, rank_1
-from .arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
+from .arrays import (
+    array_shape,
+    as_matrix,
+    common_dtype_of,
+    is_fortran,
+    is_on,
+    leading_part,
+    may_overwrite,
+    repeated,
+    shaped_like,
+)
 from .functions import dressed, functions_of
 
 
@@ -55,7 +65,7 @@ def _make_gemm(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         method: str | None = None,
     ) -> Array:
         key = call_key(name, trans_a, trans_b, overwrite_c, method)
-        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        done = repeated(key, (a, b), alpha, beta, c, overwrite_c)
         if done is not None:
             return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
@@ -64,22 +74,6 @@ def _make_gemm(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         return shaped_like(result, c)
 
     return dressed(gemm, "gemm", name, dtype)
-
-
-def _is_on(flag: Flag) -> bool:
-    """Return whether a plain flag is on; any other kind of flag is left to the checks."""
-    return type(flag) in (int, bool) and flag == 1
-
-
-def _repeated(
-    key: tuple[Any, ...], inputs: tuple[Array, ...], alpha: Number, beta: Number, c: Array, overwrite_c: Flag
-) -> Array:
-    """Return the result of a call that is kept, with `c` overwritten or copied; None where none is kept."""
-    if c is None:
-        return repeat(key, inputs, None, alpha, 0) if type(beta) in (int, float) else None
-    if _is_on(overwrite_c):
-        return repeat(key, inputs, c, alpha, beta)
-    return repeat(key, (*inputs, c), None, alpha, beta)
 
 
 def _prepare(
@@ -94,14 +88,17 @@ def _prepare(
         wanted = dtype or common_dtype_of(name, tuple(arrays.values()))
         call = Call(name, arrays, None, None, None, wanted)
         call.scalar("beta", beta)
+        call.views(tuple(inputs.values()))
         return call, None, None, 0
     target = as_matrix(name, "c", c, dtype)
     wanted = dtype or common_dtype_of(name, (*arrays.values(), target))
     if overwrite and may_overwrite(target, wanted, arrays.values()):
         call = Call(name, arrays, target, None, None, wanted)
         call.out_name = "c"
+        call.views(tuple(inputs.values()), c)
         return call, target, None, beta
     call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
+    call.views((*inputs.values(), c), None, array_shape(c) if len(array_shape(c)) != 2 else None)
     return call, None, call.inputs[-1], beta
 
 
@@ -119,7 +116,7 @@ def _make_symm(which: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         method: str | None = None,
     ) -> Array:
         key = call_key(name, side, lower, overwrite_c, method)
-        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        done = repeated(key, (a, b), alpha, beta, c, overwrite_c)
         if done is not None:
             return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
@@ -142,7 +139,7 @@ def _make_rank_k(which: str, name: str, dtype: Dtype | None) -> Callable[..., An
         method: str | None,
     ) -> Array:
         key = call_key(name, trans, lower, overwrite_c, method)
-        done = _repeated(key, tuple(inputs.values()), alpha, beta, c, overwrite_c)
+        done = repeated(key, tuple(inputs.values()), alpha, beta, c, overwrite_c)
         if done is not None:
             return done
         call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
@@ -193,7 +190,7 @@ def _make_gemmtr(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         overwrite_c: Flag = 0,
     ) -> Array:
         key = call_key(name, trans_a, trans_b, lower, overwrite_c)
-        done = _repeated(key, (a, b), alpha, beta, c, overwrite_c)
+        done = repeated(key, (a, b), alpha, beta, c, overwrite_c)
         if done is not None:
             return done
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
@@ -218,7 +215,7 @@ def _make_triangular(which: str, name: str, dtype: Dtype | None) -> Callable[...
         method: str | None = None,
     ) -> Array:
         key = call_key(name, side, lower, trans_a, diag, overwrite_b, method)
-        done = repeat(key, (a, b), b if _is_on(overwrite_b) else None, alpha)
+        done = repeat(key, (a, b), b if is_on(overwrite_b) else None, alpha)
         if done is not None:
             return done
         op, unit = Trans.parse(trans_a, name, "trans_a"), Diag.parse(diag, name, "diag")
@@ -230,6 +227,9 @@ def _make_triangular(which: str, name: str, dtype: Dtype | None) -> Callable[...
         wanted = dtype or common_dtype_of(name, (triangle, target))
         out = target if overwrite and may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
+        if target is not b or triangle is not a:
+            shape = array_shape(b)
+            call.views((a, b), None if out is None else b, shape if len(shape) != 2 else None)
         options: dict[str, Any] = {"column_major": True, "method": method, "key": key}
         result = triangular(call, which, alpha, out, side, lower, op, unit, **options)
         return shaped_like(result, b)

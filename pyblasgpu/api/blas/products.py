@@ -12,7 +12,7 @@ from ...frontend.arrays.vectors import Vector, column
 from ...frontend.calls.call import Call
 from ...types import Dtype
 from ..array_views import views_of
-from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, whole
+from .vectors import VectorArgument, as_vector, clear_of, parts_of, target_of, unless_whole, whole
 
 __all__ = ["Product", "in_vector"]
 
@@ -32,6 +32,8 @@ class Product:
         Offset and increment of x, and of y.
     overwrite : bool
         Whether `y` may hold the result.
+    key, passed : tuple
+        The key under which the call may be kept, and the matrix and the vector as they were passed.
     """
 
     def __init__(
@@ -44,7 +46,10 @@ class Product:
         extents: tuple[int, int],
         offsets: tuple[tuple[Any, Any], tuple[Any, Any]],
         overwrite: Flag,
+        key: Any = None,
+        passed: tuple[Array, ...] = (),
     ) -> None:
+        self.key, self.passed = key, passed
         (self.m, self.n), (at_x, at_y) = extents, offsets
         self._views = None if y is None else views_of(name, {**matrix, "x": x, "y": y})
         if self._views is not None:
@@ -57,12 +62,14 @@ class Product:
         self.offset, self.increment = (whole(v, name, a) for v, a in zip(at_y, ("offy", "incy"), strict=True))
 
     def run(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
-        """``multiply(call, alpha, beta, a, x)`` runs it."""
+        """``multiply(call, alpha, beta, a, x)`` runs it; `key` and the `source` of the output follow where it
+        may be kept.
+        """
         result = self._new(alpha, beta, multiply) if self.y is None else self._added(alpha, beta, multiply)
         return result if self._views is None else self._views.delivered(result)
 
     def _call(self, x: Array, out: Array, of_out: Vector | None) -> Call:
-        vectors = {"x": self.of_x, "out": of_out}
+        vectors = {"x": unless_whole(self.of_x, self.x), "out": of_out}
         return Call(self.name, {**self.inputs, "x": x}, out, None, None, self.dtype, vectors=vectors)
 
     def _new(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
@@ -74,6 +81,9 @@ class Product:
         factor, _ = call.scalar("alpha", alpha), call.scalar("beta", beta)
         length = 1 + self.offset + (self.m - 1) * abs(self.increment) if self.m else self.offset
         call.set_output(None, (), length, 1)
+        if length == self.m and self.increment > 0 and self.key is not None:
+            call.views(self.passed)
+            return multiply(call, factor, 0, *call.inputs, self.key)
         if length != self.m:
             multiply(call, 0, 0, *call.inputs)
         call.out = column(_flat(call.out), Vector(self.m, self.offset, self.increment))
@@ -82,18 +92,34 @@ class Product:
     def _added(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
         """The result in y, or in a copy of it. The BLAS leaves y where the matrix has no elements."""
         flat = as_vector(self.name, "y", self.y, self.dtype)
-        of_y = parts_of(self.name, {"y": VectorArgument(flat, self.offset, self.increment)}, self.m)["y"]
+        part = parts_of(self.name, {"y": VectorArgument(flat, self.offset, self.increment)}, self.m)["y"]
         (matrix,) = self.inputs.values()
         overwrite = self.overwrite and not may_share_memory(matrix, flat)
         checked = self._call(self.x, None, None)
         factor, scale = checked.scalar("alpha", alpha), checked.scalar("beta", beta)
+        of_y, has_all = unless_whole(part, flat), self.key is not None and flat is self.y
+        if has_all and of_y is None and not (overwrite or checked.library.host or 0 in (self.m, self.n)):
+            return self._added_to_copy(factor, scale, multiply)
         target = target_of(self.name, self.y, flat, self.dtype, overwrite)
         if 0 in (self.m, self.n):
             return target.array
         call = self._call(clear_of(self.name, self.x, target.vector, self.dtype), target.vector, of_y)
         call.set_output(target.vector, (), self.m, 1)
+        if has_all and target.array is self.y:
+            call.views(self.passed, self.y)
+            return multiply(call, factor, scale, *call.inputs, self.key)
         multiply(call, factor, scale, *call.inputs)
         return target.array
+
+    def _added_to_copy(self, factor: Any, scale: Any, multiply: Callable[..., Any]) -> Array:
+        """The result in a copy of y, a whole vector of a device."""
+        arrays = {**self.inputs, "x": self.x, "y": self.y}
+        vectors = {"x": unless_whole(self.of_x, self.x), "y": None, "out": None}
+        call = Call(self.name, arrays, None, None, None, self.dtype, vectors=vectors)
+        call.set_output(None, (), self.m, 1)
+        call.views((*self.passed, self.y))
+        *factors, source = call.inputs
+        return multiply(call, factor, scale, *factors, self.key, source)
 
 
 def _flat(vector: Any) -> Any:
@@ -112,6 +138,8 @@ def in_vector(
     at_x: tuple[Any, Any],
     overwrite: Flag,
     run: Callable[..., Any],
+    key: Any = None,
+    passed: tuple[Array, ...] = (),
 ) -> Array:
     """Return ``run(call, a, x, in_place)``: in place, or in a copy of x; a whole x is not copied.
 
@@ -128,23 +156,33 @@ def in_vector(
     overwrite : bool
         Whether `x` may hold the result.
     run : callable
-        Called once, its output set.
+        Called once, its output set; with `key` too where the call may be kept.
+    key, passed : tuple
+        See `Product`.
     """
     flat, may_overwrite = as_vector(name, "x", x, dtype), enabled(overwrite, name, "overwrite_x")
     part = parts_of(name, {"x": VectorArgument(flat, *at_x)}, order)["x"]
     if not may_overwrite and part == Vector(flat.shape[0]) and len(getattr(x, "shape", (1,))) == 1:
-        vectors = {"x": part, "out": None}
+        vectors = {"x": None, "out": None}
         call = Call(name, {**matrix, "x": flat}, None, None, None, dtype, vectors=vectors)
         call.set_output(None, (), order, 1)
-        return run(call, *call.inputs, False)
+        if key is None:
+            return run(call, *call.inputs, False)
+        call.views(passed)
+        return run(call, *call.inputs, False, key)
     if (views := views_of(name, {**matrix, "x": x})) is not None:
         *each, x = views.arrays
         matrix = dict(zip(matrix, each, strict=True))
         return views.delivered(in_vector(name, dtype, matrix, order, x, at_x, overwrite, run))
     (triangle,) = matrix.values()
     target = target_of(name, x, flat, dtype, may_overwrite and not may_share_memory(triangle, flat))
-    arrays, parts = {**matrix, "x": target.vector}, {"x": part, "out": part}
+    of_x = unless_whole(part, flat)
+    arrays, parts = {**matrix, "x": target.vector}, {"x": of_x, "out": of_x}
     call = Call(name, arrays, target.vector, None, None, dtype, vectors=parts)
     call.set_output(target.vector, (), order, 1)
-    run(call, *call.inputs, True)
+    if key is not None and target.array is x:
+        call.views(passed, x)
+        run(call, *call.inputs, True, key)
+    else:
+        run(call, *call.inputs, True)
     return target.array

@@ -8,14 +8,15 @@ from typing import Any
 from ...arguments import Array, Flag, Number, enabled
 from ...frontend.arrays.vectors import Vector
 from ...frontend.calls.call import Call
+from ...frontend.calls.factor_replay import call_key
 from ...routine_table import ROUTINES
 from ...types import Dtype, Trans, Uplo
 from ..keyword.level3 import real_number
 from ..keyword.rank_1 import run_ger, run_rank_1
-from .arrays import as_matrix, may_overwrite
+from .arrays import as_matrix, may_overwrite, repeated
 from .docs import TEXTS
 from .functions import dressed, functions_of
-from .vectors import VectorArgument, as_vector, parts_of, whole
+from .vectors import VectorArgument, as_vector, parts_of, unless_whole, whole
 
 __all__ = ["FUNCTIONS"]
 
@@ -36,6 +37,9 @@ def _make_ger(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
         overwrite_y: Flag = 1,
         overwrite_a: Flag = 0,
     ) -> Array:
+        key = call_key(name, incx, incy, overwrite_x, overwrite_y, overwrite_a)
+        if (done := repeated(key, (x, y), alpha, 0, a, overwrite_a)) is not None:
+            return done
         steps = tuple(whole(v, name, f"inc{argument}") for v, argument in ((incx, "x"), (incy, "y")))
         for argument, step in zip("xy", steps, strict=True):
             if abs(step) != 1:
@@ -45,9 +49,9 @@ def _make_ger(stem: str, name: str, dtype: Any) -> Callable[..., Any]:
             key: Vector(v.shape[0], 0, step) for (key, v), step in zip(vectors.items(), steps, strict=True)
         }
         extents = parts["x"].n, parts["y"].n
-        call, source = _updated(name, dtype, vectors, parts, a, extents, overwrite_a)
+        call, source = _updated(name, dtype, vectors, parts, a, extents, overwrite_a, (x, y))
         rows, cols = call.inputs[:2]
-        return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
+        return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source, key)
 
     return dressed(ger, stem, name, dtype, TEXTS["gerc"] if is_conjugated else None)
 
@@ -100,6 +104,11 @@ def _rank_1(
     overwrite: Flag,
 ) -> Array:
     """SYR, HER, SYR2 or HER2."""
+    passed = tuple(array for array, _, _ in vectors.values())
+    places = (place for _, *each in vectors.values() for place in each)
+    key = call_key(name, lower, n, overwrite, *places)
+    if (done := repeated(key, passed, alpha, 0, a, overwrite)) is not None:
+        return done
     uplo = Uplo.parse(lower, name, "lower")
     vector_arguments = {
         key: VectorArgument(as_vector(name, key, array, dtype), whole(offset, name, f"off{key}"), step)
@@ -116,9 +125,9 @@ def _rank_1(
     parts = parts_of(name, vector_arguments, n)
     order = parts["x"].n
     arrays = {key: each.array for key, each in vector_arguments.items()}
-    call, source = _updated(name, dtype, arrays, parts, a, (order, order), overwrite)
+    call, source = _updated(name, dtype, arrays, parts, a, (order, order), overwrite, passed)
     factor = (real_number if "alpha" in ROUTINES[which].real else Call.scalar)(call, "alpha", alpha)
-    return run_rank_1(call, which, factor, tuple(call.inputs[: len(vector_arguments)]), uplo, source)
+    return run_rank_1(call, which, factor, tuple(call.inputs[: len(vector_arguments)]), uplo, source, key)
 
 
 def _updated(
@@ -129,8 +138,11 @@ def _updated(
     a: Array,
     extents: tuple[int, int],
     overwrite: Flag,
+    passed: tuple[Array, ...],
 ) -> tuple[Call, Any]:
-    """The Call of an update, its output set, and what that holds at first: None for zeros."""
+    """The Call of an update, its output set, and what that holds at first: None for zeros. The vectors were
+    `passed`.
+    """
     overwrite = enabled(overwrite, name, "overwrite_a")
     matrix = None if a is None else as_matrix(name, "a", a, dtype)
     if matrix is not None and tuple(matrix.shape) != extents:
@@ -138,8 +150,10 @@ def _updated(
     in_place = matrix is not None and overwrite and may_overwrite(matrix, dtype, vectors.values())
     arrays = vectors if matrix is None or in_place else {**vectors, "a": matrix}
     out = matrix if in_place else None
-    call = Call(name, arrays, out, None, None, dtype, vectors=parts)
+    of_vectors = {key: unless_whole(part, vectors[key]) for key, part in parts.items()}
+    call = Call(name, arrays, out, None, None, dtype, vectors=of_vectors)
     call.set_output(out, (), *extents, column_major=True)
+    call.views(passed if matrix is None or in_place else (*passed, a), a if in_place else None)
     return call, None if matrix is None else call.out if in_place else call.inputs[-1]
 
 

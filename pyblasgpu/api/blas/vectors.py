@@ -23,7 +23,16 @@ from ...types import Dtype
 from ..keyword.vector_calls import map_vectors
 from .arrays import array_shape, checked_array
 
-__all__ = ["Target", "VectorArgument", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
+__all__ = [
+    "Target",
+    "VectorArgument",
+    "as_vector",
+    "clear_of",
+    "parts_of",
+    "target_of",
+    "unless_whole",
+    "whole",
+]
 
 
 class VectorArgument(NamedTuple):
@@ -106,6 +115,11 @@ def parts_of(name: str, vectors: dict[str, VectorArgument], n: Any) -> dict[str,
                 f"inc{argument}={increment} reach to number {last}"
             )
     return {argument: Vector(max(count, 0), *each[1:]) for argument, each in ranges.items()}
+
+
+def unless_whole(part: Vector, vector: Array) -> Vector | None:
+    """The elements of a vector that are meant; None where these are all of them, in order."""
+    return None if part == Vector(vector.shape[0]) else part
 
 
 class Target(NamedTuple):

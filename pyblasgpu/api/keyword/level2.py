@@ -214,7 +214,10 @@ def run_product(
     operands: tuple[Any, Any],
     flags: dict[str, Any],
     key: Any = None,
+    source: Any = None,
 ) -> Any:
-    """Run GEMV, SYMV or HEMV (`which`) with checked arguments; `operands` are inputs of `call`, or parts."""
-    source = call.out if beta != 0 else None
+    """Run GEMV, SYMV or HEMV (`which`) with checked arguments; `operands` are inputs of `call`, or parts. The
+    output is added to, or `source` where that is another vector.
+    """
+    source = (call.out if source is None else source) if beta != 0 else None
     return run_routine(call, ROUTINES[which], operands, (alpha, beta), flags, source, key)

@@ -297,7 +297,7 @@ def run_ger(call: Call, alpha: Any, x: Any, y: Any, turn: Trans, source: Any, ke
         x, y, a = operands
         return launch_list_of("ger")(scalars[0], x, y.T, a, is_new)
 
-    return call.run(on_cpu, launches, ((x, Trans.NO), (y, turn)), (alpha,), source, None if is_new else key)
+    return call.run(on_cpu, launches, ((x, Trans.NO), (y, turn)), (alpha,), source, key)
 
 
 def run_rank_1(
@@ -306,4 +306,4 @@ def run_rank_1(
     """Run SYR, HER, SYR2 or HER2 (`which`) with checked arguments."""
     is_new = source is None
     flags = {"uplo": uplo, "is_new_output": is_new}
-    return run_routine(call, ROUTINES[which], vectors, (alpha,), flags, source, None if is_new else key)
+    return run_routine(call, ROUTINES[which], vectors, (alpha,), flags, source, key)
