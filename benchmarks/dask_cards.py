@@ -21,9 +21,9 @@ from distributed import Client, futures_of, get_task_stream, wait
 
 from benchmarks.dask_cluster import ROUTINES, cluster, persisted, wait_until_forgotten
 from benchmarks.dask_linalg import matrix
-from benchmarks.host_problems import CUBES, Pinned, nested_document
+from benchmarks.host_problems import Pinned, nested_document
 from benchmarks.several_cards import measured
-from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main
 
 __all__ = ["by_dask", "by_engine", "main"]
 
@@ -114,7 +114,7 @@ def rows(options: Namespace) -> Rows:
     logging.getLogger("distributed").setLevel(logging.WARNING)
 
     def row(routine: str, by: str, took: float, **facts: Any) -> Row:
-        tflops = CUBES[routine] * options.n**3 / took / 1e12
+        tflops = cubes(routine) * options.n**3 / took / 1e12
         return {"routine": routine, "by": by, "seconds": took, **facts, "tflops": tflops}
 
     # the workers first: this process takes memory of all cards

@@ -16,7 +16,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.table import Table
 
@@ -30,6 +29,7 @@ from pyblasgpu.engine.triangles import covering, diagonal_squares
 from pyblasgpu.frontend.calls.tiled_plan import can_hold_output, plan_of
 from pyblasgpu.frontend.calls.tiled_routines import TiledRoutine, inner_extent
 from pyblasgpu.gpu.transfers import Block
+from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.tasks import Task, Tile, flops
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
@@ -210,16 +210,9 @@ class Timeline:
 
 def routine(name: str, n: int) -> TiledRoutine:
     """A routine on matrices of order n."""
-    flags_of: dict[str, dict[str, Any]] = {
-        "gemm": {"trans_a": Trans.NO, "trans_b": Trans.NO},
-        "syrk": {"uplo": Uplo.LOWER, "trans": Trans.NO},
-        "potrf": {"uplo": Uplo.LOWER},
-    }
-    triangular = {"side": Side.LEFT, "uplo": Uplo.LOWER, "trans": Trans.NO, "diag": Diag.NON_UNIT}
-    flags = flags_of.get(name, triangular)
-    names = {"gemm": ("a", "b", "c"), "syrk": ("a", "c"), "potrf": ("a",)}.get(name, ("a", "b"))
-    extents = (n,) * {"gemm": 3, "potrf": 1}.get(name, 2)
-    return TiledRoutine(name, names, extents, flags, side=flags.get("side"))
+    row, no = ROUTINES[name], Trans.NO
+    flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "trans": no, "trans_a": no, "trans_b": no}
+    return TiledRoutine.of(row, (n,) * len(row.dims), {**flags, "diag": Diag.NON_UNIT}, DTYPES["d"])
 
 
 def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, ...] = ()) -> Schedule:

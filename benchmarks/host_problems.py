@@ -21,7 +21,6 @@ from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 __all__ = [
-    "CUBES",
     "KINDS",
     "ROUTINES",
     "HostProblem",
@@ -44,10 +43,6 @@ KINDS = {
 }
 ROUTINES = ("gemm", "trsm", "syrk", "trmm", "symm")
 NO, LOWER = Trans.NO, Uplo.LOWER
-
-
-#: Multiplications and additions, as multiples of the cube of n.
-CUBES = {"gemm": 2.0, "symm": 2.0, "syrk": 1.0, "trsm": 1.0, "trmm": 1.0, "potrf": 1 / 3, "getrf": 2 / 3}
 
 
 def nested_document(facts: Row, lists: dict[str, list[Row]]) -> Row:

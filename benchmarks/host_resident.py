@@ -19,7 +19,6 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.host_problems import (
-    CUBES,
     ROUTINES,
     HostProblem,
     Pinned,
@@ -29,7 +28,7 @@ from benchmarks.host_problems import (
     rates,
     seconds,
 )
-from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main
 from pyblasgpu.engine import executor, host_traffic, tile_size
 from pyblasgpu.frontend.calls import tiled_plan
 from pyblasgpu.gpu import memory
@@ -70,7 +69,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         if nbytes < 60 * GIB:
             with deciding_by(streamed_min_bytes=inf):
                 row["whole_pageable"] = seconds(apart.ours, 2)
-    row["tflops"] = CUBES[routine] * n**3 / row["streamed"] / 1e12
+    row["tflops"] = cubes(routine) * n**3 / row["streamed"] / 1e12
     return row
 
 

@@ -22,15 +22,15 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, main, table
 from pyblasgpu.tasks import Task, TaskList, Tile, cut, dependencies, flops, potrf
 from pyblasgpu.types import Uplo
 
 __all__ = ["Links", "Rates", "bounds", "gemm_bounds", "simulate"]
 
 RESULTS = Path(__file__).parent / "results"
-#: Flops of each routine on square operands, as multiples of the cube of the order.
-CUBES = {"gemm": 2.0, "herk": 1.0, "trsm": 1.0, "potrf": 1 / 3}
+#: Routines of the leaves of a factorization.
+LEAVES = "gemm", "herk", "trsm", "potrf"
 #: By routine and variant of `bench` the leaf whose rate it is.
 LEAF_OF = {"gemm NT": "gemm", "syrk LN": "herk", "trsm LLNN": "trsm"}
 
@@ -73,7 +73,7 @@ class Rates:
     @classmethod
     def of(cls, device: str, letter: str = "d", results: Path = RESULTS) -> Rates:
         """What was measured on a device, the newest where there are several."""
-        rates: dict[str, dict[int, float]] = {name: {} for name in CUBES}
+        rates: dict[str, dict[int, float]] = {name: {} for name in LEAVES}
         for file in sorted((results / device).glob("*.json")):
             rows = json.loads(file.read_text()).get("results", [])
             for routine, order, rate in _rates(rows, letter):
@@ -93,7 +93,7 @@ class Rates:
     def seconds(self, routine: str, count: int) -> float:
         """The time of so many flops, at the rate of square operands with as many."""
         if (routine, count) not in self.known:
-            rate = self.at(routine, (count / CUBES[routine]) ** (1 / 3))
+            rate = self.at(routine, (count / cubes(routine)) ** (1 / 3))
             self.known[routine, count] = count / rate
         return self.known[routine, count]
 
@@ -216,7 +216,7 @@ def bounds(n: int, chunk: int, cards: int, rates: Rates, links: Links, itemsize:
     blocks = ceil(n / chunk)
     products, pairs = blocks * (blocks - 1) * (blocks - 2) // 6, blocks * (blocks - 1) // 2
     whole = (n / (blocks * chunk)) ** 3  # the last blocks are smaller
-    leaf = {name: rates.seconds(name, round(count * chunk**3)) for name, count in CUBES.items()}
+    leaf = {name: rates.seconds(name, round(cubes(name) * chunk**3)) for name in LEAVES}
     work = products * leaf["gemm"] + pairs * (leaf["herk"] + leaf["trsm"]) + blocks * leaf["potrf"]
     size = chunk * chunk * itemsize
     step = leaf["trsm"] + leaf["herk"] + 2 * size / links.nvlink

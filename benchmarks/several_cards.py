@@ -18,7 +18,6 @@ import numpy as np
 
 import pyblasgpu
 from benchmarks.host_problems import (
-    CUBES,
     ROUTINES,
     HostProblem,
     Pinned,
@@ -27,7 +26,7 @@ from benchmarks.host_problems import (
     pinned_for,
     seconds,
 )
-from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main
 from pyblasgpu.engine import cards as cards_of_engine
 from pyblasgpu.gpu.transfers import can_access
 from pyblasgpu.testing.policies import deciding_by
@@ -119,7 +118,7 @@ def _row(problem: HostProblem, where: str, count: int, took: float, one: float, 
         "where": where,
         "cards": count,
     }
-    tflops = CUBES[problem.routine] * problem.n**3 / took / 1e12
+    tflops = cubes(problem.routine) * problem.n**3 / took / 1e12
     return {**case, "seconds": took, "tflops": tflops, "speedup": one / took, "difference": difference}
 
 

@@ -25,6 +25,7 @@ from pyblasgpu.bench.command import RESULTS, require_device, slug
 from pyblasgpu.errors import lacking
 from pyblasgpu.gpu.device import current
 from pyblasgpu.options import parse_dtypes, parse_seconds
+from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.types import DTYPES
 
@@ -36,6 +37,7 @@ __all__ = [
     "Rows",
     "Study",
     "attempt",
+    "cubes",
     "cupy",
     "device_facts",
     "main",
@@ -58,6 +60,17 @@ ALIASES = {
     "routines": ("--routine", "--operations"),
     "seconds": ("--budget",),
 }
+
+
+def cubes(routine: str) -> float:
+    """Operations of a routine on real square matrices, as a multiple of the cube of their order; those of the
+    factors alone of a solution by them.
+    """
+    row = ROUTINES[routine]
+    if row.parts:
+        return cubes(row.parts[0][0])
+    numerator, denominator = row.fmas
+    return 2 * numerator / denominator
 
 
 class Option(NamedTuple):

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import level3
 from benchmarks.arrays import cold_seconds
 from benchmarks.lu import Getrf
-from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cubes, main
 from pyblasgpu import linalg
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.testing import cublas, cusolver
@@ -35,17 +35,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "trmm": ({"trmm_algorithm": "trmm_fused_1024"},),
     "trsm": ({"trsm_algorithm": "trsm_fused_512"},),
 }
-#: Multiplications and additions, as multiples of the cube of n.
-FLOPS: dict[str, float] = {
-    "trmm": 1,
-    "trsm": 1,
-    "potrf": 1 / 3,
-    "getrf": 2 / 3,
-    "gesv": 2 / 3,
-    "posv": 1 / 3,
-    "syrk": 1,
-    "symm": 2,
-}
+ROUTINES = "trmm", "trsm", "potrf", "getrf", "gesv", "posv", "syrk", "symm"
 #: Routines of complex64 begin with a c.
 COMPLEX = {f"c{name}": name for name in ("trmm", "trsm", "getrf", "syrk", "symm")}
 
@@ -141,7 +131,7 @@ def measured(routine: str, n: int, columns: int) -> Row:
     letter, name = ("c", COMPLEX[routine]) if routine in COMPLEX else ("s", routine)
     problem = Solution(routine, n) if routine in ("gesv", "posv") else Problem.of(name, letter, n, columns)
     in_mode = partial(problem.ours, "tensor") if isinstance(problem, Solution) else problem.ours
-    work = FLOPS[name] * n**2 * columns * (4 if letter == "c" else 1) / 1e12
+    work = cubes(name) * n**2 * columns * (4 if letter == "c" else 1) / 1e12
 
     def timed(run: Callable[[], Any], mode: str | None, overrides: Row) -> Row:
         with ExitStack() as stack:
@@ -188,7 +178,7 @@ STUDY = Study(
     __doc__,
     rows,
     {
-        "routines": Option(tuple(FLOPS), (*FLOPS, *COMPLEX)),
+        "routines": Option(ROUTINES, (*ROUTINES, *COMPLEX)),
         "sizes": (8192, 4096, 2048, 16384),
         "columns": Option((), kind=int, help="of trmm and trsm, which take their recursion in the mode then"),
     },

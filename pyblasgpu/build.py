@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from . import terminal
 from .dispatch import catalogue
@@ -82,8 +82,8 @@ class Built:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Watcher(Protocol):
-    """Progress display of a build."""
+class Watcher:
+    """Progress display of a build; this one shows nothing."""
 
     def begin(self, architecture: str, total: int, ready: int, workers: int) -> None:
         """Begin an architecture of `total` kernels; `ready` are there, and `workers` compile the others."""
@@ -93,17 +93,6 @@ class Watcher(Protocol):
 
     def say(self, text: str) -> None:
         """A line that stays."""
-
-
-class _Silent:
-    def begin(self, architecture: str, total: int, ready: int, workers: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
 
 
 def build(
@@ -139,7 +128,7 @@ def build(
     """
     folder = archive.user_folder() if folder is None else folder
     path = folder / archive.archive_name(architecture(cc), digest_of_all())
-    watcher = watcher or _Silent()
+    watcher = watcher or Watcher()
     with _alone(path, watcher):
         run = _Run(path, cc, watcher, workers or cores())
         try:
@@ -311,7 +300,7 @@ def _show(done: list[Built]) -> None:
             console.print(f"failed: {name}: {complaint}", highlight=False, soft_wrap=True)
 
 
-class Progress(terminal.ProgressBar):
+class Progress(terminal.ProgressBar, Watcher):
     """A bar on stderr: kernels ready of those wanted. Kernels that this run compiles give the time left."""
 
     def __init__(self) -> None:

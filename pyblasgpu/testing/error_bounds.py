@@ -82,9 +82,7 @@ def symm_error(alpha, a, b, beta, c, result, side: Side, uplo: Uplo, hermitian: 
     return _worst(dtype, alpha, left, b[:, cols], beta, c, _crossing(result, rows, cols), terms=len(a) + 2)
 
 
-def rank_k_error(
-    products: list[tuple], beta, c, result, uplo: Uplo, hermitian: bool = False, seed: int = 0
-) -> float:
+def rank_k_error(products: list[tuple], beta, c, result, uplo: Uplo, hermitian: bool = False) -> float:
     """Largest sampled error of a triangle of ``result = alpha a b + ... + beta c`` over its bound.
 
     `products` are (alpha, a, b), a of shape (n, k), b (k, n), transpositions applied; the other triangles of
@@ -93,7 +91,7 @@ def rank_k_error(
     """
     dtype = dtype_of(result.dtype)
     wide = _WIDE[dtype.letter]
-    rows, cols = _sample(result.shape, seed)
+    rows, cols = _sample(result.shape)
     kept = cols <= rows[:, None] if uplo is Uplo.LOWER else cols >= rows[:, None]
     on_diagonal = cols == rows[:, None]
     result = np.where(kept, _crossing(result, rows, cols), 0)
@@ -134,7 +132,7 @@ def _worst(
     return float("inf") if np.isnan(worst) else worst
 
 
-def _sample(shape: tuple[int, int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(shape: tuple[int, int], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     drawn = (rng.choice(extent, min(SAMPLES - 1, extent), replace=False) for extent in shape)
     # the last, if there is one

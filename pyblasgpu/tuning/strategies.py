@@ -90,9 +90,9 @@ def beginning_with(current: Mapping[str, Any], strategy: Strategy) -> Strategy:
     return batches
 
 
-def ending_with_variants(strategy: Strategy, variant: Callable[[Any], Any], count: int = 2) -> Strategy:
+def ending_with_variants(strategy: Strategy, variant: Callable[[Any], Any]) -> Strategy:
     """Return a strategy that measures as `strategy` does; then for each problem the variants of the fastest
-    `count`.
+    two.
 
     So a switch that matters little is tried for winners alone, and does not double the search.
 
@@ -101,7 +101,6 @@ def ending_with_variants(strategy: Strategy, variant: Callable[[Any], Any], coun
     strategy : Strategy
     variant : callable
         ``variant(config)``; None where there is none.
-    count : int
     """
 
     def batches(search: SearchProblem) -> Batches:
@@ -117,7 +116,7 @@ def ending_with_variants(strategy: Strategy, variant: Callable[[Any], Any], coun
                 known[measurement.problem][measurement.config] = seconds
         last = []
         for problem, seconds_of in known.items():
-            fastest = sorted(seconds_of, key=seconds_of.__getitem__)[:count]
+            fastest = sorted(seconds_of, key=seconds_of.__getitem__)[:2]
             variants = [variant(config) for config in fastest]
             last += [Measurement(c, *problem) for c in variants if c and c not in seconds_of]
         if last:

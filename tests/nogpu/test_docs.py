@@ -17,6 +17,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
 from pyblasgpu.gpu import device
+from pyblasgpu.routine_table import routines
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -51,6 +52,13 @@ def test_every_public_name_is_in_the_reference():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_of_a_module_is_in_its_reference(name):
     assert summarised(f"{name}.md") == set(getattr(pyblasgpu, name).__all__)
+
+
+def test_the_workspace_of_every_routine_with_kernels_is_named():
+    page = (DOCS / "api" / "lapack.md").read_text()
+    named = re.findall(r"^\| (`.*`) \|", page, re.MULTILINE)
+    expected = {row.stem for row in routines("lapack") if row.is_explained}
+    assert set(re.findall(r"`(\w+)`", " ".join(named))) == expected
 
 
 @pytest.mark.parametrize("name", ["", *NAMES])
