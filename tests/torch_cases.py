@@ -123,6 +123,8 @@ def cases(dtype: torch.dtype) -> Iterator[Case]:
         yield Case("cholesky_inverse", (spd(dtype, 2, 2), not lower), _of_factor)
     for shape in ((2, 2), (2, 3), (3, 2)):
         yield Case("lu_factor_ex", (r(*shape),), _first)
+        yield Case("qr", (r(*shape), False), _plain)
+        yield Case("qr", (r(2, *shape), shape[0] <= shape[1]), _plain)
     packed, pivots, _ = torch.linalg.lu_factor_ex(r(2, 2))
     yield Case("interchanged", (r(2, 3), pivots, True), _plain)
     yield Case("lu_inverse", (packed, pivots), _plain)

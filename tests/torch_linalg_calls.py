@@ -12,7 +12,8 @@ DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 OUTSIDE = {"cholesky_solve", "cholesky_inverse", "logdet"}
 NAMES = [
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "inv", "inv_ex", "logdet",
-    "lu_factor", "lu_factor_ex", "lu_solve", "slogdet", "solve", "solve_ex", "solve_triangular",
+    "lstsq", "lu_factor", "lu_factor_ex", "lu_solve", "qr", "slogdet", "solve", "solve_ex",
+    "solve_triangular",
 ]  # fmt: skip
 
 
@@ -49,6 +50,13 @@ def calls(dtype, batch, n, k):
     for name in ("inv", "inv_ex", "det", "slogdet"):
         yield name, (a.mH,), {}
     yield "logdet", (p,), {}
+    for shape in ((n, n), (n, n + 2), (n + 3, n)):
+        for mode in ("reduced", "complete", "r"):
+            yield "qr", (random(dtype, *batch, *shape), mode), {}
+        rectangle = random(dtype, *batch, *shape) + 4 * torch.eye(*shape, dtype=dtype)
+        for driver in ("gels", "gelsy", None) if n and 0 not in batch else ():
+            yield "lstsq", (rectangle, random(dtype, *batch, shape[0], k)), {"driver": driver}
+            yield "lstsq", (rectangle, random(dtype, *batch, shape[0])), {"driver": driver}
 
 
 A = torch.eye(3)
@@ -74,5 +82,11 @@ REFUSED = {
     "inv of a rectangle": ("inv", (A[:2],), {}),
     "inv of half": ("inv", (A.half(),), {}),
     "det of a rectangle": ("det", (A[:2],), {}),
+    "qr in another mode": ("qr", (A, "thin"), {}),
+    "qr of a vector": ("qr", (A[0],), {}),
+    "qr of integers": ("qr", (torch.eye(3, dtype=torch.int64),), {}),
+    "lstsq of other rows": ("lstsq", (A, A[:2]), {"driver": "gels"}),
+    "lstsq without full rank": ("lstsq", (torch.eye(3, 2).fill_(1), A), {"driver": "gels"}),
+    "lstsq by no driver": ("lstsq", (A, A), {"driver": "geqrf"}),
     "slogdet of integers": ("slogdet", (torch.eye(3, dtype=torch.int64),), {}),
 }

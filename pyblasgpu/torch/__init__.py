@@ -22,6 +22,7 @@ from .linalg_cholesky import (
     solve_triangular,
 )
 from .linalg_lu import det, inv, inv_ex, logdet, lu_factor, lu_factor_ex, lu_solve, slogdet, solve, solve_ex
+from .linalg_qr import lstsq, qr
 
 __all__ = [
     "cholesky",
@@ -37,9 +38,11 @@ __all__ = [
     "inv_ex",
     "inv_quad_logdet",
     "logdet",
+    "lstsq",
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "qr",
     "slogdet",
     "solve",
     "solve_ex",
