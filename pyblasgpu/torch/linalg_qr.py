@@ -58,7 +58,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     A : torch.Tensor, shape (..., m, n)
     B : torch.Tensor, shape (..., m, k) or (..., m)
     rcond : optional
-        Where it is passed, PyTorch's own function computes.
+        PyTorch's own function computes where it is passed.
     driver : {'gels', 'gelsy', 'gelsd', 'gelss'}, optional
         'gels' needs matrices of full rank. With others, 'gelsy' being the default of tensors in host memory,
         PyTorch's own function computes.
@@ -66,7 +66,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     Returns
     -------
     solution : torch.Tensor, shape (..., n, k) or (..., n)
-        Of the least residual, and of the least norm if m < n.
+        The one of the least residual, and of the least norm if m < n.
     residuals : torch.Tensor, shape (..., k) or (0,)
         Squared norms of the columns of ``B - A X``, if m > n.
     rank, singular_values : torch.Tensor, shape (0,)
