@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch_cases import random, spd
 
-__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "theirs"]
+__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "rectangular_calls", "theirs"]
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 #: Where PyTorch has a function that `torch.linalg` has not.
@@ -50,6 +50,10 @@ def calls(dtype, batch, n, k):
     for name in ("inv", "inv_ex", "det", "slogdet"):
         yield name, (a.mH,), {}
     yield "logdet", (p,), {}
+
+
+def rectangular_calls(dtype, batch, n, k):
+    """Arguments of QR factors and least squares, which `patch_torch` leaves to PyTorch."""
     for shape in ((n, n), (n, n + 2), (n + 3, n)):
         for mode in ("reduced", "complete", "r"):
             yield "qr", (random(dtype, *batch, *shape), mode), {}

@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 from torch_cases import hermitian, random, spd
-from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, theirs
+from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, rectangular_calls, theirs
 
 import pyblasgpu.torch as ours
 from pyblasgpu.torch import cholesky_rows
@@ -18,7 +18,8 @@ from pyblasgpu.torch import cholesky_rows
     ("batch", "n", "k"), [((), 5, 3), ((2, 3), 4, 1), ((0,), 3, 2), ((2,), 0, 2), ((), 3, 0)]
 )
 def test_results_are_pytorchs(dtype, batch, n, k):
-    for name, args, flags in calls(dtype, batch, n, k):
+    every = *calls(dtype, batch, n, k), *rectangular_calls(dtype, batch, n, k)
+    for name, args, flags in every:
         found, expected = getattr(ours, name)(*args, **flags), theirs(name)(*args, **flags)
         pairs = [(found, expected)]
         if isinstance(expected, tuple):
