@@ -6,6 +6,7 @@ Importing it touches no GPU, compiles nothing and needs no CUDA; what is named h
 from __future__ import annotations
 
 from importlib import import_module
+from os import environ
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -29,6 +30,7 @@ _NAMES = {
     "frontend.engine_options": "use_devices",
     "frontend.handle": "Handle",
     "info": "show_config",
+    "patching": "patch_report",
     "scipy_patch.switch": "patch_scipy unpatch_scipy",
     "torch_patch.switch": "patch_torch unpatch_torch",
 }
@@ -55,3 +57,17 @@ def __dir__() -> list[str]:
     from importlib.util import find_spec
 
     return sorted([*__all__, *[name for name in _OPTIONAL if find_spec(name)]])
+
+
+def load_ipython_extension(_: Any) -> None:
+    """Patch the libraries that ``PYBLASGPU_PATCH`` names, or all: what ``%load_ext pyblasgpu`` runs."""
+    import_module(".patching", __name__).patch_named(environ.get("PYBLASGPU_PATCH"))
+
+
+def unload_ipython_extension(_: Any) -> None:
+    """End these patches."""
+    import_module(".patching", __name__).unpatch_named()
+
+
+if "PYBLASGPU_PATCH" in environ:
+    import_module(".patching", __name__).patch_by_environment()

@@ -25,10 +25,10 @@ from .typing import (Array, ArrayLike, ArrayT, Backend, Devices, DiagFlag, MathM
 __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
     "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "iamax",
-    "lapack", "linalg", "nrm2", "override", "patch_scipy", "patch_torch", "plan_gemm", "plan_trmm",
-    "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap", "symm",
-    "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy", "unpatch_torch",
-    "use_devices"]
+    "lapack", "linalg", "nrm2", "override", "patch_report", "patch_scipy", "patch_torch", "plan_gemm",
+    "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap",
+    "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy",
+    "unpatch_torch", "use_devices"]
 
 def asum(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,
@@ -277,6 +277,7 @@ def nrm2(
     backend: Backend | None = None,
 ) -> Any: ...
 def override(name: str, value: Any) -> Setting: ...
+def patch_report() -> str: ...
 def patch_scipy(
     *, thresholds: float | Mapping[str, float] | None = None, backend: Backend | None = None,
     numpy: bool = False,

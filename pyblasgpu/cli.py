@@ -1,4 +1,4 @@
-"""The command line: ``pyblasgpu info | demo | explain | build | tune | report | wisdom | bench``.
+"""The command line: ``pyblasgpu info | demo | explain | build | tune | report | wisdom | bench | run``.
 
 Exit code 0: done. 1: done, and a check failed. 2: wrong use, or it cannot run on this machine. Results go
 to stdout, progress and complaints to stderr.
@@ -21,19 +21,28 @@ __all__ = ["main", "parser"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (``sys.argv[1:]`` if None) names; returns the exit code."""
-    words = ["pyblasgpu"]
+    words, programs = ["pyblasgpu"], []
 
     def run() -> int:
         options = parser().parse_args(argv)
         words.append(options.command)
+        if options.command == "run":
+            from . import run_command
+
+            run_command.check(options)
+            programs.append(options)
+            return 0
         return options.run(options)
 
-    return terminal.guarded(words, run)
+    code = terminal.guarded(words, run)
+    for options in programs:  # whose errors and warnings are its own
+        return options.run(options)
+    return code
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; each command's options name the function that runs it."""
-    runs = (_info, _demo, _explain, _build, _tune, _report, _wisdom, _bench)
+    runs = (_info, _demo, _explain, _build, _tune, _report, _wisdom, _bench, _run)
     return make_parser({run.__name__.removeprefix("_"): run for run in runs})
 
 
@@ -107,3 +116,9 @@ def _bench(options: argparse.Namespace) -> int:
     from .bench import command
 
     return command.main(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from . import run_command
+
+    return run_command.main(options)

@@ -23,6 +23,7 @@ from .options import (
     parse_families,
     parse_layouts,
     parse_part,
+    parse_patches,
     parse_prefixed,
     parse_shape,
     parse_shapes,
@@ -100,7 +101,38 @@ def make_parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argp
     _add_wisdom(command("wisdom", kept, "export mine.json --device h200"))
     timed = "Time this library and cuBLAS side by side."
     _add_bench(command("bench", timed, "--routine gemm --dtype d --plot"))
+    run = "Run a program with SciPy, PyTorch and CuPy patched, and print what ran where."
+    _add_run(command("run", run, "script.py --its-option"))
     return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--patch",
+        type=parse_patches,
+        metavar="P,P,...",
+        help="Patch these of scipy, numpy, torch and cupy, once the program imports them. The default is all "
+        "but numpy. Example: --patch scipy,torch",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "cuda", "cpu"),
+        help="Compute on a GPU (cuda), or on the processor for tests (cpu). The default is auto: nothing is "
+        "patched where there is no GPU. Example: --backend cpu",
+    )
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="Run a module, with all that follows as its arguments. Example: -m package.module",
+    )
+    parser.add_argument("script", nargs="?", help="Name the program's file. Example: pyblasgpu run script.py")
+    parser.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        help="Give the program these arguments. Example: pyblasgpu run script.py --its-option",
+    )
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:

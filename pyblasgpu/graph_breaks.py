@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import CodeType, FunctionType, ModuleType
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
+
+from .after_import import after_import
 
 __all__ = ["break_graphs"]
 
@@ -44,9 +44,14 @@ def break_graphs(value: _T) -> _T:
             _waiting.append(function.__code__)
     if _DYNAMO in sys.modules:
         _skip_waiting()
-    elif not any(isinstance(finder, _DynamoFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _DynamoFinder())
+    else:
+        _await_dynamo()
     return value
+
+
+@cache
+def _await_dynamo() -> None:
+    after_import(_DYNAMO, _skip_waiting)
 
 
 def _functions(value: Any) -> Iterator[Any]:
@@ -74,25 +79,3 @@ def _skip_waiting() -> None:
 
     while skip_code is not None and _waiting:
         skip_code(_waiting.pop())
-
-
-class _DynamoFinder:
-    """An import hook for Dynamo: it is imported as ever, and then skips the functions that wait."""
-
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of Dynamo; None of other modules, which are for the finders that follow."""
-        if name != _DYNAMO:
-            return None
-        with suppress(ValueError):  # another thread has removed it
-            sys.meta_path.remove(self)
-        spec = find_spec(name)
-        loader: Any = None if spec is None else spec.loader
-        if loader is not None:
-            execute = loader.exec_module
-
-            def execute_and_skip(module: ModuleType) -> None:
-                execute(module)
-                _skip_waiting()
-
-            loader.exec_module = execute_and_skip
-        return spec

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from .database import FAMILIES, sizes_of
+from .patching import parsed
 from .routine_table import ROUTINES as TABLE
 from .routine_table import routines
 from .types import DTYPES, dtype_of
@@ -31,6 +32,7 @@ __all__ = [
     "parse_layouts",
     "parse_listed",
     "parse_part",
+    "parse_patches",
     "parse_prefixed",
     "parse_seconds",
     "parse_shape",
@@ -69,7 +71,8 @@ class Command(argparse.ArgumentParser):
         add_help(self)
 
     def parse_known_args(self, args=None, namespace=None):
-        if self._between:
+        takes_the_rest = any(action.nargs == argparse.REMAINDER for action in self._actions)
+        if self._between or takes_the_rest:
             return super().parse_known_args(args, namespace)
         self._between = True
         try:
@@ -275,3 +278,12 @@ def parse_duration(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 10m, 2h")
     return seconds
+
+
+def parse_patches(text: str) -> str:
+    """Return the names of patches, checked."""
+    try:
+        parsed(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+    return text

@@ -25,7 +25,9 @@ __all__ = ["main", "stage_everything", "stage_kernels"]
 ROOT = Path(__file__).resolve().parents[1]
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 LIMIT_MB = 90.0
-IN_THE_WHEEL = ("pyblasgpu", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+IN_THE_WHEEL = (
+    "pyblasgpu", "pyblasgpu.pth", "setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE",
+)  # fmt: skip
 
 SETUP = """\
 [metadata]

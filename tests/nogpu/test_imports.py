@@ -24,9 +24,20 @@ LAYERS = [
     {"command_line"},
     {"options"},
     {"tuning"},
-    {"build", "explain_command"},
+    {"build", "explain_command", "run_command"},
     {"testing"},
-    {"__init__", "blas", "dask", "info", "lapack", "linalg", "scipy_patch", "torch", "torch_patch"},
+    {
+        "__init__",
+        "blas",
+        "dask",
+        "info",
+        "lapack",
+        "linalg",
+        "patching",
+        "scipy_patch",
+        "torch",
+        "torch_patch",
+    },
     {"patches"},
     {"api"},
     {"frontend"},
@@ -42,7 +53,7 @@ LAYERS = [
     {"terminal", "processes"},
     {"routine_table"},
     {"routine"},
-    {"types", "errors", "arguments", "settings", "typing", "graph_breaks", "package_files"},
+    {"types", "errors", "arguments", "settings", "typing", "graph_breaks", "package_files", "after_import"},
 ]
 KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
