@@ -1,4 +1,4 @@
-"""The families of the factorizations: Cholesky's leaf, inverses of triangles, the pivoted panel of LU."""
+"""The families of the factorizations: Cholesky, inverses of triangles, LU with pivots, QR."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ FAMILIES = (
     Family("getrf_column", ".factor.lu.getrf_column", "GetrfColumn", "getrf", needs=(8, 0)),
     Family("getrf_small", ".factor.lu.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
     Family("getrs_small", ".factor.lu.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
+    Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf", needs=(8, 0)),
+    Family("geqrf_column", ".factor.qr.geqrf_column", "GeqrfColumn", "geqrf", needs=(8, 0)),
+    Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf", needs=(8, 0)),
+    Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.lu.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.lu.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),

@@ -1,0 +1,101 @@
+"""Blocks of Householder reflectors: H1 H2 ... = I - V T V^H, and its product with a matrix in place.
+
+V is copied from where a factorization left it, T is made from V^H V, and the rest are products (Schreiber and
+Van Loan, 1989).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...dispatch.operand_copies import ALIGNED
+from ...kernels.factor.qr import larft_leaf, reflector_copy
+from ...kernels.registry import FIXED
+from ...operands import Operand
+from ..launch_list import LaunchList
+from ..level3.gemm import emit_gemm
+from .factor_steps import leaf_config
+
+__all__ = ["BlockReflector", "blocks_of", "emit_block_reflector", "emit_identity", "emit_product"]
+
+
+class BlockReflector(NamedTuple):
+    """I - V T V^H.
+
+    Attributes
+    ----------
+    v : Operand
+        m by k, zeros above its diagonal of ones.
+    t : Operand
+        k by k, zeros below its diagonal.
+    """
+
+    v: Operand
+    t: Operand
+
+
+def blocks_of(launches: LaunchList, count: int) -> list[tuple[int, int]]:
+    """Return the first reflector of each block and the one after its last, of `count` in all."""
+    width = leaf_config(launches, larft_leaf.STEM, count).ORDER
+    return [(first, min(first + width, count)) for first in range(0, count, width)]
+
+
+def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> BlockReflector:
+    """Emit V and T, in scratch, of the reflectors in the columns of A below its diagonal.
+
+    Parameters
+    ----------
+    launches : LaunchList
+    tau : Operand
+        k by 1, of a block of `blocks_of` or fewer.
+    a : Operand
+        m by k, m >= k.
+    """
+    m, k = a.rows, a.cols
+    v = launches.scratch(m, k, a.batch, ALIGNED)
+    _emit_copy(launches, a, v, 0, copies=True)
+    t = launches.scratch(k, k, a.batch, ALIGNED)
+    emit_gemm(launches, 1.0, v.T.conjugate(), v, 0.0, t)
+    leaf = leaf_config(launches, larft_leaf.STEM, k).specialize(k)
+
+    def numbers_of_t(tau: Operand, t: Operand) -> tuple[int, ...]:
+        return k, tau.row_stride, t.col_stride, tau.batch_stride, t.batch_stride
+
+    launches.emit(larft_leaf.source(leaf), 1, (tau, t), numbers_of_t, ())
+    return BlockReflector(v, t)
+
+
+def emit_identity(launches: LaunchList, a: Operand, first: int) -> None:
+    """Emit columns of the identity; the one of the first column is in row `first`."""
+    _emit_copy(launches, a, a, first, copies=False)
+
+
+def _emit_copy(launches: LaunchList, a: Operand, v: Operand, first: int, copies: bool) -> None:
+    config, (m, n) = FIXED[reflector_copy.STEM].fixed_config(launches.dtype.letter), (v.rows, v.cols)
+
+    def integers(a: Operand, v: Operand) -> tuple[int, ...]:
+        strides = a.row_stride, a.col_stride, v.row_stride, v.col_stride
+        return m, n, first, int(copies), *strides, a.batch_stride, v.batch_stride
+
+    launches.emit(reflector_copy.source(config), config.grid(m, n), (a, v), integers, ())
+
+
+def emit_product(
+    launches: LaunchList, block: BlockReflector, c: Operand, adjoint: bool, conj: bool = False
+) -> None:
+    """Emit C := H C for the H of a block, its adjoint, its conjugate (`conj`), or with both its transpose.
+
+    The latter two serve products from the right: C H is (H^T C^T)^T.
+    """
+    if c.is_empty:
+        return
+    v, t = block
+    with launches.temporary():
+        w, x = (launches.scratch(v.cols, c.cols, c.batch, ALIGNED) for _ in range(2))
+        if adjoint:
+            t = t.T.conjugate()
+        if conj:
+            v, t = v.conjugate(), t.conjugate()
+        emit_gemm(launches, 1.0, v.T.conjugate(), c, 0.0, w)
+        emit_gemm(launches, 1.0, t, w, 0.0, x)
+        emit_gemm(launches, -1.0, v, x, 1.0, c)

@@ -1,0 +1,109 @@
+"""QR end to end on the simulator: recursion, blocks, panels of one launch and of a launch a column, Q."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+from scipy.linalg import lapack
+
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.factor.qr.geqrf_column import GeqrfColumn
+from pyblasgpu.kernels.factor.qr.geqrf_panel import GeqrfPanel
+from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines.lapack import geqrf, orgqr, ormqr
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES, Side, Trans
+
+from .launching import strides
+from .test_reflectors import random
+from .test_routines import small_kernels
+
+#: Kilobytes of a panel, and rows and columns: blocks of 16 reflectors, panels of 8, of one launch or more.
+SHAPES = [(1, 29, 19), (4, 19, 30), (4, 41, 21), (1, 40, 19)]
+
+
+@contextmanager
+def small_panels(letter: str, kilobytes: int):
+    """Panels of few columns, blocks of 16 reflectors, products of small tiles."""
+    size = kilobytes * DTYPES[letter].itemsize // 4
+    configs = {
+        "geqrf_panel": GeqrfPanel(letter, 64, size),
+        "geqrf_column": GeqrfColumn(letter, 32, 8),
+        "larft_leaf": LarftLeaf(letter, 16, 32),
+    }
+    with ExitStack() as stack:
+        stack.enter_context(small_kernels(letter))
+        for stem, config in configs.items():
+            stack.enter_context(override(stem, config))
+        yield
+
+
+def operand(array: np.ndarray) -> Operand:
+    """A batch of matrices."""
+    batch, rows, cols = array.shape
+    dtype = next(each for each in DTYPES.values() if each.name == array.dtype.name)
+    step, row_step, col_step = strides(array)
+    pointer = simulator.adopt(array)
+    return Operand(pointer, rows, cols, row_step, col_step, dtype, False, batch, step)
+
+
+def run(routine, *arrays: np.ndarray, **flags) -> None:
+    """Run a routine's launch list on NumPy arrays."""
+    operands = [operand(array) for array in arrays]
+    launches = routine.launch_list(*operands, **flags)
+    launches.run([each.pointer for each in operands], 1.0, stream=0)
+
+
+def factored(letter: str, order: str, shape: tuple[int, int, int], batch: int = 2):
+    """A random batch, its factors and tau; LAPACK's are within the bound, and nothing beyond is written."""
+    kilobytes, m, n = shape
+    dtype, start = DTYPES[letter], random(np.random.default_rng(m), letter, batch, m, n)
+    a, unharmed = fenced(start, order)
+    tau = np.full((batch, min(m, n), 1), np.nan, dtype.name)
+    with small_panels(letter, kilobytes):
+        run(geqrf, tau, a)
+    assert unharmed()
+    wide = getattr(lapack, ("z" if dtype.is_complex else "d") + "geqrf")
+    for z in range(batch):
+        expected, scalars = wide(start[z])[:2]
+        np.testing.assert_allclose(a[z], expected, rtol=0, atol=500 * dtype.unit_roundoff)
+        np.testing.assert_allclose(tau[z, :, 0], scalars, rtol=0, atol=100 * dtype.unit_roundoff)
+    return start, a, tau
+
+
+@pytest.mark.parametrize("letter, order", [("s", "F"), ("d", "C"), ("c", "C"), ("z", "F")])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_factors_and_q(letter, order, shape):
+    """Q has orthonormal columns, also those beyond the reflectors; Q R is A."""
+    start, a, tau = factored(letter, order, shape)
+    kilobytes, m, n = shape
+    dtype, k = DTYPES[letter], min(m, n)
+    for columns in {k, m}:
+        q = np.zeros((2, m, columns), dtype.name, order)
+        q[:, :, :k] = a[:, :, :k]
+        with small_panels(letter, kilobytes):
+            run(orgqr, tau, q)
+        identity = q.conj().swapaxes(1, 2) @ q
+        np.testing.assert_allclose(identity, np.stack([np.eye(columns)] * 2), atol=100 * dtype.unit_roundoff)
+        again = q[:, :, :k] @ np.triu(a[:, :k])
+        np.testing.assert_allclose(again, start, rtol=0, atol=200 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("side, trans", [(side, trans) for side in "LR" for trans in "NC"])
+def test_products_with_q(letter, side, trans):
+    _, a, tau = factored(letter, "F", (4, 25, 21), batch=1)
+    m, dtype = 25, DTYPES[letter]
+    q = np.eye(m, dtype=dtype.name)[None].copy()
+    with small_panels(letter, 4):
+        run(ormqr, tau, a, q, side=Side.LEFT, trans=Trans.NO)
+        c = random(np.random.default_rng(3), letter, 1, *((m, 7) if side == "L" else (7, m)))
+        given, c = c.copy(), c.copy()
+        run(ormqr, tau, a, c, side=Side(side), trans=Trans(trans))
+    op = q[0] if trans == "N" else q[0].conj().T
+    expected = op @ given[0] if side == "L" else given[0] @ op
+    np.testing.assert_allclose(c[0], expected, rtol=0, atol=200 * dtype.unit_roundoff)
