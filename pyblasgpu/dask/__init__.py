@@ -17,9 +17,23 @@ except ImportError as missing:
 from .factors import cholesky, lu
 from .products import gemm, herk, syrk
 from .solve import solve
+from .tall import lstsq, qr, tsqr
 from .triangular import solve_triangular, trmm, trsm
 
-__all__ = ["cholesky", "gemm", "herk", "lu", "solve", "solve_triangular", "syrk", "trmm", "trsm"]
+__all__ = [
+    "cholesky",
+    "gemm",
+    "herk",
+    "lstsq",
+    "lu",
+    "qr",
+    "solve",
+    "solve_triangular",
+    "syrk",
+    "trmm",
+    "trsm",
+    "tsqr",
+]
 
 
 def __dir__() -> list[str]:

@@ -317,3 +317,85 @@ def test_copies_of_operands_go_after_their_last_use(monkeypatch):
     actual = leaves.Accumulate(calls)(np.zeros((2, 2)), operands)
     assert seen == [2, 2, 2] and not held
     np.testing.assert_array_equal(actual, np.full((2, 2), 1 + 3 * 10 + 100 + 1000.0))
+
+
+TALL = [
+    ((5, 3, 4, 4, 2, 9, 1, 0, 6), (2, 1)),
+    ((1,) * 21, (3,)),
+    ((3,), (3,)),
+    ((2, 2, 2), (4, 1)),
+    ((4, 4), (1, 0)),
+    ((0,), (0,)),
+    ((3, 3), (0,)),
+]
+
+
+@pytest.mark.parametrize("letter", "fdFD")
+@pytest.mark.parametrize(("rows", "cols"), TALL)
+def test_qr(letter, rows, cols):
+    a = random(3, letter, sum(rows), sum(cols))
+    q, r = ours.qr(da.from_array(a, chunks=(rows, cols)))
+    (m, n), eps = a.shape, np.finfo(letter).eps
+    k, (one, two) = min(m, n), dask.compute(q, r)
+    assert one.shape == q.shape == (m, k) and two.shape == r.shape == (k, n)
+    assert one.dtype == two.dtype == q.dtype == r.dtype == a.dtype and q.chunks[0] == rows
+    np.testing.assert_allclose(one @ two, a, atol=50 * eps)
+    np.testing.assert_allclose(one.conj().T @ one, np.eye(k), atol=50 * eps)
+    assert not np.tril(two, -1).any()
+
+
+@pytest.mark.parametrize("letter", "fdFD")
+@pytest.mark.parametrize("condition", [1, 1e-3, 0])
+def test_qr_is_orthogonal_whatever_the_matrix(letter, condition):
+    """Nearly dependent and equal columns, and huge ones."""
+    a = random(5, letter, 60, 5)
+    a[:, 1:] = a[:, :1] + condition * np.finfo(letter).eps * a[:, 1:]
+    a[:, 2] *= np.finfo(letter).max / 100
+    q, r = dask.compute(*ours.tsqr(da.from_array(a, chunks=(7, 5))))
+    eps = np.finfo(letter).eps
+    np.testing.assert_allclose(q.conj().T @ q, np.eye(5), atol=100 * eps)
+    scale = np.abs(a).max(axis=0)
+    np.testing.assert_allclose(q @ (r / scale), a / scale, atol=100 * eps)
+
+
+@pytest.mark.parametrize("letter", "fdFD")
+@pytest.mark.parametrize(("rows", "cols"), [each for each in TALL if sum(each[0]) and sum(each[1])])
+@pytest.mark.parametrize("columns", [0, 3])
+def test_lstsq(letter, rows, cols, columns):
+    """Of full rank, of rank one, and with more columns than rows."""
+    b = random(4, letter, sum(rows), max(columns, 1))
+    b = b if columns else b[:, 0]
+    for rank in (0, 1):
+        a = random(6, letter, sum(rows), sum(cols))
+        a = np.tile(a[:, :1], a.shape[1]) if rank else a
+        found = ours.lstsq(da.from_array(a, chunks=(rows, cols)), da.from_array(b, chunks=4))
+        x, residues, ranks, s = dask.compute(*found)
+        cond = max(a.shape) * float(np.finfo(letter).eps)
+        theirs, _, their_rank, their_s = scipy.linalg.lstsq(a, b, cond)
+        assert [each.shape for each in found] == [np.shape(each) for each in (x, residues, ranks, s)]
+        assert ranks == their_rank and [each.dtype for each in found[:2]] == [a.dtype, a.real.dtype]
+        tolerance = 5e3 * np.finfo(letter).eps * max(their_s[0] / their_s[their_rank - 1], 1)
+        np.testing.assert_allclose(x, theirs, atol=tolerance * np.abs(theirs).max())
+        np.testing.assert_allclose(s, their_s, atol=tolerance * their_s[0])
+        squares = (np.abs(b - a @ theirs) ** 2).sum(axis=0)
+        np.testing.assert_allclose(residues, squares, atol=tolerance * (np.abs(b) ** 2).sum())
+
+
+def test_tall_refusals():
+    a = da.ones((6, 3), chunks=2)
+    for wrong, message in (
+        (lambda: ours.tsqr(a.T), r"tsqr: a has shape \(3, 6\); at least as many rows"),
+        (lambda: ours.lstsq(a, da.ones((5, 1))), r"lstsq: a has shape \(6, 3\) and b \(5, 1\)"),
+        (lambda: ours.qr(a[0]), r"qr: a has shape \(3,\)"),
+        (lambda: ours.qr(a[a[:, 0] > 0]), "qr: a has chunks of unknown size"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_tall_graphs_are_small_and_can_be_sent():
+    """Tasks grow with the number of blocks."""
+    for count in (16, 64):
+        q, r = ours.qr(da.ones((2 * count, 2), chunks=(2, 2)))
+        assert len(dict(q.__dask_graph__())) < 5 * count
+        assert pickle.loads(pickle.dumps(r)).name == r.name  # noqa: S301
