@@ -57,11 +57,10 @@ def walk(function: Callable[[], Any]) -> Walk:
     def on_event(frame: FrameType, event: str, _: Any) -> None:
         nonlocal inside
         code = frame.f_code
-        is_ours = code.co_filename.startswith(_PACKAGE)
         is_stand_in = code.co_filename.startswith(_TESTS) and code is not function.__code__
-        if is_stand_in or (is_ours and code.co_name == "<module>"):
+        if is_stand_in or code.co_filename.startswith("<frozen importlib"):
             inside += (event == "call") - (event == "return")
-        elif event == "call" and not inside and is_ours:
+        elif event == "call" and not inside and code.co_filename.startswith(_PACKAGE):
             entered[code] = None
 
     profile(function, on_event)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -81,6 +81,12 @@ class Device:
         Cycles of a multiprocessor in a microsecond; 0 if unknown.
     ordinal : int
         The driver's number of the device.
+    arch : str
+        The architecture's name, 'sm_90'.
+    has_async_copy : bool
+        Whether cp.async exists.
+    has_double_mma : bool
+        Whether there are tensor cores for float64 that are worth using.
     """
 
     name: str
@@ -105,21 +111,14 @@ class Device:
     dram_bytes: float = 0.0
     clock_mhz: float = 0.0
     ordinal: int = 0
+    arch: str = field(init=False, repr=False, compare=False)
+    has_async_copy: bool = field(init=False, repr=False, compare=False)
+    has_double_mma: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def arch(self) -> str:
-        """The architecture's name, 'sm_90'."""
-        return f"sm_{self.cc[0]}{self.cc[1]}"
-
-    @property
-    def has_async_copy(self) -> bool:
-        """Whether cp.async exists."""
-        return self.cc >= OLDEST
-
-    @property
-    def has_double_mma(self) -> bool:
-        """Whether there are tensor cores for float64 that are worth using."""
-        return self.cc >= (8, 0) and self.lanes_float64 >= 32
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arch", f"sm_{self.cc[0]}{self.cc[1]}")
+        object.__setattr__(self, "has_async_copy", self.cc >= OLDEST)
+        object.__setattr__(self, "has_double_mma", self.cc >= (8, 0) and self.lanes_float64 >= 32)
 
     def fma_lanes(self, dtype: Dtype) -> int:
         """Real FMAs of `dtype` that a multiprocessor completes in a cycle."""

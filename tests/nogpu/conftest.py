@@ -7,6 +7,7 @@ from importlib import import_module
 
 import fake_device
 import fake_driver
+import fake_libraries
 import memory_spaces
 import numpy as np
 import pytest
@@ -139,3 +140,12 @@ def fake_cards(monkeypatch):
 
     yield lambda **options: fake_cards_install.install(monkeypatch, FakeDriver(**options))
     fake_cards_install.forget()
+
+
+@pytest.fixture(name="device")
+def device_of_libraries(fake, monkeypatch):
+    """The fake device, and fake array libraries."""
+    imported = libraries.module
+    fake_libraries.install(monkeypatch)
+    yield fake
+    imported.cache_clear()

@@ -13,20 +13,11 @@ import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.frontend.arrays import libraries
 from pyblasgpu.frontend.arrays.any_array import can_be_output, may_share_memory, output_view
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]
 A, B = np.triu(np.arange(9.0).reshape(3, 3)) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
-
-
-@pytest.fixture
-def device(fake, monkeypatch):
-    imported = libraries.module
-    fake_libraries.install(monkeypatch)
-    yield fake
-    imported.cache_clear()
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -27,14 +27,6 @@ from pyblasgpu.gpu.backend import SIMULATED, why_unavailable
 from pyblasgpu.types import DTYPES
 
 
-@pytest.fixture
-def device(fake, monkeypatch):
-    imported = libraries.module
-    fake_libraries.install(monkeypatch)
-    yield fake
-    imported.cache_clear()
-
-
 def view_of(values: np.ndarray, strides: tuple[int, ...], offset: int = 0) -> np.ndarray:
     """`values` in an array with these strides in bytes, amid bytes that no call may change or need."""
     steps = [(extent - 1) * stride for extent, stride in zip(values.shape, strides, strict=True)]

@@ -161,28 +161,16 @@ def test_packing_changes_no_bit(letter):
     assert products[0].tobytes() == products[2].tobytes() and products[1].tobytes() == products[3].tobytes()
 
 
-def test_triangles_whose_updates_are_packed():
-    rng = np.random.default_rng(10)
+@pytest.mark.parametrize(("name", "value", "seed"), [("packed", True, 10), ("splits", 3, 8)])
+def test_triangles_whose_updates_are_packed_or_split(name, value, seed):
+    rng = np.random.default_rng(seed)
     for routine, letter, side in product((trmm, trsm), "sz", Side):
         case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
         t, x = triangle(rng, case, batch_shape=(1,)), integers(rng, (1, 33, 21), case.dtype)
         product_ = exact_triangular(case, t, x)
         b, expected = (x, product_) if routine is trmm else (product_, x)
         b = b.copy()
-        with small_kernels(letter), override("packed", True):
-            routine(1, operand(t), operand(b), 0, side=side, uplo=Uplo.UPPER, diag=Diag.NON_UNIT)
-        same(b, expected, case)
-
-
-def test_triangles_whose_updates_are_split_k():
-    rng = np.random.default_rng(8)
-    for routine, letter, side in product((trmm, trsm), "sz", Side):
-        case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
-        t, x = triangle(rng, case, batch_shape=(1,)), integers(rng, (1, 33, 21), case.dtype)
-        product_ = exact_triangular(case, t, x)
-        b, expected = (x, product_) if routine is trmm else (product_, x)
-        b = b.copy()
-        with small_kernels(letter), override("splits", 3):
+        with small_kernels(letter), override(name, value):
             routine(1, operand(t), operand(b), 0, side=side, uplo=Uplo.UPPER, diag=Diag.NON_UNIT)
         same(b, expected, case)
 
