@@ -1,11 +1,13 @@
-"""What one call costs the host: products and triangles of order 64 with CuPy and PyTorch, ours and theirs.
+"""What one call costs the host: products, triangles and factors of order 64 with CuPy and PyTorch, ours and
+theirs.
 
 New results, results in another array and in place, through keyword functions, ``blas``, ``linalg`` and
-``lapack``; and a plan called with the arrays that it was made with and with others. Calls are queued without
-waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out FILE]``
-prints microseconds a call, the median of several rounds, and the device's own pace where calls follow each
-other for long: no host can pass it. NumPy arrays of order 8 and vectors of 1000 stay on the processor; their
-calls are next to SciPy's and NumPy's.
+``lapack``; many matrices of order 4; and a plan called with the arrays that it was made with and with others.
+Calls are queued without waiting, so that the time is the host's and not the kernel's; those that read what a
+factorization found wait for it. ``python -m benchmarks.overhead [--out FILE]`` prints microseconds a call,
+the median of several rounds, and the device's own pace where calls follow each other for long: no host can
+pass it. NumPy arrays of order 8 and vectors of 1000 stay on the processor; their calls are next to SciPy's
+and NumPy's.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pyblasgpu.testing.clocks import host_clock, median_seconds
 
 N, CALLS, ROUNDS, LONG = 64, 200, 9, 2_000
 SMALL, LENGTH = 8, 1000  # of arrays in host memory
+BATCH, ORDER = 20_000, 4  # of small matrices on a device
 
 Call = Callable[[], object]
 
@@ -57,16 +60,23 @@ def calls(dtype: str) -> Iterator[tuple[str, Call]]:
     matrices = [cupy.random.standard_normal((N, N)).astype(dtype) for _ in range(4)]
     triangle = cupy.tril(matrices[0]) + N * cupy.eye(N, dtype=dtype)
     yield from products("cupy", matrices, cupy.matmul)
-    solve = partial(import_module("cupyx.scipy.linalg").solve_triangular, lower=True)
-    yield from triangles("cupy", triangle, matrices[1], solve, cupy.linalg.cholesky)
+    theirs = import_module("cupyx.scipy.linalg")
+    yield from triangles("cupy", triangle, matrices[1], partial(theirs.solve_triangular, lower=True))
+    small = cupy.random.standard_normal((BATCH, ORDER, ORDER)).astype(dtype)
+    arrays = triangle, matrices[1], small @ small.swapaxes(1, 2) + cupy.eye(ORDER, dtype=dtype)
+    yield from factors("cupy", *arrays, (cupy.linalg, theirs))
+    letter = "sd"[dtype == "float64"]
+    yield from vectors("cupy", letter, triangle, matrices[1][:, 0].copy(), (cupy,))
     try:
         import torch
     except ImportError:
         return
-    tensors = [torch.as_tensor(x, device="cuda") for x in (*matrices, triangle)]
+    tensors = [torch.as_tensor(x, device="cuda") for x in (*matrices, triangle, arrays[2])]
     yield from products("torch", tensors[:4], torch.mm)
     solve = partial(torch.linalg.solve_triangular, upper=False)
-    yield from triangles("torch", tensors[4], tensors[1], solve, torch.linalg.cholesky)
+    yield from triangles("torch", tensors[4], tensors[1], solve)
+    yield from factors("torch", tensors[4], tensors[1], tensors[5], (torch.linalg,))
+    yield from vectors("torch", letter, tensors[4], tensors[1][:, 0].clone(), (torch,))
 
 
 def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[str, Call]]:
@@ -85,11 +95,9 @@ def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[s
     yield f"{library}.{theirs.__name__}, new", lambda: theirs(a, b)
 
 
-def triangles(
-    library: str, a: Any, b: Any, theirs: Callable, cholesky: Callable
-) -> Iterator[tuple[str, Call]]:
-    """Ways to solve by a triangle, to multiply by one and to factor, by us and by their library."""
-    out, factor = b.copy() if library == "cupy" else b.clone(), a @ a.T
+def triangles(library: str, a: Any, b: Any, theirs: Callable) -> Iterator[tuple[str, Call]]:
+    """Ways to solve by a triangle and to multiply by one, by us and by their library."""
+    out = b.copy() if library == "cupy" else b.clone()
     for routine in ("trsm", "trmm"):
         function = getattr(pyblasgpu, routine)
         yield (
@@ -104,12 +112,52 @@ def triangles(
         lambda: linalg.solve_triangular(a, b, lower=True, check_finite=None),
     )
     yield f"solve_triangular of {library}", lambda: theirs(a, b)
-    yield f"lapack.potrf, new, {library}", lambda: lapack.potrf(factor, lower=1)
-    yield f"linalg.cholesky, {library}", lambda: linalg.cholesky(factor, lower=True)
-    yield f"linalg.solve, {library}", lambda: linalg.solve(a, b)
-    yield f"linalg.inv, {library}", lambda: linalg.inv(a)
-    yield f"linalg.slogdet, {library}", lambda: linalg.slogdet(a)
-    yield f"cholesky of {library}", lambda: cholesky(factor)
+
+
+def factors(library: str, a: Any, b: Any, small: Any, modules: tuple[Any, ...]) -> Iterator[tuple[str, Call]]:
+    """Factors, solutions, inverses and determinants by us and by `modules` of the library: of a matrix, and
+    of many small ones.
+    """
+    definite, lu, right = a @ a.T, linalg.lu_factor(a), small[..., 0]
+    pair, theirs = linalg.cho_factor(definite), {name: _first(name, modules) for name in _FACTORS}
+    arguments: dict[str, tuple[Any, ...]] = {"cholesky": (definite,), "solve": (a, b)}
+    yield f"lapack.potrf, new, {library}", partial(lapack.potrf, definite, lower=1)
+    for name in _FACTORS:
+        given = arguments.get(name, (a,))
+        yield f"linalg.{name}, {library}", partial(getattr(linalg, name), *given)
+        if theirs[name] is not None:
+            yield f"{name} of {library}", partial(theirs[name], *given)
+    yield f"linalg.solve, pos, {library}", partial(linalg.solve, definite, b, assume_a="pos")
+    triangular = partial(linalg.solve, a, b, assume_a="lower triangular")
+    yield f"linalg.solve, triangular, {library}", triangular
+    yield f"linalg.cho_factor, {library}", partial(linalg.cho_factor, definite)
+    yield f"linalg.cho_solve, {library}", partial(linalg.cho_solve, pair, b)
+    yield f"linalg.lu_solve, {library}", partial(linalg.lu_solve, lu, b)
+    for name in ("cholesky", "inv", "solve"):
+        given = (small, right[..., None]) if name == "solve" else (small,)
+        for whose, function in ((f"linalg.{name}", getattr(linalg, name)), (name, theirs[name])):
+            yield f"{whose}, {BATCH} of order {ORDER}, {library}", partial(function, *given)
+
+
+_FACTORS = ("cholesky", "solve", "inv", "det", "slogdet", "lu_factor")
+
+
+def _first(name: str, modules: tuple[Any, ...]) -> Any:
+    """The function of the first module that has it; None where none does."""
+    return next((getattr(module, name) for module in modules if hasattr(module, name)), None)
+
+
+def vectors(
+    library: str, letter: str, a: Any, x: Any, modules: tuple[Any, ...]
+) -> Iterator[tuple[str, Call]]:
+    """Routines of a matrix and vectors by us, and products by their library."""
+    out, gemv, trsv, ger = a @ x, *(getattr(blas, f"{letter}{stem}") for stem in ("gemv", "trsv", "ger"))
+    yield f"pyblasgpu.gemv, out=, {library}", partial(pyblasgpu.gemv, a, x, out=out)
+    yield f"blas.gemv, new, {library}", partial(gemv, 1.0, a, x)
+    yield f"blas.trsv, new, {library}", partial(trsv, a, x, lower=1)
+    yield f"blas.ger, new, {library}", partial(ger, 1.0, x, out)
+    yield f"matmul of a vector, {library}", partial(_first("matmul", modules), a, x)
+    yield f"outer of {library}", partial(_first("outer", modules), x, out)
 
 
 def host_calls(dtype: str) -> Iterator[tuple[str, Call]]:

@@ -138,6 +138,22 @@ def factor_launch_list(name):
     return prepare
 
 
+def joined(copy, rest, count):
+    """The launches of a copy and of what follows it, of stand-ins."""
+
+    def bound(*numbers):
+        first, second = copy.bound(1), rest.bound(*numbers) if rest else None
+
+        def run(bases, stream):
+            first(bases[-2:], stream)
+            if second is not None:
+                second([*bases[:-2], bases[-1]], stream)
+
+        return run
+
+    return SimpleNamespace(bound=bound)
+
+
 class HostMemory:
     """Stand-in of `pyblasgpu.gpu.memory` on the host: fresh memory is NaN."""
 
@@ -424,6 +440,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
         "pyblasgpu.frontend.calls.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
     monkeypatch.setattr("pyblasgpu.api.linalg.host.launch_list_of", factor_launch_list)
+    monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", joined)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

@@ -46,12 +46,15 @@ def ger(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, bet
 
 
 def symv_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, beta: Any) -> None:
-    """y := alpha A x + beta y of a `FakeKernel`, A symmetric."""
+    """y := alpha A x + beta y of a `FakeKernel`, A symmetric or Hermitian."""
     n, bits, rs, cs, incx, incy, *steps = numbers
-    assert grid[:2] == (fake.source.config.grid(n), 1) and not bits & (options.CONJUGATE | options.HERMITIAN)
-    uplo = Uplo.UPPER if bits & options.UPPER else Uplo.LOWER
-    part = read_part(fake.view(pointers[0], n, n, rs, cs, grid[2], steps[0]), uplo, Diag.NON_UNIT)
+    assert grid[:2] == (fake.source.config.grid(n), 1)
+    uplo, conj = Uplo.UPPER if bits & options.UPPER else Uplo.LOWER, bool(bits & options.CONJUGATE)
+    part = read_part(fake.view(pointers[0], n, n, rs, cs, grid[2], steps[0], conj), uplo, Diag.NON_UNIT)
     x = fake.view(pointers[1], n, 1, incx, 1, grid[2], steps[1])
     y = fake.view(pointers[2], n, 1, incy, 1, grid[2], steps[2])
-    a = part + part.swapaxes(1, 2) * (1 - np.eye(n, dtype=part.dtype))
+    one, other = np.eye(n, dtype=bool), part.swapaxes(1, 2)
+    if bits & options.HERMITIAN:
+        part, other = np.where(one, part.real, part), other.conj()
+    a = np.where(one, part, part + other)
     y[...] = alpha * (a @ x) + (beta * y if beta != 0 else 0)

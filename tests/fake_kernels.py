@@ -41,6 +41,7 @@ from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routine import Routine
+from pyblasgpu.routines.launch_list import joined
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
@@ -48,8 +49,8 @@ from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
-#: The package's own launch lists, which `fake_device` replaces.
-LAUNCH_LIST = vars(Routine)["launch_list"]
+#: The package's own launch lists, and how they are joined, which `fake_device` replaces.
+LAUNCH_LIST, JOINED = vars(Routine)["launch_list"], joined
 
 
 def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
@@ -318,6 +319,7 @@ def install(monkeypatch) -> Kernels:
 def install_below(monkeypatch) -> Kernels:
     """Put the stand-ins below the package's own launch lists, on the device of `fake_device.install`."""
     monkeypatch.setattr(Routine, "launch_list", LAUNCH_LIST)
+    monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", JOINED)
     for module in ("api.linalg.host", "frontend.calls.lazy_routines"):
         monkeypatch.setattr(f"pyblasgpu.{module}.launch_list_of", launch_list_of)
     monkeypatch.setitem(sys.modules, "pyblasgpu.gpu.device", device)

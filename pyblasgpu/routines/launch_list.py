@@ -26,11 +26,21 @@ from ..kernels import compile_ahead
 from ..operands import SECTOR, Operand
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "BESIDE", "CONJ_ALPHA", "CALL", "Launch", "LaunchList", "cached_launch_list"]
+__all__ = [
+    "ALPHA",
+    "BESIDE",
+    "BETA",
+    "CALL",
+    "CONJ_ALPHA",
+    "Launch",
+    "LaunchList",
+    "cached_launch_list",
+    "joined",
+]
 
 _SLOT_STRIDE = 1 << 56
 _SLOT_CENTER = 1 << 55  # distances may be negative
-_WORKSPACE_SLOT = 4  # that of the first lane, behind those of four operands; then that of the other lane
+WORKSPACE_SLOT = 5  # that of the first lane, behind those of five operands; then that of the other lane
 _ALIGN = 256
 _MAX_GRID_Z = 65535
 
@@ -105,7 +115,7 @@ class LaunchList:
         self._most = [0] * lane_count
         self._last_emitted: list[int | None] = [None] * lane_count
         self._waits: list[tuple[int, ...]] = [()] * lane_count  # of the next launch
-        self._alignment: dict[int, int] = {_WORKSPACE_SLOT + lane: 0 for lane in range(lane_count)}
+        self._alignment: dict[int, int] = {WORKSPACE_SLOT + lane: 0 for lane in range(lane_count)}
 
     def at_virtual_address(self, operand: Operand, slot: int) -> Operand:
         """`operand` with the virtual pointer of `slot`, aligned as it is."""
@@ -118,7 +128,7 @@ class LaunchList:
         """
         size, lane = self.dtype.itemsize, self.lane
         ld = max(-(-rows * size // unit), 1) * unit // size
-        pointer = (_WORKSPACE_SLOT + lane) * _SLOT_STRIDE + _SLOT_CENTER + self._used[lane]
+        pointer = (WORKSPACE_SLOT + lane) * _SLOT_STRIDE + _SLOT_CENTER + self._used[lane]
         self._used[lane] += -(-ld * cols * batch * size // _ALIGN) * _ALIGN
         self._most[lane] = max(self._most[lane], self._used[lane])
         return Operand(pointer, rows, cols, 1, ld, self.dtype, False, batch, ld * cols, self.device)
@@ -146,7 +156,7 @@ class LaunchList:
     def flags(self) -> Operand:
         """The flags of the lane, one for each real of `dtype`."""
         self.uses_flags = True
-        pointer = _WORKSPACE_SLOT * _SLOT_STRIDE + _SLOT_CENTER - (1 + self.lane) * workspace.FLAGS
+        pointer = WORKSPACE_SLOT * _SLOT_STRIDE + _SLOT_CENTER - (1 + self.lane) * workspace.FLAGS
         count = workspace.FLAGS // self.dtype.itemsize
         return Operand(pointer, count, 1, 1, count, self.dtype, False, 1, count, self.device)
 
@@ -234,7 +244,7 @@ class LaunchList:
             return False
         if not source.reads_before_wait:
             return True
-        target = max(slot for slot in self._alignment if slot < _WORKSPACE_SLOT)
+        target = max(slot for slot in self._alignment if slot < WORKSPACE_SLOT)
         return not is_first and all(addresses[i][0] < target for i in source.reads_before_wait)
 
     def address_of(self, pointer: int) -> tuple[int, int]:
@@ -288,25 +298,20 @@ class LaunchList:
         if self._launches is None:
             compile_ahead.ensure_compiled([entry.source for entry in self.entries], self.device)
             self._launches = [launch.kernel(entry.source, self.device).launch for entry in self.entries]
-        if len(self.entries) == 1 and not any(distance for _, distance in self.entries[0].addresses):
-            (only,), (entry,), (numbers,) = self._launches, self.entries, reals
-            grid, addresses, integers, pdl = entry.grid, entry.addresses, entry.integers, entry.pdl
-            pick = itemgetter(
-                *(slot for slot, _ in addresses)
-            )  # a tuple: every kernel has two pointers or more
-            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, pdl)
-
         bound = [
-            (enqueue, entry.grid, entry.addresses, entry.integers, numbers, entry.pdl)
+            (enqueue, entry.grid, *_picked(entry), entry.integers, numbers, entry.pdl)
             for enqueue, entry, numbers in zip(self._launches, self.entries, reals, strict=True)
         ]
+        if len(bound) == 1 and (pick := bound[0][2]) is not None:
+            ((only, grid, _, _, integers, numbers, pdl),) = bound
+            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, pdl)
 
         if any(entry.lane for entry in self.entries):
             return _on_two_lanes(bound, self.entries, self.device)
 
         def replay(bases, stream):
-            for enqueue, grid, addresses, integers, numbers, pdl in bound:
-                pointers = [bases[slot] + distance for slot, distance in addresses]
+            for enqueue, grid, pick, addresses, integers, numbers, pdl in bound:
+                pointers = pick(bases) if pick else [bases[slot] + distance for slot, distance in addresses]
                 enqueue(grid, stream, pointers, integers, numbers, pdl)
 
         return replay
@@ -338,9 +343,49 @@ class LaunchList:
         return replay_with
 
 
+def joined(copy: LaunchList, rest: LaunchList | None, count: int) -> LaunchList:
+    """Return the launches of a copy, factor 1, and of what follows it, if anything does, as one list.
+
+    Of `count` operands the last one is the output of both, and the one before it the source of the copy.
+    """
+    source, out = count - 2, count - 1
+    both = LaunchList(copy.dtype, copy.device)
+    both.entries = [
+        _moved(entry, {0: source, 1: out})._replace(scalars=(1.0,) * len(entry.scalars))
+        for entry in copy.entries
+    ]
+    both.choices = [*copy.choices]
+    if rest is not None:
+        shift, is_first_beside = len(both.entries), True
+        for entry in rest.entries:
+            after = tuple(number + shift for number in entry.after)
+            if entry.lane == BESIDE and is_first_beside:
+                after, is_first_beside = (shift - 1, *after), False  # no launch of its lane was before it
+            both.entries.append(_moved(entry, {source: out})._replace(after=after))
+        both._most, both.uses_flags = [*rest._most], rest.uses_flags
+        both.choices += rest.choices
+    return both
+
+
+def _moved(entry: Launch, slots: dict[int, int]) -> Launch:
+    """A launch with its operands in other slots."""
+    addresses = tuple((slots.get(slot, slot), distance) for slot, distance in entry.addresses)
+    return entry._replace(addresses=addresses)
+
+
+def _picked(entry: Launch) -> tuple[Callable[..., Any] | None, tuple[tuple[int, int], ...]]:
+    """Return what takes the launch's pointers from the bases, None where some begin elsewhere, and where all
+    begin.
+    """
+    if any(distance for _, distance in entry.addresses):
+        return None, entry.addresses
+    # a tuple: every kernel has two pointers or more
+    return itemgetter(*(slot for slot, _ in entry.addresses)), entry.addresses
+
+
 def _extended(bases: Sequence[int], workspace: int, first_bytes: int) -> tuple[int, ...]:
     """The bases of all slots; the first lane has `first_bytes` of the workspace."""
-    return (*bases, *(0,) * (_WORKSPACE_SLOT - len(bases)), workspace, workspace + first_bytes)
+    return (*bases, *(0,) * (WORKSPACE_SLOT - len(bases)), workspace, workspace + first_bytes)
 
 
 def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int) -> Enqueue:
@@ -357,9 +402,9 @@ def _on_two_lanes(bound: Sequence[tuple], entries: Sequence[Launch], device: int
         try:
             if second is not None:
                 events.record(stream).hold_back(second)
-            for number, (enqueue, grid, addresses, integers, numbers, pdl) in enumerate(bound):
+            for number, (enqueue, grid, pick, addresses, integers, numbers, pdl) in enumerate(bound):
                 lane, after = order[number]
-                pointers = [bases[slot] + distance for slot, distance in addresses]
+                pointers = pick(bases) if pick else [bases[slot] + distance for slot, distance in addresses]
                 if second is not None:
                     for other in after:
                         events_of[other].hold_back(streams[lane])

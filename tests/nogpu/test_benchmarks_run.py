@@ -232,8 +232,9 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
 
 
 def test_host_seconds_of_a_call(run):
-    names = run("overhead", "", CALLS=2, LONG=2)["microseconds"]
+    names = run("overhead", "", CALLS=2, LONG=2, BATCH=3)["microseconds"]
     assert "pyblasgpu plan, other arrays, cupy float32" in names
+    assert {"linalg.inv, 3 of order 4, cupy float64", "blas.ger, new, cupy float32"} <= names.keys()
     assert {"pyblasgpu.blas.gemm float64", "scipy.linalg.blas.gemm float64"} <= names.keys()
 
 

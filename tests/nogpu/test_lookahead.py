@@ -16,7 +16,7 @@ from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.algorithms import lookahead_width
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
-from pyblasgpu.routines import launch_list
+from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.lapack import getrf, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
@@ -224,9 +224,28 @@ def test_scratch_and_flags_of_the_lanes_are_apart(kernels):
     places = {lane: set() for lane in (CALL, BESIDE)}
     for entry in launches.entries:
         places[entry.lane] |= {address for address in entry.addresses if address[0] > 2}
-    moves = [each for each in places[BESIDE] if each[0] == 4 and each[1] >= 0]
+    moves = [each for each in places[BESIDE] if each[0] == launch_list.WORKSPACE_SLOT and each[1] >= 0]
     assert moves, "made by panels, read by both"
     assert not (places[CALL] & places[BESIDE]) - set(moves)
+
+
+@pytest.mark.parametrize("letter", "sz")
+def test_a_copy_before_is_over_for_both_lanes(kernels, letter):
+    """In one list with the factorization, whose output it fills, in any order that keeps the lanes."""
+    with override("lookahead", BLOCK):
+        problem = Problem(getrf, random(letter, 500, 500))
+    expected, source = problem.run(), np.array(problem.matrix, order="C")
+    arrays = (*problem.arrays[:-1], source, problem.arrays[-1])
+    copied = copies.launch_list(1, *(operand(each, DTYPES[letter]) for each in arrays[-2:]))
+    both = launch_list.joined(copied, problem.launches, len(arrays))
+    assert len(both.entries) == len(copied.entries) + len(problem.launches.entries)
+    for choose in (*extremes(), at_random(3)):
+        ordered = copy(both)
+        ordered.entries = in_order(both.entries, choose)
+        for each in problem.arrays:
+            each[...] = 0
+        ordered.run([each.ctypes.data for each in arrays], 1.0, stream=7)
+        assert same(problem.arrays, expected)
 
 
 def test_launches_after_those_of_the_other_lane_have_no_pdl(kernels):

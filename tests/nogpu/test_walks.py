@@ -29,6 +29,7 @@ FUNCTIONS, MODULES = 30, 11
 MORE = {
     "lapack.potrf(p)": 40,
     "lapack.potri(p)": 40,
+    "lapack.getrf(g)": 31,
     "lapack.trtri(p)": 40,
     "lapack.lauum(p)": 100,
     "lapack.getri(*lapack.getrf(g)[:2])": 40,

@@ -53,7 +53,7 @@ from .call_cache import (
     keep,
     mode_of,
 )
-from .lazy_routines import copy_launches, enqueue, launch_list_of, routine
+from .lazy_routines import after_copy, copy_launches, enqueue, launch_list_of, routine
 
 __all__ = ["Call", "on_device", "routine", "launch_list_of"]
 
@@ -404,32 +404,31 @@ class Call:
         key: Any,
     ) -> None:
         """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
-        calls = list(batches(layouts))
+        copies = source is not None and source is not self.out
+        whole = (*layouts[:-1], source, self.out) if copies else layouts
+        calls = list(batches(whole))
         described = self._description(key, read, source, scalars[0]) if len(calls) == 1 else None
-        self.start_from(source)
         if described is None:
-            for operands in calls:
+            self.start_from(source)
+            for operands in batches(layouts):
                 enqueue(prepare, scalars, operands, self.stream)
             return
-        key, called_at, copied_at = described
+        key, called_at = described
         kept = find(key)
         if kept is None:
             generation = import_module("...dispatch.choose", __package__).generation
-            call, copy = CachedCall(layouts, calls[0], prepare, generation), None
-            if copied_at is not None:
-                (operands,) = batches((source, self.out))
-                copy = CachedCall((source, self.out), operands, copy_launches, generation)
+            call = CachedCall(whole, calls[0], after_copy(prepare) if copies else prepare, generation)
             new = self._kept_output() if self.is_new else None
-            kept = KeptCall(call, called_at, copy, copied_at or (0, 0), new, scalars[1:] not in ((), (0,)))
+            kept = KeptCall(call, called_at, copies, new, scalars[1:] not in ((), (0,)))
         alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta
-        kept.call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
+        kept.call.run_checked([layout.pointer for layout in whole], alpha, beta, self.stream)
         keep(key, kept)
 
     def _description(
         self, key: Any, read: tuple[Layout, ...], source: Any, alpha: Any
-    ) -> tuple[tuple[Any, ...], tuple[int, ...] | None, tuple[int, int] | None] | None:
-        """Return the key of `replay`, and where the matrices of the call, and of a copy before it, are among
-        the arrays; None where flags may change or arrays were converted before.
+    ) -> tuple[tuple[Any, ...], tuple[int, ...] | None] | None:
+        """Return the key of `replay`, and where the matrices of the call are among the arrays; None where
+        flags may change or arrays were converted before.
         """
         if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
@@ -444,15 +443,14 @@ class Call:
         description = self.library.read(arrays) if quick_library(arrays[0]) is self.library else None
         if description is None:
             return None
-        copied = () if source is None or source is self.out else (source, self.out)
-        places = [self._place(each, mode, description[1]) for each in (*read, self.out, *copied)]
-        if None in places or (copied and len(list(batches(copied))) != 1):
+        copied = () if source is None or source is self.out else (source,)
+        places = [self._place(each, mode, description[1]) for each in (*read, *copied, self.out)]
+        if None in places:
             return None
-        called_at: Any = tuple(places[: len(read) + 1])
-        copied_at: Any = tuple(places[len(read) + 1 :])
+        called_at: Any = tuple(places)
         if called_at == tuple(range(len(arrays) + (mode == NEW))):
             called_at = None
-        return (key, mode, *description[0]), called_at, copied_at or None
+        return (key, mode, *description[0]), called_at
 
     def _place(self, layout: Any, mode: int, pointers: list[int]) -> int | None:
         """Return which array at `pointers` a layout describes, an output apart behind the inputs; None for a

@@ -198,10 +198,8 @@ class KeptCall(NamedTuple):
     call : CachedCall
     called_at : tuple of int or None
         Which of the call's arrays, inputs and then the output, its matrices are; None for all, in order.
-    copy : CachedCall or None
-        Copy of the array that the output holds at first.
-    copied_at : (int, int)
-        Which of the arrays are that one and the output.
+    copies : bool
+        Whether the output is first a copy of the matrix before it.
     new : NewOutput or None
         The output where the call makes it.
     scales : bool
@@ -210,8 +208,7 @@ class KeptCall(NamedTuple):
 
     call: CachedCall
     called_at: tuple[int, ...] | None
-    copy: CachedCall | None = None
-    copied_at: tuple[int, int] = (0, 0)
+    copies: bool = False
     new: NewOutput | None = None
     scales: bool = False
 
@@ -314,7 +311,7 @@ def replay(
         return None
     facts, pointers = description
     kept: KeptCall | None = find((key, mode, *facts))
-    if kept is None or (kept.copy is not None and alpha == 0):
+    if kept is None or (kept.copies and alpha == 0):
         return None
     call, new = kept.call, kept.new
     if stream is None:
@@ -329,10 +326,6 @@ def replay(
         out = library.empty_here(new.shape, new.dtype, call.device, stream)
         pointers.append(library.pointer(out))
         out = library.swap(out) if new.swapped else out
-    if kept.copy is not None:
-        source, target = kept.copied_at
-        if not kept.copy.run([pointers[source], pointers[target]], 1, 0, stream, checks_numbers=False):
-            return None
     called = pointers if kept.called_at is None else [pointers[i] for i in kept.called_at]
     if not call.run(called, alpha, beta, stream, checks_numbers):
         return None

@@ -142,18 +142,20 @@ class FactorCall(Call):
         out, stream = self.out, self.stream
         plan = plan_integers(out.shape[:-2], counts, self.dtype)
         layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
-        self.start_from(source)
         operands = (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out)
         kept = None
         if key is not None and 0 not in out.shape:
             kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
-        addresses = [layout.pointer for layout in operands]
+        recorded, step = steps.get(), None
         if kept is None:
+            self.start_from(source)
             self._enqueue(prepare, (1,), (), operands, None, None)
         else:
+            whole = (*operands[:-1], source, out) if kept.copies else operands
+            addresses = [layout.pointer for layout in whole]
             kept.call.run_checked(addresses, 1, 0, stream)
-        if (recorded := steps.get()) is not None:
-            step = None if kept is None else Step(kept, addresses, source.pointer, (operands, self.result))
+            step = Step(kept, addresses, (whole, self.result))
+        if recorded is not None:
             recorded.append(step)
         owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
         self.library.hold(owners, stream)

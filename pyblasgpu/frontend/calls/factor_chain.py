@@ -234,7 +234,7 @@ def _chain(
         return None
     written = {step.addresses[-1] for step in made_by}
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
-    calls = [each for step in made_by for each in _calls(step, places)]
+    calls = [_call(step, places) for step in made_by]
     found = [_result(library, arrays, each, places, written) for each in results]
     infos = [_info(*each, places) for each in checks]
     if None in outputs or None in calls or None in found or None in infos:
@@ -258,18 +258,14 @@ def _made(step: Step) -> list[tuple[int, int]]:
     """The addresses of what a step makes, and how many elements each has."""
     kept = step.kept
     made = [*zip(step.addresses, map(prod, kept.integers.shapes), strict=False)]
-    return made if kept.copy is None else [*made, (step.addresses[-1], prod(kept.new.shape))]
+    return [*made, (step.addresses[-1], prod(kept.new.shape))] if kept.copies else made
 
 
-def _calls(step: Step, places: dict[int, int]) -> list[tuple[CachedCall, tuple[int, ...]] | None]:
-    """The copy and the call of a step, each with the places of its matrices; None for unknown addresses."""
-    copied = (step.source, step.addresses[-1])
-    found: list[tuple[CachedCall, tuple[int, ...]] | None] = []
-    for call, addresses in ((step.kept.copy, copied), (step.kept.call, step.addresses)):
-        if call is not None:
-            known = all(address in places for address in addresses)
-            found.append((call, tuple(places[address] for address in addresses)) if known else None)
-    return found
+def _call(step: Step, places: dict[int, int]) -> tuple[CachedCall, tuple[int, ...]] | None:
+    """The call of a step, with the places of its matrices; None where an address is unknown."""
+    if not all(address in places for address in step.addresses):
+        return None
+    return step.kept.call, tuple(places[address] for address in step.addresses)
 
 
 def _layout(library: Library, array: Any) -> Layout | None:
@@ -325,8 +321,5 @@ def _reach(pointer: int, made_by: list[Step]) -> tuple[int, int]:
         for step in made_by
         for address, reach in zip(step.addresses, step.kept.call.reaches, strict=True)
         if address == pointer
-    ]
-    found += [
-        step.kept.copy.reaches[0] for step in made_by if step.kept.copy is not None and step.source == pointer
     ]
     return min((low for low, _ in found), default=0), max((high for _, high in found), default=0)

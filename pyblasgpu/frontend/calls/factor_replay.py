@@ -20,7 +20,7 @@ from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, batches, strides_by_rows
 from ..engine_options import ambient_options
 from .call_cache import CachedCall, NewOutput, find, keep
-from .lazy_routines import copy_launches
+from .lazy_routines import after_copy
 
 if TYPE_CHECKING:
     from ..arrays.libraries import Library
@@ -53,11 +53,11 @@ class IntegersPlan(NamedTuple):
 
 
 class KeptFactor(NamedTuple):
-    """A checked call; `new` is its output where `copy` fills one with what is passed."""
+    """A checked call; where it `copies`, its output is `new`, and first a copy of the matrix before it."""
 
     call: CachedCall
     integers: IntegersPlan
-    copy: CachedCall | None
+    copies: bool
     new: NewOutput
 
 
@@ -68,16 +68,13 @@ class Step(NamedTuple):
     ----------
     kept : KeptFactor
     addresses : list of int
-        Integers that it leaves, those that it reads, inputs and output.
-    source : int
-        The address of what its output holds at first.
+        Integers that it leaves, those that it reads, inputs, what is copied, and output.
     owners : tuple
         The owners of its memory.
     """
 
     kept: KeptFactor
     addresses: list[int]
-    source: int
     owners: tuple[Any, ...]
 
 
@@ -137,19 +134,19 @@ def keep_factor(
     read = (*layouts[len(plan.shapes) + len(input_integers) : -1], source)
     if description[1] != [layout.pointer for layout in read]:
         return None  # arrays that were copied, in another dtype as a rule
-    called, copied = list(batches(layouts)), list(batches((source, out)))
-    if len(called) != 1 or len(copied) != 1 or source.shape != out.shape:
+    copies = source is not out
+    whole = (*layouts[:-1], source, out) if copies else layouts
+    called = list(batches(whole))
+    if len(called) != 1 or source.shape != out.shape:
         return None
     generation = import_module("...dispatch.choose", __package__).generation
-    call, copy = CachedCall(layouts, called[0], prepare, generation), None
-    if source is not out:
-        copy = CachedCall((source, out), copied[0], copy_launches, generation)
+    call = CachedCall(whole, called[0], after_copy(prepare) if copies else prepare, generation)
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
     facts = (*description[0], *map(_facts, input_integers))
-    kept = KeptFactor(call, plan, copy, NewOutput(new_shape, out.dtype, swapped))
-    keep((key, copy is None, *facts), kept)
+    kept = KeptFactor(call, plan, copies, NewOutput(new_shape, out.dtype, swapped))
+    keep((key, not copies, *facts), kept)
     return kept
 
 
@@ -176,23 +173,20 @@ def replay_factor(
     kept: KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
     if kept is None or overwrite not in (0, 1):
         return None
-    call, plan, copy, (new_shape, dtype, swapped) = kept
-    stream, out, source = library.current_stream(call.device), arrays[-1], pointers[-1]
-    if copy is not None:
+    call, plan, copies, (new_shape, dtype, swapped) = kept
+    stream, out = library.current_stream(call.device), arrays[-1]
+    if copies:
         out = library.empty_here(new_shape, dtype, call.device, stream)
+        pointers.append(library.pointer(out))
         out = library.swap(out) if swapped else out
-        output = library.read((out,))
-        if output is None or not copy.run([pointers[-1], *output[1]], 1, 0, stream, checks_numbers=False):
-            return None
-        pointers[-1] = output[1][0]
     integers = new_integers(library, plan, dtype, call.device, stream)
     addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
     library.hold([layout.owner for layout in layouts], stream)
     if (recorded := steps.get()) is not None:
-        recorded.append(Step(kept, addresses, source, (out, integers)))
-    if copy is None and library.counts_writes:
+        recorded.append(Step(kept, addresses, (out, integers)))
+    if not copies and library.counts_writes:
         library.written(out)
     made = [
         DeviceIntegers(layout, single, stream) for layout, single in zip(integers, plan.single, strict=True)

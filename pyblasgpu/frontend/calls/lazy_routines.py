@@ -12,6 +12,7 @@ from ...operands import Operand
 from ...routine_table import ROUTINES
 
 __all__ = [
+    "after_copy",
     "copy_launches",
     "enqueue",
     "launch_list_of",
@@ -72,6 +73,19 @@ def policy_at(device: int | None) -> Any:
 def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
     """The launch list of a copy, for `enqueue` and what keeps calls."""
     return launch_list_of("copies")(scalars[0], *operands)
+
+
+def after_copy(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``prepare(scalars, operands)`` of a call whose output, the last operand, is first a copy of the
+    operand before it.
+    """
+
+    def both(scalars: tuple[Any, ...], operands: Any) -> Any:
+        *inputs, source, out = operands
+        copy, rest = copy_launches((1,), (source, out)), prepare(scalars, (*inputs, out))
+        return routine_module("launch_list").joined(copy, rest, len(operands))
+
+    return both
 
 
 def enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
