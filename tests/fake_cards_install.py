@@ -6,7 +6,7 @@ from pyblasgpu import release_memory
 from pyblasgpu.engine import cards, leaves
 from pyblasgpu.frontend import backend_status
 from pyblasgpu.frontend.calls import call_cache
-from pyblasgpu.gpu import backend, context, device, memory, page_locked, transfers
+from pyblasgpu.gpu import backend, context, device, memory, page_locked, readback, transfers
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.testing.fake_cards import FakeDriver
 from pyblasgpu.testing.leaves_on_host import enqueue_on
@@ -38,3 +38,4 @@ def forget() -> None:
     for cached in (memory.memory_pool, device.described_by_driver, backend_status.why_no_device):
         cached.cache_clear()
     call_cache.clear()
+    readback.release()

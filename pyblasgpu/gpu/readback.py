@@ -11,7 +11,7 @@ from ..errors import PyblasgpuError
 from .driver import after_fork
 from .page_locked import PinnedBuffer
 
-__all__ = ["room"]
+__all__ = ["release", "room"]
 
 #: Bytes that a thread keeps at most, and at least once it keeps any.
 MOST, LEAST = 1 << 20, 1 << 12
@@ -23,7 +23,6 @@ class _Rooms(threading.local):
 
 
 _rooms = _Rooms()
-after_fork(lambda: _rooms.__dict__.clear())
 
 
 def room(nbytes: int) -> np.ndarray[Any, Any]:
@@ -33,6 +32,14 @@ def room(nbytes: int) -> np.ndarray[Any, Any]:
     if nbytes > len(_rooms.array):
         _grow(1 << max(LEAST, nbytes - 1).bit_length())
     return _rooms.array[:nbytes]
+
+
+def release() -> None:
+    """Free what this thread keeps."""
+    _rooms.__dict__.clear()
+
+
+after_fork(release)
 
 
 def _grow(nbytes: int) -> None:

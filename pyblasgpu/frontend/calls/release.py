@@ -27,6 +27,9 @@ def release_memory() -> None:
     tiles = sys.modules.get("pyblasgpu.engine.tile_memory")
     if tiles is not None:
         tiles.release_tiles()
+    readback = sys.modules.get("pyblasgpu.gpu.readback")
+    if readback is not None:
+        readback.release()
     pinned = sys.modules.get("pyblasgpu.gpu.page_locked")
     if pinned is not None:
         for pool in list(pinned.shared_pools.values()):
