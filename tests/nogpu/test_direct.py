@@ -13,6 +13,8 @@ from direct_calls import entered, outcome, same_outcome
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.frontend import backend_status
+from pyblasgpu.frontend.calls.attempts import attempt_of
+from pyblasgpu.routine_table import typed_names
 
 #: Functions of which SciPy's serve some calls, by name.
 DIRECT = {
@@ -21,6 +23,7 @@ DIRECT = {
     for name in module.__all__
     if hasattr(getattr(module, name), "typecode") and hasattr(getattr(module, name), "__wrapped__")
 }
+BLAS = typed_names("level1", "level2", "level3")
 #: What makes a number of an array special, and how frequent it is.
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, 1e-310)
 
@@ -142,6 +145,17 @@ def from_ten(decide_by, fake):
     """There is a card, which has matrices of order 10 and more."""
     decide_by(host_min_order=dict.fromkeys("sdcz", 10))
     return fake[0].calls
+
+
+@pytest.mark.parametrize("name", sorted({*DIRECT} & {*BLAS}))
+def test_parameters_read_from_scipy_are_those_of_blas(name):
+    """Keyword functions call SciPy's by its own parameters, arrays that may be None among them."""
+    parameters = inspect.signature(DIRECT[name]).parameters
+    row, dtype = BLAS[name]
+    attempt = attempt_of(row, dtype.letter, name)
+    assert attempt.parameters == tuple(each for each in parameters if each != "method")
+    left_out = {each for each in attempt.facts.arrays if parameters[each].default is None}
+    assert attempt.optional == left_out
 
 
 @pytest.mark.parametrize("name", CALLS)

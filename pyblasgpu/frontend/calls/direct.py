@@ -165,14 +165,25 @@ def directly(function: Callable[..., Any], facts: Facts) -> Callable[..., Any]:
 
 
 class Attempt:
-    """Calls of one function that SciPy's may serve."""
+    """Calls of one function that SciPy's may serve.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Names of its parameters, in order.
+    optional : set of str
+        Parameters that may be None.
+    facts : Facts
+    first : int
+        The place of the first array.
+    """
 
     def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
-        self._parameters, self._facts, self._accepts = tuple(defaults), facts, facts.accepts
-        self._optional = {name for name, default in defaults.items() if default is None}
+        self.parameters, self.facts, self._accepts = tuple(defaults), facts, facts.accepts
+        self.optional = {name for name, default in defaults.items() if default is None}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
-        self.first = min(self._parameters.index(name) for name in facts.arrays)
+        self.first = min(self.parameters.index(name) for name in facts.arrays)
 
     def run(self, arguments: tuple[Any, ...], options: Mapping[str, Any], backend: str | None = None) -> Any:
         """Return the result of SciPy's function; None, nothing written, where it does not serve the call."""
@@ -181,7 +192,7 @@ class Attempt:
         try:
             plan = self._plans[key]
         except KeyError:
-            plan = self._keep(key, (*self._parameters[: len(arguments)], *options))
+            plan = self._keep(key, (*self.parameters[: len(arguments)], *options))
         if plan is None:
             return None
         dtype = values[plan.arrays[0][0]].dtype
@@ -189,7 +200,7 @@ class Attempt:
         if not letter or (plan.is_complex and dtype.kind != "c"):
             return None
         order = inf
-        if not self._facts.of_vectors:
+        if not self.facts.of_vectors:
             order = order_on_processor(letter, backend)
         elif not serves_vectors(backend):
             return None
@@ -208,9 +219,9 @@ class Attempt:
             plan.scale is not None and values[plan.scale] != 0
         ):
             return None
-        if self._facts.are_alike and arrays[0].shape != arrays[1].shape:
+        if self.facts.are_alike and arrays[0].shape != arrays[1].shape:
             return None
-        if self._facts.solves and arrays[0].shape[0] != arrays[-1].shape[0]:
+        if self.facts.solves and arrays[0].shape[0] != arrays[-1].shape[0]:
             return None
         if plan.pivots is not None and not _are_rows(values[plan.pivots], arrays[0]):
             return None
@@ -221,7 +232,7 @@ class Attempt:
             if self._accepts is not None:
                 arguments, options = self._copying(plan, arguments, options)
         try:
-            result = scipys(self._facts.module, name)(*arguments, **options)
+            result = scipys(self.facts.module, name)(*arguments, **options)
         except Exception:  # what SciPy refuses the checks refuse too, in words that name the argument
             return None
         if self._accepts is None:
@@ -232,7 +243,7 @@ class Attempt:
 
     def _may_write(self, written: list[int], plan: _Plan, values: tuple[Any, ...]) -> bool:
         """Whether arrays can be written, are no views of tensors, and share no memory with others."""
-        if self._accepts is not None and len(self._facts.written) > 1:
+        if self._accepts is not None and len(self.facts.written) > 1:
             return False
         for place in written:
             array = values[place]
@@ -261,12 +272,12 @@ class Attempt:
 
     def _plan(self, types: tuple[type, ...], names: tuple[str, ...]) -> _Plan | None:
         """Return the plan of a call; None where SciPy's function never serves calls of these types."""
-        if len(names) != len(types) or len({*names}) != len(names) or not {*names} <= {*self._parameters}:
+        if len(names) != len(types) or len({*names}) != len(names) or not {*names} <= {*self.parameters}:
             return None
-        facts, plan = self._facts, _Plan((), ())
+        facts, plan = self.facts, _Plan((), ())
         given = enumerate(zip(names, types, strict=True))
-        places = {name: place for place, (name, of) in given if of is not _None or name not in self._optional}
-        for name in [each for each in self._parameters if each in places]:
+        places = {name: place for place, (name, of) in given if of is not _None or name not in self.optional}
+        for name in [each for each in self.parameters if each in places]:
             place = places[name]
             of, is_number = types[place], name in ("alpha", "beta", *facts.numbers)
             if name in facts.arrays and of is np.ndarray:
@@ -293,7 +304,7 @@ class Attempt:
     def _written(self, name: str, places: Mapping[str, int]) -> tuple[tuple[int, int | None], ...]:
         """The place of an array that is overwritten, and of the flag that allows it; () where none does."""
         flag = f"overwrite_{name}"
-        if flag not in self._parameters:
+        if flag not in self.parameters:
             return ((places[name], None),)
         return ((places[name], places[flag]),) if flag in places else ()
 
