@@ -24,6 +24,7 @@ _NAMES = {
     "api.keyword.triangular": "trmm trsm",
     "api.keyword.trmv": "trmv trsv",
     "api.plans": "plan_gemm plan_trmm plan_trsm",
+    "cupy_patch.switch": "patch_cupy unpatch_cupy",
     "dispatch.overrides": "override set_math_mode",
     "frontend.backend_status": "backend_status",
     "frontend.calls.release": "release_memory",

@@ -14,6 +14,7 @@ from . import lapack as lapack
 from . import linalg as linalg
 from . import torch as torch
 from .frontend.handle import Handle as Handle
+from .cupy_patch.switch import CupyPatch
 from .frontend.backend_status import BackendStatus
 from .frontend.calls.plan import Plan
 from .scipy_patch.switch import ScipyPatch
@@ -25,10 +26,10 @@ from .typing import (Array, ArrayLike, ArrayT, Backend, Devices, DiagFlag, MathM
 __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
     "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "iamax",
-    "lapack", "linalg", "nrm2", "override", "patch_report", "patch_scipy", "patch_torch", "plan_gemm",
-    "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode", "show_config", "swap",
-    "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv", "unpatch_scipy",
-    "unpatch_torch", "use_devices"]
+    "lapack", "linalg", "nrm2", "override", "patch_cupy", "patch_report", "patch_scipy", "patch_torch",
+    "plan_gemm", "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode",
+    "show_config", "swap", "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv",
+    "unpatch_cupy", "unpatch_scipy", "unpatch_torch", "use_devices"]
 
 def asum(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,
@@ -277,6 +278,9 @@ def nrm2(
     backend: Backend | None = None,
 ) -> Any: ...
 def override(name: str, value: Any) -> Setting: ...
+def patch_cupy(
+    *, thresholds: float | Mapping[str, float] | None = None, backend: Backend | None = None,
+) -> CupyPatch: ...
 def patch_report() -> str: ...
 def patch_scipy(
     *, thresholds: float | Mapping[str, float] | None = None, backend: Backend | None = None,
@@ -594,6 +598,7 @@ def trsv(
     unit_diag: DiagFlag = False, out: NDArray[Any] | None = None, stream: Stream | None = None,
     backend: Backend | None = None,
 ) -> NDArray[Any]: ...
+def unpatch_cupy() -> None: ...
 def unpatch_scipy() -> None: ...
 def unpatch_torch() -> None: ...
 def use_devices(devices: Devices | None = None, max_device_memory: int | None = None) -> Setting: ...

@@ -23,6 +23,7 @@ NAMES = {
     "scipy": ("scipy.linalg", "scipy_patch.switch", "patch_scipy"),
     "numpy": ("numpy.linalg", "scipy_patch.switch", "patch_scipy"),
     "torch": ("torch", "torch_patch.switch", "patch_torch"),
+    "cupy": ("cupy", "cupy_patch.switch", "patch_cupy"),
 }
 _DEFAULT = tuple(name for name in NAMES if name != "numpy")
 #: Names that are requested now, and their patches that are on.

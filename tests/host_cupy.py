@@ -76,6 +76,8 @@ class Pointer:
 
 
 def _put(result: Any) -> Any:
+    if type(result) is tuple:
+        return tuple(map(_put, result))
     return result.view(ndarray) if type(result) is np.ndarray else result
 
 
@@ -85,6 +87,14 @@ def _of_numpy(function: Any) -> Any:
 
     call.__name__ = getattr(function, "__name__", "")
     return call
+
+
+def _of_functions(name: str, module: ModuleType, functions: str) -> ModuleType:
+    """A module of functions that are its own, and of whatever else `module` has."""
+    made = ModuleType(name)
+    vars(made).update(vars(module), **{each: _of_numpy(getattr(module, each)) for each in functions.split()})
+    made.__name__ = name
+    return made
 
 
 class RandomState:
@@ -222,14 +232,17 @@ def modules() -> dict[str, Any]:
             function = getattr(np, name)
             is_function = callable(function) and not isinstance(function, type)
             setattr(cupy, name, _of_numpy(function) if is_function else function)
+    cupy.linalg = _of_functions("cupy.linalg", np.linalg, "cholesky solve inv det slogdet")
     cupyx = ModuleType("cupyx")
-    cupyx.empty_pinned = np.empty
+    cupyx.empty_pinned, cupyx.geterr = np.empty, lambda: {"linalg": "ignore"}
     vendors = ModuleType("cupy_backends.cuda.libs")
     vendors.cublas, vendors.cusolver = _Functions("cublas", 1), _Functions("cusolver", 1)
     folders = {name: ModuleType(name) for name in ("cupy_backends", "cupy_backends.cuda", "cupyx.scipy")}
-    folders["cupyx.scipy.linalg"] = scipy.linalg
+    names = "solve_triangular lu_factor lu_solve lu"
+    folders["cupyx.scipy.linalg"] = _of_functions("cupyx.scipy.linalg", scipy.linalg, names)
     return {
         "cupy": cupy,
+        "cupy.linalg": cupy.linalg,
         "cupy.cuda": cuda,
         "cupyx": cupyx,
         **folders,

@@ -14,6 +14,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas, errors, lapack, linalg
 from pyblasgpu.api.linalg.determinant import SlogdetResult
+from pyblasgpu.cupy_patch.switch import CupyPatch
 from pyblasgpu.frontend.backend_status import BackendStatus
 from pyblasgpu.frontend.calls.plan import Plan
 from pyblasgpu.patches.patch import Patch
@@ -23,10 +24,10 @@ from pyblasgpu.torch_patch.switch import TorchPatch
 
 MODULES = (pyblasgpu, blas, lapack, linalg, errors, *([pyblasgpu.dask] if find_spec("dask") else []))
 #: Classes that public functions return, and no module exports.
-RETURNED = (Plan, Patch, ScipyPatch, TorchPatch, Setting, BackendStatus, SlogdetResult)
+RETURNED = (Plan, Patch, ScipyPatch, TorchPatch, CupyPatch, Setting, BackendStatus, SlogdetResult)
 
 #: Classes whose signature is not for users: this package makes them, or it is that of exceptions.
-UNSIGNED = {Plan, Patch, ScipyPatch, TorchPatch, Setting}
+UNSIGNED = {Plan, Patch, ScipyPatch, TorchPatch, CupyPatch, Setting}
 UNSIGNED |= {each for each in vars(errors).values() if inspect.isclass(each) and "__init__" not in vars(each)}
 
 

@@ -239,6 +239,7 @@ def stub(name: str) -> str:
 
 #: The module of each class that functions return.
 _RETURNED = {
+    "CupyPatch": "cupy_patch.switch",
     "BackendStatus": "frontend.backend_status",
     "Handle": "frontend.handle",
     "Plan": "frontend.calls.plan",

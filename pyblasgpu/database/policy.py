@@ -317,7 +317,7 @@ class Policy:
     )
     routed_min_size: ByRoutine = _value("order", "from which on SciPy's routines of a kind go to the device")
     routed_function_min_size: ByRoutine = _value("order", "from which on functions of scipy.linalg do")
-    torch_min_size: ByRoutine = _value("order", "from which on kernels of PyTorch are replaced")
+    replaced_min_size: ByRoutine = _value("order", "from which on functions of PyTorch and CuPy are replaced")
 
 
 REFERENCE = "h200"  # the device of ``policy.json``, as `gpu.device.known` names it

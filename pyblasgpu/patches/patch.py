@@ -55,6 +55,8 @@ class Patch:
     #: The library whose functions are replaced.
     library: ClassVar[str]
 
+    #: The mode in which all calls are computed; None is the caller's.
+    math_mode: str | None = None
     refusals: tuple[type[Exception], ...] = (
         TypeError,
         ValueError,

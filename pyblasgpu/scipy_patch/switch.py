@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from ..arguments import enabled
 from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
 from ..patches.patch import Patch, checked_sizes
-from .rebinding import rebind
-from .routed_importlib_bootstrap import ACTIVE, Getter, Routed
+from ..patches.rebinding import rebind
+from ..patches.routed_importlib_bootstrap import Getter, Routed
 from .targets import numpys, scipys
 from .thresholds import sizes_of
 
@@ -53,7 +53,8 @@ class ScipyPatch(Patch):
     ('cpu', 100.0)
     """
 
-    active, library = ACTIVE, "SciPy"
+    active: ClassVar[list[Any]] = []
+    library = "SciPy"
 
     def __init__(
         self, backend: str, thresholds: dict[str, float], numpy: bool, replaces: bool = True
@@ -170,7 +171,7 @@ def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> 
 def _bind() -> None:
     """Bind names to the replacements that the patches need, and other names back to the originals."""
     for patches_numpy in (False, True):
-        wanted = any(patch.numpy or not patches_numpy for patch in ACTIVE)
+        wanted = any(patch.numpy or not patches_numpy for patch in ScipyPatch.active)
         if wanted:
             pairs = _pairs(patches_numpy)
             _bound.add(patches_numpy)  # before: what fails half way is bound back as well
@@ -184,12 +185,12 @@ def _bind() -> None:
 def _pairs(of_numpy: bool) -> list[tuple[Any, Any]]:
     """Each original and its replacement, found when nothing is replaced yet."""
     pairs: list[tuple[Any, Any]] = [
-        (target.original, Routed(target)) for target in (numpys() if of_numpy else scipys())
+        (target.original, Routed(target)) for target in (numpys if of_numpy else scipys)(ScipyPatch.active)
     ]
     if not of_numpy:
         replacements = {id(original): replacement for original, replacement in pairs}
         for module in ("blas", "lapack"):
             home, name = f"scipy.linalg.{module}", f"get_{module}_funcs"
             getter = getattr(import_module(home), name)
-            pairs.append((getter, Getter(getter, f"{home}:{name}", replacements)))
+            pairs.append((getter, Getter(getter, f"{home}:{name}", replacements, ScipyPatch.active)))
     return pairs

@@ -195,5 +195,5 @@ def sizes_of(policy: Policy) -> dict[str, float]:
     kinds = {
         target.routine: target.kind for target in [*targets.FUNCTIONS.values(), *targets.PRODUCTS.values()]
     }
-    sizes = {name: policy.torch_min_size[kind] for name, kind in kinds.items()}
+    sizes = {name: policy.replaced_min_size[kind] for name, kind in kinds.items()}
     return {name: inf if size >= MAX_VALUE else float(size) for name, size in sizes.items()}

@@ -50,7 +50,7 @@ class Target(NamedTuple):
     routine : str
         The function of PyTorch by whose name its calls are counted.
     kind : str
-        Whose size decides: an entry of the policy's ``torch_min_size``.
+        Whose size decides: an entry of the policy's ``replaced_min_size``.
     call : callable
         See the module.
     """

@@ -29,6 +29,7 @@ LAYERS = [
     {
         "__init__",
         "blas",
+        "cupy_patch",
         "dask",
         "info",
         "lapack",

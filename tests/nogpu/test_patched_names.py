@@ -18,8 +18,8 @@ import scipy.linalg.blas
 import scipy.linalg.lapack
 from patched import ORIGINALS, nothing_is_left_behind, taken  # noqa: F401 - the fixture
 
-from pyblasgpu.scipy_patch.rebinding import rebind
-from pyblasgpu.scipy_patch.routed_importlib_bootstrap import Getter, Routed
+from pyblasgpu.patches.rebinding import rebind
+from pyblasgpu.patches.routed_importlib_bootstrap import Getter, Routed
 
 A, B = np.diag([4.0, 9.0, 16.0]), np.arange(6.0).reshape(3, 2)
 

@@ -104,8 +104,8 @@ def test_how_a_program_ends_is_its_own(script, code, status, said):
     [
         ([], "pyblasgpu run: name a script, or a module by -m"),
         (["no_such_file.py"], "pyblasgpu run: there is no no_such_file.py"),
-        (["--patch", "scipy,jax", "x.py"], "patches 'jax' are none of scipy, numpy, torch"),
-        (["--patch", "", "x.py"], "patches '' are none of scipy, numpy, torch"),
+        (["--patch", "scipy,jax", "x.py"], "patches 'jax' are none of scipy, numpy, torch, cupy"),
+        (["--patch", "", "x.py"], "patches '' are none of scipy, numpy, torch, cupy"),
     ],
 )
 def test_what_is_no_program(words, said, capsys):

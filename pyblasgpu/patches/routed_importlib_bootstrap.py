@@ -1,4 +1,4 @@
-"""Functions that replace SciPy's and pass calls to them, or to pyblasgpu's.
+"""Functions that replace a library's and pass calls to them, or to pyblasgpu's.
 
 `warnings` does not count frames of files whose names hold "importlib" and "_bootstrap". So the warnings of a
 function that is called from here name the line of the program, whichever function it is.
@@ -9,25 +9,24 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from functools import update_wrapper
 from inspect import signature
 from pkgutil import resolve_name
 from typing import Any, cast
 
-import numpy as np
 from numpy.linalg import LinAlgError
 
+from ..dispatch.overrides import set_math_mode
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import preferred_backend
-from .targets import Target
+from .sizes import Target
 
-__all__ = ["ACTIVE", "Getter", "Routed"]
+__all__ = ["Getter", "Routed"]
 
 _log = logging.getLogger("pyblasgpu")
 
-#: The patches that are switched on, the last one deciding.
-ACTIVE: list[Any] = []
-#: Set while pyblasgpu serves a call: functions that it calls itself are SciPy's.
+#: Set while pyblasgpu serves a call: functions that it calls itself are the library's.
 _serving = threading.local()
 
 
@@ -59,10 +58,10 @@ class _Replacement:
         return f"<{self._name}, by pyblasgpu>"
 
 
-def _are_below(least: float, arguments: Iterable[Any]) -> bool:
+def _are_below(least: float, kind: Any, arguments: Iterable[Any]) -> bool:
     """Whether no array has an extent of `least`: a call is never larger than its largest extent."""
     for value in arguments:
-        if type(value) is np.ndarray:
+        if type(value) is kind:
             if value.ndim > 2 or (value.size and max(value.shape) >= least):
                 return False
         elif type(value) is tuple:  # of factors and pivots
@@ -80,22 +79,30 @@ class Routed(_Replacement):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         target = self._target
-        if not ACTIVE or _is_serving():
+        if not target.active or _is_serving():
             return target.original(*args, **kwargs)
+        patch: Any = None
+        is_small, size = False, -1.0
         try:
-            patch = ACTIVE[-1]
+            patch, kind = target.active[-1], target.kind
             least = patch.least if self._calls_others else patch.thresholds[target.name]
-            is_small = _are_below(least, args) and (not kwargs or _are_below(least, kwargs.values()))
-            fits = not is_small and patch.takes(target.name, target.size(args, kwargs))
-        except Exception:  # an argument is missing, or none of SciPy's; or another thread ended the patch
-            is_small = fits = False
+            is_small = _are_below(least, kind, args)
+            is_small = is_small and (not kwargs or _are_below(least, kind, kwargs.values()))
+            size = -1.0 if is_small else target.size(args, kwargs)
+        except Exception:  # an argument is missing, or none of the library's
+            is_small = False
+        if patch is None:  # another thread ended it
+            return target.original(*args, **kwargs)
         if is_small:
             patch.count(target.name, "small")
             return self._original(args, kwargs)
-        return _served(patch, target, args, kwargs) if fits else target.original(*args, **kwargs)
+        if patch.takes(target.name, size):
+            return _served(patch, target, args, kwargs)
+        patch.count(target.name, "arguments" if size < 0 else "small")
+        return target.original(*args, **kwargs)
 
     def _original(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """SciPy's result of a small call, of which all that SciPy's function calls is small too."""
+        """The library's result of a small call, of which all that its function calls is small too."""
         if not self._calls_others:
             return self._target.original(*args, **kwargs)
         _serving.now = True
@@ -112,7 +119,7 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
     try:
         _serving.now = True
         try:
-            with preferred_backend(patch.backend):
+            with preferred_backend(patch.backend), _in_mode(patch.math_mode):
                 result = target.ours(*args, **kwargs)
         except LinAlgError:
             raise  # a ValueError, too, but what the matrix is
@@ -124,9 +131,14 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
         else:
             patch.count(target.name)
             return result
+        patch.count(target.name, "refused")
         return target.original(*args, **kwargs)  # and so does all that it calls
     finally:
         _serving.now = False
+
+
+def _in_mode(mode: str | None) -> AbstractContextManager[Any]:
+    return nullcontext() if mode is None else set_math_mode(mode)
 
 
 def _may_have_written(error: BaseException) -> bool:
@@ -143,13 +155,13 @@ def _may_overwrite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
 class Getter(_Replacement):
     """`get_blas_funcs` or `get_lapack_funcs` that gives the replacements while a patch is on."""
 
-    def __init__(self, original: Any, name: str, replacements: dict[int, Any]) -> None:
+    def __init__(self, original: Any, name: str, replacements: dict[int, Any], active: list[Any]) -> None:
         super().__init__(original, name)
-        self._original, self._replacements = original, replacements
+        self._original, self._replacements, self._active = original, replacements, active
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         originals = self._original(*args, **kwargs)
-        if not ACTIVE or _is_serving():
+        if not self._active or _is_serving():
             return originals
         if isinstance(originals, list):
             return [self._replacements.get(id(each), each) for each in originals]

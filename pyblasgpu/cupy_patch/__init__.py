@@ -1,0 +1,1 @@
+"""CuPy's functions of dense matrices replaced by pyblasgpu's: see `switch`."""
