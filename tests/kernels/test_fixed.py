@@ -42,7 +42,7 @@ PLAIN = [
 LEAVES = [
     *product(["copy_scaled"], DTYPES, [CC]),
     *product(["potrf_leaf", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]),
-    *product(["geqrf_panel", "geqrf_column", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
+    *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`geqrf_panel` and `geqrf_column`: LAPACK's reflectors, special columns, batches, any strides."""
+"""`geqrf_panel` and `geqrf_tall`: LAPACK's reflectors, special columns, batches, any strides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from pyblasgpu.kernels.factor.qr import geqrf_column, geqrf_panel
+from pyblasgpu.kernels.factor.qr import geqrf_panel, geqrf_tall
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -14,19 +14,20 @@ from .launching import run, strides
 
 
 def factor(a, tau, kernels=geqrf_panel) -> None:
-    """Factor a batch in place, by one launch or by a launch a column."""
+    """Factor a batch in place, a block a matrix or several."""
     (batch, m, n), steps = a.shape, strides(a)
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
     numbers = strides(tau)[1], *steps[1:], strides(tau)[0]
     if hasattr(kernels, "GeqrfPanel"):
-        source = kernels.source(kernels.GeqrfPanel(letter, 64, 8))
+        source = kernels.source(kernels.GeqrfPanel(letter, 64, 24))
         run(source, 1, (tau, a), (m, n, *numbers, steps[0]), (), batch)
         return
-    config = kernels.GeqrfColumn(letter, 32, 8)
-    state = np.full((batch, config.state(m)), np.nan, a.dtype)
-    for j in range(kernels.FIRST, n):
-        integers = m, n, j, *numbers, state.shape[1], steps[0]
-        run(kernels.source(config), config.grid(m), (tau, state, a), integers, (), batch)
+    config = kernels.GeqrfTall(letter, 32, 8)
+    blocks, flags = config.grid(m, 3), np.zeros(2, np.int32)
+    for z in range(batch):
+        state = np.full(config.state(blocks), np.nan, a.dtype)
+        run(kernels.source(config), blocks, (tau[z], state, a[z], flags), (m, n, *numbers[:3]), ())
+        assert not flags.any()
 
 
 def lapacks(a, letter):
@@ -54,7 +55,7 @@ def check(letter="d", m=13, n=5, order="F", batch=1, kernels=geqrf_panel, scale=
     assert unharmed() and tau_unharmed()
 
 
-KERNELS = pytest.mark.parametrize("kernels", [geqrf_panel, geqrf_column], ids=["panel", "column"])
+KERNELS = pytest.mark.parametrize("kernels", [geqrf_panel, geqrf_tall], ids=["panel", "tall"])
 
 
 @KERNELS

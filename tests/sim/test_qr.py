@@ -10,8 +10,8 @@ from scipy.linalg import lapack
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.factor.qr.geqrf_column import GeqrfColumn
 from pyblasgpu.kernels.factor.qr.geqrf_panel import GeqrfPanel
+from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.lapack import geqrf, orgqr, ormqr
@@ -32,7 +32,7 @@ def small_panels(letter: str, kilobytes: int):
     size = kilobytes * DTYPES[letter].itemsize // 4
     configs = {
         "geqrf_panel": GeqrfPanel(letter, 64, size),
-        "geqrf_column": GeqrfColumn(letter, 32, 8),
+        "geqrf_tall": GeqrfTall(letter, 32, 8),
         "larft_leaf": LarftLeaf(letter, 16, 32),
     }
     with ExitStack() as stack:

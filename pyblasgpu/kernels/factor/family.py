@@ -17,7 +17,7 @@ FAMILIES = (
     Family("getrf_small", ".factor.lu.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
     Family("getrs_small", ".factor.lu.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf", needs=(8, 0)),
-    Family("geqrf_column", ".factor.qr.geqrf_column", "GeqrfColumn", "geqrf", needs=(8, 0)),
+    Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf", needs=(8, 0)),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf", needs=(8, 0)),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),

@@ -2,7 +2,7 @@
 
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
 reflector: products). In a block the recursion halves the columns (Elmroth and Gustavson, 2000) and ends in
-panels of one launch; in panels of too many rows for a block of threads each column is a launch.
+panels of one launch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor.qr import geqrf_column, geqrf_panel
+from ...kernels.factor.qr import geqrf_panel, geqrf_tall
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.triangular import split
@@ -36,9 +36,8 @@ def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
 
 def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
-    count = min(a.rows, a.cols)
-    panels = _panels(launches, a.rows)
-    for first, last in blocks_of(launches, count):
+    for first, last in blocks_of(launches, min(a.rows, a.cols)):
+        panels = _panels(launches, a.rows - first)
         _emit_columns(launches, panels, tau, a, first, last)
         _emit_right(launches, tau, a, (first, last), (last, a.cols))
 
@@ -51,11 +50,11 @@ class _Panels(NamedTuple):
 
 
 def _panels(launches: LaunchList, rows: int) -> _Panels:
-    """Choose panels in shared memory, or where the rows are too many for that, those of a launch a column."""
+    """Choose panels of a block of threads, or where the rows are too many for that, of several."""
     panel = leaf_config(launches, geqrf_panel.STEM, rows)
     if panel.width(rows):
         return _Panels(panel, panel.width(rows))
-    column = select(geqrf_column.STEM, launches.dtype, "", (rows,), current(launches.device)).config
+    column = select(geqrf_tall.STEM, launches.dtype, "", (rows,), current(launches.device)).config
     return _Panels(column, column.COLS)
 
 
@@ -89,9 +88,10 @@ def _emit_right(
 
 def _emit_panel(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
     """Emit the factors of a panel."""
-    if config.STEM == geqrf_column.STEM:
-        with launches.temporary():
-            _emit_panel_by_columns(launches, config, tau, a)
+    if config.STEM == geqrf_tall.STEM:
+        for z in range(a.batch):
+            with launches.temporary():
+                _emit_tall(launches, config, tau.matrices(z, 1), a.matrices(z, 1))
         return
 
     def integers(tau: Operand, a: Operand) -> tuple[int, ...]:
@@ -101,14 +101,10 @@ def _emit_panel(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> 
     launches.emit(geqrf_panel.source(config.specialize(a.rows, a.cols)), 1, (tau, a), integers, ())
 
 
-def _emit_panel_by_columns(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
-    """Emit the same for a panel of too many rows: a launch a column, and two before the first."""
-    state = launches.scratch(config.state(a.rows), 1, a.batch)
-    for j in range(geqrf_column.FIRST, a.cols):
-
-        def integers(tau: Operand, state: Operand, a: Operand, j: int = j) -> tuple[int, ...]:
-            strides = tau.row_stride, a.row_stride, a.col_stride
-            batch = tau.batch_stride, state.batch_stride, a.batch_stride
-            return a.rows, a.cols, j, *strides, *batch
-
-        launches.emit(geqrf_column.source(config), config.grid(a.rows), (tau, state, a), integers, ())
+def _emit_tall(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
+    """Emit the same for a panel of too many rows, of one matrix."""
+    blocks = config.grid(a.rows, current(launches.device).sm_count)
+    state = launches.scratch(config.state(blocks), 1, 1)
+    numbers = a.rows, a.cols, tau.row_stride, a.row_stride, a.col_stride
+    operands = tau, state, a, launches.flags()
+    launches.emit(geqrf_tall.source(config), blocks, operands, lambda *_: numbers, ())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
@@ -28,7 +28,8 @@ PARAMETERS = parameters(
 #: Kilobytes of the panel that `specialize` chooses from, and threads of a block.
 SIZES = {8: 128, 56: 256, 216: 512}
 WIDTHS = (32, 16, 8)  # columns of a panel
-EXTRA = 1024  # bytes of shared memory beside the panel: tau, and scales of columns
+EXTRA = 2048  # bytes of shared memory beside the panel: tau, factors and scales of columns
+AT_ONCE = 8  # reals of a column that a lane has under way
 
 
 @dataclass(frozen=True)
@@ -100,94 +101,155 @@ def source(config: GeqrfPanel) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _column_dot(facts) -> Callable:
-    """``dot(out, v, x, first, m, lane)``: v^H x of the rows from `first` on, in ``out[:parts]``."""
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, total = ptx.types.int32, warp_sum()
+def _looper(facts, body: Callable) -> Callable:
+    """``loop(acc, v, x, re, im, first, m, lane)``: ``body(k, acc, v, x, re, im, at)`` for the rows of a lane,
+    from `first` on; several rows are under way at a time, and k numbers them.
+    """
+    REALS, int32 = facts.reals_per_element, ptx.types.int32
+    COUNT = AT_ONCE // REALS
+    LAST = (COUNT - 1) * WARP
 
     @device_function
-    def dot(out, v, x, first, m, lane):
-        re, im = real(0), real(0)
-        i = int32(first + lane)
-        while i < m:
-            at = int32(i * REALS)
-            if COMPLEX:
-                re += v[at] * x[at] + v[at + 1] * x[at + 1]
-                im += v[at] * x[at + 1] - v[at + 1] * x[at]
-            else:
-                re += v[at] * x[at]
-            i = int32(i + 32)
-        out[0] = total(re, lane)
-        if COMPLEX:
-            out[1] = total(im, lane)
+    def one(k, acc, v, x, re, im, at):
+        body(k, acc, v, x, re, im, int32(at + k * (WARP * REALS)))
 
-    return dot
+    several = unrolled(COUNT, one)
+
+    @device_function
+    def loop(acc, v, x, re, im, first, m, lane):
+        i = int32(first + lane)
+        while i + LAST < m:
+            several(0, acc, v, x, re, im, int32(i * REALS))
+            i = int32(i + COUNT * WARP)
+        while i < m:
+            body(0, acc, v, x, re, im, int32(i * REALS))
+            i = int32(i + WARP)
+
+    return loop
+
+
+def _adder(facts) -> Callable:
+    """``add_up(out, acc, lane)``: sums over `acc` and the lanes of a warp, real parts and imaginary ones."""
+    REALS, real, total = facts.reals_per_element, ptx.REALS[facts.real], warp_sum()
+
+    @device_function
+    def add_up(out, acc, lane):
+        for part in range(REALS):
+            x = real(0)
+            for k in range(AT_ONCE // REALS):
+                x += acc[k * REALS + part]
+            out[part] = total(x, lane)
+
+    return add_up
+
+
+def _column_steps(facts) -> tuple[Callable, Callable]:
+    """``dot(acc, v, x, re, im, first, m, lane)``: v^H x, and ``update(...)``: x -= (re, im) v, and its sum of
+    squares; sums are added to `acc`.
+    """
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
+
+    @device_function
+    def product(k, acc, v, x, re, im, at):
+        if COMPLEX:
+            acc[k * REALS] += v[at] * x[at] + v[at + 1] * x[at + 1]
+            acc[k * REALS + 1] += v[at] * x[at + 1] - v[at + 1] * x[at]
+        else:
+            acc[k] += v[at] * x[at]
+
+    @device_function
+    def difference(k, acc, v, x, re, im, at):
+        y = x[at] - v[at] * re
+        if COMPLEX:
+            y += v[at + 1] * im
+            y_im = x[at + 1] - v[at] * im - v[at + 1] * re
+            x[at + 1] = y_im
+            acc[k * REALS + 1] += y_im * y_im
+        x[at] = y
+        acc[k * REALS] += y * y
+
+    return _looper(facts, product), _looper(facts, difference)
 
 
 def _reflector_maker(config: GeqrfPanel) -> Callable:
-    """``generate(x, tau, j, m, lane, w, h)``: the reflector of column x from row j on, by its warp."""
+    """``generate(x, tau, factor, j, below, lane, h)``: the reflector of column x from row j on, by its warp,
+    for a sum of squares `below`: beta, tau, and the factor of v. Elements below stay as they are.
+    """
     facts = config.dtype_facts
-    REALS, COMPLEX, int32 = facts.reals_per_element, facts.is_complex, ptx.types.int32
-    dot, make, sync_warp, real = _column_dot(facts), reflector(facts), ptx.sync_warp, ptx.REALS[facts.real]
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    make, sync_warp = reflector(facts), ptx.sync_warp
 
     @device_function
-    def generate(x, tau, j, m, lane, w, h):
+    def generate(x, tau, factor, j, below, lane, h):
         sync_warp()
-        re, im = x[j * REALS], x[j * REALS + REALS - 1]
-        dot(w, x, x, int32(j + 1), m, lane)
-        make(h, re, im, w[0])
+        make(h, x[j * REALS], x[j * REALS + REALS - 1], below)
         sync_warp()
-        f, f_i = h[FACTOR], h[FACTOR + 1]
-        i = int32(j + 1 + lane)
-        while i < m:
-            at = int32(i * REALS)
-            if COMPLEX:
-                y = x[at] * f - x[at + 1] * f_i
-                x[at + 1] = x[at] * f_i + x[at + 1] * f
-                x[at] = y
-            else:
-                x[at] = x[at] * f
-            i = int32(i + 32)
         if lane == 0:
             for part in range(REALS):
                 x[j * REALS + part] = h[BETA] if part == 0 else real(0)
                 tau[j * REALS + part] = h[TAU + part]
+                factor[j * REALS + part] = h[FACTOR + part]
 
     return generate
 
 
-def _applier(config: GeqrfPanel) -> Callable:
-    """``apply(x, v, tau, j, m, lane, w)``: x := H^H x by a warp, with reflector j in v."""
-    facts = config.dtype_facts
-    REALS, COMPLEX, int32 = facts.reals_per_element, facts.is_complex, ptx.types.int32
-    dot, sync_warp, real = _column_dot(facts), ptx.sync_warp, ptx.REALS[facts.real]
+def _multiplier(facts) -> Callable:
+    """``multiply(w, x, t, f)``: from v^H x below the first row, in ``w[:2]``, what is taken off that row, and
+    in ``w[2:]`` the multiple of v's column that is taken off below; zeros where tau is zero.
+    """
+    COMPLEX, real = facts.is_complex, ptx.REALS[facts.real]
 
     @device_function
-    def apply(x, v, tau, j, m, lane, w):
-        top, t = int32(j * REALS), tau[j * REALS]
-        if t == real(0) and tau[j * REALS + REALS - 1] == real(0):
-            return
-        x_re, x_im = x[top], x[top + REALS - 1]
-        dot(w, v, x, int32(j + 1), m, lane)
-        sync_warp()
-        re = t * (x_re + w[0])
-        im = re
+    def multiply(w, x, t, f):
         if COMPLEX:
-            t_im, s_re, s_im = tau[j * REALS + 1], x_re + w[0], x_im + w[1]
-            re, im = t * s_re + t_im * s_im, t * s_im - t_im * s_re
+            if t[0] == real(0) and t[1] == real(0):
+                w[0] = w[1] = w[2] = w[3] = real(0)
+                return
+            re = x[0] + f[0] * w[0] + f[1] * w[1]
+            im = x[1] + f[0] * w[1] - f[1] * w[0]
+            w[0], w[1] = t[0] * re + t[1] * im, t[0] * im - t[1] * re
+            w[2], w[3] = f[0] * w[0] - f[1] * w[1], f[0] * w[1] + f[1] * w[0]
+        else:
+            w[0] = t[0] * (x[0] + f[0] * w[0]) if t[0] != real(0) else real(0)
+            w[2] = f[0] * w[0]
+            w[3] = real(0)
+
+    return multiply
+
+
+def _applier(config: GeqrfPanel) -> Callable:
+    """``apply(x, v, tau, factor, j, m, lane, acc, w)``: x := H^H x by a warp, with reflector j of column v;
+    ``w[0]`` becomes the sum of squares of x below row j + 1.
+    """
+    facts = config.dtype_facts
+    REALS, COMPLEX, real, int32 = (
+        facts.reals_per_element,
+        facts.is_complex,
+        ptx.REALS[facts.real],
+        ptx.types.int32,
+    )
+    (dot, update), multiply, offset = _column_steps(facts), _multiplier(facts), ptx.offset
+    add_up, zero, sync_warp = _adder(facts), ptx.fill(AT_ONCE), ptx.sync_warp
+
+    @device_function
+    def apply(x, v, tau, factor, j, m, lane, acc, w):
+        top, after = int32(j * REALS), int32(j + 1)
+        zero(acc, real(0))
+        dot(acc, v, x, real(0), real(0), after, m, lane)
+        add_up(w, acc, lane)
+        multiply(w, offset(x, top), offset(tau, top), offset(factor, top))
+        sync_warp()
+        zero(acc, real(0))
         if lane == 0:
-            x[top] = x_re - re
-            if COMPLEX:
-                x[top + 1] = x_im - im
-        i = int32(j + 1 + lane)
-        while i < m:
-            at = int32(i * REALS)
-            if COMPLEX:
-                x[at] -= v[at] * re - v[at + 1] * im
-                x[at + 1] -= v[at] * im + v[at + 1] * re
-            else:
-                x[at] -= v[at] * re
-            i = int32(i + 32)
+            for part in range(REALS):
+                x[top + part] -= w[part]
+            if after < m:
+                update(acc, v, x, w[2], w[3], after, int32(after + 1), lane)
+                zero(acc, real(0))
+        update(acc, v, x, w[2], w[3], int32(j + 2), m, lane)
+        add_up(w, acc, lane)
+        if COMPLEX:
+            w[0] += w[1]
 
     return apply
 
@@ -196,7 +258,7 @@ def _column_scaler(config: GeqrfPanel) -> Callable:
     """``scale(x, m, lane, both)``: a column scaled to about one, by a power of two; its reciprocal."""
     facts, int32 = config.dtype_facts, ptx.types.int32
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    size, largest, scales = size_of(facts), warp_max(), scaler(facts)
+    size, largest, scales, sync_warp = size_of(facts), warp_max(), scaler(facts), ptx.sync_warp
 
     @device_function
     def scale(x, m, lane, both):
@@ -210,17 +272,20 @@ def _column_scaler(config: GeqrfPanel) -> Callable:
             for part in range(REALS):
                 x[i * REALS + part] *= both[0]
             i = int32(i + 32)
+        sync_warp()
         return both[1]
 
     return scale
 
 
 def _mover(config: GeqrfPanel) -> tuple[Callable, Callable]:
-    """``load(panel, ld, a, a_rs, a_cs, m, n, t)`` and ``store(a, a_rs, a_cs, panel, ld, back, m, n, t)``: the
-    panel from A and back, R times the reciprocal scales `back`; neighbours in memory by neighbouring threads.
+    """``load(panel, ld, a, a_rs, a_cs, m, n, t)``: the panel from A; ``store(a, a_rs, a_cs, panel, ld, back,
+    factor, m, n, t)``: back, R times the reciprocal scales `back`, columns below it times the factors of v.
+    Neighbours in memory are of neighbouring threads.
     """
     facts, DIM = config.dtype_facts, config.DIM
-    REALS, int32, int64, quotient = facts.reals_per_element, ptx.types.int32, ptx.types.int64, ptx.quotient
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
 
     @device_function
     def coordinates(number, m, n, by_columns):
@@ -239,14 +304,21 @@ def _mover(config: GeqrfPanel) -> tuple[Callable, Callable]:
             number = int32(number + DIM)
 
     @device_function
-    def store(a, a_rs, a_cs, panel, ld, back, m, n, t):
+    def store(a, a_rs, a_cs, panel, ld, back, factor, m, n, t):
         by_columns, number = abs(a_rs) <= abs(a_cs), int32(t)
         while number < m * n:
             i, j = coordinates(number, m, n, by_columns)
             at, of = (int64(i) * a_rs + int64(j) * a_cs) * REALS, int32((j * ld + i) * REALS)
-            for part in range(REALS):
-                x = panel[of + part]
-                a[at + part] = x * back[j] if i <= j else x
+            x, x_im, f = panel[of], panel[of + REALS - 1], factor[j * REALS]
+            if i <= j:
+                x, x_im = x * back[j], x_im * back[j]
+            elif COMPLEX:
+                x, x_im = x * f - x_im * factor[j * 2 + 1], x * factor[j * 2 + 1] + x_im * f
+            else:
+                x = x * f
+            a[at] = x
+            if COMPLEX:
+                a[at + 1] = x_im
             number = int32(number + DIM)
 
     return load, store
@@ -254,28 +326,24 @@ def _mover(config: GeqrfPanel) -> tuple[Callable, Callable]:
 
 def _build(config: GeqrfPanel):
     facts, WARPS = config.dtype_facts, config.DIM // WARP
-    REALS, real, int32, int64 = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-        ptx.types.int64,
-    )
-    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
-    generate, apply, scale, (load, store) = (
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait, generate, apply = (
+        ptx.grid_dependency_wait,
         _reflector_maker(config),
         _applier(config),
-        _column_scaler(config),
-        _mover(config),
     )
-    BACK, PANEL = WIDTHS[0] * REALS, EXTRA // facts.real_size
+    scale, (load, store), (dot, _) = _column_scaler(config), _mover(config), _column_steps(facts)
+    add_up, zero = _adder(facts), ptx.fill(AT_ONCE)
+    FACTORS, BACK, PANEL = WIDTHS[0] * REALS, 2 * WIDTHS[0] * REALS, EXTRA // facts.real_size
 
     def geqrf_panel(tau, a, m, n, tau_step, a_rs, a_cs, stride_tau, stride_a):
         # (1) the matrix of this block, by columns
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         warp, lane, ld = int32(t >> 5), int32(t & 31), int32(m | 1)
         taus = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        back, panel = offset(taus, BACK), offset(taus, PANEL)
-        w, h = cuda.local.array(2, real), cuda.local.array(5, real)
+        factors, back, panel = offset(taus, FACTORS), offset(taus, BACK), offset(taus, PANEL)
+        acc, w, h = cuda.local.array(AT_ONCE, real), cuda.local.array(4, real), cuda.local.array(5, real)
         grid_dependency_wait()
         a, tau = offset(a, batch * stride_a * REALS), offset(tau, batch * stride_tau * REALS)
         load(panel, ld, a, a_rs, a_cs, m, n, t)
@@ -289,7 +357,10 @@ def _build(config: GeqrfPanel):
                 back[c] = reciprocal
             c = int32(c + WARPS)
         if warp == 0:
-            generate(panel, taus, int32(0), m, lane, w, h)
+            zero(acc, real(0))
+            dot(acc, panel, panel, real(0), real(0), int32(1), m, lane)
+            add_up(w, acc, lane)
+            generate(panel, taus, factors, int32(0), w[0], lane, h)
 
         # (3) a reflector after the other; the next one is made as soon as its column is there
         j = int32(0)
@@ -298,14 +369,14 @@ def _build(config: GeqrfPanel):
             v, c = offset(panel, j * ld * REALS), int32(j + 1 + warp)
             while c < n:
                 x = offset(panel, c * ld * REALS)
-                apply(x, v, taus, j, m, lane, w)
+                apply(x, v, taus, factors, j, m, lane, acc, w)
                 if c == j + 1:
-                    generate(x, taus, c, m, lane, w, h)
+                    generate(x, taus, factors, c, w[0], lane, h)
                 c = int32(c + WARPS)
             j = int32(j + 1)
 
         # (4) the results
-        store(a, a_rs, a_cs, panel, ld, back, m, n, t)
+        store(a, a_rs, a_cs, panel, ld, back, factors, m, n, t)
         if t < n:
             for part in range(REALS):
                 tau[t * tau_step * REALS + part] = taus[t * REALS + part]

@@ -1,11 +1,12 @@
-"""``geqrf_column``: a step of Q R of a panel of any number of rows, a launch a column.
+"""``geqrf_tall``: Q R of a panel of any number of rows, in a single launch of several blocks.
 
-It is for panels that do not fit into the shared memory of a block (`geqrf_panel`). The launch before has left
-each block's products of column j with the columns right of it, and row j. They give reflector j, and what it
-takes off each column, without another sum. Each thread updates its rows, and a block leaves its products of
-column j + 1. What one launch reads of the others' is apart from what it leaves.
+It is for panels that do not fit into the shared memory of a block (`geqrf_panel`). A step ends with what each
+block leaves for all: its products of column j + 1 with the columns right of it, and row j + 1. They give the
+next reflector, and what it takes off each column, without another sum. Each thread updates its own rows. All
+blocks are resident, and wait for one another once a step. What a step reads of the others' is apart from what
+it leaves.
 
-Two launches come first: sizes of columns, and scales by powers of two that bring them to about one.
+Two steps come first: sizes of columns, and scales by powers of two that bring them to about one.
 """
 
 from __future__ import annotations
@@ -21,21 +22,22 @@ from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from .reflector import BETA, FACTOR, TAU, reflector, scaler, size_of, warp_max, warp_sum
 
-__all__ = ["FIRST", "STEM", "GeqrfColumn", "source"]
+__all__ = ["STEM", "GeqrfTall", "source"]
 
-STEM = "geqrf_column"
+STEM = "geqrf_tall"
 PARAMETERS = parameters(
     "pointer: tau, state, a",
-    "int32: m, n, j",
-    "int64: tau_step, a_rs, a_cs, stride_tau, stride_state, stride_a",
+    "int32 pointer: flags",
+    "int32: m, n",
+    "int64: tau_step, a_rs, a_cs",
 )
-FIRST = -2  # the number of the first launch
-MOST_BLOCKS = 256
+FIRST = -2  # the number of the first step
+ARRIVED, LEFT = 0, 1  # words of the flags: blocks that have come to a meeting, or are over
 
 
 @dataclass(frozen=True)
-class GeqrfColumn(BlockConfig):
-    """Config of one `geqrf_column` kernel.
+class GeqrfTall(BlockConfig):
+    """Config of one `geqrf_tall` kernel.
 
     Attributes
     ----------
@@ -68,36 +70,59 @@ class GeqrfColumn(BlockConfig):
         """A row of sums, one of multiples, one of scales, and one for each warp."""
         return (3 + self.DIM // WARP) * self.COLS
 
-    def grid(self, rows: int) -> int:
-        """Blocks for a panel of `rows` rows."""
-        return min(-(-rows // self.DIM), MOST_BLOCKS)
+    def grid(self, rows: int, multiprocessors: int) -> int:
+        """Blocks for a panel of `rows` rows: all of them are resident."""
+        return min(-(-rows // self.DIM), multiprocessors)
 
-    def state(self, rows: int) -> int:
-        """Elements of what the launches leave: twice a row of each block and one more, and scales."""
-        return (2 * (self.grid(rows) + 1) + 1) * self.COLS
+    def state(self, blocks: int) -> int:
+        """Elements of what the steps leave: twice a row of each block and one more, and scales."""
+        return (2 * (blocks + 1) + 1) * self.COLS
 
 
-def source(config: GeqrfColumn) -> KernelSource:
+def source(config: GeqrfTall) -> KernelSource:
     """The kernel of `config`, for m >= n.
 
     Kernel parameters
     -----------------
     tau: pointer, tau
-    state: pointer, ``config.state(rows)`` elements
+    state: pointer, ``config.state(blocks)`` elements
     a: pointer, A
+    flags: int32 pointer, 0 before and after
     m, n: int32, rows and columns of A
-    j: int32, the column
     tau_step: int64, stride of tau (elements)
     a_rs, a_cs: int64, row and column stride of A (elements)
-    stride_tau, stride_state, stride_a: int64, batch strides (elements)
 
-    Grid: x ``config.grid(rows)``, z the batch. It is launched for the columns -2, -1, 0 and so on, one after
-    another.
+    Grid: x ``config.grid(rows, multiprocessors)``.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), cooperative=True)
 
 
-def _gatherer(config: GeqrfColumn) -> Callable:
+def _meeting() -> tuple[Callable, Callable]:
+    """``meet(flags, number, blocks, t)``: all blocks, for the `number` th time; each then reads what the
+    others wrote before. ``part(flags, blocks, t)``: the flags are 0 again when all are over.
+    """
+    int32, take_ticket, load_acquire = ptx.types.int32, ptx.take_ticket, ptx.load_acquire
+    store_relaxed = ptx.store_relaxed
+
+    @device_function
+    def meet(flags, number, blocks, t):
+        cuda.syncthreads()
+        if t == 0:
+            take_ticket(flags, ARRIVED)
+            while load_acquire(flags, ARRIVED) < number * blocks:
+                pass
+        cuda.syncthreads()
+
+    @device_function
+    def part(flags, blocks, t):
+        if t == 0 and take_ticket(flags, LEFT) == blocks - 1:
+            store_relaxed(flags, ARRIVED, int32(0))
+            store_relaxed(flags, LEFT, int32(0))
+
+    return meet, part
+
+
+def _gatherer(config: GeqrfTall) -> Callable:
     """``gather(sums, left, blocks, is_size, warp, lane)``: what all blocks left, summed, or the largest."""
     WARPS, SPAN, real = config.DIM // WARP, config.row_reals, ptx.REALS[config.dtype_facts.real]
     total, largest, int32 = warp_sum(), warp_max(), ptx.types.int32
@@ -119,7 +144,7 @@ def _gatherer(config: GeqrfColumn) -> Callable:
     return gather
 
 
-def _leaver(config: GeqrfColumn) -> Callable:
+def _leaver(config: GeqrfTall) -> Callable:
     """``leave(leaves, acc, parts, is_size, block, blocks, t)``: the sums, or the largest, of the threads of a
     block, to what it leaves.
     """
@@ -148,7 +173,7 @@ def _leaver(config: GeqrfColumn) -> Callable:
     return leave
 
 
-def _row_step(config: GeqrfColumn) -> Callable:
+def _row_step(config: GeqrfTall) -> Callable:
     """``step(row, a_cs, v, multiples, scales, first, n, acc, head, is_head)``: columns from `first` on of a
     row of A, scaled, less their multiples of v; their products with column `first` are added to `acc`, or
     they are `head`.
@@ -195,7 +220,7 @@ def _row_step(config: GeqrfColumn) -> Callable:
     return step
 
 
-def _sizer(config: GeqrfColumn) -> Callable:
+def _sizer(config: GeqrfTall) -> Callable:
     """``sizes(0, row, a_cs, n, acc)``: the largest of each column so far, with an element of each."""
     REALS, size = config.dtype_facts.reals_per_element, size_of(config.dtype_facts)
 
@@ -207,7 +232,7 @@ def _sizer(config: GeqrfColumn) -> Callable:
     return unrolled(config.COLS, column)
 
 
-def _multiplier(config: GeqrfColumn) -> Callable:
+def _multiplier(config: GeqrfTall) -> Callable:
     """``multiply(w, sums, head, h, k)``: what reflector `h` takes off column k, as a multiple of v; nothing
     where it is the identity.
     """
@@ -230,13 +255,28 @@ def _multiplier(config: GeqrfColumn) -> Callable:
     return multiply
 
 
-def _build(config: GeqrfColumn):
+def _build(config: GeqrfTall):
     facts, DIM, SPAN, COLS = config.dtype_facts, config.DIM, config.row_reals, config.COLS
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    int32, offset, shared_pointer = ptx.types.int32, ptx.offset, ptx.shared_pointer
     zero, grid_dependency_wait = ptx.fill(SPAN), ptx.grid_dependency_wait
     gather, leave, step, sizes = _gatherer(config), _leaver(config), _row_step(config), _sizer(config)
-    make, scale_of, multiply = reflector(facts), scaler(facts), _multiplier(config)
+    make, scale_of, multiply, (meet, part) = (
+        reflector(facts),
+        scaler(facts),
+        _multiplier(config),
+        _meeting(),
+    )
+
+    @device_function
+    def scale_element(row, at, h, v):
+        """An element below the diagonal times the factor of its reflector; v keeps it."""
+        re, im = row[at], row[at + REALS - 1]
+        v[0] = re * h[FACTOR]
+        if COMPLEX:
+            v[0], v[1] = re * h[FACTOR] - im * h[FACTOR + 1], re * h[FACTOR + 1] + im * h[FACTOR]
+            row[at + 1] = v[1]
+        row[at] = v[0]
 
     @device_function
     def write_row(a, a_cs, tau, head, w, h, back, j, n, k):
@@ -252,80 +292,62 @@ def _build(config: GeqrfColumn):
                 at = k * REALS + part
                 a[k * a_cs * REALS + part] = (head[at] - w[at]) * back[k]
 
-    def geqrf_column(tau, state, a, m, n, j, tau_step, a_rs, a_cs, stride_tau, stride_state, stride_a):
-        # (1) what the launch before has left, and where this one leaves its own
-        t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
-        blocks, which = int32(cuda.gridDim.x), int32(j & 1)
+    def geqrf_tall(tau, state, a, flags, m, n, tau_step, a_rs, a_cs):
+        # (1) the rows of this block, and a step after the other
+        t, block, blocks = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
         w, scales, parts = offset(sums, SPAN), offset(sums, 2 * SPAN), offset(sums, 3 * SPAN)
         acc, v, h = cuda.local.array(SPAN, real), cuda.local.array(2, real), cuda.local.array(5, real)
         half = int32((blocks + 1) * SPAN)
+        back, j = offset(state, 2 * half), int32(FIRST)
         grid_dependency_wait()
-        a, tau = offset(a, batch * stride_a * REALS), offset(tau, batch * stride_tau * REALS)
-        state = offset(state, batch * stride_state * REALS)
-        left, leaves, back = (
-            offset(state, which * half),
-            offset(state, (1 - which) * half),
-            offset(state, 2 * half),
-        )
-        head = offset(left, blocks * SPAN)
-        zero(acc, real(0))
-        if j > FIRST:
-            gather(sums, left, blocks, j == FIRST + 1, int32(t >> 5), int32(t & 31))
-        cuda.syncthreads()
+        while j < n:
+            # (2) what the step before has left, and where this one leaves its own
+            left, leaves = offset(state, (j & 1) * half), offset(state, (1 - (j & 1)) * half)
+            head = offset(left, blocks * SPAN)
+            if j > FIRST:
+                gather(sums, left, blocks, j == FIRST + 1, int32(t >> 5), int32(t & 31))
+            cuda.syncthreads()
 
-        # (2) scales of the columns; or the reflector, and what it takes off each of them
-        h[FACTOR] = h[FACTOR + 1] = v[0] = v[1] = real(0)
-        if j >= 0:
-            make(h, head[j * REALS], head[j * REALS + REALS - 1], sums[j * REALS])
-        if t < COLS:
-            scales[t] = real(1)
-            for part in range(REALS):
-                w[t * REALS + part] = real(0)
-            if j == FIRST + 1:
-                scale_of(v, sums[t * REALS])
-                scales[t] = v[0]
-                if block == 0:
-                    back[t] = v[1]
-            elif j < t < n and j >= 0:
-                multiply(w, sums, head, h, t)
-            if block == 0 and j >= 0:
-                write_row(
-                    offset(a, j * a_rs * REALS),
-                    a_cs,
-                    offset(tau, j * tau_step * REALS),
-                    head,
-                    w,
-                    h,
-                    back,
-                    j,
-                    n,
-                    t,
-                )
-        cuda.syncthreads()
+            # (3) scales of the columns; or the reflector, and what it takes off each of them
+            h[FACTOR] = h[FACTOR + 1] = v[0] = v[1] = real(0)
+            if j >= 0:
+                make(h, head[j * REALS], head[j * REALS + REALS - 1], sums[j * REALS])
+            if t < COLS:
+                scales[t] = real(1)
+                for side in range(REALS):
+                    w[t * REALS + side] = real(0)
+                if j == FIRST + 1:
+                    scale_of(v, sums[t * REALS])
+                    scales[t] = v[0]
+                    if block == 0:
+                        back[t] = v[1]
+                elif j < t < n and j >= 0:
+                    multiply(w, sums, head, h, t)
+                if block == 0 and j >= 0:
+                    row, to = offset(a, j * a_rs * REALS), offset(tau, j * tau_step * REALS)
+                    write_row(row, a_cs, to, head, w, h, back, j, n, t)
+            cuda.syncthreads()
 
-        # (3) the rows of this thread, and their products of the next column
-        v[0] = v[1] = real(0)
-        first, i = int32(j + 1), int32(block * DIM + t)
-        head = offset(leaves, blocks * SPAN)
-        while i < m:
-            row = offset(a, i * a_rs * REALS)
-            if j == FIRST:
-                sizes(0, row, a_cs, n, acc)
-            elif i > j:
-                if j >= 0:
-                    at = j * a_cs * REALS
-                    re, im = row[at], row[at + REALS - 1]
-                    v[0] = re * h[FACTOR]
-                    if COMPLEX:
-                        v[0], v[1] = re * h[FACTOR] - im * h[FACTOR + 1], re * h[FACTOR + 1] + im * h[FACTOR]
-                        row[at + 1] = v[1]
-                    row[at] = v[0]
-                step(row, a_cs, v, w, scales, first, n, acc, head, i == first)
-            i = int32(i + blocks * DIM)
+            # (4) the rows of this thread, and their products of the next column
+            zero(acc, real(0))
+            v[0] = v[1] = real(0)
+            first, i, head = int32(j + 1), int32(block * DIM + t), offset(leaves, blocks * SPAN)
+            while i < m:
+                row = offset(a, i * a_rs * REALS)
+                if j == FIRST:
+                    sizes(0, row, a_cs, n, acc)
+                elif i > j:
+                    if j >= 0:
+                        scale_element(row, j * a_cs * REALS, h, v)
+                    step(row, a_cs, v, w, scales, first, n, acc, head, i == first)
+                i = int32(i + blocks * DIM)
 
-        # (4) the sums of this block
-        if first < n:
-            leave(leaves, acc, parts, j == FIRST, block, blocks, t)
+            # (5) the sums of this block, and all of them
+            if first < n:
+                leave(leaves, acc, parts, j == FIRST, block, blocks, t)
+                meet(flags, int32(j - FIRST + 1), blocks, t)
+            j = int32(j + 1)
+        part(flags, blocks, t)
 
-    return geqrf_column
+    return geqrf_tall
