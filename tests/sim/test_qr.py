@@ -1,4 +1,4 @@
-"""QR end to end on the simulator: recursion, blocks, panels of one launch and of a launch a column, Q."""
+"""QR end to end on the simulator: recursion, blocks, panels of one block of threads and of several, Q."""
 
 from __future__ import annotations
 
