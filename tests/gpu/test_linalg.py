@@ -72,6 +72,7 @@ REPEATED = {
     "solve": lambda a, b: linalg.solve(a, b),
     "vector": lambda a, b: linalg.solve(a, b[0, :, 0]),
     "pos": lambda a, b: linalg.solve(a, b, assume_a="pos"),
+    "triangular": lambda a, b: linalg.solve(a, b, assume_a="upper triangular"),
     "inv": lambda a, b: linalg.inv(a),
     "inv pos": lambda a, b: linalg.inv(a, assume_a="pos"),
     "det": lambda a, b: linalg.det(a),

@@ -226,6 +226,16 @@ FUNCTIONS = {
         1,
     ),
     "pos": (lambda a, b: linalg.solve(a, b, assume_a="pos"), np.linalg.solve, 1),
+    "triangular": (
+        lambda a, b: linalg.solve(a, b, assume_a="lower triangular"),
+        lambda a, b: np.linalg.solve(np.tril(a), b),
+        0,  # by the library's own functions
+    ),
+    "triangular, vector": (
+        lambda a, b: linalg.solve(a, b[:, 1], assume_a="upper triangular", transposed=True),
+        lambda a, b: np.linalg.solve(np.triu(a).swapaxes(-1, -2), b[:, 1:])[..., 0],
+        0,
+    ),
     "inv": (lambda a, b: linalg.inv(a), lambda a, b: np.linalg.inv(a), 1),
     "inv pos": (lambda a, b: linalg.inv(a, assume_a="pos", lower=True), lambda a, b: np.linalg.inv(a), 1),
     "det": (lambda a, b: linalg.det(a), lambda a, b: np.linalg.det(a), 0),
@@ -288,6 +298,10 @@ def test_what_a_factorization_found_is_raised_again(chains, shape):
         (linalg.cholesky, "2-th leading minor of the array is not positive definite"),
         (lambda a: linalg.solve(a, right), r"A singular matrix detected: slice\(s\) \[.\] are singular."),
         (linalg.inv, r"A singular matrix detected: slice\(s\) \[.\] are singular."),
+        (
+            lambda a: linalg.solve(a, right, assume_a="upper triangular"),
+            r"A singular matrix detected: slice\(s\) \[.\] are singular.",
+        ),
     ):
         good, bad = definite(*shape), definite(*shape)
         bad.host[..., 1, :] = bad.host[..., :, 1] = 0

@@ -118,10 +118,14 @@ class Arrays(NamedTuple):
     def kept(self, *results: Any) -> None:
         """Keep a call that is recorded, with its results."""
         if self.recording is not None:
-            self.recording.keep(*results, with_them=self._replace(each=(), like=None, recording=None))
+            self.recording.keep(*results, with_them=self.without())
+
+    def without(self) -> Arrays:
+        """Return what holds of other arrays of these types too, for `of`."""
+        return self._replace(each=(), like=None, recording=None)
 
     def of(self, array: Any) -> Arrays:
-        """Return what is kept with a call for another array, the first one of the call."""
+        """Return what `without` has left for another array, the first one of a call."""
         return self._replace(each=(array,), like=array)
 
     @property

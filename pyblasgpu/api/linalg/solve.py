@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -12,13 +13,14 @@ from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.level3 import at_elements
 from ...dispatch.algorithms import refinement_pays
 from ...dispatch.overrides import in_mode
-from ...frontend.calls.factor_chain import repeat_chain
+from ...frontend.arrays.any_array import stored_dtype
+from ...frontend.calls.factor_chain import Repeated, keep_chain, repeat_chain
 from ...frontend.calls.lazy_routines import policy_at
 from ...types import Diag, Trans, Uplo, tensor_method
 from ..lapack import names as lapack
 from . import refine
 from .arrays import Arrays, taken
-from .checks import broadcast_batches, check_values, is_checked, raise_singular
+from .checks import broadcast_batches, check_values, host_values, is_checked, raise_singular
 from .condition import Conditions
 from .docs import documented
 from .host import InverseNorms, solve_definite, solve_general
@@ -137,8 +139,52 @@ def solve(
         conditions.warn()
         has_columns = len(arrays.each[1].shape) > 1
         result = arrays.returned(arrays.in_scipys_order(solution, name) if has_columns else solution)
-        arrays.kept(result)
+        if structure in ("lower", "upper"):
+            _Substitution.keep(arrays, key, structure == "lower", swapped, overwrite[1])
+        else:
+            arrays.kept(result)
         return result
+
+
+class _Substitution(NamedTuple):
+    """A call with triangular device matrices that is kept, see `factor_chain.keep_chain`: a look at the
+    diagonals, for which it waits, and the solution.
+    """
+
+    arrays: Arrays
+    low: bool
+    trans: Trans
+    overwrite: bool
+
+    @classmethod
+    def keep(cls, arrays: Arrays, key: tuple[Any, ...], low: bool, swapped: bool, overwrite: bool) -> None:
+        """Keep a call of `solve`, if it may be."""
+        recording, (matrix, right) = arrays.recording, arrays.each
+        if recording is None or prod(matrix.shape) < 2 or 0 in right.shape:
+            return
+        if len(matrix.shape) > 1 and all(stored_dtype(each.dtype) is arrays.dtype for each in arrays.each):
+            trans = Trans.TRANS if swapped else Trans.NO
+            keep_chain(key, arrays.each, cls(arrays.without(), low, trans, overwrite))
+
+    def fits(self, addresses: list[int]) -> bool:
+        """`solve_triangular` checks addresses."""
+        return True
+
+    def run(self, library: Any, passed: tuple[Any, ...], addresses: list[int]) -> Repeated:
+        """Return the solution; see `solve` for what is raised."""
+        matrix, right = passed
+        arrays = self.arrays.of(matrix)
+        with arrays.current():
+            singular = host_values(_singular(arrays, matrix))
+            if singular.any():
+                raise_singular(arrays, singular)
+            x = solve_triangular(matrix, right, self.trans, self.low, overwrite_b=self.overwrite)
+        return Repeated([x], None)
+
+
+def _singular(arrays: Arrays, matrix: Any) -> Any:
+    """Which triangles have a zero on the diagonal."""
+    return arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1)
 
 
 def solution_of(
@@ -246,7 +292,7 @@ def _triangular_solution(
 ) -> Any:
     """The solution by substitution."""
     arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
-    raise_singular(arrays, arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1))
+    raise_singular(arrays, _singular(arrays, matrix))
     trans = Trans.TRANS if swapped else Trans.NO
     if arrays.library.host:
         conditions.tell_triangle(matrix, uplo)
@@ -254,7 +300,7 @@ def _triangular_solution(
         return substituted(matrix, right, out, arrays.dtype, flags, column_major=False)
 
     def solve(x: Any, trans: Trans, overwrite_b: bool = False) -> Any:
-        return solve_triangular(matrix, x, trans, low, overwrite_b=overwrite_b, check_finite=False)
+        return solve_triangular(matrix, x, trans, low, overwrite_b=overwrite_b)
 
     if conditions.wanted:
         triangle = arrays.xp.tril(matrix) if low else arrays.xp.triu(matrix)

@@ -113,7 +113,9 @@ def solve_triangular(
     is_host = common_library(name, ("a", "b"), (a, b)).host
     out = right if overwrite and _may_hold(right, a, batch_shape, wanted, is_host) else None
     column_major = True if is_host else None  # as SciPy has it
-    result = substituted(a, right, out, wanted, (uplo, trans, diag), column_major, key)
+    call = Call(name, {"a": a, "b": right}, out, None, None, wanted)
+    call.views((a, b), None if out is None else b, (*batch_shape, shape[-1]) if vector else None)
+    result = triangular(call, "trsm", 1, out, Side.LEFT, uplo, trans, diag, column_major, key)
     return result[..., 0] if vector else result
 
 
@@ -150,13 +152,12 @@ def substituted(
     dtype: Dtype,
     flags: tuple[Uplo, Trans, Diag],
     column_major: bool | None,
-    key: tuple[Any, ...] | None = None,
 ) -> Array:
     """The solution for right-hand sides that are matrices, in `out` or in a new array; `Call.set_output` has
-    `column_major`, `call_cache.repeat` the `key`.
+    `column_major`.
     """
     call = Call("solve_triangular", {"a": a, "b": right}, out, None, None, dtype)
-    return triangular(call, "trsm", 1, out, Side.LEFT, *flags, column_major, key)
+    return triangular(call, "trsm", 1, out, Side.LEFT, *flags, column_major)
 
 
 def _may_hold(

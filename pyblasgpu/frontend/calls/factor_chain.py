@@ -8,6 +8,7 @@ numbers that should be 0 are read in one transfer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from .factor_replay import Step, steps
 if TYPE_CHECKING:
     from ..arrays.libraries import Library
 
-__all__ = ["Recording", "Repeated", "repeat_chain"]
+__all__ = ["Recording", "Repeated", "keep_chain", "repeat_chain"]
 
 #: The begin of keys.
 _CHAIN = "chain"
@@ -58,10 +59,11 @@ def repeat_chain(flags: tuple[Any, ...], arrays: tuple[Any, ...]) -> Repeated | 
     if library is None or description is None or ambient_options() is not None:
         return None
     facts, addresses = description
-    chain: _Chain | None = find((_CHAIN, flags, *map(type, flags), *facts))
+    chain: Any = find((_CHAIN, flags, *map(type, flags), *facts))
     if chain is None or not chain.fits(addresses):
         return None
-    return chain.run(library, arrays, addresses)
+    repeated: Repeated = chain.run(library, arrays, addresses)
+    return repeated
 
 
 class Recording:
@@ -103,12 +105,17 @@ class Recording:
         description = library.read(self._arrays)
         if description is None or len(self._checks) > 1:
             return
-        if not all(isinstance(part, CONSTANT) for part in self._flags):
-            return
         chain = _chain(library, self._arrays, description[1], made, results, self._checks)
         if chain is not None:
-            key = (_CHAIN, self._flags, *map(type, self._flags), *description[0])
-            keep(key, chain._replace(with_them=with_them))
+            keep_chain(self._flags, self._arrays, chain._replace(with_them=with_them))
+
+
+def keep_chain(flags: tuple[Any, ...], arrays: tuple[Any, ...], chain: Any) -> None:
+    """Keep what `repeat_chain` runs for arrays like these, with methods as those of `_Chain`."""
+    library = quick_library(arrays[0])
+    description = None if library is None else library.read(arrays)
+    if description is not None and all(isinstance(part, CONSTANT) for part in flags):
+        keep((_CHAIN, flags, *map(type, flags), *description[0]), chain)
 
 
 class _Result(NamedTuple):
@@ -232,6 +239,12 @@ def _chain(
     places = {pointer: place for place, pointer in enumerate(order)}  # an address says which array it is
     if len(places) < len(order) or any(step.kept.new.dtype is not dtype for step in made_by):
         return None
+    reaches = tuple(_reach(pointer, made_by) for pointer in pointers)
+    ends = sorted(
+        (pointer + low, pointer + high) for pointer, (low, high) in zip(pointers, reaches, strict=True)
+    )
+    if any(first[1] > second[0] for first, second in pairwise(ends)):
+        return None  # what may be overwritten depends on that
     written = {step.addresses[-1] for step in made_by}
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
     calls = [_call(step, places) for step in made_by]
@@ -247,7 +260,7 @@ def _chain(
         tuple(each for each in outputs if each is not None),
         tuple(each for each in found if each is not None),
         tuple(place for place, pointer in enumerate(pointers) if pointer in written),
-        tuple(_reach(pointer, made_by) for pointer in pointers),
+        reaches,
         dtype.real_size - 1,
         made_by[0].kept.call.device,
         infos[0] if infos else None,
