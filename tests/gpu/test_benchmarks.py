@@ -19,6 +19,7 @@ MORE: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("lapack", "--sizes 40 --letters sz --batches", LAPACK, "results"),
     ("level2", "--sizes 24 --letters sz", {"OBLONG": ((64, 8),)}, "results"),
     ("batched", "--letters sz --sizes 8", {}, "results"),
+    ("contest", "--letters s", {"SQUARES": ((3, 8),), "TALL": ((40, 4),)}, "results"),
     ("overhead", "", {"CALLS": 2, "LONG": 2}, "microseconds"),
     ("error_bounds", "--letters s", {"SIZES": {"s": (6,)}}, "worst"),
     ("host_small", "--sizes 32 --letters s", {}, "rows"),
@@ -28,7 +29,7 @@ MORE: tuple[tuple[str, str, dict[str, Any], str], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name, options, constants, lists", [*RUNS, *MORE])
 def test_a_script_from_options_to_its_file(name, options, constants, lists, monkeypatch, tmp_path):
-    if name == "batched":
+    if name in ("batched", "contest"):
         pytest.importorskip("torch")
     if "gemm_" in name:
         skip_without_hopper()

@@ -1,0 +1,115 @@
+"""Factors of the public contests' batches beside torch.linalg's, with the contests' checks of accuracy.
+
+``python -m benchmarks.contest --out DIR [--letters sd] [--routines qr geqrf cholesky] [--seconds 120]``
+prints milliseconds of a call, medians of CUDA events, on PyTorch tensors of normal numbers. `geqrf` gives
+LAPACK's factors, `qr` reduced Q and R. Residuals and departures from orthogonality are in units of n u.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.batched import Call
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
+from pyblasgpu import lapack, linalg
+from pyblasgpu.testing.clocks import device_clock, median_seconds
+from pyblasgpu.types import DTYPES
+
+try:
+    import torch
+except ImportError:  # `rows` says so
+    torch = None
+
+#: Matrices of a batch, and their orders.
+SQUARES = (
+    (4096, 32),
+    (1024, 64),
+    (640, 128),
+    (640, 256),
+    (640, 512),
+    (60, 1024),
+    (8, 2048),
+    (2, 4096),
+    (1, 8192),
+)
+TALL = ((100_000, 32), (1_000_000, 32), (1_000_000, 128))  # rows and columns
+ROUTINES = ("geqrf", "qr", "cholesky")
+FAULTY = 10.0  # residuals and departures beyond are wrong
+
+
+def shapes(routine: str) -> list[tuple[int, int, int]]:
+    """Batch, rows and columns of a routine's problems."""
+    tall = [] if routine == "cholesky" else [(1, m, n) for m, n in TALL]
+    return [(count, n, n) for count, n in SQUARES] + tall
+
+
+def problem(letter: str, routine: str, shape: tuple[int, int, int]) -> Any:
+    """A batch of normal numbers, of Cholesky's made positive definite; each matrix column-major."""
+    count, m, n = shape
+    torch.manual_seed(n)
+    a = torch.randn((count, n, m), dtype=getattr(torch, DTYPES[letter].name), device="cuda").mT
+    if routine == "cholesky":
+        a = a @ a.mH / n + torch.eye(n, dtype=a.dtype, device="cuda")
+    return a
+
+
+def calls(routine: str, a: Any) -> tuple[Call, Call]:
+    """Ours and PyTorch's."""
+    if routine == "geqrf":
+        return lambda: lapack.geqrf(a)[:2], lambda: torch.geqrf(a)
+    if routine == "qr":
+        return lambda: linalg.qr(a, mode="economic"), lambda: torch.linalg.qr(a)
+    return lambda: lapack.potrf(a, lower=1, clean=1)[0], lambda: torch.linalg.cholesky(a)
+
+
+def errors(routine: str, a: Any, result: Any) -> Row:
+    """The largest residual of a batch, and its departure from orthogonality, in units of n u."""
+    n, k = max(a.shape[-2:]), min(a.shape[-2:])
+    unit = n * torch.finfo(a.dtype).eps / 2
+    if routine == "cholesky":
+        return {"residual": _largest(a - result @ result.mH, a) / unit}
+    q, r = result if routine == "qr" else (lapack.orgqr(*result)[0], result[0][..., :k, :].triu())
+    eye = torch.eye(k, dtype=a.dtype, device=a.device)
+    return {"residual": _largest(a - q @ r, a) / unit, "departure": _largest(q.mH @ q - eye, eye) / unit}
+
+
+def _largest(difference: Any, size: Any) -> float:
+    """Frobenius' norm of a difference relative to that of what it is of, the largest of a batch."""
+    norm = torch.linalg.matrix_norm
+    return float((norm(difference) / norm(size)).max())
+
+
+def rows(options: Namespace) -> Rows:
+    if torch is None:
+        raise SystemExit("needs PyTorch")
+    for routine in options.routines:
+        for letter in options.letters:
+            for shape in shapes(routine):
+                a = problem(letter, routine, shape)
+                ours, theirs = calls(routine, a)
+                row: Row = {
+                    "routine": routine,
+                    "dtype": letter,
+                    "count": shape[0],
+                    "m": shape[1],
+                    "n": shape[2],
+                }
+                row.update(errors(routine, a, ours()))
+                for name, call in (("ours_ms", ours), ("torch_ms", theirs)):
+                    row[name] = 1e3 * median_seconds(call, device_clock(), repeats=options.repeats)
+                if not max(row["residual"], row.get("departure", 0.0)) <= FAULTY:
+                    row["problem"] = "inaccurate"
+                yield {**row, "ratio": row["torch_ms"] / row["ours_ms"]}
+
+
+STUDY = Study(
+    "contest",
+    __doc__,
+    rows,
+    {"letters": "sd", "routines": Option(ROUTINES, ROUTINES), "repeats": 3},
+    summary=lambda rows, options: means(rows),
+    seconds=120,
+)
+
+if __name__ == "__main__":
+    main(STUDY)
