@@ -50,10 +50,10 @@ test-numpy25: $(STAMP25)
 	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_SIM)
 endif
 
-# operators of PyTorch, and what other tests say of tensors and of JAX's arrays; without a GPU
+# operators of PyTorch and JAX, and what other tests say of tensors and of JAX's arrays; without a GPU
 test-frameworks: $(STAMPFW)
 	@cat $(STAMPFW)
-	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || exit 0; \
+	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || $(VENVFW)/bin/python -c 'import jax' 2>/dev/null || exit 0; \
 	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) tests/frameworks
 	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
 

@@ -24,7 +24,7 @@ NO_GPU = "without a GPU"
 GROUPS = {
     "Arrays, streams and graphs": ("cupy_views", "torch_stream", "plan_in_graph"),
     "SciPy's names": ("scipy_dropin", "scipy_program"),
-    "PyTorch": ("torch_gaussian_process",),
+    "PyTorch and JAX": ("torch_gaussian_process", "jax_gaussian_process"),
     "Linear algebra": ("gaussian_process", "whitening", "kalman_update", "batched_solves"),
     "Several processes": ("dask_cluster",),
     "Kernels": ("tune_and_explain", "write_a_kernel"),

@@ -8,9 +8,14 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "adjoint", "by_columns", "by_rows", "common_batch", "copied_by_columns", "hermitian_part", "integers",
-    "mirrored", "reduced", "triangle", "where_computed",
-]  # fmt: skip
+    "adjoint",
+    "by_columns",
+    "by_rows",
+    "common_batch",
+    "copied_by_columns",
+    "integers",
+    "where_computed",
+]
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -50,28 +55,6 @@ def common_batch(name: str, a: Tensor, b: Tensor) -> Any:
 def where_computed(x: Tensor) -> dict[str, Any]:
     """Return the option by which a tensor in host memory is computed by the processor."""
     return {} if x.is_cuda else {"backend": "cpu"}
-
-
-def reduced(grad: Tensor, like: Tensor) -> Tensor:
-    """Return the gradient of what was broadcast."""
-    return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)
-
-
-def triangle(x: Tensor, lower: bool, strict: bool = False) -> Tensor:
-    """Return one triangle, the other one zero."""
-    return x.tril(-int(strict)) if lower else x.triu(int(strict))
-
-
-def mirrored(x: Tensor) -> Tensor:
-    """Return Hermitian matrices of which the lower triangles are given, with a real diagonal."""
-    strict = x.tril(-1)
-    diagonal = x.diagonal(dim1=-2, dim2=-1).real.to(x.dtype)
-    return strict + adjoint(strict) + torch.diag_embed(diagonal)
-
-
-def hermitian_part(x: Tensor) -> Tensor:
-    """Return the mean of matrices and their conjugate transposes."""
-    return (x + x.mH) / 2
 
 
 def integers(values: Any, out: Tensor, add: int = 0) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import _C, Tensor
@@ -18,37 +18,18 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-__all__ = ["TABLE", "Operator", "register", "total"]
+from ..operators.row import CORE, Row
+from .tensors import TENSORS
+
+__all__ = ["TABLE", "Operator", "register"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
-#: How many last dimensions of an argument are no batch, where they are not two.
-CORE = {"pivots": 1, "gq": 0, "gd": 0}
 #: Each row by the name of its operator.
 TABLE: dict[str, type[Operator]] = {}
 
 
-class Operator:
-    """A row of the table; its functions are static.
-
-    Attributes
-    ----------
-    schema : str
-        Name and arguments, all of them positional and without defaults.
-    returns : tuple of str
-        Names of the outputs.
-    saved : tuple of str
-        Names of the inputs and outputs that the formulas read.
-    constant : tuple of str
-        Outputs without a gradient.
-    of_first : tuple of str
-        Outputs whose batch is that of the first argument, not the common one.
-    """
-
-    schema: ClassVar[str]
-    returns: ClassVar[tuple[str, ...]] = ("out",)
-    saved: ClassVar[tuple[str, ...]] = ()
-    constant: ClassVar[tuple[str, ...]] = ()
-    of_first: ClassVar[tuple[str, ...]] = ()
+class Operator(Row):
+    """A row of the table, and how PyTorch's tensors are computed; its functions are static."""
 
     @staticmethod
     def empty(*args: Any) -> Any:
@@ -59,25 +40,6 @@ class Operator:
     def compute(outputs: Any, *args: Any) -> None:
         """Fill the outputs by the library's routines."""
         raise NotImplementedError
-
-    @staticmethod
-    def backward(s: Any, *grads: Any) -> Any:
-        """Return the gradients of the tensors among the arguments; others than tensors count as none.
-
-        `s` holds what was saved, what is no tensor, and `needs`: whether an argument needs its gradient.
-        """
-        raise NotImplementedError
-
-    @staticmethod
-    def jvp(s: Any, *tangents: Any) -> Any:
-        """Return the tangents of the outputs, from those of the tensors among the arguments, or None."""
-        raise NotImplementedError
-
-
-def total(*terms: Any) -> Any:
-    """Return the sum of the terms that are tensors; None where there is none."""
-    present = [term for term in terms if isinstance(term, Tensor)]
-    return sum(present[1:], present[0]) if present else None
 
 
 def register(row: type[Operator]) -> Any:
@@ -92,6 +54,7 @@ def register(row: type[Operator]) -> Any:
     torch.library.register_fake(f"pyblasgpu::{name}", row.empty, lib=LIBRARY)
     torch.library.register_vmap(f"pyblasgpu::{name}", partial(_batched, op, row), lib=LIBRARY)
     TABLE[name] = row
+    setattr(TENSORS, name, op)
     return op
 
 
@@ -138,6 +101,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
         ctx.shapes = [output.shape for output in outputs]
+        ctx.input_shapes = [value.shape if isinstance(value, Tensor) else None for value in args]
         ctx.mark_non_differentiable(*[values[name] for name in row.constant])
         ctx.set_materialize_grads(False)
         return result
@@ -150,9 +114,11 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
         if any(grad is not None for grad in grads):
             s = state(ctx)
             s.needs = dict(zip(names, ctx.needs_input_grad[1:], strict=True))
-            found = row.backward(s, *grads)
+            found = row.backward(TENSORS, s, *grads)
             for i, grad in zip(tensors, found if isinstance(found, tuple) else (found,), strict=True):
-                result[i + 1] = grad if isinstance(grad, Tensor) else None
+                if isinstance(grad, Tensor):  # what broadcast is summed
+                    shape = ctx.input_shapes[i]
+                    result[i + 1] = grad if grad.shape == shape else grad.sum_to_size(shape)
         return tuple(result)
 
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
@@ -163,7 +129,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
                 for name in row.saved:
                     if isinstance(value := getattr(s, name), Tensor):
                         setattr(s, name, forward_ad.unpack_dual(value).primal)
-            found = row.jvp(s, *[tangents[i] for i in tensors])
+            found = row.jvp(TENSORS, s, *[tangents[i] for i in tensors])
         each = found if isinstance(found, tuple) else (found,)
         # of an operand that broadcasts the tangent does, too
         full = [

@@ -4,13 +4,13 @@ from importlib.util import find_spec
 
 import pytest
 
-if find_spec("torch") is None:
-    collect_ignore_glob = ["test_torch_*.py"]
+collect_ignore_glob = [f"test_{name}_*.py" for name in ("torch", "jax") if find_spec(name) is None]
 
 
 @pytest.fixture(autouse=True)
-def seeded():
-    import torch
+def seeded(request):
+    if request.node.path.name.startswith("test_torch_"):
+        import torch
 
-    torch.manual_seed(2011)
-    torch._dynamo.reset()
+        torch.manual_seed(2011)
+        torch._dynamo.reset()

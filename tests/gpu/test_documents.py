@@ -13,8 +13,9 @@ from public import PUBLIC, failures_of_examples
 def test_code_runs_from_the_top_to_the_bottom(page):
     if "import dask" in page.read_text():
         pytest.importorskip("dask", reason="needs the extra dask")
-    if "import torch" in page.read_text():
-        pytest.importorskip("torch")
+    for package in ("torch", "jax"):
+        if f"import {package}\n" in page.read_text():
+            pytest.importorskip(package)
     assert not documents.run(page, gpu=True)
 
 

@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 PAGES = [page for page in documents.DOCUMENTS if DOCS in page.parents]
 MODULES = [blas, lapack, linalg, *([pyblasgpu.dask] if find_spec("dask") else [])]
 #: Modules that need a package of the same name.
-OPTIONAL = ("dask", "torch")
+OPTIONAL = ("dask", "torch", "jax")
 NEEDS_DASK = "pyblasgpu.dask needs the extra dask"
 NAMES = [
     *("blas", "lapack", "linalg"),
@@ -243,8 +243,9 @@ def test_code_runs_from_the_top_to_the_bottom(page, monkeypatch, request):
     """On the CPU backend or on fake cards. NumPy stands in for CuPy; `tests/gpu` runs all of it on CuPy."""
     if "import dask" in page.read_text():
         pytest.importorskip("dask", reason=NEEDS_DASK)
-    if "import torch" in page.read_text():
-        pytest.importorskip("torch")
+    for package in ("torch", "jax"):
+        if f"import {package}\n" in page.read_text():
+            pytest.importorskip(package)
     if page.relative_to(ROOT).as_posix() in ON_FAKE_CARDS:
         driver = request.getfixturevalue("fake_cards")()
     else:

@@ -24,6 +24,7 @@ LAST_LINE = {
     "batched_solves": ("solved 1000 systems", "solved 1000 systems"),
     "dask_cluster": ("a covariance of 900 points on a cluster",) * 2,
     "cupy_views": ("products of views", "products of views"),
+    "jax_gaussian_process": ("a Gaussian process of 300 points",) * 2,
     "torch_gaussian_process": ("a Gaussian process of 300 points",) * 2,
     "torch_stream": ("solved 500 x 500 in place", "solved 500 x 500 in place"),
     "plan_in_graph": ("a graph of two plans was replayed", "skipped: a plan needs a GPU"),
@@ -34,6 +35,7 @@ LAST_LINE = {
 #: The library without which an example has one line to say.
 LIBRARY = {
     "dask_cluster": "Dask",
+    "jax_gaussian_process": "JAX",
     "plan_in_graph": "CuPy",
     "torch_gaussian_process": "PyTorch",
     "torch_stream": "PyTorch",

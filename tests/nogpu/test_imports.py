@@ -32,6 +32,7 @@ LAYERS = [
         "cupy_patch",
         "dask",
         "info",
+        "jax",
         "lapack",
         "linalg",
         "patching",
@@ -54,7 +55,17 @@ LAYERS = [
     {"terminal", "processes"},
     {"routine_table"},
     {"routine"},
-    {"types", "errors", "arguments", "settings", "typing", "graph_breaks", "package_files", "after_import"},
+    {
+        "types",
+        "errors",
+        "arguments",
+        "settings",
+        "typing",
+        "graph_breaks",
+        "package_files",
+        "after_import",
+        "operators",
+    },
 ]
 KERNEL_FILES = [file for file in FILES if re.search(r"^PARAMETERS = ", file.read_text(), re.MULTILINE)]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,35 @@
+"""Functions of JAX by BLAS and LAPACK routines, for `jax.jit`, `jax.grad`, `jax.vmap` and `jax.shard_map`.
+
+Arrays on a CUDA device are computed by the kernels of this package, others by its CPU backend: XLA calls
+both through its foreign-function interface.
+"""
+
+from __future__ import annotations
+
+try:
+    import jax  # noqa: F401
+except ImportError as missing:
+    raise ImportError(f"pyblasgpu.jax needs JAX: {missing}") from missing
+
+from . import rows  # noqa: F401 - fills the table
+from .level3 import gemm, matmul
+from .linalg_cholesky import cho_factor, cho_solve, cholesky, inv_quad_logdet, solve_triangular
+from .linalg_lu import SlogdetResult, det, inv, logdet, lu_factor, lu_solve, slogdet, solve
+
+__all__ = [
+    "SlogdetResult",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "gemm",
+    "inv",
+    "inv_quad_logdet",
+    "logdet",
+    "lu_factor",
+    "lu_solve",
+    "matmul",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+]

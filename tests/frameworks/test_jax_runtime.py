@@ -1,0 +1,141 @@
+"""The handler in XLA's threads: errors, threads, the end of the process, several devices."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax_cases import spd
+
+import pyblasgpu.jax as ours
+from pyblasgpu.jax import handler, interface
+
+HEADER = "import jax, jax.numpy as jnp, pyblasgpu.jax as ours\n"
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own; one that hangs fails."""
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", HEADER + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+def test_an_exception_in_a_handler_is_the_programs_error(monkeypatch):
+    def fails(text):
+        raise MemoryError("nothing left")
+
+    monkeypatch.setattr(handler, "on_processor", fails)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"pyblasgpu: gemm: MemoryError: nothing left"):
+        jax.block_until_ready(jax.jit(ours.matmul)(jnp.ones((3, 5)), jnp.ones((5, 3))))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(ours.matmul(jnp.ones((3, 5)), jnp.ones((5, 3))), np.full((3, 3), 5.0))
+
+
+def test_calls_from_several_threads_while_the_main_one_is_busy():
+    a = spd(np.dtype("float64"), 60, 60)
+    step = jax.jit(lambda a: ours.matmul(a, a) / 300)
+    wanted, wrong = np.asarray(a @ a / 300), []
+
+    def work():
+        for _ in range(20):
+            if not np.allclose(step(a), wanted):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        sum(range(1000))
+    assert not wrong
+
+
+@pytest.mark.parametrize("end", ["", "del y", "y.block_until_ready()"], ids=["kept", "dropped", "awaited"])
+def test_a_program_ends_while_calls_are_pending(end):
+    code = f"""
+f = jax.jit(lambda a: ours.cholesky(ours.matmul(a, a.T) + jnp.eye(800) * 800) @ a)
+a = jnp.ones((800, 800))
+f(a).block_until_ready()
+for _ in range(5):
+    y = f(a)
+{end}
+"""
+    ended = run(code)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_several_devices():
+    """`shard_map` runs a handler on each; operands that do not vary are made to."""
+    code = """
+import numpy as np
+from functools import partial
+from jax.sharding import Mesh, PartitionSpec as P, NamedSharding
+jax.config.update("jax_enable_x64", True)
+mesh = Mesh(np.array(jax.devices()), ("i",))
+assert len(jax.devices()) == 2
+k = jnp.stack([jnp.eye(4) * i + 0.1 for i in range(1, 5)])
+b = jnp.ones((4, 3))
+
+@partial(jax.shard_map, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"))
+def solved(k, b):
+    return ours.cho_solve(ours.cho_factor(k, lower=True), b)
+
+np.testing.assert_allclose(solved(k, b), jnp.linalg.solve(k, b[None]))
+
+@jax.jit
+def value(k, b):
+    @partial(jax.shard_map, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
+    def of_shards(k, b):
+        quad, logdet = jax.vmap(ours.inv_quad_logdet, (0, None))(k, b)
+        return jax.lax.psum((quad + logdet).sum(), "i")
+    return of_shards(k, b)
+
+def plain(k, b):
+    return jnp.einsum("ij,nij->", b, jnp.linalg.solve(k, b[None])) + jnp.linalg.slogdet(k)[1].sum()
+
+for found, expected in zip(jax.grad(value, (0, 1))(k, b), jax.grad(plain, (0, 1))(k, b)):
+    np.testing.assert_allclose(found, expected, 1e-9)
+sharded = jax.device_put(k, NamedSharding(mesh, P("i")))
+np.testing.assert_allclose(jax.jit(ours.cholesky)(sharded), jnp.linalg.cholesky(k))
+"""
+    ended = run(code, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_newer_interface_of_another_number_is_refused():
+    version = interface.Version.new(major=1, minor=0)
+    api = interface.Api.new(version=version)
+    metadata = interface.Metadata()
+    extension = interface.MetadataExtension(
+        base=interface.Extension(type=1), metadata=ctypes.pointer(metadata)
+    )
+    frame = interface.CallFrame.new(api=ctypes.pointer(api), extension_start=ctypes.addressof(extension))
+    with pytest.raises(RuntimeError, match=r"interface is 1\.0; known is 0\.4"):
+        interface.answer_metadata(frame)
+
+
+def test_unused_calls_are_no_part_of_a_program():
+    text = jax.jit(lambda a: (ours.matmul(a, a), a)[1]).lower(jnp.eye(3)).compile().as_text()
+    assert handler.TARGET not in text
+
+
+def test_a_result_in_place_is_no_copy():
+    """An operand that the program computes gives its memory to the result."""
+    code = """
+program = jax.jit(lambda a: ours.solve_triangular(a, jnp.sin(a), lower=True))
+print(program.lower(jnp.eye(30)).compile().as_text())
+"""
+    (call,) = [line for line in run(code).stdout.splitlines() if " custom-call(" in line]
+    assert "output_to_operand_aliasing" in call
+    assert "%copy" not in call
