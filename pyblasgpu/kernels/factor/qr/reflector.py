@@ -54,32 +54,37 @@ def reflector(facts: Dtype) -> Callable:
 
 def warp_sum() -> Callable:
     """``total(x, lane)``: the sum over the lanes of a warp, the same bits in all of them."""
-    shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
-    def total(x, lane):
-        distance = int32(16)
-        while distance > 0:
-            x = x + shuffle(x, int32(lane ^ distance))
-            distance = int32(distance >> 1)
-        return x
+    def add(x, y):
+        return x + y
 
-    return total
+    return _over_warp(add)
 
 
 def warp_max() -> Callable:
     """``largest(x, lane)``: the largest number of the lanes of a warp."""
+
+    @device_function
+    def larger(x, y):
+        return max(x, y)
+
+    return _over_warp(larger)
+
+
+def _over_warp(combine: Callable) -> Callable:
+    """``reduce(x, lane)``: all lanes' numbers combined, two at a time."""
     shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
-    def largest(x, lane):
+    def reduce(x, lane):
         distance = int32(16)
         while distance > 0:
-            x = max(x, shuffle(x, int32(lane ^ distance)))
+            x = combine(x, shuffle(x, int32(lane ^ distance)))
             distance = int32(distance >> 1)
         return x
 
-    return largest
+    return reduce
 
 
 def size_of(facts: Dtype) -> Callable:
