@@ -345,6 +345,25 @@ def test_einsum_of_stacks(subscripts, shapes):
     compare("einsum", subscripts, *arrays("d", *shapes))
 
 
+class Text(str):
+    """Subscripts that are looked at anew."""
+
+
+@pytest.mark.parametrize("result", ["ik", "ki"])
+@pytest.mark.parametrize("right", ["jk", "kj"])
+@pytest.mark.parametrize("left", ["ij", "ji"])
+@pytest.mark.parametrize("order", "CF")
+def test_einsum_of_two_matrices(left, right, result, order):
+    """By SciPy's function at once, as by all steps: the same bits in the same order in memory."""
+    a, b = (np.array(array, order=order) for array in arrays("d", (3, 3), (3, 3)))
+    subscripts = f"{left},{right}->{result}"
+    actual = linalg.einsum(subscripts, a, b)
+    expected = linalg.einsum(Text(subscripts), a, b)
+    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert actual.strides == expected.strides and actual.flags.writeable
+    np.testing.assert_allclose(actual, np.einsum(subscripts, a, b))
+
+
 def test_out_of_einsum():
     a, b = arrays("d", (2, 3), (3, 4))
     for out in (np.empty((2, 4)), np.empty((2, 4), "f4"), np.empty((3, 4)), np.empty((4, 2)).T):

@@ -185,8 +185,23 @@ def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
 
 def _signs_and_logarithms(arrays: Arrays, factors: Any, pivots: Any) -> tuple[Any, Any]:
     """The results of `slogdet` from LU factors."""
+    if arrays.library.host and not arrays.dtype.is_complex:
+        return _of_host(arrays.xp, factors.diagonal(axis1=-2, axis2=-1), pivots)
     moved = _moved(arrays, pivots)
     return signs_and_logarithms(arrays.xp, arrays.xp.linalg.diagonal(factors), moved)[:2]
+
+
+def _of_host(xp: Any, diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any, Any]:
+    """Signs and logarithms of real host matrices, by few functions of NumPy's."""
+    odd = np.count_nonzero((diagonal < 0) != (pivots != np.arange(pivots.shape[-1])), axis=-1) % 2
+    sign, logarithm = 1 - 2 * odd, xp.sum(np.log(np.abs(diagonal)), axis=-1)
+    if not diagonal.all():
+        singular = (diagonal == 0).any(axis=-1)
+        sign, logarithm = (
+            np.where(singular, 0, sign),
+            np.where(singular, logarithm.dtype.type(-np.inf), logarithm),
+        )
+    return np.asarray(sign, logarithm.dtype), np.asarray(logarithm)
 
 
 def _moved(arrays: Arrays, pivots: Any) -> Any:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...arguments import Array, shown
 from ...frontend.calls.call_cache import repeat
+from ...frontend.engine_options import ambient_options
+from ..keyword.repeated import replay
 from .arrays import Arrays, Passed, gemm_of, stored, taken
 from .docs import documented
 
 __all__ = ["einsum"]
+
+#: Subscripts of a product of two matrices.
+_PRODUCT = re.compile("([A-Za-z]{2}),([A-Za-z]{2})->([A-Za-z]{2})")
 
 
 @documented
@@ -54,13 +63,47 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     (10, 2)
     """
     key = ("linalg", "einsum", subscripts, type(subscripts))
-    if out is None and (done := repeat(key, (a, b))) is not None:
-        return done
+    if out is None:
+        done = repeat(key, (a, b)) if type(a) is not np.ndarray else _of_matrices(subscripts, a, b)
+        if done is not None:
+            return done
     arrays = taken("einsum", {"a": a, "b": b})
     terms = _parsed(subscripts, [len(each.shape) for each in arrays.each])
     with arrays.silent():
         result = arrays.returned(_contracted(arrays, terms, key, (a, b)))
         return result if out is None else stored("einsum", result, out, "safe")
+
+
+def _of_matrices(subscripts: Any, a: Any, b: Any) -> Any:
+    """Return the product of two NumPy matrices by SciPy's function; None where it is another sum, or needs
+    checks.
+    """
+    if type(subscripts) is not str or type(b) is not np.ndarray or a.ndim != 2 or b.ndim != 2:
+        return None
+    turns = _turned(subscripts)
+    if turns is None or ambient_options() is not None:
+        return None
+    factors = (a.T if turns[0] else a, b.T if turns[1] else b)
+    product = replay(("gemm", "N", "N", None, str, str), factors, None, 1, 0, None, None)
+    if product is None:
+        return None
+    return np.asarray(product, order="F").T if turns[2] else np.asarray(product, order="C")
+
+
+@lru_cache(256)
+def _turned(subscripts: str) -> tuple[bool, bool, bool] | None:
+    """Whether the factors of a product of two matrices, and the product, are transposed; None for others."""
+    found = _PRODUCT.fullmatch(subscripts.replace(" ", ""))
+    if found is None:
+        return None
+    left, right, result = found.groups()
+    inner = {*left} & {*right}
+    if len({*left, *right}) != 3 or len(inner) != 1:
+        return None
+    row, col = ((set(term) - inner).pop() for term in (left, right))
+    if result not in (row + col, col + row):
+        return None
+    return left[0] in inner, right[1] in inner, result == col + row
 
 
 class _Terms(NamedTuple):
