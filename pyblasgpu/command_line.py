@@ -258,6 +258,11 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Only find the sizes from which patch_scipy sends calls to the device. Example: --scipy",
     )
+    parser.add_argument(
+        "--torch",
+        action="store_true",
+        help="Only find the sizes from which patch_torch and patch_cupy serve calls. Example: --torch",
+    )
     _add_guidelines(parser)
     _add_search_scope(parser)
     parser.add_argument(

@@ -115,7 +115,8 @@ def patch_cupy(
     thresholds : number or mapping of str to number, optional
         The size from which on a call is served: for all functions, or by name where the default shall not
         hold. The size is the order of a square problem with as many operations: of a batch that of one matrix
-        with as much work. By default products are not replaced, but where `set_math_mode` has set 'tensor'
+        with as much work. Defaults are the results of ``pyblasgpu tune --torch`` here, else packaged ones.
+        By default products are not replaced, but where `set_math_mode` has set 'tensor'
         when the patch begins.
     backend : {'auto', 'cuda'}, optional
         By default, and with 'auto', nothing is replaced where there is no GPU.

@@ -18,7 +18,7 @@ from ..gpu.build.compile import is_built_ahead
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import background_pool
-from . import cpu_search, dryrun, report, scipy_thresholds
+from . import cpu_search, dryrun, report, scipy_thresholds, torch_thresholds
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
@@ -47,7 +47,7 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
         (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
         ``device`` (a number or name, in a dry run also of one that is not here; 'cpu'; or None), ``json``,
-        ``compile`` (of a dry run); and optionally ``scipy`` (time `patch_scipy` alone), the guidelines,
+        ``compile`` (of a dry run); and optionally ``scipy`` and ``torch`` (time a patch alone), guidelines,
         ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
         through (None: all).
     routine : callable
@@ -62,6 +62,8 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
     """
     if getattr(options, "scipy", False):
         return scipy_thresholds.main(options)
+    if getattr(options, "torch", False):
+        return torch_thresholds.main(options)
     if options.device == "cpu":
         return cpu_search.main(options)
     if options.dry_run:

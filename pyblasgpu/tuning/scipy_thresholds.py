@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from statistics import median
 from typing import Any
@@ -15,7 +16,7 @@ import scipy.linalg.blas
 
 from .. import terminal
 from ..database import Document
-from ..database.policy import MAX_VALUE
+from ..database.policy import MAX_VALUE, Policy
 from ..dispatch import choose
 from ..dispatch.tuned_files import policy_of
 from ..gpu.device import present
@@ -23,7 +24,7 @@ from ..scipy_patch.switch import patch_scipy
 from ..scipy_patch.thresholds import sizes_of
 from .tuned_file_writer import merge
 
-__all__ = ["TIMED", "calls", "main", "threshold", "thresholds"]
+__all__ = ["TIMED", "Call", "Say", "calls", "gains_of", "keep", "main", "threshold", "thresholds"]
 
 SIZES = (128, 192, 256, 320, 384, 512, 768, 1024, 2048)
 ROUNDS = 3
@@ -42,6 +43,8 @@ TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 Call = Callable[[], Any]
+#: Takes a call's name, the order, and the seconds without and with the patch.
+Say = Callable[[str, int, float, float], None]
 
 
 def calls(n: int) -> Iterator[tuple[str, Call]]:
@@ -71,20 +74,65 @@ def seconds(call: Call) -> float:
     return median(times[1:])
 
 
-def threshold(gains: Mapping[float, float]) -> float:
-    """The least size from which on all gains are large enough; infinite where that of the largest is not."""
+def threshold(gains: Mapping[float, float], speedup: float | None = None) -> float:
+    """The least size from which on all gains are large enough; infinite where that of the largest is not.
+
+    Parameters
+    ----------
+    gains : mapping of number to number
+        How many times faster a call of a size is.
+    speedup : number, optional
+        The gain that is large enough; by default that of calls that copy.
+    """
     least = inf
     for size in sorted(gains, reverse=True):
-        if gains[size] < MIN_SPEEDUP:
+        if gains[size] < (MIN_SPEEDUP if speedup is None else speedup):
             break
         least = size
     return least
 
 
+def gains_of(
+    factors: Mapping[str, float],
+    calls: Callable[[int], Iterable[tuple[str, Call]]],
+    patched: Callable[[str], AbstractContextManager[Any]],
+    sizes: Sequence[int],
+    say: Say | None = None,
+) -> dict[str, dict[float, float]]:
+    """How many times faster calls are under a patch, by name and size.
+
+    Parameters
+    ----------
+    factors : mapping of str to number
+        The size of a call over the order of its matrices.
+    calls : callable
+        Returns the calls with matrices of an order.
+    patched : callable
+        Returns the block in which a call is patched.
+    sizes : sequence of int
+        Orders of matrices.
+    say : callable, optional
+        Called with a call's name, the order, and the seconds without and with the patch.
+    """
+    gains: dict[str, dict[float, float]] = {name: {} for name in factors}
+    slow: set[str] = set()
+    for n in sizes:
+        for name, call in calls(n):
+            if name in slow:
+                continue
+            plain = seconds(call)
+            with patched(name):
+                served = seconds(call)
+            gains[name][n * factors[name]] = plain / served
+            if say is not None:
+                say(name, n, plain, served)
+            if plain > SECONDS:
+                slow.add(name)
+    return gains
+
+
 def thresholds(
-    sizes: Sequence[int] = SIZES,
-    backend: str | None = None,
-    say: Callable[[str, int, float, float], None] | None = None,
+    sizes: Sequence[int] = SIZES, backend: str | None = None, say: Say | None = None
 ) -> dict[str, dict[str, float]]:
     """The sizes from which on calls are faster by a third or more, as values of the policy.
 
@@ -97,20 +145,8 @@ def thresholds(
     say : callable, optional
         Called with a call's name, the order, and the seconds by SciPy and with the patch.
     """
-    gains: dict[str, dict[float, float]] = {name: {} for name in TIMED}
-    slow: set[str] = set()
-    for n in sizes:
-        for name, call in calls(n):
-            if name in slow:
-                continue
-            plain = seconds(call)
-            with patch_scipy(thresholds=0, backend=backend):
-                patched = seconds(call)
-            gains[name][n * TIMED[name][0]] = plain / patched
-            if say is not None:
-                say(name, n, plain, patched)
-            if plain > SECONDS:
-                slow.add(name)
+    factors = {name: factor for name, (factor, *_) in TIMED.items()}
+    gains = gains_of(factors, calls, lambda _: patch_scipy(thresholds=0, backend=backend), sizes, say)
     found: dict[str, dict[str, float]] = {"routed_min_size": {}, "routed_function_min_size": {}}
     for name, (_, functions, kinds) in TIMED.items():
         size = min(threshold(gains[name]), MAX_VALUE)
@@ -132,17 +168,39 @@ def main(options: Any) -> int:
     BackendUnavailable
         Where there is no device.
     """
+    return keep(options, "scipy", lambda say: thresholds(backend="cuda", say=say), sizes_of)
+
+
+def keep(
+    options: Any,
+    library: str,
+    find: Callable[[Say | None], dict[str, dict[str, float]]],
+    shown: Callable[[Policy], dict[str, float]],
+) -> int:
+    """Keep the values of the policy that `find` measures on device 0; returns the exit code.
+
+    Parameters
+    ----------
+    options : object
+        The options of `main`.
+    library : str
+        The library that is patched, as the option names it.
+    find : callable
+        Returns the values; takes what is called with the times.
+    shown : callable
+        Returns the sizes of a policy, by function.
+    """
     device, console = present(options.device), terminal.console()
     if device.ordinal != 0:
-        raise ValueError("--scipy times calls on device 0, where those of patch_scipy go")
+        raise ValueError(f"--{library} times calls on device 0, where those of patch_{library} go")
 
     def say(name: str, n: int, plain: float, patched: float) -> None:
-        console.print(f"{name:14}{n:6}{1e3 * plain:10.2f} ms{1e3 * patched:10.2f} ms on the device")
+        console.print(f"{name:14}{n:6}{1e3 * plain:10.2f} ms{1e3 * patched:10.2f} ms patched")
 
-    path = merge(Document(device.name, policy=thresholds(backend="cuda", say=None if options.json else say)))
+    path = merge(Document(device.name, policy=find(None if options.json else say)))
     choose.reload()
     if options.json:
-        sizes = sizes_of(policy_of(device))
+        sizes = shown(policy_of(device))
         print(json.dumps({name: size if size < inf else None for name, size in sizes.items()}, indent=1))
     else:
         console.print(f"written to {path}", soft_wrap=True)

@@ -1,0 +1,65 @@
+"""The sizes of `patch_torch`: how they are found, kept and read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+
+import pytest
+import torch
+
+from pyblasgpu import cli
+from pyblasgpu.database import policy
+from pyblasgpu.database.policy import reference
+from pyblasgpu.dispatch import choose, tuned_files
+from pyblasgpu.gpu.device import known
+from pyblasgpu.torch_patch.switch import TorchPatch, sizes_of
+from pyblasgpu.tuning import scipy_thresholds
+from pyblasgpu.tuning import torch_thresholds as tuning
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    choose.reload()
+    yield
+    choose.reload()
+
+
+def test_calls_are_timed_with_and_without_the_patch(monkeypatch):
+    """Under the patch each is served: products in tensor mode."""
+    served, seen = [], []
+    count = TorchPatch.count
+    monkeypatch.setattr(
+        TorchPatch, "count", lambda self, *args: (served.append((*args, self.math_mode)), count(self, *args))
+    )
+    monkeypatch.setattr(tuning, "MIN_SPEEDUP", 1e9)
+    values = tuning.thresholds((8, 16), "cpu", lambda *row: seen.append(row[:2]))
+    assert set(values["replaced_min_size"]) == set(reference().replaced_min_size) == set(tuning.KINDS)
+    assert set(sizes_of(policy.merged(reference(), values)).values()) == {inf}
+    assert seen == [(kind, n) for n in (8, 16) for kind in tuning.KINDS]
+    names = {"cholesky", "solve_triangular", "lu_factor", "inv"}
+    assert {name for name, *_, mode in served if mode is None} == names
+    assert {name for name, *_, mode in served if mode == "tensor"} == {"mm"}
+    assert all(reason is None for _, reason, _ in served)
+
+
+def test_the_command_writes_the_file_of_the_device(monkeypatch, capsys):
+    card = replace(known("h200"), ordinal=0)
+    monkeypatch.setattr(scipy_thresholds, "present", lambda name: card)
+    monkeypatch.setattr(
+        tuning, "thresholds", lambda **_: {"replaced_min_size": {"lu": 77, "inverse": policy.MAX_VALUE}}
+    )
+    assert cli.main(["tune", "--torch", "--json"]) == 0
+    sizes = json.loads(capsys.readouterr().out)
+    assert (sizes["lu_factor"], sizes["inv"], sizes["cholesky"]) == (77, None, 1024)
+    assert tuned_files.policy_of(card).replaced_min_size["lu"] == 77
+    assert tuned_files.policy_origin("replaced_min_size", card).startswith("measured here, ")
+
+
+def test_without_pytorch_the_command_says_so(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    assert cli.main(["tune", "--torch"]) == 2
+    assert "torch" in capsys.readouterr().err
+    assert torch.__name__ == "torch"
