@@ -420,6 +420,7 @@ _LAPACK = (
         "lapack",
         (Matrix("tau", "least", is_result=True), Matrix("a", "m", "n")),
         work=("m", "n", "least"),
+        launches=".routines.lapack.geqrf",
         cpu=".cpu.scipy.qr:geqrf",
     ),
     Routine(
@@ -435,16 +436,18 @@ _LAPACK = (
         (Matrix("tau", "k"), Matrix("a", "m", "n")),
         names={"c": ("cungqr",), "z": ("zungqr",)},
         work=("m", "n", "k"),
+        launches=".routines.lapack.orgqr",
         cpu=".cpu.scipy.qr:orgqr",
     ),
     Routine(
         "ormqr",
         "lapack",
-        (Matrix("a", "order", "k"), Matrix("tau", "k"), Matrix("c", "m", "n")),
+        (Matrix("tau", "k"), Matrix("a", "order", "k"), Matrix("c", "m", "n")),
         ("side", "trans"),
         names={"c": ("cunmqr",), "z": ("zunmqr",)},
         work=("m", "n", "k"),
         fmas=(2, 1),
+        launches=".routines.lapack.ormqr",
         cpu=".cpu.scipy.qr:ormqr",
     ),
 )

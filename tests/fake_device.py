@@ -114,6 +114,9 @@ FACTORS = {
     "getrf": ("lu", 2),
     "getri": ("lu", 2),
     "getrs": ("lu", 1),
+    "geqrf": ("qr", 0),
+    "orgqr": ("qr", 0),
+    "ormqr": ("qr", 0),
 }
 
 

@@ -116,6 +116,13 @@ linalg.lu(g, p_indices=True)
 linalg.lu_factor(g)
 linalg.lu_solve(linalg.lu_factor(g), c)
 linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
+lapack.geqrf(c)
+lapack.orgqr(a, x)
+lapack.ormqr("L", "C", a, x, c)
+linalg.qr(q)
+linalg.qr(c, mode="reduced")
+linalg.qr_multiply(c, x)
+linalg.lstsq(g, x, lapack_driver="gels")[0]
 """
 
 #: Functions with flags, in place too: of real arrays, whose repeated calls enter few functions.
@@ -156,13 +163,9 @@ pyblasgpu.trmm(t, a, lower=True, out=b)
 #: Those of arrays in host memory alone.
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
 HOST_CASES += """
-lapack.geqrf(c)
 lapack.geqp3(a)
-lapack.orgqr(a, x)
-lapack.ormqr("L", "C", a, x, c)
-linalg.qr(q)
+lapack.gels(a, c)
 linalg.qr(c, mode="reduced", pivoting=True)
-linalg.qr_multiply(c, x)
 """.strip().split("\n")
 
 #: SciPy's names of routines that are not their letter before the stem.

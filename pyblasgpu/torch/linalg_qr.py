@@ -1,6 +1,6 @@
 """Functions of `torch.linalg` by QR factors, with its signatures and tuples.
 
-What the operator does not serve (tensors on a device, R alone, ranks) is PyTorch's own function's.
+What the operator does not serve (R alone, ranks) is PyTorch's own function's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     tensor([[-2., -3.],
             [ 0., -1.]])
     """
-    if mode not in ("reduced", "complete") or not _served(A, out):
+    if mode not in ("reduced", "complete") or not served(A, out=out, square=False):
         return torch.linalg.qr(A, mode=mode, out=out)
     return torch.return_types.linalg_qr(qr_operator(A, mode == "complete"))
 
@@ -60,8 +60,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     rcond : optional
         PyTorch's own function computes where it is passed.
     driver : {'gels', 'gelsy', 'gelsd', 'gelss'}, optional
-        'gels' needs matrices of full rank. With others, 'gelsy' being the default of tensors in host memory,
-        PyTorch's own function computes.
+        'gels', the default of tensors on a device, needs matrices of full rank. With others, 'gelsy' being
+        the default of tensors in host memory, PyTorch's own function computes.
 
     Returns
     -------
@@ -87,7 +87,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     >>> lstsq(torch.tensor([[0.0], [2.0]]), torch.tensor([[1.0], [4.0]]), driver="gels").solution
     tensor([[2.]])
     """
-    if driver != "gels" or rcond is not None or not _serves_system(A, B):
+    by_factors = driver == "gels" or (driver is None and isinstance(A, Tensor) and A.is_cuda)
+    if not by_factors or rcond is not None or not _serves_system(A, B):
         return torch.linalg.lstsq(A, B, rcond, driver=driver)
     is_vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     right = B[..., None] if is_vector else B
@@ -109,14 +110,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     return torch.return_types.linalg_lstsq((solution, residuals, rank, values))
 
 
-def _served(A: Any, out: Any = None) -> bool:
-    """Whether the operator takes the matrices: they are in host memory."""
-    return served(A, out=out, square=False) and A.device.type == "cpu"
-
-
 def _serves_system(A: Any, B: Any) -> bool:
     """Whether the operators take a system with elements, whose parts fit."""
-    if not _served(A) or not isinstance(B, Tensor) or B.dtype != A.dtype or B.device != A.device:
+    if not served(A, square=False) or not isinstance(B, Tensor) or B.dtype != A.dtype or B.device != A.device:
         return False
     if not A.numel() or not B.numel() or not B.ndim:
         return False

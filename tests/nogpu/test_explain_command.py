@@ -82,6 +82,9 @@ LISTS = {
     "gesv": "getrf x 1 s, getrs x s a",
     "getri": "getri 1 x s",
     "laswp": "laswp p a",
+    "geqrf": "geqrf p a",
+    "orgqr": "orgqr h a",
+    "ormqr": "ormqr h l a",
     "gemm": "gemm l r a",
     "trmm": "trmm s a",
     "trsm": "trsm s a",
@@ -128,7 +131,7 @@ def test_the_operands_of_every_routine(routine, m, n, monkeypatch):
     count = 1 if ROUTINES[routine].group == "level1" else 3 if "k" in ROUTINES[routine].dims else 2
     assert sources_of(routine, "z", *given[count], device="h200", batch=3)[1] == []
     shapes = {"x": (m, 1), "y": (n, 1), "p": (min(m, n), 1), "a": (m, n), "s": (m, m), "1": (1, 1)}
-    shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n)}
+    shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n), "h": (k, 1)}
     (expected,) = (text for names, text in LISTS.items() if routine in names.split())
     words = [text.split() for text in expected.split(", ")]
     names = [re.sub(r"^\.routines\.(\w+\.)?|:.*", "", name) for name, *_ in made]

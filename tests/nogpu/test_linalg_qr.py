@@ -265,7 +265,72 @@ def test_refusals():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays_on_a_device_are_refused(fake, name):
+    """By functions, and with options, that SciPy computes."""
     a = fake_device.Array(np.eye(3, order="F"))
-    arguments = {"qr": (a,), "qr_insert": (a, a, a, 0), "qr_delete": (a, a, 0), "qr_update": (a, a, a, a)}
+    calls = {
+        "qr": ((a,), {"pivoting": True}),
+        "qr_multiply": ((a, a), {"pivoting": True}),
+        "lstsq": ((a, a), {"lapack_driver": "gelsd"}),
+        "qr_insert": ((a, a, a, 0), {}),
+        "qr_delete": ((a, a, 0), {}),
+        "qr_update": ((a, a, a, a), {}),
+    }
+    arguments, options = calls[name]
     with pytest.raises(NotImplementedError, match=f"^{name}: [aQ] is on a device, .* on the CPU alone"):
-        getattr(linalg, name)(*arguments.get(name, (a, a)))
+        getattr(linalg, name)(*arguments, **options)
+    with pytest.raises(NotImplementedError, match="lstsq: a is on a device"):
+        linalg.lstsq(a, a, 0.1)
+
+
+def hosts(results) -> list[np.ndarray]:
+    return [getattr(each, "host", each) for each in leaves(results)]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 5, 3), (2, 3, 5), (3, 0), (0, 3)])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", "CF")
+def test_factors_on_a_device(fake, letter, shape, mode, order):
+    a = matrix_of("random", letter, *shape)
+    put = fake_device.Array(np.array(a, order=order))
+    for _ in range(3):
+        same(tuple(hosts(linalg.qr(put, mode=mode))), tuple(leaves(linalg.qr(a, mode=mode))))
+    np.testing.assert_array_equal(put.host, a)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 5, 3)])
+@pytest.mark.parametrize("mode", ["left", "right"])
+@pytest.mark.parametrize("conjugate", [False, True])
+@pytest.mark.parametrize("is_vector", [False, True])
+def test_products_on_a_device(fake, letter, shape, mode, conjugate, is_vector):
+    (m, n), put = shape[-2:], fake_device.Array
+    extent = min(m, n) if mode == "left" else m
+    c = matrix_of("random", letter, extent, 2, seed=4)
+    c = c[:, 0] if is_vector else c if mode == "left" else c.T
+    a = matrix_of("random", letter, *shape)
+    ours = linalg.qr_multiply(put(a), put(np.array(c)), mode, conjugate=conjugate)
+    same(tuple(hosts(ours)), linalg.qr_multiply(a, c, mode, conjugate=conjugate))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (2, 7, 3), (2, 3, 7)])
+@pytest.mark.parametrize("columns", [0, 2])
+def test_least_squares_on_a_device(fake, letter, shape, columns):
+    a, put = matrix_of("random", letter, *shape), fake_device.Array
+    b = matrix_of("random", letter, shape[-2], max(columns, 1), seed=6)
+    b = b if columns else b[:, 0]
+    for _ in range(3):
+        x, residues, rank, s = linalg.lstsq(put(a), put(np.array(b)))
+        theirs = linalg.lstsq(a, b, lapack_driver="gels")
+        assert s is None and np.array_equal(rank, theirs[2])
+        for one, other in zip(hosts((x, residues)), theirs[:2], strict=True):
+            assert one.shape == other.shape and one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-11, atol=1e-6)
+
+
+def test_matrices_without_full_rank_on_a_device(fake):
+    a, b = fake_device.Array(np.diag([1.0, 0, 2])), fake_device.Array(np.ones(3))
+    with pytest.raises(np.linalg.LinAlgError, match="lstsq: a has no full rank"):
+        linalg.lstsq(a, b, check_finite=True)
+    assert not np.isfinite(linalg.lstsq(a, b)[0].host).all()

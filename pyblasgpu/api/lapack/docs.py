@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["LAPACK", "QR"]
+__all__ = ["HOST_QR", "LAPACK", "QR"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
@@ -73,15 +73,24 @@ QR = Shared(
     -------
     work : array
         A NumPy array as long as the workspace. Its first element is the `lwork` with which SciPy's LAPACK is
-        fastest.
+        fastest. Of device arrays it is the least `lwork`.
 
     Raises
     ------
-    NotImplementedError
-        When an array is on a device: SciPy's LAPACK computes them, on the CPU alone so far.
     ValueError
         When shapes, flags or the workspace do not fit.
     TypeError
         When an array is complex and the routine real, or has no such cast (long double, objects).
     """
+)
+
+#: Routines of QR factors that SciPy's LAPACK computes.
+HOST_QR = Shared(
+    """
+    Raises
+    ------
+    NotImplementedError
+        When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
+    """,
+    QR,
 )

@@ -16,7 +16,7 @@ from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.vectors import whole
 from ..processor import on_processor
 from .call import as_stack, dressed
-from .docs import QR
+from .docs import HOST_QR
 from .qr import decoded
 
 __all__ = ["FUNCTIONS"]
@@ -87,7 +87,7 @@ def _make_gels(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         lqr, x, info = stacks.computed(run)
         return shaped_like(lqr, a), shaped_like(x, b), info
 
-    return dressed(gels, stem, name, dtype, QR)
+    return dressed(gels, stem, name, dtype, HOST_QR)
 
 
 def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -130,7 +130,7 @@ def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         factors, t, _ = stacks.computed(lambda matrix: lapack(stem, matrix.dtype)(width, matrix))
         return factors, t, 0
 
-    return dressed(geqrt, stem, name, dtype, QR)
+    return dressed(geqrt, stem, name, dtype, HOST_QR)
 
 
 def _make_gemqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -192,7 +192,7 @@ def _make_gemqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         product, _ = stacks.computed(run)
         return shaped_like(product, c), 0
 
-    return dressed(gemqrt, stem, name, dtype, QR)
+    return dressed(gemqrt, stem, name, dtype, HOST_QR)
 
 
 def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -253,7 +253,7 @@ def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         )
         return r, vectors, t, 0
 
-    return dressed(tpqrt, stem, name, dtype, QR)
+    return dressed(tpqrt, stem, name, dtype, HOST_QR)
 
 
 def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -321,7 +321,7 @@ def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         )
         return upper, lower, 0
 
-    return dressed(tpmqrt, stem, name, dtype, QR)
+    return dressed(tpmqrt, stem, name, dtype, HOST_QR)
 
 
 class _Stacks:

@@ -12,9 +12,10 @@ from ...arguments import Array, Flag, shown
 from ...cpu.scipy.level3 import broadcast_matrices, indices
 from ..lapack import names as lapack
 from ..processor import on_processor
-from .arrays import taken
-from .checks import check_values
+from .arrays import Arrays, taken
+from .checks import broadcast_batches, check_values
 from .docs import documented
+from .triangular import solve_triangular
 
 __all__ = ["lstsq"]
 
@@ -44,9 +45,10 @@ def lstsq(
     cond : float, optional
         Singular values that are less than `cond` times the largest one count as zero; by default the unit
         roundoff of the dtype, twice over. 'gels' takes none.
-    lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, default 'gelsd'
+    lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, optional
         LAPACK's routine: by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'), or by QR
-        factors of matrices of full rank ('gels'), which takes the least time.
+        factors of matrices of full rank ('gels'), which takes the least time. By default 'gelsd' of host
+        arrays, and 'gels', which is the only one there, of device arrays.
 
     Returns
     -------
@@ -63,9 +65,10 @@ def lstsq(
     Raises
     ------
     numpy.linalg.LinAlgError
-        When singular values do not converge; with 'gels', when a matrix has no full rank.
+        When singular values do not converge; with 'gels', when a matrix has no full rank. The diagonal of R
+        of device arrays is looked at with ``check_finite=True`` alone.
     NotImplementedError
-        When an array is on a device: least squares are computed on the CPU alone so far.
+        When an array is on a device, with another driver than 'gels', or with `cond`.
     ValueError
         When shapes do not fit, the driver is none, or Inf or NaN was found.
 
@@ -93,23 +96,25 @@ def lstsq(
         raise ValueError(f"{name}: lapack_driver={shown(lapack_driver)} is none of {', '.join(_DRIVERS)}")
     if driver == "gels" and cond is not None:
         raise ValueError(f"{name}: cond={shown(cond)} is for drivers that find a rank; 'gels' takes none")
-    with on_processor(name, {"a": a, "b": b}, "LAPACK"):
-        arrays = taken(name, {"a": a, "b": b})
-        matrix, right = arrays.each
-        overwrite = [
-            arrays.may_overwrite(flag, name, argument, array)
-            for flag, argument, array in (
-                (overwrite_a, "overwrite_a", matrix),
-                (overwrite_b, "overwrite_b", right),
-            )
-        ]
+    arrays = taken(name, {"a": a, "b": b})
+    matrix, right = arrays.each
+    flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
+    overwrite = [arrays.may_overwrite(flag, name, argument, array) for flag, argument, array in flags]
+    if not arrays.library.host and cond is None and lapack_driver in (None, "gels"):
         with arrays.silent():
-            check_values(arrays, check_finite, name, matrix, right)
+            checked = check_values(arrays, check_finite, name, matrix, right)
             _check_shapes(name, matrix, right)
-            solve = _by_factors if driver == "gels" else _by_scipy(cond, overwrite, driver)
-            x, residues, rank, s = _stacked(solve, arrays.cast(matrix), arrays.cast(right))
-        values = None if s is None else arrays.returned(s)
-        return arrays.returned(x), arrays.returned(residues), rank, values
+            x, residues = _on_device(arrays, matrix, right, checked)
+            rank, batch = min(matrix.shape[-2:]), matrix.shape[:-2]
+            ranks = rank if not batch else np.full(tuple(batch), rank, np.int64)
+            return arrays.returned(x), arrays.returned(residues), ranks, None
+    with on_processor(name, {"a": a, "b": b}, "LAPACK"), arrays.silent():
+        check_values(arrays, check_finite, name, matrix, right)
+        _check_shapes(name, matrix, right)
+        solve = _by_factors if driver == "gels" else _by_scipy(cond, overwrite, driver)
+        x, residues, rank, s = _stacked(solve, arrays.cast(matrix), arrays.cast(right))
+    values = None if s is None else arrays.returned(s)
+    return arrays.returned(x), arrays.returned(residues), rank, values
 
 
 def _check_shapes(name: str, a: Any, b: Any) -> None:
@@ -167,6 +172,34 @@ def _by_scipy(cond: float | None, overwrite: list[bool], driver: str) -> Callabl
         )
 
     return solve
+
+
+def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]:
+    """Solution and squares of residuals of device arrays, by QR factors of a or of aᴴ."""
+    xp, is_vector = arrays.xp, len(b.shape) == 1
+    a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
+    a, right = broadcast_batches(arrays, a, right)
+    *batch, m, n = a.shape
+    k, columns = min(m, n), right.shape[-1]
+    factors, tau, _, _ = lapack.geqrf(a if m >= n else xp.conj(xp.matrix_transpose(a)))
+    reflectors, triangle = factors[..., :k], factors[..., :k, :k]
+    if checked and bool(xp.any(xp.linalg.diagonal(triangle) == 0)):
+        raise LinAlgError("lstsq: a has no full rank: the diagonal of R has a zero")
+    if m >= n:
+        y, _, _ = lapack.ormqr("L", "C", reflectors, tau, right)
+        x = solve_triangular(triangle, y[..., :n, :])
+    else:
+        y = solve_triangular(triangle, right, "C")
+        below = xp.zeros((*batch, n - m, columns), dtype=y.dtype, **arrays.placement)
+        x, _, _ = lapack.ormqr("L", "N", reflectors, tau, xp.concat([y, below], axis=-2))
+    if m > n:
+        sizes = xp.abs(y[..., n:, :])
+        squares = xp.sum(sizes * sizes, axis=-2)
+    else:
+        squares = xp.zeros((*batch, 0), dtype=xp.abs(right).dtype, **arrays.placement)
+    if is_vector:
+        return x[..., 0], squares[..., 0] if m > n else squares
+    return x, squares
 
 
 def _by_factors(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, int, None]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-
-import numpy as np
 
 from ...arguments import Array, Flag, enabled, shown
 from ..docstrings import Shared, documenting
@@ -23,12 +22,13 @@ _documented = documenting(
     a : array, shape (..., m, n)
         The matrices; leading dimensions count them. k is the lesser of m and n.
     pivoting : bool, default False
-        Whether columns are interchanged so that the diagonal of R does not increase in modulus.
+        Whether columns are interchanged so that the diagonal of R does not increase in modulus. SciPy's
+        LAPACK does that, of host arrays alone.
 
     Raises
     ------
     NotImplementedError
-        When an array is on a device: QR factors are computed on the CPU alone so far.
+        When an array is on a device, with `pivoting`.
     """),
     LINALG,
 )
@@ -103,25 +103,24 @@ def qr(
     kind = _MODES.get(mode) if isinstance(mode, str) else None
     if kind is None:
         raise ValueError(f"{name}: mode={shown(mode)} is none of {', '.join(_MODES)}")
-    with on_processor(name, {"a": a}, "LAPACK"):
-        arrays = taken(name, {"a": a})
-        (matrix,) = arrays.each
-        overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-        pivoted = enabled(pivoting, name, "pivoting")
-        with arrays.silent():
-            check_values(arrays, check_finite, name, matrix)
-            _check_matrix(name, matrix)
-            factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, _workspace(lwork))
-            m, n = factors.shape[-2:]
-            reduced = kind in ("economic", "raw") and m > n
-            r = arrays.xp.triu(factors[..., :n, :] if reduced else factors)
-            results: list[Any] = [arrays.returned(r), *map(arrays.returned, order)]
-            if kind == "raw":
-                return (arrays.returned(factors), arrays.returned(tau)), *results
-            if kind == "r":
-                is_alone = len(results) == 1 and len(matrix.shape) > 2
-                return results[0] if is_alone else tuple(results)
-            return arrays.returned(_orthogonal(arrays, factors, tau, kind == "full")), *results
+    pivoted = enabled(pivoting, name, "pivoting")
+    arrays = taken(name, {"a": a})
+    (matrix,) = arrays.each
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+    with _refusing_pivots(name, {"a": a}, pivoted), arrays.silent():
+        check_values(arrays, check_finite, name, matrix)
+        _check_matrix(name, matrix)
+        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, _workspace(lwork))
+        m, n = factors.shape[-2:]
+        reduced = kind in ("economic", "raw") and m > n
+        r = arrays.xp.triu(factors[..., :n, :] if reduced else factors)
+        results: list[Any] = [arrays.returned(r), *map(arrays.returned, order)]
+        if kind == "raw":
+            return (arrays.returned(factors), arrays.returned(tau)), *results
+        if kind == "r":
+            is_alone = len(results) == 1 and len(matrix.shape) > 2
+            return results[0] if is_alone else tuple(results)
+        return arrays.returned(_orthogonal(arrays, factors, tau, kind == "full")), *results
 
 
 @_documented
@@ -178,20 +177,25 @@ def qr_multiply(
     name = "qr_multiply"
     if mode not in ("left", "right"):
         raise ValueError(f"{name}: mode={shown(mode)} is none of left, right")
-    with on_processor(name, {"a": a, "c": c}, "LAPACK"):
-        arrays = taken(name, {"a": a, "c": c})
-        matrix, other = arrays.each
-        overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-        keeps_rows = enabled(overwrite_c, name, "overwrite_c")
-        is_left, conjugated = mode == "left", enabled(conjugate, name, "conjugate")
-        with arrays.silent():
-            check_values(arrays, None, name, matrix, other)
-            matrix = matrix[None] if len(matrix.shape) == 1 else matrix
-            _check_matrix(name, matrix)
-            factors, tau, order = _factored(arrays, matrix, overwrite, enabled(pivoting, name, "pivoting"))
-            product = _multiplied(arrays, factors, tau, other, is_left, conjugated, keeps_rows)
-            r = arrays.xp.triu(factors[..., : min(factors.shape[-2:]), :])
-            return tuple(map(arrays.returned, (product, r, *order)))
+    pivoted = enabled(pivoting, name, "pivoting")
+    arrays = taken(name, {"a": a, "c": c})
+    matrix, other = arrays.each
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+    keeps_rows = enabled(overwrite_c, name, "overwrite_c")
+    is_left, conjugated = mode == "left", enabled(conjugate, name, "conjugate")
+    with _refusing_pivots(name, {"a": a, "c": c}, pivoted), arrays.silent():
+        check_values(arrays, None, name, matrix, other)
+        matrix = matrix[None] if len(matrix.shape) == 1 else matrix
+        _check_matrix(name, matrix)
+        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted)
+        product = _multiplied(arrays, factors, tau, other, is_left, conjugated, keeps_rows)
+        r = arrays.xp.triu(factors[..., : min(factors.shape[-2:]), :])
+        return tuple(map(arrays.returned, (product, r, *order)))
+
+
+def _refusing_pivots(name: str, arrays: dict[str, Array], pivoted: bool) -> AbstractContextManager[None]:
+    """The context of a call, which SciPy's LAPACK computes with pivots, of host arrays alone."""
+    return on_processor(name, arrays, "LAPACK") if pivoted else nullcontext()
 
 
 def _check_matrix(name: str, matrix: Any) -> None:
@@ -222,12 +226,16 @@ def _orthogonal(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
     if m < n:
         factors = factors[..., :m]
     elif is_full and m > n:
-        wider = arrays.xp.zeros((*batch, m, m), dtype=factors.dtype, **arrays.placement)
-        wider = wider.swapaxes(-1, -2)  # by columns, as LAPACK works
-        wider[..., :n] = factors
-        factors = wider
+        factors = _with_columns(arrays, factors, (*batch, m, m - n))
     q, _, _ = lapack.orgqr(factors, tau, overwrite_a=True)
     return q
+
+
+def _with_columns(arrays: Arrays, matrix: Any, shape: tuple[int, ...]) -> Any:
+    """Columns of zeros of a `shape` right of those of `matrix`; the result is by columns."""
+    xp = arrays.xp
+    zeros = xp.zeros((*shape[:-2], shape[-1], shape[-2]), dtype=matrix.dtype, **arrays.placement)
+    return xp.matrix_transpose(xp.concat([xp.matrix_transpose(matrix), zeros], axis=-2))
 
 
 def _multiplied(
@@ -244,12 +252,12 @@ def _multiplied(
         which = f"{wanted} rows" if is_left else f"{wanted} columns"
         shapes = f"a has shape {tuple(factors.shape)} and c {tuple(other.shape)}"
         raise ValueError(f"qr_multiply: {shapes}; c needs {which}")
+    xp, conjugated = arrays.xp, conjugated and arrays.dtype.is_complex
     if is_left and wanted < m:
-        padded = np.zeros((*c.shape[:-2], m, c.shape[-1]), c.dtype)
-        padded[..., :k, :] = c
-        c = padded
-    c = c.conj() if conjugated else c  # conj(Q) c is the conjugate of Q conj(c)
+        below = (*c.shape[:-2], m - k, c.shape[-1])
+        c = xp.concat([c, xp.zeros(below, dtype=c.dtype, **arrays.placement)], axis=-2)
+    c = xp.conj(c) if conjugated else c  # conj(Q) c is the conjugate of Q conj(c)
     product, _, _ = lapack.ormqr("L" if is_left else "R", "N", factors[..., :k], tau, c)
     product = product if is_left else product[..., :k]
-    product = product.conj() if conjugated else product
+    product = xp.conj(product) if conjugated else product
     return (product[..., 0] if is_left else product[..., 0, :]) if is_vector else product

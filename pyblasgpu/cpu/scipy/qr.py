@@ -55,7 +55,7 @@ def orgqr(tau: np.ndarray, a: np.ndarray) -> None:
 
 
 @quietly
-def ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, side: Side, trans: Trans) -> None:
+def ormqr(tau: np.ndarray, a: np.ndarray, c: np.ndarray, side: Side, trans: Trans) -> None:
     """The product of Q, or of its conjugate transpose, and `c`, from one side, in `c`."""
     if not tau.shape[-2]:  # the identity, which SciPy's wrapper refuses
         return

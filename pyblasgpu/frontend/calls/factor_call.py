@@ -11,14 +11,22 @@ from typing import Any
 import numpy as np
 
 from ...types import INT32
-from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, strides_by_rows
 from ..arrays.streams import contexts
 from ..engine_options import EngineOptions
 from ..handle import watched
 from .call import Call, on_device
 from .engine_call import options_by_tiles
-from .factor_replay import ONE, Step, keep_factor, new_integers, plan_integers, steps
+from .factor_replay import (
+    ONE,
+    Factors,
+    Step,
+    keep_factor,
+    left_behind,
+    new_integers,
+    plan_integers,
+    steps,
+)
 from .lazy_routines import enqueue
 from .staging import run_staged
 from .tiled_call import run_by_tiles
@@ -63,7 +71,7 @@ class FactorCall(Call):
         source : array
             The start of the output; the output itself if it is updated in place.
         counts : tuple of int
-            How many integers a matrix has of each kind, or `ONE`.
+            How many integers a matrix has of each kind, or `ONE`; `Factors` for numbers of the dtype.
         input_integers : tuple of array
             Integers that are read, of shape (..., count, 1), as `pivots.checked_pivots` has them; they go
             between the integers that are computed and the inputs.
@@ -93,7 +101,10 @@ class FactorCall(Call):
         if 0 in (self.out.shape[:-1] if without_columns else self.out.shape):
             batch_shape = self.out.shape[:-2]
             shapes = [(*batch_shape, abs(count), 1) for count in counts]
-            zeros = [plain_integers(np.zeros(s, np.int32), n) for s, n in zip(shapes, counts, strict=True)]
+            zeros = [
+                plain_integers(np.zeros(shape, self._dtype_of(count)), count)
+                for shape, count in zip(shapes, counts, strict=True)
+            ]
             return self.delivered(), *self.integers_of(zeros, counts)
         if self.library.host:
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
@@ -121,13 +132,20 @@ class FactorCall(Call):
         layouts = new_integers(self.library, plan, self.dtype, device, stream)
         memory = import_module("...gpu.memory", __package__)
         with contexts().current_context(device):
-            for layout, numbers in zip(layouts, values, strict=True):
+            for layout, numbers, count in zip(layouts, values, counts, strict=True):
                 elements = np.zeros(prod(layout.shape), self.dtype.name)
-                elements.view(np.int32)[:: self.dtype.itemsize // 4] = np.ravel(numbers)
+                if isinstance(count, Factors):
+                    elements[:] = np.ravel(numbers)
+                else:
+                    elements.view(np.int32)[:: self.dtype.itemsize // 4] = np.ravel(numbers)
                 if elements.size:
                     memory.to_device(layout.pointer, elements, stream)
         self.library.hold([layout.owner for layout in layouts if layout.owner is not None], stream)
-        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
+        return left_behind(layouts, plan, stream)
+
+    def _dtype_of(self, count: int) -> str:
+        """The dtype of numbers that the routine leaves in host memory."""
+        return self.dtype.name if isinstance(count, Factors) else "int32"
 
     def run_on_arrays(
         self,
@@ -159,7 +177,7 @@ class FactorCall(Call):
             recorded.append(step)
         owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
         self.library.hold(owners, stream)
-        return [DeviceIntegers(*each, stream) for each in zip(layouts, plan.single, strict=True)]
+        return left_behind(layouts, plan, stream)
 
     @on_device
     def integers_on_device(self, array: np.ndarray) -> Layout:
@@ -184,7 +202,7 @@ class FactorCall(Call):
     ) -> list[np.ndarray]:
         """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
         out = self.out
-        integers = [np.zeros((*out.shape[:-2], abs(count), 1), np.int32) for count in counts]
+        integers = [np.zeros((*out.shape[:-2], abs(count), 1), self._dtype_of(count)) for count in counts]
         if self.device is None:
             self.start_from(source)
             cpu(*integers, *input_integers, *[array for array, _ in inputs], out)
@@ -204,7 +222,10 @@ class FactorCall(Call):
             input_integers=input_integers,
             by_columns=by_columns,
         )
-        return [array.view(np.int32)[..., :1] for array in elements]
+        return [
+            array if isinstance(count, Factors) else array.view(np.int32)[..., :1]
+            for array, count in zip(elements, counts, strict=True)
+        ]
 
 
 def plain_integers(array: np.ndarray, count: int) -> Any:

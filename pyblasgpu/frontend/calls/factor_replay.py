@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ONE",
+    "Factors",
     "IntegersPlan",
     "KeptFactor",
     "Step",
     "call_key",
     "keep_factor",
+    "left_behind",
     "new_integers",
     "plan_integers",
     "replay_factor",
@@ -42,14 +44,31 @@ __all__ = [
 ONE = -1
 
 
+class Factors(int):
+    """A count of numbers of a call's dtype that a routine leaves, an array of its own for all matrices."""
+
+
 class IntegersPlan(NamedTuple):
-    """The places of a call's integers in one allocation: shapes, strides and distances in elements."""
+    """The places of a call's integers in one allocation: shapes, strides and distances in elements.
+
+    Attributes
+    ----------
+    shapes, strides : tuple of tuple of int
+    distances : tuple of int
+        From the start of the allocation; of `Factors`, which have their own, 0.
+    elements : int
+        The size of the allocation.
+    single : tuple of bool
+        Whether a matrix has one number.
+    are_factors : tuple of bool
+    """
 
     shapes: tuple[tuple[int, ...], ...]
     strides: tuple[tuple[int, ...], ...]
     distances: tuple[int, ...]
     elements: int
     single: tuple[bool, ...]
+    are_factors: tuple[bool, ...]
 
 
 class KeptFactor(NamedTuple):
@@ -92,9 +111,14 @@ def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: 
     unit = max(SECTOR // dtype.itemsize, 1)
     shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
     strides = tuple(map(strides_by_rows, shapes))
-    sizes = [-(-max(prod(shape), 1) // unit) * unit for shape in shapes]
+    are_factors = tuple(isinstance(count, Factors) for count in counts)
+    sizes = [
+        0 if is_apart else -(-max(prod(shape), 1) // unit) * unit
+        for shape, is_apart in zip(shapes, are_factors, strict=True)
+    ]
     distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
-    return IntegersPlan(shapes, strides, distances, sum(sizes), tuple(count == ONE for count in counts))
+    single = tuple(count == ONE for count in counts)
+    return IntegersPlan(shapes, strides, distances, sum(sizes), single, are_factors)
 
 
 def new_integers(
@@ -103,14 +127,26 @@ def new_integers(
     """New device memory as planned."""
     if not plan.shapes:
         return ()
-    memory = library.empty_here((plan.elements, 1), dtype, device, stream)
-    start, size = library.layout(memory, dtype, stream).pointer, dtype.itemsize
-    return tuple(
-        [
-            Layout(start + distance * size, shape, strides, dtype, device, False, True, memory)
-            for shape, strides, distance in zip(plan.shapes, plan.strides, plan.distances, strict=True)
-        ]
-    )
+    layouts, memory, start = [], None, 0
+    if plan.elements:
+        memory = library.empty_here((plan.elements, 1), dtype, device, stream)
+        start = library.layout(memory, dtype, stream).pointer
+    for shape, strides, distance, is_apart in zip(*plan[:3], plan.are_factors, strict=True):
+        if is_apart:
+            owner = library.empty_here(shape[:-1], dtype, device, stream)
+            pointer = library.layout(owner, dtype, stream).pointer
+        else:
+            owner, pointer = memory, start + distance * dtype.itemsize
+        layouts.append(Layout(pointer, shape, strides, dtype, device, False, True, owner))
+    return tuple(layouts)
+
+
+def left_behind(layouts: tuple[Layout, ...], plan: IntegersPlan, stream: int) -> list[Any]:
+    """Return integers, and arrays of factors, as callers get them."""
+    return [
+        layout.owner if is_apart else DeviceIntegers(layout, single, stream)
+        for layout, single, is_apart in zip(layouts, plan.single, plan.are_factors, strict=True)
+    ]
 
 
 def keep_factor(
@@ -188,7 +224,4 @@ def replay_factor(
         recorded.append(Step(kept, addresses, (out, integers)))
     if not copies and library.counts_writes:
         library.written(out)
-    made = [
-        DeviceIntegers(layout, single, stream) for layout, single in zip(integers, plan.single, strict=True)
-    ]
-    return out, *made
+    return out, *left_behind(integers, plan, stream)

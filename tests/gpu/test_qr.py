@@ -1,0 +1,138 @@
+"""QR factors and least squares on a device: bounds, layouts, batches, repeated calls, special values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from qr_cases import SETS, check_factors, matrix_of
+
+from pyblasgpu import lapack, linalg
+from pyblasgpu.types import DTYPES
+
+from .running import Placed
+
+cupy = pytest.importorskip("cupy")
+
+SHAPES = [(1, 1), (5, 5), (32, 32), (33, 32), (64, 64), (100, 37), (37, 100), (257, 257), (1000, 1000),
+          (2049, 300), (300, 2049), (50_000, 9)]  # fmt: skip
+
+
+def factors(a, **options):
+    """Q and R of a CuPy array, on the host, by routines of LAPACK; Q has as many columns as R has rows."""
+    qr, tau, _, info = lapack.geqrf(a, **options)
+    k = min(qr.shape[-2:])
+    assert info == 0 and tau.shape == (*qr.shape[:-2], k)
+    q, _, _ = lapack.orgqr(qr[..., :k], tau)
+    return q.get(), np.triu(qr[..., :k, :].get())
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+@pytest.mark.parametrize("order", "CF")
+def test_factors(letter, m, n, order):
+    a = matrix_of("random", letter, m, n)
+    on_device = cupy.array(a, order=order)
+    first = factors(on_device)
+    check_factors(a, *first)
+    for _ in range(2):  # kept calls
+        for one, other in zip(factors(on_device), first, strict=True):
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(on_device.get(), a)
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(7, 7), (70, 33), (33, 70), (300, 200), (5, 40, 30)])
+def test_bounds(kind, letter, shape):
+    a = matrix_of(kind, letter, *shape)
+    check_factors(a, *factors(cupy.asarray(a)))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n", [1, 4, 8, 13, 32, 64, 100, 256])
+@pytest.mark.parametrize("order", "CF")
+def test_batches(letter, n, order):
+    """One of them singular; the factors of each are those that it has alone."""
+    a = matrix_of("random", letter, 9, n, n)
+    a[3, :, n // 2] = 0
+    on_device = cupy.asarray(a if order == "C" else np.ascontiguousarray(a.swapaxes(-1, -2)))
+    q, r = factors(on_device if order == "C" else on_device.swapaxes(-1, -2))
+    check_factors(a, q, r)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_in_place_between_fences(letter, order):
+    a = matrix_of("random", letter, 700, 90)
+    placed = Placed(a.copy(), order, aligned=False)
+    _, tau, _, _ = lapack.geqrf(placed.array, overwrite_a=1)
+    assert placed.unharmed()
+    r = np.triu(placed.fetch()[:90])
+    lapack.orgqr(placed.array, tau, overwrite_a=1)
+    assert placed.unharmed()
+    check_factors(a, placed.fetch().copy(), r)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("m", "n"), [(9, 4), (300, 130), (1000, 257)])
+@pytest.mark.parametrize("trans", "NC")
+def test_products(letter, m, n, trans):
+    a = matrix_of("random", letter, m, n)
+    qr, tau, _, _ = lapack.geqrf(cupy.asarray(a))
+    q = linalg.qr(cupy.asarray(a))[0].get()
+    op = q if trans == "N" else q.conj().T
+    eps = np.finfo(a.dtype).eps
+    for side, shape in (("L", (m, 7)), ("R", (7, m))):
+        c = matrix_of("random", letter, *shape, seed=3)
+        product = lapack.ormqr(side, trans, qr, tau, cupy.asarray(c))[0].get()
+        expected = op @ c if side == "L" else c @ op
+        np.testing.assert_allclose(product, expected, atol=30 * m * eps)
+
+
+@pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (3, 20, 10), (0, 3), (3, 0)])
+def test_linalg(mode, shape):
+    a = matrix_of("random", "d", *shape)
+    if mode in ("full", "economic"):
+        q, r = linalg.qr(cupy.asarray(a), mode=mode)
+        if a.size:
+            check_factors(a, q.get(), r.get())
+        assert q.shape[-1] == r.shape[-2]
+        return
+    ours, host = linalg.qr(cupy.asarray(a), mode=mode), linalg.qr(a, mode=mode)
+    one, other = (each if len(shape) > 2 and mode == "r" else each[-1] for each in (ours, host))
+    np.testing.assert_allclose(one.get(), other, atol=1e-13)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (64, 64), (5, 60, 20), (5, 20, 60)])
+@pytest.mark.parametrize("columns", [0, 3])
+def test_least_squares(letter, shape, columns):
+    m, n = shape[-2:]
+    a = matrix_of("random", letter, *shape) + 3 * np.eye(m, n, dtype=DTYPES[letter].name)
+    b = matrix_of("random", letter, m, max(columns, 1), seed=6)
+    b = b if columns else b[:, 0]
+    x, residues, _, _ = linalg.lstsq(cupy.asarray(a), cupy.asarray(b))
+    theirs = linalg.lstsq(a, b, lapack_driver="gels")
+    tolerance = 1e4 * np.finfo(a.dtype).eps
+    np.testing.assert_allclose(x.get(), theirs[0], atol=tolerance * np.abs(theirs[0]).max())
+    np.testing.assert_allclose(residues.get(), theirs[1], rtol=tolerance * 10)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("n", [8, 100])
+def test_special_values_stay_in_their_matrix(value, n):
+    a = matrix_of("random", "d", 4, n, n)
+    a[1, 2, 3] = value
+    q, r = factors(cupy.asarray(a))
+    assert not np.isfinite(r[1]).all()
+    others = [0, 2, 3]
+    check_factors(a[others], q[others], r[others])
+
+
+def test_host_arrays(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    a = matrix_of("random", "d", 700, 300)
+    check_factors(a, *linalg.qr(a, mode="reduced"))
+    stack = matrix_of("random", "z", 5, 30, 20)
+    check_factors(stack, *linalg.qr(stack, mode="reduced"))
