@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from qr_cases import SETS, check_factors, matrix_of
@@ -82,7 +84,8 @@ def test_products(letter, m, n, trans):
     q = linalg.qr(cupy.asarray(a))[0].get()
     op = q if trans == "N" else q.conj().T
     eps = np.finfo(a.dtype).eps
-    for side, shape in (("L", (m, 7)), ("R", (7, m))):
+    sides: list[Any] = [("L", (m, 7)), ("R", (7, m))]
+    for side, shape in sides:
         c = matrix_of("random", letter, *shape, seed=3)
         product = lapack.ormqr(side, trans, qr, tau, cupy.asarray(c))[0].get()
         expected = op @ c if side == "L" else c @ op
@@ -99,7 +102,8 @@ def test_linalg(mode, shape):
             check_factors(a, q.get(), r.get())
         assert q.shape[-1] == r.shape[-2]
         return
-    ours, host = linalg.qr(cupy.asarray(a), mode=mode), linalg.qr(a, mode=mode)
+    ours: Any = linalg.qr(cupy.asarray(a), mode=mode)
+    host: Any = linalg.qr(a, mode=mode)
     one, other = (each if len(shape) > 2 and mode == "r" else each[-1] for each in (ours, host))
     np.testing.assert_allclose(one.get(), other, atol=1e-13)
 
