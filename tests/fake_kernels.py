@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import fake_cholesky
 import fake_gemv
 import fake_lu
+import fake_qr
 import fake_triangles
 import numpy as np
 from fake_device import elements, without_contexts
@@ -294,6 +295,8 @@ class FakeKernel:
 
     gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
+    geqrf_panel, geqrf_tall = fake_qr.geqrf_panel, fake_qr.geqrf_tall
+    larft_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.reflector_copy
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column = fake_lu.getrf_column
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel

@@ -116,9 +116,9 @@ linalg.lu(g, p_indices=True)
 linalg.lu_factor(g)
 linalg.lu_solve(linalg.lu_factor(g), c)
 linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
-lapack.geqrf(c)
-lapack.orgqr(a, x)
-lapack.ormqr("L", "C", a, x, c)
+lapack.geqrf(c)[:2]
+lapack.orgqr(a, x)[0]
+lapack.ormqr("L", "C", a, x, c)[0]
 linalg.qr(q)
 linalg.qr(c, mode="reduced")
 linalg.qr_multiply(c, x)

@@ -1,0 +1,60 @@
+"""The kernels of QR factors computed with NumPy, for the stand-ins of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
+
+
+def geqrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Panels of a batch."""
+    m, n, tau_step, *steps, tau_batch, a_batch = numbers
+    batch = grid[2]
+    assert grid[:2] == (1, 1) and m >= n and n * (m | 1) <= fake.source.config.elements
+    a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
+    tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
+    for z in range(batch):
+        _factor(tau[z], a[z])
+
+
+def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """A panel of many rows."""
+    m, n, tau_step, *steps = numbers
+    assert grid[1:] == (1, 1) and m >= n
+    tau, _, a, *_ = pointers
+    _factor(fake.view(tau, n, 1, tau_step, 1, 1, 0)[0], fake.view(a, m, n, *steps, 1, 0)[0])
+
+
+def _factor(tau: np.ndarray, a: np.ndarray) -> None:
+    a[...], tau[:, 0], _, _ = get_lapack_funcs("geqrf", (a,))(a)
+
+
+def larft_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The triangle of a block of reflectors, from the products of their vectors."""
+    n, tau_step, ldt, tau_batch, t_batch = numbers
+    batch = grid[2]
+    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
+    t = fake.view(pointers[1], n, n, 1, ldt, batch, t_batch)
+    for factors, triangle in zip(tau[..., 0], t, strict=True):
+        products = triangle.copy()
+        triangle[...] = 0
+        for i, factor in enumerate(factors):
+            triangle[:i, i] = -factor * (triangle[:i, :i] @ products[:i, i])
+            triangle[i, i] = factor
+
+
+def reflector_copy(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The vectors of reflectors with their ones and zeros, or columns of the identity."""
+    m, n, first, copies, a_rs, a_cs, v_rs, v_cs, a_batch, v_batch = numbers
+    batch = grid[2]
+    assert grid[:2] == (fake.source.config.grid(m, n), 1)
+    v = fake.view(pointers[1], m, n, v_rs, v_cs, batch, v_batch)
+    below = np.tri(m, n, -first - 1) > 0
+    if copies:
+        a = fake.view(pointers[0], m, n, a_rs, a_cs, batch, a_batch)
+        v[...] = np.where(below, a, np.eye(m, n, -first))
+    else:
+        v[...] = np.eye(m, n, -first)
