@@ -110,7 +110,7 @@ def patch_report() -> str:
     -------
     str
         A line for each function that was called: the library, the calls that this package served, those that
-        stayed with the library, and why.
+        stayed with the library, and why. Then the origins of the sizes from which on calls are served.
 
     See Also
     --------
@@ -127,6 +127,7 @@ def patch_report() -> str:
     library  function  served  stayed  why
     SciPy    cholesky       1       0
     SciPy    inv            0       1  1 small
+    sizes of SciPy: the call
     """
     titles = "library", "function", "served", "stayed", "why"
     lines = [
@@ -149,4 +150,7 @@ def patch_report() -> str:
         cells = [library.ljust(widths[0]), function.ljust(widths[1])]
         cells += [served.rjust(widths[2]), stayed.rjust(widths[3]), why]
         texts.append("  ".join(cells).rstrip())
+    origins = {kind.library: patch.origin for kind in Patch.__subclasses__() for patch in kind.active}
+    met = {line[0] for line in lines}
+    texts += [f"sizes of {library}: {origin}" for library, origin in origins.items() if library in met]
     return "\n".join(texts)

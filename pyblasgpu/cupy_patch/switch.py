@@ -12,7 +12,7 @@ from ..dispatch.overrides import MODE, get_override
 from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
-from ..patches.patch import Patch, checked_sizes
+from ..patches.patch import Patch, checked_sizes, sizes_origin
 from ..patches.rebinding import rebind
 from ..patches.routed_importlib_bootstrap import Routed
 from .targets import KINDS, targets
@@ -174,6 +174,7 @@ def patch_cupy(
     sizes = _sizes_of(policy_of(current()) if chosen == "cuda" else reference_policy(), mode is not None)
     replaces = chosen != "cpu" or backend == "cpu"  # 'cpu' is for tests
     patch = CupyPatch(chosen, checked_sizes("patch_cupy", thresholds, sizes), mode, replaces)
+    patch.origin = sizes_origin(thresholds, "replaced_min_size", current() if chosen == "cuda" else None)
     if replaces:
         patch.apply()
     return patch

@@ -10,9 +10,12 @@ from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
 from ..arguments import shown
+from ..database.policy import REFERENCE
+from ..dispatch.tuned_files import policy_origin
 from ..errors import BackendUnavailable
+from ..gpu.device import Device, known
 
-__all__ = ["LOCK", "Patch", "checked_sizes"]
+__all__ = ["LOCK", "Patch", "checked_sizes", "sizes_origin"]
 
 _Self = TypeVar("_Self", bound="Patch")
 
@@ -55,6 +58,8 @@ class Patch:
     #: The library whose functions are replaced.
     library: ClassVar[str]
 
+    #: The origin of the sizes, as `explain` names that of other values.
+    origin: str = "the call"
     #: The mode in which all calls are computed; None is the caller's.
     math_mode: str | None = None
     refusals: tuple[type[Exception], ...] = (
@@ -203,6 +208,13 @@ class Patch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.undo()
+
+
+def sizes_origin(requested: Any, name: str, device: Device | None) -> str:
+    """Return the origin of sizes: the call, or that of the policy's value `name`; None is the reference."""
+    if requested is not None:
+        return Patch.origin
+    return policy_origin(name, known(REFERENCE) if device is None else device)
 
 
 def checked_sizes(

@@ -11,7 +11,7 @@ from ..arguments import enabled
 from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
-from ..patches.patch import Patch, checked_sizes
+from ..patches.patch import Patch, checked_sizes, sizes_origin
 from ..patches.rebinding import rebind
 from ..patches.routed_importlib_bootstrap import Getter, Routed
 from .targets import numpys, scipys
@@ -139,6 +139,7 @@ def patch_scipy(
     patch = ScipyPatch(
         chosen, _thresholds(thresholds, chosen), enabled(numpy, "patch_scipy", "numpy"), replaces
     )
+    patch.origin = sizes_origin(thresholds, "routed_min_size", current() if chosen == "cuda" else None)
     if replaces:
         patch.apply()
     return patch

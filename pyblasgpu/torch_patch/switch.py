@@ -12,7 +12,7 @@ from ..dispatch.overrides import MODE, get_override
 from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
 from ..gpu.device import current
-from ..patches.patch import LOCK, Patch, checked_sizes
+from ..patches.patch import LOCK, Patch, checked_sizes, sizes_origin
 
 __all__ = ["TorchPatch", "patch_torch", "sizes_of", "unpatch_torch"]
 
@@ -168,6 +168,7 @@ def patch_torch(
     # where it is not named, tensors in host memory are PyTorch's
     replaces = chosen != "cpu" or backend == "cpu"
     patch = TorchPatch(chosen, checked_sizes("patch_torch", thresholds, sizes), get_override(MODE), replaces)
+    patch.origin = sizes_origin(thresholds, "replaced_min_size", current() if chosen == "cuda" else None)
     if replaces:
         patch.apply()
     return patch
