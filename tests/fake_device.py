@@ -117,6 +117,7 @@ FACTORS = {
     "geqrf": ("qr", 0),
     "orgqr": ("qr", 0),
     "ormqr": ("qr", 0),
+    "laswp": ("lu", 1),
 }
 
 

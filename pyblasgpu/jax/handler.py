@@ -27,7 +27,7 @@ from ..types import INT32
 from .description import Description
 from .interface import HANDLER, answer_metadata, attribute, create_error, is_execution, pointers, stream
 
-__all__ = ["TARGET", "on_processor", "prepare_on_device"]
+__all__ = ["TARGET", "on_device", "on_processor", "prepare_on_device"]
 
 #: The name of the handler in compiled programs; its number changes with the text of a `Description`.
 TARGET = "pyblasgpu.1"
@@ -107,17 +107,19 @@ def _array(pointer: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 @cache
-def _on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int], None]:
-    """Return what enqueues the call on a device."""
+def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int], None]:
+    """Return what enqueues the call on a device; kernels for aligned memory, as XLA's is, are compiled."""
     call = Description.of(text)
-    dtype, calls = call.dtype, list(batches(_layouts(call, device)))
+    layouts = _layouts(call, device)
+    dtype, calls = call.dtype, list(batches(layouts))
     prepare = call.routine.on_operands(call.keywords, dtype)
     alpha, beta = (*call.scalars, 1, 0)[:2] if call.scalars else (1, 0)
     scalars = call.scalars or (1,)
     at_once = len(calls) == 1
     if at_once:
-        generation = import_module("...dispatch.choose", __package__).generation
-        kept = CachedCall(_layouts(call, device), calls[0], prepare, generation)
+        generation = import_module("..dispatch.choose", __package__).generation
+        kept = CachedCall(layouts, calls[0], prepare, generation)
+        kept.prepare([layout.pointer for layout in layouts], alpha, beta)
 
     def run(arguments: list[int], results: list[int], stream: int) -> None:
         read = arguments[: len(arguments) - call.is_updated]
@@ -129,7 +131,6 @@ def _on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int]
             if not kept.run(places, alpha, beta, stream, checks_numbers=False):
                 raise ValueError("the result shares memory with an operand, or memory is misaligned")
             return
-        layouts = _layouts(call, device)
         placed = [layout._replace(pointer=place) for layout, place in zip(layouts, places, strict=True)]
         for operands in batches(tuple(placed)):
             enqueue(prepare, scalars, operands, stream)
@@ -162,8 +163,9 @@ def _copy(call: Description, device: int, source: int, target: int, stream: int)
 
 
 def prepare_on_device(text: str, device: int) -> None:
-    """Compile the kernels of a call ahead, for aligned memory as XLA's is: not in a thread of XLA's."""
-    _on_device(text.encode(), device)
+    """Compile the kernels of a call ahead, and not in a thread of XLA's."""
+    with contexts().current_context(device):
+        on_device(text.encode(), device)
 
 
 # ----------------------------------------------------------------------------------------- registration
@@ -176,7 +178,7 @@ def _run_on_processor(frame: Any, text: bytes, arguments: list[int], results: li
 def _run_on_device(frame: Any, text: bytes, arguments: list[int], results: list[int]) -> None:
     where, device = stream(frame)
     with contexts().current_context(device):
-        _on_device(text, device)(arguments, results, where)
+        on_device(text, device)(arguments, results, where)
 
 
 # A program that is pending at the end of the process needs the interpreter's lock, which JAX holds there.

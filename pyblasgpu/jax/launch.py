@@ -164,12 +164,21 @@ def _batched(arrays: Any, dims: Any, **params: Any) -> Any:
 batching.primitive_batchers[launch_p] = _batched
 
 
+@cache
+def _first_device() -> int | None:
+    """Return the number of a device to compile for; None where a program is lowered for another machine."""
+    try:
+        number: int = jax.local_devices(backend="cuda")[0].local_hardware_id
+        return number
+    except RuntimeError:
+        return None
+
+
 def _lowered(context: Any, *arrays: Any, on_device: bool = False, **params: Any) -> Any:
     """Lower to a call of the handler; an output that is updated has the memory of the last argument."""
     text = _description(context.avals_in, context.avals_out, params).text()
-    if on_device:
-        for device in jax.local_devices(backend="cuda")[:1]:
-            prepare_on_device(text, device.local_hardware_id)
+    if on_device and (device := _first_device()) is not None:
+        prepare_on_device(text, device)
     aliases = {len(arrays) - 1: 0} if params["is_updated"] else {}
     return jax.ffi.ffi_lowering(TARGET, operand_output_aliases=aliases)(context, *arrays, call=text)
 

@@ -134,6 +134,10 @@ class CachedCall:
             last.enqueue(pointers, stream)
         return True
 
+    def prepare(self, pointers: list[int], alpha: Any, beta: Any) -> None:
+        """Compile and load the kernels of the call with matrices at addresses aligned as `pointers`."""
+        self._last = self._bind(pointers, alpha, beta)
+
     def run_fitting(self, pointers: list[int], stream: int) -> None:
         """Enqueue the call, alpha 1 and beta 0, with matrices at `pointers` that are known to fit there."""
         last = self._last
