@@ -27,7 +27,7 @@ from ..types import INT32
 from .description import Description
 from .interface import HANDLER, answer_metadata, attribute, create_error, is_execution, pointers, stream
 
-__all__ = ["TARGET", "on_device", "on_processor", "prepare_on_device"]
+__all__ = ["TARGET", "on_device", "on_processor", "prepare"]
 
 #: The name of the handler in compiled programs; its number changes with the text of a `Description`.
 TARGET = "pyblasgpu.1"
@@ -162,8 +162,11 @@ def _copy(call: Description, device: int, source: int, target: int, stream: int)
         enqueue(copy_launches, (1,), operands, stream)
 
 
-def prepare_on_device(text: str, device: int) -> None:
-    """Compile the kernels of a call ahead, and not in a thread of XLA's."""
+def prepare(text: str, device: int | None) -> None:
+    """Prepare for calls: on a device their kernels are compiled ahead, and not in a thread of XLA's."""
+    _recent[0] = time.monotonic()
+    if device is None:
+        return
     with contexts().current_context(device):
         on_device(text.encode(), device)
 
@@ -185,7 +188,7 @@ def _run_on_device(frame: Any, text: bytes, arguments: list[int], results: list[
 # On the processor this lets none be pending; it holds from the first use of JAX's devices on.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-#: When a call began last.
+#: When a call began last, or was compiled; 0 where none was.
 _recent = [0.0]
 #: XLA forgets no handler, so none may be collected.
 _HANDLERS = {"cpu": _handler(_run_on_processor), "CUDA": _handler(_run_on_device)}
@@ -197,6 +200,8 @@ for _platform, _callback in _HANDLERS.items():
 @atexit.register  # later than JAX's own, therefore called before it
 def _wait_for_calls() -> None:
     """Wait for programs: JAX waits for its threads with the interpreter's lock, which a call needs."""
+    if not _recent[0]:
+        return
     for array in jax.live_arrays():
         try:
             array.block_until_ready()

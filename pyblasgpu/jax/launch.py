@@ -13,7 +13,7 @@ from jax.interpreters import batching, mlir
 
 from ..types import DTYPES
 from .description import Description
-from .handler import TARGET, prepare_on_device
+from .handler import TARGET, prepare
 
 __all__ = ["LETTERS", "launch", "varying"]
 
@@ -177,8 +177,7 @@ def _first_device() -> int | None:
 def _lowered(context: Any, *arrays: Any, on_device: bool = False, **params: Any) -> Any:
     """Lower to a call of the handler; an output that is updated has the memory of the last argument."""
     text = _description(context.avals_in, context.avals_out, params).text()
-    if on_device and (device := _first_device()) is not None:
-        prepare_on_device(text, device)
+    prepare(text, _first_device() if on_device else None)
     aliases = {len(arrays) - 1: 0} if params["is_updated"] else {}
     return jax.ffi.ffi_lowering(TARGET, operand_output_aliases=aliases)(context, *arrays, call=text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -21,8 +22,6 @@ HEADER = "import jax, jax.numpy as jnp, pyblasgpu.jax as ours\n"
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A program of its own; one that hangs fails."""
-    import os
-
     return subprocess.run(
         [sys.executable, "-c", HEADER + code],
         capture_output=True,
@@ -72,6 +71,12 @@ for _ in range(5):
 {end}
 """
     ended = run(code)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_an_import_begins_no_device():
+    """Neither at once nor at the end of the process."""
+    ended = run("", JAX_PLATFORMS="no_such_platform")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

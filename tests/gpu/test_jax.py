@@ -92,6 +92,18 @@ def test_solutions_are_refined(decide_by, assume_a, columns):
     np.testing.assert_allclose(a @ np.asarray(x), b, rtol=1e-10, atol=1e-10)
 
 
+def test_pivots_are_arrays_of_jax():
+    """Of single matrices and of stacks, also where a call is repeated; they are integers with gaps before."""
+    a = jnp.asarray(integers((3, 65, 65), "z"))
+    for matrix in (a[0], a):
+        for _ in range(3):
+            lu, piv = linalg.lu_factor(matrix)
+            expected = linalg.lu_factor(np.asarray(matrix))
+            assert isinstance(lu, jax.Array)
+            same(piv, expected[1])
+            np.testing.assert_allclose(np.asarray(lu), expected[0], 1e-10, 1e-10)
+
+
 def test_other_dtypes_are_cast():
     whole = jnp.arange(12, dtype="int32").reshape(3, 4)
     expected = (np.arange(12.0).reshape(3, 4)) @ np.arange(12.0).reshape(3, 4).T
