@@ -25,20 +25,17 @@ NAMES: dict[str, Any] = {"pyblasgpu": pyblasgpu, "linalg": linalg}
 NAMES |= {"blas": Routines(blas, "d"), "lapack": Routines(lapack, "d")}
 #: Most functions and modules of a repeated call.
 FUNCTIONS, MODULES = 30, 11
-#: Most functions of repeated calls that are checked anew, or that consist of several calls.
+#: Most functions of repeated calls that are checked anew, consist of several calls, or enter more modules.
 MORE = {
-    "lapack.potrf(p)": 40,
-    "lapack.potri(p)": 40,
-    "lapack.getrf(g)": 31,
-    "lapack.trtri(p)": 40,
-    "lapack.lauum(p)": 100,
-    "lapack.getri(*lapack.getrf(g)[:2])": 40,
-    "lapack.potrs(t, c, lower=1)": 50,
-    "lapack.trtrs(t, c, lower=1)": 60,
-    "lapack.getrs(*lapack.getrf(g)[:2], c)": 60,
-    "lapack.posv(p, c)": 70,
-    "lapack.posv(p, x)": 70,
-    "lapack.gesv(g, c)": 70,
+    "lapack.potrf(p)": 30,
+    "lapack.potri(p)": 30,
+    "lapack.trtri(p)": 30,
+    "lapack.trtrs(t, c, lower=1)": 30,
+    "lapack.getri(*lapack.getrf(g)[:2])": 36,
+    "lapack.getrs(*lapack.getrf(g)[:2], c)": 32,
+    "lapack.posv(p, c)": 60,
+    "lapack.posv(p, x)": 60,
+    "lapack.gesv(g, c)": 60,
     "lapack.gesv(q, c)": 150,
     'linalg.inv(p, assume_a="pos")': 40,
     "linalg.solve(g, c, overwrite_b=True)": 30,

@@ -124,6 +124,8 @@ def _make_getrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([1.0, 1.0], 0)
         """
         op = Trans.parse(trans, name, "trans")
+        if (repeated := replay_factor(call_key(name, op, True), (lu, b), overwrite_b, (piv,))) is not None:
+            return repeated[0], 0
         factors, right = as_stack(name, "lu", lu, dtype), as_stack(name, "b", b, dtype)
         check_rows(name, "lu", order_of(name, "lu", factors), right)
         x = _solve(name, dtype, factors, piv, right, op, overwrite_b)

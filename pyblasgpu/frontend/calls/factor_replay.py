@@ -122,19 +122,25 @@ def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: 
 
 
 def new_integers(
-    library: Library, plan: IntegersPlan, dtype: Dtype, device: int, stream: int
+    library: Library,
+    plan: IntegersPlan,
+    dtype: Dtype,
+    device: int,
+    stream: int,
+    address_of: Callable[[Any], int] | None = None,
 ) -> tuple[Layout, ...]:
-    """New device memory as planned."""
+    """New device memory as planned; `address_of` returns the address of an array, where that is known."""
     if not plan.shapes:
         return ()
+    address_of = address_of or (lambda array: library.layout(array, dtype, stream).pointer)
     layouts, memory, start = [], None, 0
     if plan.elements:
         memory = library.empty_here((plan.elements, 1), dtype, device, stream)
-        start = library.layout(memory, dtype, stream).pointer
+        start = address_of(memory)
     for shape, strides, distance, is_apart in zip(*plan[:3], plan.are_factors, strict=True):
         if is_apart:
             owner = library.empty_here(shape[:-1], dtype, device, stream)
-            pointer = library.layout(owner, dtype, stream).pointer
+            pointer = address_of(owner)
         else:
             owner, pointer = memory, start + distance * dtype.itemsize
         layouts.append(Layout(pointer, shape, strides, dtype, device, False, True, owner))
@@ -205,8 +211,12 @@ def replay_factor(
     if library is None or description is None:
         return None
     facts, pointers = description
-    layouts = [each.layout for each in input_integers if isinstance(each, DeviceIntegers)]
-    kept: KeptFactor | None = find((key, overwrite == 1, *facts, *map(_facts, layouts)))
+    layouts: list[Layout] = []
+    for each in input_integers:
+        if isinstance(each, DeviceIntegers):
+            layouts.append(each.layout)
+            facts.append(_facts(layouts[-1]))
+    kept: KeptFactor | None = find((key, overwrite == 1, *facts))
     if kept is None or overwrite not in (0, 1):
         return None
     call, plan, copies, (new_shape, dtype, swapped) = kept
@@ -215,13 +225,14 @@ def replay_factor(
         out = library.empty_here(new_shape, dtype, call.device, stream)
         pointers.append(library.pointer(out))
         out = library.swap(out) if swapped else out
-    integers = new_integers(library, plan, dtype, call.device, stream)
+    integers = new_integers(library, plan, dtype, call.device, stream, library.pointer)
     addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
-    library.hold([layout.owner for layout in layouts], stream)
+    if layouts:
+        library.hold([layout.owner for layout in layouts], stream)
     if (recorded := steps.get()) is not None:
         recorded.append(Step(kept, addresses, (out, integers)))
     if not copies and library.counts_writes:
         library.written(out)
-    return out, *left_behind(integers, plan, stream)
+    return (out, *left_behind(integers, plan, stream)) if integers else (out,)
