@@ -155,7 +155,7 @@ GRADIENTS = {
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name, dtype):
-    p, b = spd(dtype, 2, 3, 3).requires_grad_(), random(dtype, 3, 2).requires_grad_()
+    p, b = spd(dtype, 2, 2).requires_grad_(), random(dtype, 2, 1).requires_grad_()
 
     def function(p, b):
         return GRADIENTS[name](hermitian(p), b)
