@@ -71,11 +71,6 @@ def _order(a: Tensor) -> Any:
     return _size(*a.shape, min(a.shape[-2:]))
 
 
-def _plain(x: Tensor) -> Tensor:
-    """Return the tensor without a lazy conjugation or sign, which some operators of ATen take."""
-    return x.resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
-
-
 def cholesky_ex(A, *, upper=False, check_errors=False):
     checked = "linalg.cholesky_ex" if check_errors else None
     return refusal(A) or Call(_order(A), CholeskyEx, (A, upper), checked)
@@ -92,7 +87,7 @@ def cholesky_solve(b, factor, upper=False):
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     why = refusal(A, B, left)
     flags = (1, left, not upper, unitriangular)
-    return why or Call(_size(A.shape[-1], *B.shape), Trsm, (_plain(A), _plain(B), *flags))
+    return why or Call(_size(A.shape[-1], *B.shape), Trsm, (A, B, *flags))
 
 
 class _TriangularSolve:
@@ -113,7 +108,7 @@ class _TriangularSolve:
 
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     why = refusal(A, b)
-    arguments = (_plain(b), _plain(A), upper, transpose, unitriangular)
+    arguments = (b, A, upper, transpose, unitriangular)
     return why or Call(_size(A.shape[-1], *b.shape), _TriangularSolve, arguments)
 
 
@@ -148,8 +143,8 @@ def _product(a: Tensor, b: Tensor, c: Any, alpha: Any, beta: Any, ndim: int) -> 
             why = "dtype"
     if why:
         return why
-    added = None if c is None else _plain(c).expand(shape)
-    return Call(_size(*a.shape, b.shape[-1]), Gemm, (_plain(a), _plain(b), added, alpha, beta, None))
+    added = None if c is None else c.expand(shape)
+    return Call(_size(*a.shape, b.shape[-1]), Gemm, (a, b, added, alpha, beta, None))
 
 
 def mm(a, b):

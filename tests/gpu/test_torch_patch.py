@@ -76,6 +76,14 @@ def test_programs_run_unchanged(program: Any) -> None:
     torch.testing.assert_close(tuple(found), tuple(expected), rtol=limit, atol=limit)
 
 
+def test_lazy_conjugates() -> None:
+    a, b = cases.spd(torch.complex128, 70, 70).cuda(), cases.random(torch.complex128, 70, 3).cuda()
+    expected = torch.linalg.solve_triangular(a.mH, b.conj(), upper=True)
+    with pyblasgpu.patch_torch(thresholds=0) as patch:
+        torch.testing.assert_close(torch.linalg.solve_triangular(a.mH, b.conj(), upper=True), expected)
+    assert patch.calls == {"solve_triangular": 1}
+
+
 def likelihood(x: Any, y: Any) -> Any:
     k = torch.exp(-((x - x.mT) ** 2)) + torch.eye(len(x), dtype=x.dtype, device=x.device)
     factor, _ = torch.linalg.cholesky_ex(k)
