@@ -338,6 +338,11 @@ def test_arrays_that_overlap_are_checked(chains):
     np.testing.assert_allclose(linalg.solve(a, a).host, np.eye(4), atol=1e-12)
     same = a.copy()
     np.testing.assert_allclose(linalg.solve(same, same, overwrite_b=True).host, np.eye(4), atol=1e-12)
+    for flags in ({"overwrite_a": True}, {"overwrite_a": True, "overwrite_b": True}):
+        for structure in ("gen", "pos"):
+            same = a.copy()
+            x = linalg.solve(same, same[:, 1:2], assume_a=structure, **flags)
+            np.testing.assert_allclose(x.host, np.eye(4)[:, 1:2], atol=1e-12)
     assert chains.repeated == ["solve"] * 3
 
 

@@ -18,6 +18,7 @@ from ...frontend.arrays.any_array import (
     host_array,
     indexable,
     library_of,
+    may_share_memory,
     numpy_dtype,
     stored_dtype,
 )
@@ -150,8 +151,13 @@ class Arrays(NamedTuple):
         return array if self.library.host else self.xp.asarray(array, **self.placement)
 
     def may_overwrite(self, flag: Any, name: str, argument: str, array: Any) -> bool:
-        """Whether results may go into `array`: the `flag` allows it, and it is no host stack, as by SciPy."""
-        return enabled(flag, name, argument) and not (self.library.host and len(array.shape) > 2)
+        """Whether results may go into `array`: the `flag` allows it, it shares no memory with other arrays of
+        the call, and it is no host stack, as by SciPy.
+        """
+        if not enabled(flag, name, argument) or (self.library.host and len(array.shape) > 2):
+            return False
+        sharing = [other for other in self.each if other is array or may_share_memory(other, array)]
+        return len(sharing) <= 1
 
     def output(self, array: Any, overwrite: bool, *others: Any) -> Any | None:
         """`array`, which is written then, if a host result goes there as by SciPy: by columns, not in memory
