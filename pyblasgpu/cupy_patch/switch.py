@@ -171,6 +171,8 @@ def patch_cupy(
     if backend not in (None, "auto", "cuda", "cpu"):
         raise ValueError(f"patch_cupy: backend={backend!r} is none of auto, cuda")
     chosen, mode = status_in(backend, "patch_cupy").backend, get_override(MODE)
+    if chosen not in ("cuda", "cpu"):
+        raise ValueError(f"patch_cupy: backend {chosen!r} serves no arrays of CuPy's; name cuda")
     sizes = _sizes_of(policy_of(current()) if chosen == "cuda" else reference_policy(), mode is not None)
     replaces = chosen != "cpu" or backend == "cpu"  # 'cpu' is for tests
     patch = CupyPatch(chosen, checked_sizes("patch_cupy", thresholds, sizes), mode, replaces)

@@ -354,6 +354,12 @@ def test_wrong_options(options, error, words):
         patch_torch(**{"backend": "cpu", **options})
 
 
+def test_a_backend_of_the_environment_that_serves_no_tensors(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "numba")
+    with pytest.raises(ValueError, match="patch_torch: backend 'numba' serves no tensors"):
+        patch_torch()
+
+
 def test_without_a_gpu_nothing_is_replaced(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "auto")
     if torch.cuda.is_available():

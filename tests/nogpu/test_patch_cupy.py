@@ -167,6 +167,12 @@ def test_wrong_options(cupy, options, error, words):
         patch_cupy(**{"backend": "cpu", **options})
 
 
+def test_a_backend_of_the_environment_that_serves_no_arrays(cupy, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "numba")
+    with pytest.raises(ValueError, match="patch_cupy: backend 'numba' serves no arrays of CuPy's"):
+        patch_cupy()
+
+
 def test_without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(ImportError, match="patch_cupy needs CuPy"):
