@@ -17,7 +17,7 @@ ORIGINALS = {
         *("lu_solve", "lu", "get_blas_funcs", "get_lapack_funcs"),
     )
 }
-NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet")}
+NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet", "qr")}
 
 
 @pytest.fixture(autouse=True)

@@ -76,4 +76,13 @@ def det(a: np.ndarray[Any, Any]) -> Any:
     return determinants.astype(a.dtype)[()]
 
 
-FUNCTIONS = cholesky, solve, inv, slogdet, det
+def qr(a: np.ndarray[Any, Any], mode: str = "reduced") -> Any:
+    if mode in ("r", "raw"):
+        (factors, tau), r = linalg.qr(a, mode="raw", check_finite=False)
+        return np.ascontiguousarray(r) if mode == "r" else (factors.swapaxes(-1, -2), tau)
+    factors = tuple(np.ascontiguousarray(each) for each in linalg.qr(a, mode=mode, check_finite=False))
+    kind: Any = type(np.linalg.qr(np.eye(1)))
+    return factors if kind is tuple else kind(*factors)
+
+
+FUNCTIONS = cholesky, solve, inv, slogdet, det, qr

@@ -44,7 +44,7 @@ def numpys(active: list[Any]) -> Iterator[Target]:
     """The functions of numpy.linalg that have a counterpart here."""
     for function in import_module(".numpy_functions", __package__).FUNCTIONS:
         name = function.__name__
-        size = _of_numpys_solve if name == "solve" else _SIZES.order_if_square
+        size = {"solve": _of_numpys_solve, "qr": _of_numpys_qr}.get(name, _SIZES.order_if_square)
         original = getattr(np.linalg, name)
         yield Target(name, f"numpy.linalg:{name}", original, function, size, np.ndarray, active)
 
@@ -59,6 +59,18 @@ def _of_numpys_solve(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
     if right is None or right[-2:][:1] != order[-1:]:
         return -1
     return -1 if _IS_NUMPY_1 and 1 < len(right) < len(order) else size
+
+
+def _of_qr(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The size of QR factors without pivots."""
+    pivoting = args[4] if len(args) > 4 else kwargs.get("pivoting", False)
+    return -1 if pivoting else _SIZES.order_of_a(args, kwargs)
+
+
+def _of_numpys_qr(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The size of QR factors by modes that are not deprecated."""
+    mode = args[1] if len(args) > 1 else kwargs.get("mode", "reduced")
+    return _SIZES.order_of_a(args, kwargs) if mode in ("reduced", "complete", "r", "raw") else -1
 
 
 def _of_solve(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
@@ -80,6 +92,7 @@ _LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
     "lu_factor": _SIZES.order_of_a,
     "lu_solve": _SIZES.solves("lu_and_piv"),
     "lu": _SIZES.order_of_a,
+    "qr": _of_qr,
 }
 
 

@@ -40,6 +40,7 @@ TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "solve gen": (1, ("solve",), ("system",)),
     "inv": (1, ("inv",), ("inverse",)),
     "lu_factor": (1, ("lu_factor", "lu", "det", "slogdet"), ("lu",)),
+    "qr": (1, ("qr",), ("qr",)),
 }
 
 Call = Callable[[], Any]
@@ -62,6 +63,7 @@ def calls(n: int) -> Iterator[tuple[str, Call]]:
     yield "solve gen", lambda: linalg.solve(general, vector, assume_a="gen", **unchecked)
     yield "inv", lambda: linalg.inv(general, **unchecked)
     yield "lu_factor", lambda: linalg.lu_factor(general, **unchecked)
+    yield "qr", lambda: linalg.qr(general, mode="economic", **unchecked)
 
 
 def seconds(call: Call) -> float:

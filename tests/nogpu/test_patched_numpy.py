@@ -21,6 +21,13 @@ def test_numpys_functions():
         np.testing.assert_allclose(np.linalg.inv(A), NUMPYS["inv"](A))
         np.testing.assert_allclose(np.linalg.det(A), NUMPYS["det"](A))
         np.testing.assert_allclose(np.linalg.slogdet(A), NUMPYS["slogdet"](A))
+        for mode in ("reduced", "complete", "r", "raw"):
+            for a in (A, A[:, :4], A[:4], np.stack([A, 2 * A])):
+                ours, theirs = np.linalg.qr(a, mode=mode), NUMPYS["qr"](a, mode=mode)
+                assert type(ours) is type(theirs)
+                for one, other in zip(ours, theirs) if isinstance(theirs, tuple) else [(ours, theirs)]:
+                    np.testing.assert_allclose(one, other, atol=1e-14)
+        assert patch.calls["qr"] == 16
         assert type(np.linalg.slogdet(A)) is type(NUMPYS["slogdet"](A))
         assert np.linalg.det(A.astype("f")).dtype == "f"
         assert patch.calls["cholesky"] == 2 and patch.calls["slogdet"] == 2

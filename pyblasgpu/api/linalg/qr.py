@@ -223,11 +223,12 @@ def _factored(
 def _orthogonal(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
     """Q from reflectors, which are overwritten: square if `is_full`, else with k columns."""
     *batch, m, n = factors.shape
+    overwrite = m > n or not is_full  # as SciPy's, whose square Q is apart from what it overwrites
     if m < n:
-        factors = factors[..., :m]
+        factors, overwrite = factors[..., :m], not batch
     elif is_full and m > n:
         factors = _with_columns(arrays, factors, (*batch, m, m - n))
-    q, _, _ = lapack.orgqr(factors, tau, overwrite_a=True)
+    q, _, _ = lapack.orgqr(factors, tau, overwrite_a=overwrite)
     return q
 
 
