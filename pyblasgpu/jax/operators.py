@@ -1,18 +1,20 @@
-"""Registration of the rows of the table with JAX: functions with tangents, and what transposes them."""
+"""Registration of the rows of the table with JAX: a primitive of all operators, with tangents and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
-from ..operators.row import Row
+from ..operators.row import CORE, Row
 from .arrays import ARRAYS, Turned, plain
+from .launch import varying
 from .linear import linear
 
 __all__ = ["TABLE", "register"]
@@ -25,6 +27,11 @@ class _Operator(NamedTuple):
     names: tuple[str, ...]
     is_array: tuple[bool, ...]
     compute: Callable[..., Any]
+
+    @property
+    def arrays(self) -> list[str]:
+        """The names of the arguments that are arrays."""
+        return [name for name, is_array in zip(self.names, self.is_array, strict=True) if is_array]
 
 
 #: The operators by their names.
@@ -53,15 +60,15 @@ def _call(name: str, *args: Any) -> Any:
     others = tuple(arg for arg, array in zip(args, is_array, strict=True) if not array)
     kinds = tuple(None if array is None else isinstance(array, Turned) for array in arrays)
     present = [array.array if isinstance(array, Turned) else array for array in arrays if array is not None]
-    outputs = _differentiable(name, kinds, others, tuple(map(type, others)))(*present)
-    return outputs if len(outputs) > 1 else outputs[0]
+    call = _Call(name, kinds, others, tuple(map(type, others)))
+    outputs = operator_p.bind(*varying(*present), call=call)
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
-@cache
-def _differentiable(name: str, kinds: tuple[bool | None, ...], others: Any, types: Any) -> Any:
-    """Return the function of the arrays that are present, with its tangents.
+class _Call(NamedTuple):
+    """A call of an operator but for its arrays.
 
-    Parameters
+    Attributes
     ----------
     name : str
     kinds : tuple of (bool or None)
@@ -71,24 +78,72 @@ def _differentiable(name: str, kinds: tuple[bool | None, ...], others: Any, type
     types : tuple of type
         Their types: 1 and 1.0 are equal keys.
     """
-    operator = TABLE[name]
 
-    def arguments(present: Any) -> list[Any]:
-        arrays, rest = iter(_dressed(present, kinds)), iter(others)
-        return [next(arrays) if is_array else next(rest) for is_array in operator.is_array]
+    name: str
+    kinds: tuple[bool | None, ...]
+    others: tuple[Any, ...]
+    types: tuple[type, ...]
 
-    @jax.custom_jvp
-    def function(*present: Any) -> Any:
-        found = operator.compute(ARRAYS, *arguments(present))
-        return found if isinstance(found, tuple) else (found,)
+    def arguments(self, present: Any) -> list[Any]:
+        """Return all arguments."""
+        arrays, rest = iter(_dressed(present, self.kinds)), iter(self.others)
+        return [next(arrays) if is_array else next(rest) for is_array in TABLE[self.name].is_array]
 
-    def rule(primals: Any, tangents: Any) -> Any:
-        outputs = function(*primals)
-        values = dict(zip(operator.names, arguments(primals), strict=True))
-        return outputs, _tangents(operator, kinds, values, outputs, tangents)
+    def compute(self, *present: Any) -> list[Any]:
+        """Return the outputs."""
+        found = TABLE[self.name].compute(ARRAYS, *self.arguments(present))
+        return list(found) if isinstance(found, tuple) else [found]
 
-    function.defjvp(rule, symbolic_zeros=True)
-    return function
+
+# a primitive and no custom_jvp, whose rule JAX drops where it splits loops
+operator_p = Primitive("pyblasgpu_operator")
+operator_p.multiple_results = True
+operator_p.def_impl(lambda *present, call: call.compute(*present))
+
+
+@operator_p.def_abstract_eval
+@lru_cache(maxsize=4096)
+def _shapes(*avals: Any, call: _Call) -> Any:
+    return jax.make_jaxpr(call.compute)(*avals).out_avals
+
+
+mlir.register_lowering(
+    operator_p, mlir.lower_fun(lambda *present, call: call.compute(*present), multiple_results=True)
+)
+
+
+def _differentiated(primals: Any, tangents: Any, *, call: _Call) -> Any:
+    outputs = operator_p.bind(*varying(*primals), call=call)
+    operator = TABLE[call.name]
+    values = dict(zip(operator.names, call.arguments(primals), strict=True))
+    return outputs, _tangents(operator, call.kinds, values, outputs, tangents)
+
+
+def _batched(arrays: Any, dims: Any, *, call: _Call) -> Any:
+    """Compute a batch of calls as one: the new dimension leads, and operands without it broadcast."""
+    row, names = TABLE[call.name].row, TABLE[call.name].arrays
+    cores = [CORE.get(name, 2) for name, kind in zip(names, call.kinds, strict=True) if kind is not None]
+    ranks = [x.ndim - core - (dim is not None) for x, core, dim in zip(arrays, cores, dims, strict=True)]
+    rank, moved = max(ranks), []
+    for array, dim, own in zip(arrays, dims, ranks, strict=True):
+        if dim is not None:
+            first = jnp.moveaxis(array, dim, 0)
+            array = first.reshape(first.shape[0], *[1] * (rank - own), *first.shape[1:])
+        moved.append(array)
+    outputs = list(operator_p.bind(*varying(*moved), call=call))
+    out_dims: list[Any] = [0] * len(outputs)
+    for i, name in enumerate(row.returns):
+        if name in row.of_first:
+            shape = outputs[i].shape
+            if dims[0] is None:
+                out_dims[i] = None
+            else:
+                outputs[i] = outputs[i].reshape(shape[0], *shape[1 + rank - ranks[0] :])
+    return outputs, out_dims
+
+
+ad.primitive_jvps[operator_p] = _differentiated
+batching.primitive_batchers[operator_p] = _batched
 
 
 def _dressed(present: Any, kinds: Any) -> list[Any]:
@@ -100,12 +155,9 @@ def _dressed(present: Any, kinds: Any) -> list[Any]:
 def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangents: Any) -> Any:
     """Return the tangents of all outputs, by a linear map of those that are not zero."""
     row = operator.row
-    arrays = [name for name, is_array in zip(operator.names, operator.is_array, strict=True) if is_array]
     given = iter(tangents)
-    of_each = [None if kind is None else next(given) for kind in kinds]
-    varied = [
-        x is not None and not isinstance(x, SymbolicZero) and x.dtype != jax.dtypes.float0 for x in of_each
-    ]
+    of_each: list[Any] = [None if kind is None else next(given) for kind in kinds]
+    varied = [x is not None and not isinstance(x, ad.Zero) and x.dtype != jax.dtypes.float0 for x in of_each]
     if not any(varied):
         return tuple(map(_zero, outputs))
     values = {**values, **dict(zip(row.returns, outputs, strict=True))}
@@ -113,6 +165,10 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
     turned = {name for name in row.saved if isinstance(values[name], Turned)}
     read = {name: values[name] for name in row.saved if name not in others}
     keep = [name not in row.constant for name in row.returns]
+    likes = [(x.shape, x.dtype) for x, kept in zip(outputs, keep, strict=True) if kept]
+    input_likes = [
+        (x.shape, x.dtype) if is_varied else None for x, is_varied in zip(of_each, varied, strict=True)
+    ]
 
     def state(saved: Any) -> SimpleNamespace:
         each = zip(read, saved, strict=True)
@@ -125,18 +181,17 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
         full = [Turned(x) if kind and x is not None else x for x, kind in zip(full, kinds, strict=True)]
         found = row.jvp(ARRAYS, state(saved), *full)
         each = found if isinstance(found, tuple) else (found,)
-        likes = [(output.shape, output.dtype) for output, kept in zip(outputs, keep, strict=True) if kept]
         moved = [x for x, kept in zip(each, keep, strict=True) if kept]
         return [_filled(x, *like) for x, like in zip(moved, likes, strict=True)]
 
     def back(*operands: Any) -> list[Any]:
         s, found = state(operands[: len(read)]), iter(operands[len(read) :])
-        s.needs = dict(zip(arrays, varied, strict=True))
+        s.needs = dict(zip(operator.arrays, varied, strict=True))
         # JAX's cotangents are conjugates of gradients
         grads = [next(found).conj() if kept else None for kept in keep]
         result = row.backward(ARRAYS, s, *grads)
-        each = zip(result if isinstance(result, tuple) else (result,), varied, kinds, of_each, strict=True)
-        return [_summed(x, kind, like).conj() for x, is_varied, kind, like in each if is_varied]
+        each = zip(result if isinstance(result, tuple) else (result,), kinds, input_likes, strict=True)
+        return [_summed(x, kind, *like).conj() for x, kind, like in each if like]
 
     bare = [x.array if isinstance(x, Turned) else x for x in read.values()]
     moved = iter(
@@ -147,7 +202,7 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
 
 def _zero(output: Any) -> Any:
     """Return the tangent of an output that has none."""
-    return SymbolicZero(jax.typeof(output).to_tangent_aval())
+    return ad.Zero(jax.typeof(output).to_tangent_aval())
 
 
 def _filled(x: Any, shape: Any, dtype: Any) -> Any:
@@ -155,14 +210,14 @@ def _filled(x: Any, shape: Any, dtype: Any) -> Any:
     return jnp.zeros(shape, dtype) if x is None else jnp.broadcast_to(plain(x), shape).astype(dtype)
 
 
-def _summed(x: Any, is_turned: bool, like: Any) -> Any:
+def _summed(x: Any, is_turned: bool | None, shape: Any, dtype: Any) -> Any:
     """Return the gradient of an argument, summed over what broadcast; zero where there is none."""
     if x is None or x is False:
-        return jnp.zeros(like.shape, like.dtype)
+        return jnp.zeros(shape, dtype)
     x = plain(ARRAYS.adjoint(x) if is_turned else x)
-    extra = x.ndim - like.ndim
+    extra = x.ndim - len(shape)
     axes = [
         *range(extra),
-        *[extra + i for i, n in enumerate(like.shape) if n == 1 and x.shape[extra + i] != 1],
+        *[extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1],
     ]
-    return x.sum(axes).reshape(like.shape).astype(like.dtype)
+    return x.sum(axes).reshape(shape).astype(dtype)

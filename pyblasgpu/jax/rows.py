@@ -153,7 +153,9 @@ def inv_quad_logdet_backward(f, k, y, factor, x, gq, gd):
     half = launch("potri", {"uplo": "L"}, (), source=plain(factor), counts=(1,))[0]
     weighted = gq[..., None, None] * x
     gk = f.gemmtr(weighted, f.adjoint(x), gd[..., None, None] * half, -1, 1, True)
-    return f.mirrored(gk), 2 * weighted
+    batch = jnp.broadcast_shapes(gk.shape[:-2], y.shape[:-2], k.shape[:-2])
+    gk = jnp.broadcast_to(f.mirrored(gk), (*batch, *gk.shape[-2:]))
+    return gk, jnp.broadcast_to(2 * weighted, (*batch, *y.shape[-2:]))
 
 
 @register(lu.Interchanged)
@@ -188,7 +190,8 @@ def solve_ex(f, a, b, left):
 
 @register(lu.Solved)
 def solved(f, a, lu, pivots, b, left, adjoint):
-    return f.lu_solve(lu, pivots, b, left, adjoint)
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return f.lu_solve(lu, pivots, jnp.broadcast_to(plain(b), (*batch, *b.shape[-2:])), left, adjoint)
 
 
 @register(lu.InvEx)
@@ -199,7 +202,8 @@ def inv_ex(f, a):
 
 @register(lu.AdjointInverse)
 def adjoint_inverse(f, a, lu, pivots):
-    return plain(f.adjoint(f.lu_inverse(lu, pivots)))
+    found = plain(f.adjoint(f.lu_inverse(lu, pivots)))
+    return jnp.broadcast_to(found, jnp.broadcast_shapes(a.shape, found.shape))
 
 
 def _diagonal_and_sign(f: Any, lu: Any, pivots: Any) -> tuple[Any, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax_cases import CASES, hermitian, spd
 
+import pyblasgpu.jax
 from pyblasgpu.jax.arrays import ARRAYS
 
 
@@ -119,6 +122,25 @@ def test_operands_are_not_transposed_for_a_flag():
     back = jax.jit(jax.grad(lambda b: jnp.sin(ARRAYS.trsm(a, b, 1, True, True, False)).sum()))
     text = str(jax.make_jaxpr(back)(b))
     assert "transpose[" not in text
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.checkpoint, jax.jit], ids=["plain", "checkpoint", "jit"])
+def test_derivatives_of_loops(wrap):
+    """JAX splits loops into what it knows and what it transposes: both parts are differentiated again."""
+
+    def loss(cholesky, k):
+        def body(k, scale):
+            factor = cholesky(k * scale)
+            return k + 0.1 * (factor + factor.mT), factor.sum()
+
+        k, sums = jax.lax.scan(body, k, jnp.array([1.0, 2.0, 3.0]))
+        return sums.sum() + k.sum()
+
+    k = spd(np.dtype("float64"), 4, 4)
+    ours, theirs = (partial(loss, each) for each in (pyblasgpu.jax.cholesky, jnp.linalg.cholesky))
+    close(jax.jit(jax.grad(wrap(ours)))(k), jax.grad(theirs)(k))
+    second = jax.jit(jax.jacfwd(jax.grad(wrap(ours))))(k)
+    close(second, jax.jacfwd(jax.grad(theirs))(k), 1e-7)
 
 
 def test_a_hessian_of_a_likelihood():
