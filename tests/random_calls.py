@@ -10,7 +10,19 @@ from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.gpu.device import Device, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import level1
-from pyblasgpu.routines.lapack import getrf, getri, getrs, lauum, potrf, potri, potrs, trtri
+from pyblasgpu.routines.lapack import (
+    geqrf,
+    getrf,
+    getri,
+    getrs,
+    lauum,
+    orgqr,
+    ormqr,
+    potrf,
+    potri,
+    potrs,
+    trtri,
+)
 from pyblasgpu.routines.level2 import gemv, ger, symv
 from pyblasgpu.routines.level3 import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
@@ -19,6 +31,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
     "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "getrs", "getri",
+    "geqrf", "orgqr", "ormqr",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 
@@ -192,3 +205,19 @@ class _Draw:
 
     def getri(self, n, *_):
         return getri.launch_list(self._facts(), self._facts(n), self._matrix(n, n, out=True))
+
+    def geqrf(self, m, n, _):
+        return geqrf.launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))
+
+    def orgqr(self, *extents):
+        k, n, m = sorted(extents)
+        return orgqr.launch_list(self._facts(k), self._matrix(m, n, out=True))
+
+    def ormqr(self, order, others, k):
+        k, side = min(order, k), self._chance.choice(list(Side))
+        shape = (order, others) if side is Side.LEFT else (others, order)
+        reflectors = self._matrix(order, k)._replace(conj=False)
+        trans = self._chance.choice([Trans.NO, Trans.CONJ])
+        return ormqr.launch_list(
+            self._facts(k), reflectors, self._matrix(*shape, out=True), side=side, trans=trans
+        )
