@@ -27,7 +27,15 @@ from pyblasgpu.database.policy import reference
 from pyblasgpu.scipy_patch.switch import ScipyPatch
 from pyblasgpu.scipy_patch.thresholds import sizes_of
 
-FILES = ("test_basic", "test_decomp_cholesky", "test_decomp_lu", "test_blas", "test_fblas", "test_lapack")
+FILES = (
+    "test_basic",
+    "test_decomp",
+    "test_decomp_cholesky",
+    "test_decomp_lu",
+    "test_blas",
+    "test_fblas",
+    "test_lapack",
+)
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "scipy_programs.md"
 BEGIN, END = "<!-- made by tools/scipy_tests.py -->", "<!-- end -->"
 TEXTS = "SciPy 1.18 has other error messages"
