@@ -196,7 +196,9 @@ def each_alone(function):
     return lambda x, y: torch.stack([function(one, y) for one in x])
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, torch.func.grad, torch.func.hessian], ids=str)
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, torch.func.grad, torch.func.hessian], ids=["itself", "grad", "hessian"]
+)
 def test_maps(transform):
     x, y, function = random(torch.float64, 4, 5, 1), random(torch.float64, 5, 1), transform(likelihood)
     expected = each_alone(function)(x, y)
