@@ -123,8 +123,6 @@ def test_what_serves_a_call_never_reaches_the_tuner():
 CIRCLES = {
     "gpu/build": {"compile", "translate"},  # for a type
     "kernels": {"common", "copy"},  # tiles know the layout of packed operands
-    "kernels/copy": {"copy_scaled", "copy_scaled_kernel"},  # for a type
-    "kernels/gemm/wgmma": {"guarded", "triangular_factor", "operand_reader", "pack_halves"},  # two, for types
 }
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ..common.options import CONJUGATE, HERMITIAN, MIRRORED, ZERO
 from ..common.region import contains, intersects
 
-if TYPE_CHECKING:
-    from .copy_scaled import CopyScaled
-
 __all__ = ["build"]
 
 
-def _element_index(config: CopyScaled, by_rows: bool):
+def _element_index(config, by_rows: bool):
     """Return the index of a thread's elements: neighbours in memory, rows or columns, have neighbouring
     threads.
 
@@ -35,7 +31,7 @@ def _element_index(config: CopyScaled, by_rows: bool):
     return first, ROWS, COLS
 
 
-def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
+def _reader(config, by_rows: bool, wanted, width: int):
     """``read(s, values, t, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
 
     All of them are loaded before any is used.
@@ -59,7 +55,7 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
     return read
 
 
-def _scaler(config: CopyScaled, by_rows: bool):
+def _scaler(config, by_rows: bool):
     """``scale(tile, values, t, shift, options, alpha, alpha_i)``: what was read, times alpha, to the tile."""
     facts = config.dtype_facts
     REALS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
@@ -91,7 +87,7 @@ def _scaler(config: CopyScaled, by_rows: bool):
     return scale
 
 
-def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: bool = False):
+def _writer(config, by_rows: bool, wanted, width: int, mirrored: bool = False):
     """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, or zeros.
 
     `mirrored` ones are across the diagonal, conjugated if they are Hermitian.
@@ -137,7 +133,7 @@ def _wanted():
     return wanted
 
 
-def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
+def _steps(config, by_rows: bool) -> SimpleNamespace:
     """``fetch(tile, values, s, ...)``: a tile of S, times alpha; ``put(d, across, tile, values, ...)``: to D,
     of matrices `by_rows` or by columns.
     """
@@ -168,7 +164,7 @@ def _steps(config: CopyScaled, by_rows: bool) -> SimpleNamespace:
     return SimpleNamespace(fetch=fetch, put=put)
 
 
-def build(config: CopyScaled):
+def build(config):
     facts = config.dtype_facts
     real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer

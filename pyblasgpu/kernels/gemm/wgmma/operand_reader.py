@@ -7,20 +7,15 @@ twice the rows and twice the k, B twice the k.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....gpu.backend import device_function, ptx, unrolled
 from ...common.options import BY_ROWS, CONJUGATE, STRICT, TRIANGLE, UPPER
-
-if TYPE_CHECKING:
-    from .pack_halves import PackHalves
 
 __all__ = ["CHUNK", "copier", "reader", "thread_coords", "unit_finder"]
 
 CHUNK = 8  # k of a chunk: 16 bytes of halves
 
 
-def thread_coords(config: PackHalves):
+def thread_coords(config):
     """``coords(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
     neighbouring lanes.
     """
@@ -38,7 +33,7 @@ def thread_coords(config: PackHalves):
     return coords
 
 
-def reader(config: PackHalves):
+def reader(config):
     """``read(values, s, t, rows, depth, shift, row_step, k_step, options, expanded)``: all chunks of a
     thread, zeros beyond the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and
     nothing is cut. Steps are those of elements; an `expanded` operand has two rows for one of S.
@@ -81,7 +76,7 @@ def reader(config: PackHalves):
     return read
 
 
-def _is_crossed(config: PackHalves):
+def _is_crossed(config):
     """``is_crossed(shift, options)``: whether anything of a unit is not in the triangle that is meant."""
     ROWS, BLK_K = config.rows, config.BLK_K
 
@@ -94,7 +89,7 @@ def _is_crossed(config: PackHalves):
     return is_crossed
 
 
-def _masked_reader(config: PackHalves):
+def _masked_reader(config):
     """``read(0, values, s, t, rows, depth, shift, row_step, k_step, options)``: all chunks of a thread, of a
     unit that the diagonal of a triangle crosses.
     """
@@ -123,7 +118,7 @@ def _masked_reader(config: PackHalves):
     return unrolled(CHUNKS, read)
 
 
-def _chunk_reader(config: PackHalves):
+def _chunk_reader(config):
     """``read_chunk(0, i, values, s, chunk, left, step)``: the i-th chunk, one real after the other, of the
     row at `s`, of which `left` reals are there from the chunk on, and elements are `step` reals apart.
     """
@@ -137,7 +132,7 @@ def _chunk_reader(config: PackHalves):
     return unrolled(CHUNK, read_one)
 
 
-def _orienter(config: PackHalves):
+def _orienter(config):
     """``orient(i, values, row, options, expanded)``: of a complex row what the real one has of it.
 
     Of an expanded one the even row is (re, -im), the odd one (im, re); conjugated, im changes its sign.
@@ -164,7 +159,7 @@ def _orienter(config: PackHalves):
     return orient
 
 
-def unit_finder(config: PackHalves):
+def unit_finder(config):
     """``find(s, unit, extent, k, row_step, k_step, batch_step, expanded)``: of a unit of the batch S where it
     begins in memory, its first row and first k, and the rows and k that are left of it.
     """
@@ -191,7 +186,7 @@ def unit_finder(config: PackHalves):
     return find
 
 
-def copier(config: PackHalves, words: int):
+def copier(config, words: int):
     """``copy_all(0, d, image, vector, t)``: the `words` of a unit's image, from shared memory."""
     THREADS, PART, BETWEEN = config.threads, config.rows * 32, (config.BLK - config.rows) * 32
     load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)

@@ -6,14 +6,9 @@ It may be slow: few tiles of ordinary data get here, and of these a small part.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....gpu.backend import cuda, device_function, ptx
 from ...common.options import FROM_DIAGONAL, OF_COLUMNS, STRICT, TO_DIAGONAL
 from .image import GRAIN
-
-if TYPE_CHECKING:
-    from .guarded import GemmGuarded
 
 __all__ = ["diagonal_adder", "flags_of_triangle", "k_of_triangle"]
 
@@ -34,7 +29,7 @@ def flags_of_triangle():
     return flags_of
 
 
-def k_of_triangle(config: GemmGuarded):
+def k_of_triangle(config):
     """``k_of(row, col, k, options)``: the first k of a tile off the diagonal block, and how many; the first k
     of that block, and its end: none without a triangle.
     """
@@ -53,7 +48,7 @@ def k_of_triangle(config: GemmGuarded):
     return k_of
 
 
-def diagonal_adder(config: GemmGuarded):
+def diagonal_adder(config):
     """``add(a, b, c, m, n, row0, col0, first, last, options, lda, ldb, ldc, alpha)``: to the elements of a
     tile of C alpha times the products of the k from `first` to `last` that are in the triangle.
     """
