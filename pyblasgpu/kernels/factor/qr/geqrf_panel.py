@@ -133,12 +133,22 @@ def _adder(facts) -> Callable:
     REALS, real, total = facts.reals_per_element, ptx.REALS[facts.real], warp_sum()
 
     @device_function
+    def add(k, out, acc):
+        for part in range(REALS):
+            out[part] += acc[k * REALS + part]
+
+    @device_function
+    def over_warp(part, out, lane):
+        out[part] = total(out[part], lane)
+
+    add_all, over_warps = unrolled(AT_ONCE // REALS, add), unrolled(REALS, over_warp)
+
+    @device_function
     def add_up(out, acc, lane):
         for part in range(REALS):
-            x = real(0)
-            for k in range(AT_ONCE // REALS):
-                x += acc[k * REALS + part]
-            out[part] = total(x, lane)
+            out[part] = real(0)
+        add_all(0, out, acc)
+        over_warps(0, out, lane)
 
     return add_up
 
