@@ -7,12 +7,10 @@ from importlib import import_module
 from math import inf
 from typing import Any, ClassVar
 
-from ..database.policy import MAX_VALUE, Policy
+from ..database.policy import Policy
 from ..dispatch.overrides import MODE, get_override
-from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
-from ..gpu.device import current
-from ..patches.patch import Patch, checked_sizes, sizes_origin
+from ..patches.patch import Patch, begun, checked_sizes, policy_for, sizes_in
 from ..patches.rebinding import rebind
 from ..patches.routed_importlib_bootstrap import Routed
 from .targets import KINDS, targets
@@ -173,13 +171,9 @@ def patch_cupy(
     chosen, mode = status_in(backend, "patch_cupy").backend, get_override(MODE)
     if chosen not in ("cuda", "cpu"):
         raise ValueError(f"patch_cupy: backend {chosen!r} serves no arrays of CuPy's; name cuda")
-    sizes = _sizes_of(policy_of(current()) if chosen == "cuda" else reference_policy(), mode is not None)
+    sizes = checked_sizes("patch_cupy", thresholds, _sizes_of(policy_for(chosen), mode is not None))
     replaces = chosen != "cpu" or backend == "cpu"  # 'cpu' is for tests
-    patch = CupyPatch(chosen, checked_sizes("patch_cupy", thresholds, sizes), mode, replaces)
-    patch.origin = sizes_origin(thresholds, "replaced_min_size", current() if chosen == "cuda" else None)
-    if replaces:
-        patch.apply()
-    return patch
+    return begun(CupyPatch(chosen, sizes, mode, replaces), thresholds, "replaced_min_size")
 
 
 def unpatch_cupy() -> None:
@@ -200,7 +194,6 @@ def unpatch_cupy() -> None:
 def _sizes_of(policy: Policy, products: bool) -> dict[str, float]:
     """The sizes that a policy has, by function; those that are never reached are infinite."""
     sizes = {name: policy.replaced_min_size[kind] for name, kind in KINDS.items()}
-    return {
-        name: inf if size >= MAX_VALUE or (KINDS[name] == "product" and not products) else float(size)
-        for name, size in sizes.items()
-    }
+    return sizes_in(
+        {name: inf if KINDS[name] == "product" and not products else sizes[name] for name in sizes}
+    )

@@ -5,22 +5,22 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from math import isnan, nan
+from math import inf, isnan, nan
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
 from ..arguments import shown
-from ..database.policy import REFERENCE
-from ..dispatch.tuned_files import policy_origin
+from ..database.policy import MAX_VALUE, REFERENCE, Policy
+from ..dispatch.tuned_files import policy_of, policy_origin, reference_policy
 from ..errors import BackendUnavailable
-from ..gpu.device import Device, known
+from ..gpu.device import current, known
 
-__all__ = ["LOCK", "Patch", "checked_sizes", "sizes_origin"]
+__all__ = ["Patch", "begun", "checked_sizes", "policy_for", "sizes_in"]
 
 _Self = TypeVar("_Self", bound="Patch")
 
 #: Held while patches begin and end, and while calls are counted.
-LOCK = threading.RLock()
+_LOCK = threading.RLock()
 
 
 class Patch:
@@ -132,7 +132,7 @@ class Patch:
         >>> patch.calls["solve"], patch.kept["solve", "small"]
         (1, 1)
         """
-        with LOCK:
+        with _LOCK:
             if reason is None:
                 self.calls[routine] += 1
             else:
@@ -153,7 +153,7 @@ class Patch:
         >>> patch.apply()
         >>> patch.undo()
         """
-        with LOCK:
+        with _LOCK:
             if self in self.active:
                 self.active.remove(self)
             self.active.append(self)
@@ -176,7 +176,7 @@ class Patch:
         >>> patch = pyblasgpu.patch_scipy(backend="cpu")
         >>> patch.undo()
         """
-        with LOCK:
+        with _LOCK:
             if self in self.active:
                 self.active.remove(self)
                 self._bind()
@@ -195,7 +195,7 @@ class Patch:
         >>> patch = pyblasgpu.patch_scipy(backend="cpu")
         >>> patch.undo_all()
         """
-        with LOCK:
+        with _LOCK:
             cls.active.clear()
             cls._bind()
 
@@ -210,11 +210,25 @@ class Patch:
         self.undo()
 
 
-def sizes_origin(requested: Any, name: str, device: Device | None) -> str:
-    """Return the origin of sizes: the call, or that of the policy's value `name`; None is the reference."""
-    if requested is not None:
-        return Patch.origin
-    return policy_origin(name, known(REFERENCE) if device is None else device)
+def begun(patch: _Self, requested: Any, name: str) -> _Self:
+    """Return a new patch, switched on if it replaces anything. The policy's value `name` has the sizes, where
+    none are requested.
+    """
+    if requested is None:
+        patch.origin = policy_origin(name, current() if patch.backend == "cuda" else known(REFERENCE))
+    if patch._replaces:
+        patch.apply()
+    return patch
+
+
+def policy_for(backend: str) -> Policy:
+    """Return the policy of the device, or the reference's where a backend has none."""
+    return policy_of(current()) if backend == "cuda" else reference_policy()
+
+
+def sizes_in(values: Mapping[str, float]) -> dict[str, float]:
+    """Return values of a policy as sizes: those that are never reached are infinite."""
+    return {name: inf if size >= MAX_VALUE else float(size) for name, size in values.items()}
 
 
 def checked_sizes(

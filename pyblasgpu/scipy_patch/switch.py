@@ -8,10 +8,8 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from ..arguments import enabled
-from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
-from ..gpu.device import current
-from ..patches.patch import Patch, checked_sizes, sizes_origin
+from ..patches.patch import Patch, begun, checked_sizes, policy_for
 from ..patches.rebinding import rebind
 from ..patches.routed_importlib_bootstrap import Getter, Routed
 from .targets import numpys, scipys
@@ -136,13 +134,9 @@ def patch_scipy(
     chosen = status_in(backend, "patch_scipy").backend
     # where it is not named, SciPy runs on the processor anyway
     replaces = chosen != "cpu" or backend == "cpu"
-    patch = ScipyPatch(
-        chosen, _thresholds(thresholds, chosen), enabled(numpy, "patch_scipy", "numpy"), replaces
-    )
-    patch.origin = sizes_origin(thresholds, "routed_min_size", current() if chosen == "cuda" else None)
-    if replaces:
-        patch.apply()
-    return patch
+    sizes = checked_sizes("patch_scipy", thresholds, sizes_of(policy_for(chosen)))
+    patch = ScipyPatch(chosen, sizes, enabled(numpy, "patch_scipy", "numpy"), replaces)
+    return begun(patch, thresholds, "routed_min_size")
 
 
 def unpatch_scipy() -> None:
@@ -162,11 +156,6 @@ def unpatch_scipy() -> None:
     True
     """
     ScipyPatch.undo_all()
-
-
-def _thresholds(requested: float | Mapping[str, float] | None, backend: str) -> dict[str, float]:
-    sizes = sizes_of(policy_of(current()) if backend == "cuda" else reference_policy())
-    return checked_sizes("patch_scipy", requested, sizes)
 
 
 def _bind() -> None:

@@ -6,9 +6,8 @@ product, n for a factorization. A size counts copies, and is where calls are fas
 
 from __future__ import annotations
 
-from math import inf
-
-from ..database.policy import MAX_VALUE, Policy, reference
+from ..database.policy import Policy, reference
+from ..patches.patch import sizes_in
 from ..routine_table import ROUTINES
 
 __all__ = ["sizes_of"]
@@ -24,4 +23,4 @@ def sizes_of(policy: Policy) -> dict[str, float]:
         **{routine.stem: kinds[routine.crossover] for routine in ROUTINES.values() if routine.crossover},
         **{name: functions[name] for name in reference().routed_function_min_size},
     }
-    return {name: inf if size >= MAX_VALUE else float(size) for name, size in sizes.items()}
+    return sizes_in(sizes)

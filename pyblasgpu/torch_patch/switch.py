@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from math import inf
 from typing import Any, ClassVar
 
-from ..database.policy import MAX_VALUE, Policy
+from ..database.policy import Policy
 from ..dispatch.overrides import MODE, get_override
-from ..dispatch.tuned_files import policy_of, reference_policy
 from ..frontend.backend_status import status_in
-from ..gpu.device import current
-from ..patches.patch import LOCK, Patch, checked_sizes, sizes_origin
+from ..patches.patch import Patch, begun, checked_sizes, policy_for, sizes_in
 
 __all__ = ["TorchPatch", "patch_torch", "sizes_of", "unpatch_torch"]
 
@@ -64,19 +61,17 @@ class TorchPatch(Patch):
 
     @classmethod
     def _bind(cls) -> None:
-        with LOCK:
-            for key in _KEYS.values():
-                patches = [patch for patch in cls.active if _KEYS[patch.backend] == key]
-                for products in (False, True):
-                    wanted = any(patch.math_mode or not products for patch in patches)
-                    library = cls._installed.get((key, products))
-                    if wanted and library is None:
-                        kernels = import_module(".kernels", __package__)
-                        made = kernels.install(key, _decider(key, products), products)
-                        cls._installed[key, products] = made
-                    elif library is not None and not wanted:
-                        del cls._installed[key, products]
-                        library._destroy()
+        for key in _KEYS.values():
+            patches = [patch for patch in cls.active if _KEYS[patch.backend] == key]
+            for products in (False, True):
+                wanted = any(patch.math_mode or not products for patch in patches)
+                library = cls._installed.get((key, products))
+                if wanted and library is None:
+                    kernels = import_module(".kernels", __package__)
+                    cls._installed[key, products] = kernels.install(key, _decider(key, products), products)
+                elif library is not None and not wanted:
+                    del cls._installed[key, products]
+                    library._destroy()
 
 
 def _decider(key: str, products: bool) -> Any:
@@ -164,14 +159,11 @@ def patch_torch(
     chosen = status_in(backend, "patch_torch").backend
     if chosen not in _KEYS:
         raise ValueError(f"patch_torch: backend {chosen!r} serves no tensors; name {', '.join(_KEYS)}")
-    sizes = sizes_of(policy_of(current()) if chosen == "cuda" else reference_policy())
+    sizes = checked_sizes("patch_torch", thresholds, sizes_of(policy_for(chosen)))
     # where it is not named, tensors in host memory are PyTorch's
     replaces = chosen != "cpu" or backend == "cpu"
-    patch = TorchPatch(chosen, checked_sizes("patch_torch", thresholds, sizes), get_override(MODE), replaces)
-    patch.origin = sizes_origin(thresholds, "replaced_min_size", current() if chosen == "cuda" else None)
-    if replaces:
-        patch.apply()
-    return patch
+    patch = TorchPatch(chosen, sizes, get_override(MODE), replaces)
+    return begun(patch, thresholds, "replaced_min_size")
 
 
 def unpatch_torch() -> None:
@@ -196,5 +188,4 @@ def sizes_of(policy: Policy) -> dict[str, float]:
     kinds = {
         target.routine: target.kind for target in [*targets.FUNCTIONS.values(), *targets.PRODUCTS.values()]
     }
-    sizes = {name: policy.replaced_min_size[kind] for name, kind in kinds.items()}
-    return {name: inf if size >= MAX_VALUE else float(size) for name, size in sizes.items()}
+    return sizes_in({name: policy.replaced_min_size[kind] for name, kind in kinds.items()})
