@@ -1,4 +1,4 @@
-"""The wheel's one file beside the package: a line that Python runs at its start, for ``PYBLASGPU_PATCH``."""
+"""The wheel's one file next to the package: a line that Python runs at its start, for ``PYBLASGPU_PATCH``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithStart(build_py):
-    """Copy ``pyblasgpu.pth`` beside the package."""
+    """Copy ``pyblasgpu.pth`` next to the package."""
 
     def run(self) -> None:
         super().run()

@@ -1,4 +1,4 @@
-"""Factors of the public contests' batches beside torch.linalg's, with the contests' checks of accuracy.
+"""Factors of the public contests' batches compared with torch.linalg's, with the contests' checks.
 
 ``python -m benchmarks.contest --out DIR [--letters sd] [--routines qr geqrf cholesky] [--seconds 120]``
 prints milliseconds of a call, medians of CUDA events, on PyTorch tensors of normal numbers. `geqrf` gives

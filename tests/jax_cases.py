@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pyblasgpu.jax  # noqa: F401 - fills the table
 from pyblasgpu.jax.arrays import ARRAYS
 from pyblasgpu.jax.operators import TABLE
 
-__all__ = ["CASES", "Case", "hermitian", "random", "spd"]
+__all__ = ["CASES", "Case", "called_by_threads", "hermitian", "random", "spd"]
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)  # small programs, and many
@@ -156,3 +157,20 @@ def cases(dtype: np.dtype) -> Iterator[Case]:
 
 CASES = {f"{dtype} {case.name} {i}": case for dtype in DTYPES for i, case in enumerate(cases(dtype))}
 assert {case.name for case in CASES.values()} == set(TABLE)
+
+
+def called_by_threads(step: Callable[[Any], Any], a: Any, wanted: np.ndarray, repeats: int) -> None:
+    """Four threads call ``step(a)`` while the main one is busy, and each result is what is wanted."""
+    wrong = []
+
+    def work() -> None:
+        for _ in range(repeats):
+            if not np.allclose(step(a), wanted):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        sum(range(1000))
+    assert not wrong

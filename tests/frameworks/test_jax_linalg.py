@@ -1,4 +1,4 @@
-"""Functions of `pyblasgpu.jax` beside those of `jax.numpy` and `jax.scipy`: results, dtypes, errors."""
+"""Functions of `pyblasgpu.jax` compared with those of `jax.numpy` and `jax.scipy`: results, errors."""
 
 from __future__ import annotations
 

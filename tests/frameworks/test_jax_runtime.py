@@ -6,13 +6,12 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_cases import spd
+from jax_cases import called_by_threads, spd
 
 import pyblasgpu.jax as ours
 from pyblasgpu.jax import handler, interface
@@ -45,19 +44,7 @@ def test_an_exception_in_a_handler_is_the_programs_error(monkeypatch):
 def test_calls_from_several_threads_while_the_main_one_is_busy():
     a = spd(np.dtype("float64"), 60, 60)
     step = jax.jit(lambda a: ours.matmul(a, a) / 300)
-    wanted, wrong = np.asarray(a @ a / 300), []
-
-    def work():
-        for _ in range(20):
-            if not np.allclose(step(a), wanted):
-                wrong.append(1)
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    while any(worker.is_alive() for worker in workers):
-        sum(range(1000))
-    assert not wrong
+    called_by_threads(step, a, np.asarray(a @ a / 300), 20)
 
 
 @pytest.mark.parametrize("end", ["", "del y", "y.block_until_ready()"], ids=["kept", "dropped", "awaited"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from functools import partial
 
 import numpy as np
@@ -149,19 +148,7 @@ def test_work_is_in_the_order_of_xlas_stream():
 def test_calls_from_several_threads():
     a = cases.random(np.dtype("float64"), 300, 300)
     step = jax.jit(lambda a: ours.matmul(a, a) / 300)
-    wanted, wrong = np.asarray(a @ a / 300), []
-
-    def work():
-        for _ in range(50):
-            if not np.allclose(step(a), wanted):
-                wrong.append(1)
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    while any(worker.is_alive() for worker in workers):
-        sum(range(1000))
-    assert not wrong
+    cases.called_by_threads(step, a, np.asarray(a @ a / 300), 50)
 
 
 def test_an_error_of_a_handler_is_the_programs(monkeypatch):

@@ -1,4 +1,4 @@
-"""QR factors of `linalg` beside SciPy's."""
+"""QR factors of `linalg` compared with SciPy's."""
 
 from __future__ import annotations
 

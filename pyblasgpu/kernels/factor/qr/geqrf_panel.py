@@ -28,7 +28,7 @@ PARAMETERS = parameters(
 #: Kilobytes of the panel that `specialize` chooses from, and threads of a block.
 SIZES = {8: 128, 56: 256, 216: 512}
 WIDTHS = (32, 16, 8)  # columns of a panel
-EXTRA = 2048  # bytes of shared memory beside the panel: tau, factors and scales of columns
+EXTRA = 2048  # bytes of shared memory next to the panel: tau, factors and scales of columns
 AT_ONCE = 8  # reals of a column that a lane has under way
 
 
