@@ -90,12 +90,16 @@ call = lambda: torch.mm(a, b)
 }
 
 
-def seconds(program: str, rounds: int = ROUNDS, **variables: str) -> Row:
-    """The least seconds to the first result, and of the second call, of several fresh processes."""
+def seconds(program: str, rounds: int = ROUNDS, start: str = START, **variables: str) -> Row:
+    """The least seconds to the first result, and of the second call, of several fresh processes.
+
+    `program` makes ``call``, and ``finish(call)``, which returns when its result is there, where `start` does
+    not.
+    """
     times: list[tuple[float, float]] = []
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | variables
     for _ in range(rounds):
-        command = [sys.executable, "-c", START + program + END, str(time.time())]
+        command = [sys.executable, "-c", start + program + END, str(time.time())]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
         if done.returncode:
             return {"problem": done.stderr.strip().splitlines()[-1:]}

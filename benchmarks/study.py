@@ -55,6 +55,7 @@ Rows = Iterator[Row]
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Other names of options.
 ALIASES = {
+    "kinds": ("--parts",),
     "letters": ("--dtype", "--dtypes"),
     "sizes": ("--orders",),
     "routines": ("--routine", "--operations"),

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 from bench_cases import OUT_OF_PLACE, VENDOR, Groups, measured, newest_device
 from bench_tables import bench_tables
 from error_tables import error_table
+from framework_tables import framework_tables
 from gemm_tensor_tables import gemm_tensor_tables
 from machine_tables import machine_tables
 from readme_table import Row, readme_table
@@ -29,6 +30,7 @@ PAGE, README = DOCS / "benchmarks.md", ROOT / "README.md"
 IMAGES, HEADLINE = DOCS / "images" / "benchmarks", DOCS / "images" / "trsm.svg"
 BEGIN, END = "<!-- made by docs/make_benchmarks.py -->", "<!-- end -->"
 
+FRAMEWORKS = "PyTorch and JAX"
 #: Sections of the page: heading, text, plots with what they show, and the heading of the tables.
 SECTIONS = (
     (
@@ -73,6 +75,13 @@ SECTIONS = (
         "Time of `torch.linalg` over ours, for batches that fill the card. Solves have four columns.",
         {"batches": "PyTorch's time over ours, over n, a line a routine"},
         "vectors-factorizations-and-solves",
+    ),
+    (
+        FRAMEWORKS,
+        "A step of a Gaussian process's training, by [operators](guide/pytorch.md), "
+        "[programs unchanged](guide/torch_programs.md) and [JAX](guide/jax.md).",
+        {"frameworks": "PyTorch's and JAX's own time over ours, over n, a line a way"},
+        "pytorch-and-jax",
     ),
     (
         "Levels 1 and 2",
@@ -129,7 +138,10 @@ def _page(groups: Groups, results: Path, devices: list[str]) -> Iterator[str]:
     yield "`pyblasgpu bench` measures your card."
     links = ", ".join(f"[{each}](benchmarks/{_stem(each)}.md)" for each in devices)
     yield from ("", f"All tables, with the commit of each: {links}.")
+    tables = set(_tables(groups, results, device))
     for heading, text, plots, anchor in SECTIONS:
+        if heading == FRAMEWORKS and f"## {FRAMEWORKS}" not in tables:
+            continue  # the card has not run them
         yield from ("", f"## {heading}", "", text)
         for name, shown in plots.items():
             yield from ("", f"![{device}: {shown}](images/benchmarks/{name}.svg)")
@@ -145,6 +157,7 @@ def _tables(groups: Groups, results: Path, device: str) -> Iterator[str]:
     yield from bench_tables(groups, device)
     yield from (*gemm_tensor_tables(results, device), *tensor_tables(results, device))
     yield from (*vendor_tables(results, device), *machine_tables(results, device))
+    yield from framework_tables(results, device)
     yield from (*error_table(results, device), "", END, "")
 
 
@@ -200,7 +213,8 @@ def main(arguments: list[str]) -> int:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     IMAGES.mkdir(exist_ok=True)
-    drawings = {IMAGES / f"{name}.svg": draw(groups, RESULTS, card(groups)) for name, draw in PLOTS.items()}
+    drawn_all = {name: draw(groups, RESULTS, card(groups)) for name, draw in PLOTS.items()}
+    drawings = {IMAGES / f"{name}.svg": drawn for name, drawn in drawn_all.items() if drawn.source}
     for path, drawn in {HEADLINE: headline(groups, card(groups)), **drawings}.items():
         style.save(drawn.figure, path, drawn.source)
     for path in (*made, HEADLINE, *drawings):

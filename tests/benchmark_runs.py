@@ -41,3 +41,10 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),
 )
+#: The script that needs PyTorch or JAX, but for first calls.
+FRAMEWORKS: tuple[str, str, dict[str, Any], str] = (
+    "frameworks",
+    "--letters s --sizes 40 --points 40 --parts steps,operators,gpytorch,jax,stacks",
+    {"STACKS": ((3, 8),), "CALLS": 2, "ROUNDS": 1, "PART_SECONDS": 0.0},
+    "steps operators gpytorch jax stacks",
+)

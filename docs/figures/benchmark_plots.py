@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench_cases import OUT_OF_PLACE, VENDOR, Case, Groups, commits
+from framework_tables import framework_rows
 from gemm_tensor_tables import newest
 from machine_tables import LISTS, card_rows, closed_list, host_rows, rate
 from tensor_tables import newest_level3
@@ -185,6 +186,23 @@ def _ratio_panels(
     return _drawn(figure, title, ", ".join(dict.fromkeys(case.commit for case in shown)))
 
 
+def _frameworks(groups: Groups, results: Path, device: str) -> Drawn:
+    """The frameworks' own time over ours, a panel a dtype and a line a way."""
+    rows, source = framework_rows(results, device)
+    mine = [row for part in ("steps", "jax") for row in rows.get(part, [])]
+    names = {"inv_quad_logdet": "inv_quad_logdet", "operators": "plain operators", "patched": "patch_torch"}
+    ways = list(dict.fromkeys((row["by"], row["way"]) for row in mine))
+    figure, axes = style.canvas(1, 2, WIDE, sharey=True)
+    for axis, letter in zip(axes[0], "sd", strict=True):
+        for number, (by, way) in enumerate(ways):
+            here = [row for row in mine if (row["by"], row["way"], row["dtype"]) == (by, way, letter)]
+            label = f"JAX, {names[way]}" if by == "jax" else names[way]
+            _line(axis, [(row["n"], row["ratio"]) for row in here], label, style.with_dash(number, label))
+        _vendor_line(axis, "PyTorch and JAX alone")
+        _over_n(axis, DTYPES[letter], (row["n"] for row in mine), "their time / ours")
+    return _drawn(figure, f"A step of a Gaussian process, {device}", source, 3)
+
+
 def _bandwidth(groups: Groups, results: Path, device: str) -> Drawn:
     """Bytes that have to move over those that a copy moves in the same time: a row a routine."""
     shown = [
@@ -283,6 +301,7 @@ PLOTS = {
     "tensor_level3": _tensor_level3,
     "factors": _factors,
     "batches": _batches,
+    "frameworks": _frameworks,
     "bandwidth": _bandwidth,
     "host_memory": _host,
     "several_cards": _cards,

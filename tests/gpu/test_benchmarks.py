@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from benchmark_runs import RUNS
+from benchmark_runs import FRAMEWORKS, RUNS
 
 from pyblasgpu.gpu.events import Stopwatch
 
@@ -22,6 +22,7 @@ MORE: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("contest", "--letters s", {"SQUARES": ((3, 8),), "TALL": ((40, 4),)}, "results"),
     ("overhead", "", {"CALLS": 2, "LONG": 2}, "microseconds"),
     ("error_bounds", "--letters s", {"SIZES": {"s": (6,)}}, "worst"),
+    FRAMEWORKS,
     ("host_small", "--sizes 32 --letters s", {}, "rows"),
 )
 
@@ -29,7 +30,7 @@ MORE: tuple[tuple[str, str, dict[str, Any], str], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name, options, constants, lists", [*RUNS, *MORE])
 def test_a_script_from_options_to_its_file(name, options, constants, lists, monkeypatch, tmp_path):
-    if name in ("batched", "contest"):
+    if name in ("batched", "contest", "frameworks"):
         pytest.importorskip("torch")
     if "gemm_" in name:
         skip_without_hopper()

@@ -37,7 +37,8 @@ def test_plots_are_those_of_the_committed_results(benchmarks):
     plots = pytest.importorskip("benchmark_plots", reason="needs matplotlib, the extra plot")
     groups = benchmarks.measured(benchmarks.RESULTS)
     card = benchmarks.card(groups)
-    drawn = {name: draw(groups, benchmarks.RESULTS, card) for name, draw in plots.PLOTS.items()}
+    each = {name: draw(groups, benchmarks.RESULTS, card) for name, draw in plots.PLOTS.items()}
+    drawn = {name: plot for name, plot in each.items() if plot.source or name != "frameworks"}
     shown = re.findall(r"images/benchmarks/(\w+)\.svg", benchmarks.PAGE.read_text())
     assert sorted(shown) == sorted(drawn) == sorted(path.stem for path in benchmarks.IMAGES.glob("*.svg"))
     files = {benchmarks.IMAGES / f"{name}.svg": plot for name, plot in drawn.items()}
@@ -88,6 +89,35 @@ def test_the_newest_measurement_of_a_case_counts(benchmarks, tmp_path):
         ("A card", "trsm", "square"): [3.0],
         ("A card", "trsm", "few"): [8.0],
     }
+
+
+def test_steps_of_frameworks(benchmarks, tmp_path, monkeypatch):
+    """A table, a section and a plot, once a card has run them; of each case the newest counts."""
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    assert not list(benchmarks.framework_tables(tmp_path, "A card"))
+    for date, ratio in (("2026-02-02", 3.0), ("2026-01-01", 2.0)):
+        row = {"part": "steps", "by": "torch", "way": "patched", "dtype": "d", "n": 512, "ratio": ratio}
+        call = {"part": "operators", "call": "inv", "dtype": "d", "n": 64, "recorded": True, "ratio": 0.5}
+        lists = {
+            "steps": [row, {**row, "n": 64, "ratio": 12.0}, {"part": "steps", "skipped": "none"}],
+            "operators": [{**call, "ours_us": 20.0, "own_us": 10.0}],
+            "first": [{**row, "part": "first", "way": "torch", "first": 2.5, "second": 0.01}],
+        }
+        machine = {"device": "A card", "date": date, "commit": "abcdef012", "frameworks": {}}
+        (folder / f"{date}.json").write_text(json.dumps({**machine, **lists}))
+    lines = list(benchmarks.framework_tables(tmp_path, "A card"))
+    assert "| PyTorch | `patch_torch` | d | 12.00 | 3.00 | **6.00** |" in lines
+    assert "| inv | 20 / 10 |" in lines and lines[-1].startswith("Measured at abcdef0 ")
+    assert any(line.endswith("| 2.5 | 0.0100 |") for line in lines)
+    monkeypatch.setattr(benchmarks, "card", lambda groups: "A card")
+    monkeypatch.setattr(benchmarks, "readme_table", lambda *_: "")
+    page = "\n".join(benchmarks._page({}, tmp_path, ["A card"]))
+    assert "images/benchmarks/frameworks.svg" in page and "a_card.md#pytorch-and-jax" in page
+    plots = pytest.importorskip("benchmark_plots", reason="needs matplotlib, the extra plot")
+    drawn = plots.PLOTS["frameworks"]({}, tmp_path, "A card")
+    points = [list(line.get_ydata()) for axis in drawn.figure.axes for line in axis.get_lines()]
+    assert drawn.source == "abcdef0" and [12.0, 3.0] in points
 
 
 def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):

@@ -238,6 +238,21 @@ def test_host_seconds_of_a_call(run):
     assert {"pyblasgpu.blas.gemm float64", "scipy.linalg.blas.gemm float64"} <= names.keys()
 
 
+def test_frameworks_that_are_not_installed(run, scripts, monkeypatch):
+    """Each part has a row that says so."""
+    script = scripts("frameworks")
+
+    def version(name):
+        raise script.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(script.metadata, "version", version)
+    document = run("frameworks", "--device cpu")
+    assert {row["skipped"] for part in script.PARTS for row in document[part]} >= {
+        "torch is not installed",
+        "jax is not installed",
+    }
+
+
 def test_programs_of_first_calls(scripts, monkeypatch):
     """They are texts, which other processes run."""
     script = scripts("first_call")
