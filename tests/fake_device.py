@@ -142,6 +142,39 @@ def factor_launch_list(name):
     return prepare
 
 
+def determinant_launch_list(products):
+    """The launch list of signs and logarithms, or of determinants, from factors."""
+
+    def prepare(*operands):
+        def bound(*_):
+            def run(bases, stream):
+                *results, piv, lu = (
+                    elements(each._replace(pointer=base)) for each, base in zip(operands, bases, strict=True)
+                )
+                pivots = np.ascontiguousarray(piv).view(np.int32)[..., 0]
+                diagonal = lu.diagonal(axis1=1, axis2=2)
+                moved = pivots.reshape(len(piv), -1) != np.arange(diagonal.shape[-1])
+                for result, values in zip(results, determinants(diagonal, moved, products), strict=True):
+                    result[:, 0, 0] = values
+
+            return run
+
+        return SimpleNamespace(bound=bound, run=lambda bases, *_, stream: bound()(bases, stream))
+
+    return prepare
+
+
+def determinants(diagonal, moved, products):
+    """Signs and logarithms of products along the last axis, or the products, in extended precision."""
+    wide = diagonal.astype(np.clongdouble if np.iscomplexobj(diagonal) else np.longdouble)
+    with np.errstate(all="ignore"):
+        sign = np.prod(wide / abs(wide), -1) * (1 - 2 * (moved.sum(-1) % 2))
+        logarithm = np.log(abs(wide)).sum(-1)
+        singular = (wide == 0).any(-1)
+        sign, logarithm = np.where(singular, 0, sign), np.where(singular, -np.inf, logarithm)
+        return [sign * np.exp(logarithm)] if products else [sign, logarithm]
+
+
 def joined(copy, rest, count):
     """The launches of a copy and of what follows it, of stand-ins."""
 
@@ -445,6 +478,9 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     )
     monkeypatch.setattr("pyblasgpu.api.linalg.host.launch_list_of", factor_launch_list)
     monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", joined)
+    for name, products in (("signs", False), ("determinants", True)):
+        routine = f"pyblasgpu.routines.lapack.determinants.{name}_launch_list"
+        monkeypatch.setattr(routine, determinant_launch_list(products))
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

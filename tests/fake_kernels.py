@@ -42,6 +42,7 @@ from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routine import Routine
+from pyblasgpu.routines.lapack import determinants
 from pyblasgpu.routines.launch_list import joined
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
@@ -52,6 +53,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 #: The package's own launch lists, and how they are joined, which `fake_device` replaces.
 LAUNCH_LIST, JOINED = vars(Routine)["launch_list"], joined
+DETERMINANTS = determinants.signs_launch_list, determinants.determinants_launch_list
 
 
 def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
@@ -298,7 +300,7 @@ class FakeKernel:
     geqrf_panel, geqrf_tall = fake_qr.geqrf_panel, fake_qr.geqrf_tall
     larft_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.reflector_copy
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
-    getrf_column = fake_lu.getrf_column
+    getrf_column, determinant = fake_lu.getrf_column, fake_lu.determinant
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
@@ -323,6 +325,8 @@ def install_below(monkeypatch) -> Kernels:
     """Put the stand-ins below the package's own launch lists, on the device of `fake_device.install`."""
     monkeypatch.setattr(Routine, "launch_list", LAUNCH_LIST)
     monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", JOINED)
+    for function in DETERMINANTS:
+        monkeypatch.setattr(determinants, function.__name__, function)
     for module in ("api.linalg.host", "frontend.calls.lazy_routines"):
         monkeypatch.setattr(f"pyblasgpu.{module}.launch_list_of", launch_list_of)
     monkeypatch.setitem(sys.modules, "pyblasgpu.gpu.device", device)

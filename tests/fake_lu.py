@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fake_device import elements
+from fake_device import determinants, elements
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
 from pyblasgpu.operands import Operand
-from pyblasgpu.types import INT32
+from pyblasgpu.types import DTYPES, INT32
 
 
 def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
@@ -140,6 +140,22 @@ def restore(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
         before = fake.view(pointers[1] + shift, m, n, *steps[0], batch, from_step * parts)
         a = fake.view(pointers[2] + shift, m, n, *steps[1], batch, to_step * parts)
         a[bad] = before[bad]
+
+
+def determinant(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Signs and logarithms, or determinants, of a batch."""
+    n, products, lanes, count, step, piv_step, a_step, p_step = numbers
+    config, (piv, a, sign, logarithm) = fake.source.config, pointers
+    assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n)
+    diagonal = fake.view(a, n, 1, step, 1, count, a_step)[:, :, 0]
+    moved = words(piv, n, piv_step, count, p_step) != np.arange(n)
+    facts = fake.dtype
+    real, double = (
+        DTYPES[letter] for letter in ("s" if facts.real_size == 4 else "d", "z" if facts.is_complex else "d")
+    )
+    outputs = [(sign, double)] if products else [(sign, facts), (logarithm, real)]
+    for (pointer, dtype), result in zip(outputs, determinants(diagonal, moved, products), strict=True):
+        elements(Operand(pointer, count, 1, 1, count, dtype))[0, :, 0] = result
 
 
 def words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from pyblasgpu.gpu.device import Device, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import level1
 from pyblasgpu.routines.lapack import (
+    determinants,
     geqrf,
     getrf,
     getri,
@@ -30,7 +31,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 #: Those that are drawn, the frequent ones more often.
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
-    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "getrs", "getri",
+    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "getrs", "getri",
     "geqrf", "orgqr", "ormqr",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
@@ -198,6 +199,13 @@ class _Draw:
 
     def getrf(self, m, n, _):
         return getrf.launch_list(self._facts(min(m, n)), self._facts(), self._matrix(m, n, out=True))
+
+    def determinants(self, n, *_):
+        lu = self._matrix(n, n)
+        outputs = self._facts(1), self._facts(1)
+        if self._chance.random() < 0.5:
+            return determinants.determinants_launch_list(outputs[0], self._facts(n), lu)
+        return determinants.signs_launch_list(*outputs, self._facts(n), lu)
 
     def getrs(self, n, r, _):
         lu, b = self._matrix(n, n)._replace(conj=False), self._matrix(n, r, out=True)

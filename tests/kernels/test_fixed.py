@@ -37,6 +37,7 @@ PLAIN = [
     *product(["split_k_reduce", "symmetrize"], DTYPES, [CC]),
     *product(["level1_map", "level1_reduce"], DTYPES, [CC, AMPERE]),
     *product(["gemv", "symv", "symv_small", "symv_sum", "ger"], "sz", [CC]),
+    *product(["determinant"], DTYPES, [CC, AMPERE]),
 ]
 #: Those whose single precision stays single.
 LEAVES = [

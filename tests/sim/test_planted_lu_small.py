@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from . import test_getrf_column, test_lu_small
+from . import test_determinant, test_getrf_column, test_lu_small
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -73,15 +75,24 @@ def imaginary(module) -> None:
     test_lu_small.check_factors("z", start=stack, kernels=module)
 
 
-FACTOR, SOLVE, SMALL, ROWS, COLUMN = (
+@one_each
+def determinants(test: Callable = test_determinant.check, **options) -> Check:
+    return Check("determinant", lambda module: test(kernels=module, **options))
+
+
+FACTOR, SOLVE, SMALL, ROWS, COLUMN, DETERMINANT = (
     f"factor.lu.{name}"
-    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column")
+    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column", "determinant")
 )
 RESTORE = "factor.restore"
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
 TIES, ZEROS = Check("getrf_small", ties), Check("getrf_small", zeros)
 NOT_A_NUMBER, IMAGINARY = Check("getrf_small", not_a_number), Check("getrf_small", imaginary)
+
+SPECIAL, ENDS = determinants(test_determinant.special), determinants(test_determinant.ends)
+WIDE, LARGE = determinants(test_determinant.products), determinants(n=33)
+UNREAL = determinants(test_determinant.special, dtype="D")
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
@@ -136,6 +147,32 @@ DEFECTS = [
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
     (SOLVE, "(at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * REALS + part, ok)", SEVERAL),
     (SOLVE, "matrix * stride_piv", "0", SINGLE),
+    (DETERMINANT, "-LIMIT), LIMIT))\n        factor = power(int32(-e))", "-9), 9))\n        factor = power(int32(-e))", ENDS),
+    (DETERMINANT, "int32(state[0] + e)", "state[0]", LARGE),
+    (DETERMINANT, "x * re - y * im, x * im + y * re", "x * re + y * im, x * im + y * re", determinants(dtype="D")),
+    (DETERMINANT, "moved != (re < float64(0))", "moved", LARGE),
+    (DETERMINANT, "moved != (re < float64(0))", "re < float64(0)", LARGE),
+    (DETERMINANT, "INFINITE_ if is_infinite else NAN_", "INFINITE_", SPECIAL),
+    (DETERMINANT, "bits = int32(bits | ZERO_)", "pass", SPECIAL),
+    (DETERMINANT, "state[0] = shift[0]", "pass", LARGE),
+    (DETERMINANT, "while half > 0:\n            cuda.syncthreads()", "while half > 0:", LARGE),
+    (DETERMINANT, "int32(state[0] + words[other])", "state[0]", LARGE),
+    (DETERMINANT, "(state[1] ^ bits) & SIGN", "(state[1] | bits) & SIGN", determinants(n=300, batch=9)),
+    (DETERMINANT, "int32(half >> 1)", "0", LARGE),
+    (DETERMINANT, "x * float64(0.5), k + float64(1)", "x * float64(0.5), k", LARGE),
+    (DETERMINANT, "k * float64(1.9", "k * float64(0.0) * float64(1.9", determinants(test_determinant.ends, dtype="d")),
+    (DETERMINANT, "is_nan = (bits & NAN_) != 0 or COMPLEX", "is_nan = False", SPECIAL),
+    (DETERMINANT, "-3 * LIMIT), 3 * LIMIT", "-LIMIT), LIMIT", WIDE),
+    (DETERMINANT, "if bits & SIGN:\n            product[0]", "if False:\n            product[0]", LARGE),
+    (DETERMINANT, "if bits & SIGN:\n            re, im", "if False:\n            re, im", LARGE),
+    (DETERMINANT, "re, im = float64(float(\"nan\")), float64(float(\"nan\"))", "pass", UNREAL),
+    (DETERMINANT, "float64(-float(\"inf\")), float64(0)", "float64(0), float64(0)", SPECIAL),
+    (DETERMINANT, "is_here = matrix < count", "is_here = True", determinants(n=5, batch=5)),
+    (DETERMINANT, "matrix * stride_a * REALS", "matrix * REALS", LARGE),
+    (DETERMINANT, "matrix * stride_piv", "0", LARGE),
+    (DETERMINANT, "range(lane, n, lanes)", "range(lane, n, DIM)", determinants(n=4)),
+    (DETERMINANT, "piv[int64(i) * piv_step]", "piv[i]", LARGE),
+    (DETERMINANT, "at * WIDE", "at", determinants(dtype="f")),
     (COLUMN, "int32((j + 1) % 2)", "int32(0)", columns()),
     (COLUMN, "pivot // DIM % blocks", "pivot // DIM", columns(m=150, blocks=2)),
     (COLUMN, "int64(blocks) * DIM\n\n", "int64(m)\n\n", columns(m=150, blocks=2)),

@@ -26,7 +26,7 @@ from .call import (
     run_by_row,
 )
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "pivots_of"]
 
 
 def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -149,13 +149,13 @@ def _solve(
     if (repeated := replay_factor(key, (lu, b), overwrite_b, left)) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
-    how: dict[str, Any] = {"input_integers": (_pivots(call, piv, lu.shape[-1]),), "counts": ()}
+    how: dict[str, Any] = {"input_integers": (pivots_of(call, piv, lu.shape[-1]),), "counts": ()}
     inputs = (call.inputs[0],)
     (x,) = run_by_row(call, "getrs", {"trans": trans}, source, inputs, info=info, key=key, **how)
     return x
 
 
-def _pivots(call: Any, piv: Any, n: int) -> Any:
+def pivots_of(call: Any, piv: Any, n: int) -> Any:
     """The pivots of matrices of order `n`."""
     pivots = checked_pivots(call, piv, n)
     if pivots.shape[-2] != n:
@@ -207,7 +207,7 @@ def _make_getri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         factors = as_stack(name, "lu", lu, dtype)
         order = order_of(name, "lu", factors)
         call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
-        integers = (_pivots(call, piv, order),)
+        integers = (pivots_of(call, piv, order),)
         inverse, info = run_by_row(call, "getri", {}, source, input_integers=integers, key=key)
         return inverse, info
 

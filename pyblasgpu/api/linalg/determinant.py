@@ -11,6 +11,7 @@ from numpy.linalg import LinAlgError
 from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.values import is_finite
 from ...frontend.calls.factor_chain import repeat_chain
+from ..lapack import determinants as device
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
 from .arrays import Arrays, taken
@@ -82,9 +83,7 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     name = "det"
     key = (name, overwrite_a, check_finite)
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
-        arrays = done.with_them.of(a)
-        with arrays.current():
-            return _determinants(arrays, *done.results)
+        return done.results[0]
     arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     (matrix,) = arrays.each
     overwrite = enabled(overwrite_a, name, "overwrite_a")
@@ -107,9 +106,10 @@ def determinant_of(arrays: Arrays, matrix: Any, overwrite: bool = False) -> Any:
         return arrays.xp.ones(matrix.shape[:-2], dtype=double, **arrays.placement)
     matrix = arrays.cast(matrix)
     factors, pivots, _ = lapack.getrf(matrix, overwrite)
-    arrays.kept(factors, pivots)
     with AfterOverwriting(factors is matrix):
-        return _determinants(arrays, factors, pivots)
+        result = _determinants(arrays, factors, pivots)
+    arrays.kept(result)
+    return result
 
 
 @documented
@@ -142,9 +142,7 @@ def slogdet(a: Array) -> SlogdetResult:
     """
     key = ("slogdet",)
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
-        arrays, (factors, pivots) = done.with_them.of(a), done.results
-        with arrays.current():
-            return SlogdetResult(*_signs_and_logarithms(arrays, factors, pivots))
+        return SlogdetResult(*done.results)
     arrays = taken("slogdet", {"a": a}).recorded(key, (a,))
     (matrix,) = arrays.each
     xp = arrays.xp
@@ -164,8 +162,8 @@ def slogdet(a: Array) -> SlogdetResult:
             )
         # the transposed matrix meets the same pivots as in NumPy
         factors, pivots, _ = lapack.getrf(xp.matrix_transpose(arrays.cast(matrix)), False)
-        arrays.kept(factors, pivots)
         sign, logarithm = _signs_and_logarithms(arrays, factors, pivots)
+        arrays.kept(sign, logarithm)
         result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
     if isinstance(arrays.like, np.ndarray) and not is_finite(factors):
         is_nan = np.isnan(factors).any(axis=(-2, -1)) | np.isnan(sign)
@@ -185,16 +183,18 @@ def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
 
 def _signs_and_logarithms(arrays: Arrays, factors: Any, pivots: Any) -> tuple[Any, Any]:
     """The results of `slogdet` from LU factors."""
-    if arrays.library.host and not arrays.dtype.is_complex:
-        return _of_host(arrays.xp, factors.diagonal(axis1=-2, axis2=-1), pivots)
-    moved = _moved(arrays, pivots)
-    return signs_and_logarithms(arrays.xp, arrays.xp.linalg.diagonal(factors), moved)[:2]
+    if not arrays.library.host:
+        return device.signs_and_logarithms("slogdet", factors, pivots, arrays.dtype)
+    diagonal = factors.diagonal(axis1=-2, axis2=-1)
+    if arrays.dtype.is_complex:
+        return signs_and_logarithms(diagonal, _moved(pivots))[:2]
+    return _of_host(diagonal, pivots)
 
 
-def _of_host(xp: Any, diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any, Any]:
+def _of_host(diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any, Any]:
     """Signs and logarithms of real host matrices, by few functions of NumPy's."""
-    odd = np.count_nonzero((diagonal < 0) != (pivots != np.arange(pivots.shape[-1])), axis=-1) % 2
-    sign, logarithm = 1 - 2 * odd, xp.sum(np.log(np.abs(diagonal)), axis=-1)
+    odd = np.count_nonzero((diagonal < 0) != _moved(pivots), axis=-1) % 2
+    sign, logarithm = 1 - 2 * odd, np.sum(np.log(np.abs(diagonal)), axis=-1)
     if not diagonal.all():
         singular = (diagonal == 0).any(axis=-1)
         sign, logarithm = (
@@ -204,10 +204,9 @@ def _of_host(xp: Any, diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any,
     return np.asarray(sign, logarithm.dtype), np.asarray(logarithm)
 
 
-def _moved(arrays: Arrays, pivots: Any) -> Any:
+def _moved(pivots: Any) -> Any:
     """Which rows of each matrix were interchanged."""
-    pivots = arrays.integers(pivots)
-    return pivots != arrays.xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
+    return pivots != np.arange(pivots.shape[-1])
 
 
 def _determinants(arrays: Arrays, factors: Any, pivots: Any) -> Any:
@@ -215,36 +214,37 @@ def _determinants(arrays: Arrays, factors: Any, pivots: Any) -> Any:
 
     Where a part of a product may leave the range, it is the exponential of the sum of logarithms.
     """
-    xp, double = arrays.xp, getattr(arrays.xp, _DOUBLES[arrays.dtype.letter])
-    diagonal, moved = xp.astype(xp.linalg.diagonal(factors), double), _moved(arrays, pivots)
-    factors = xp.where(moved, -diagonal, diagonal)
-    if arrays.library.host:  # which sees whether a product has left the range
-        with suppress(FloatingPointError), np.errstate(all="raise"):
-            product = np.prod(factors, axis=-1)
-            if not np.isnan(product).any():
-                return product
-    sign, logarithm, logarithms = signs_and_logarithms(xp, diagonal, moved)
-    is_safe = xp.sum(xp.abs(logarithms), axis=-1) < _RANGE
-    return xp.where(is_safe, xp.prod(factors, axis=-1), sign * xp.exp(logarithm))
+    if not arrays.library.host:
+        return device.determinants("det", factors, pivots, arrays.dtype)
+    diagonal = factors.diagonal(axis1=-2, axis2=-1).astype(_DOUBLES[arrays.dtype.letter])
+    moved = _moved(pivots)
+    factors = np.where(moved, -diagonal, diagonal)
+    with suppress(FloatingPointError), np.errstate(all="raise"):
+        product = np.prod(factors, axis=-1)
+        if not np.isnan(product).any():
+            return product
+    sign, logarithm, logarithms = signs_and_logarithms(diagonal, moved)
+    is_safe = np.sum(np.abs(logarithms), axis=-1) < _RANGE
+    return np.where(is_safe, np.prod(factors, axis=-1), sign * np.exp(logarithm))
 
 
-def signs_and_logarithms(xp: Any, diagonal: Any, moved: Any) -> tuple[Any, Any, Any]:
+def signs_and_logarithms(diagonal: np.ndarray[Any, Any], moved: Any) -> tuple[Any, Any, Any]:
     """The sign of each determinant, the logarithm of its modulus, and those of the moduli of the diagonal.
 
     A zero on a diagonal makes the sign 0 and the logarithm -inf, whatever else is there, as NumPy has it.
     """
-    if xp.isdtype(diagonal.dtype, "complex floating"):
+    if np.iscomplexobj(diagonal):
         # near the ends of the range a modulus overflows or loses bits
-        scale = xp.clip(xp.abs(diagonal), 1 / _SCALE, _SCALE)
+        scale = np.clip(np.abs(diagonal), 1 / _SCALE, _SCALE)
         scaled = diagonal / scale
-        size = xp.abs(scaled)
-        signs, logarithms = scaled / size, xp.log(scale) + xp.log(size)
-        signs = xp.where(moved, -signs, signs)
+        size = np.abs(scaled)
+        signs, logarithms = scaled / size, np.log(scale) + np.log(size)
+        signs = np.where(moved, -signs, signs)
     else:
-        ones, logarithms = xp.ones_like(diagonal), xp.log(xp.abs(diagonal))
-        signs = xp.where((diagonal < 0) != moved, -ones, ones)
-    singular = xp.any(diagonal == 0, axis=-1)
-    sign, logarithm = xp.prod(signs, axis=-1), xp.sum(logarithms, axis=-1)
-    sign = xp.where(singular, xp.zeros_like(sign), sign)
-    logarithm = xp.where(singular, xp.full_like(logarithm, -np.inf), logarithm)
+        logarithms = np.log(np.abs(diagonal))
+        signs = np.where((diagonal < 0) != moved, diagonal.dtype.type(-1), diagonal.dtype.type(1))
+    singular = np.any(diagonal == 0, axis=-1)
+    sign, logarithm = np.prod(signs, axis=-1), np.sum(logarithms, axis=-1)
+    sign = np.where(singular, np.zeros_like(sign), sign)
+    logarithm = np.where(singular, np.full_like(logarithm, -np.inf), logarithm)
     return sign, logarithm, logarithms

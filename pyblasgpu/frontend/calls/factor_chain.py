@@ -245,14 +245,14 @@ def _chain(
     )
     if any(first[1] > second[0] for first, second in pairwise(ends)):
         return None  # what may be overwritten depends on that
-    written = {step.addresses[-1] for step in made_by}
+    written = {address for step in made_by for address in _results_of(step)}
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
     calls = [_call(step, places) for step in made_by]
     found = [_result(library, arrays, each, places, written) for each in results]
     infos = [_info(*each, places) for each in checks]
     if None in outputs or None in calls or None in found or None in infos:
         return None
-    units = [-(-max(elements, 1) * dtype.itemsize // _ALIGN) * _ALIGN for _, elements in apart]
+    units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
     return _Chain(
         tuple(each for each in calls if each is not None),
         NewOutput((sum(units) // dtype.itemsize, 1), dtype, False),
@@ -268,10 +268,16 @@ def _chain(
 
 
 def _made(step: Step) -> list[tuple[int, int]]:
-    """The addresses of what a step makes, and how many elements each has."""
+    """The addresses of what a step makes, and how many bytes each has."""
     kept = step.kept
-    made = [*zip(step.addresses, map(prod, kept.integers.shapes), strict=False)]
-    return [*made, (step.addresses[-1], prod(kept.new.shape))] if kept.copies else made
+    dtype, made = kept.new.dtype, [*zip(step.addresses, kept.integers.sizes(kept.new.dtype), strict=False)]
+    return [*made, (step.addresses[-1], prod(kept.new.shape) * dtype.itemsize)] if kept.copies else made
+
+
+def _results_of(step: Step) -> list[int]:
+    """The addresses of the arrays that a step leaves: its output and `Factors`."""
+    factors = zip(step.addresses, step.kept.integers.factors, strict=False)
+    return [*(address for address, own in factors if own is not None), step.addresses[-1]]
 
 
 def _call(step: Step, places: dict[int, int]) -> tuple[CachedCall, tuple[int, ...]] | None:
@@ -289,12 +295,12 @@ def _layout(library: Library, array: Any) -> Layout | None:
     return library.layout(array, dtype, None)
 
 
-def _new_output(layout: Layout, elements: int) -> NewOutput | None:
+def _new_output(layout: Layout, nbytes: int) -> NewOutput | None:
     """The output that has this layout once it is made; None where there is none."""
     shape, strides, swapped = layout.shape, layout.strides, strides_by_rows(layout.shape) != layout.strides
     if swapped and len(shape) > 1:
         shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (shape, strides))
-    if prod(shape) != elements or strides_by_rows(shape) != strides:
+    if prod(shape) * layout.dtype.itemsize != nbytes or strides_by_rows(shape) != strides:
         return None
     return NewOutput(shape, layout.dtype, swapped)
 

@@ -45,7 +45,21 @@ ONE = -1
 
 
 class Factors(int):
-    """A count of numbers of a call's dtype that a routine leaves, an array of its own for all matrices."""
+    """A count of numbers, or `ONE`, that a routine leaves, an array of its own for all matrices.
+
+    Parameters
+    ----------
+    count : int
+    dtype : Dtype, optional
+        By default that of the call.
+    """
+
+    dtype: Dtype | None
+
+    def __new__(cls, count: int, dtype: Dtype | None = None) -> Factors:
+        found = super().__new__(cls, count)
+        found.dtype = dtype
+        return found
 
 
 class IntegersPlan(NamedTuple):
@@ -60,7 +74,8 @@ class IntegersPlan(NamedTuple):
         The size of the allocation.
     single : tuple of bool
         Whether a matrix has one number.
-    are_factors : tuple of bool
+    factors : tuple of (Dtype or None)
+        The dtypes of `Factors`; None of integers.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -68,7 +83,14 @@ class IntegersPlan(NamedTuple):
     distances: tuple[int, ...]
     elements: int
     single: tuple[bool, ...]
-    are_factors: tuple[bool, ...]
+    factors: tuple[Dtype | None, ...]
+
+    def sizes(self, dtype: Dtype) -> list[int]:
+        """The bytes of each kind, of a call of this dtype."""
+        return [
+            prod(shape) * (own or dtype).itemsize
+            for shape, own in zip(self.shapes, self.factors, strict=True)
+        ]
 
 
 class KeptFactor(NamedTuple):
@@ -111,14 +133,14 @@ def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: 
     unit = max(SECTOR // dtype.itemsize, 1)
     shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
     strides = tuple(map(strides_by_rows, shapes))
-    are_factors = tuple(isinstance(count, Factors) for count in counts)
+    factors = tuple((count.dtype or dtype) if isinstance(count, Factors) else None for count in counts)
     sizes = [
-        0 if is_apart else -(-max(prod(shape), 1) // unit) * unit
-        for shape, is_apart in zip(shapes, are_factors, strict=True)
+        0 if own else -(-max(prod(shape), 1) // unit) * unit
+        for shape, own in zip(shapes, factors, strict=True)
     ]
     distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
     single = tuple(count == ONE for count in counts)
-    return IntegersPlan(shapes, strides, distances, sum(sizes), single, are_factors)
+    return IntegersPlan(shapes, strides, distances, sum(sizes), single, factors)
 
 
 def new_integers(
@@ -132,26 +154,29 @@ def new_integers(
     """New device memory as planned; `address_of` returns the address of an array, where that is known."""
     if not plan.shapes:
         return ()
-    address_of = address_of or (lambda array: library.layout(array, dtype, stream).pointer)
+
+    def address(array: Any, kind: Dtype) -> int:
+        return library.layout(array, kind, stream).pointer if address_of is None else address_of(array)
+
     layouts, memory, start = [], None, 0
     if plan.elements:
         memory = library.empty_here((plan.elements, 1), dtype, device, stream)
-        start = address_of(memory)
-    for shape, strides, distance, is_apart in zip(*plan[:3], plan.are_factors, strict=True):
-        if is_apart:
-            owner = library.empty_here(shape[:-1], dtype, device, stream)
-            pointer = address_of(owner)
+        start = address(memory, dtype)
+    for shape, strides, distance, single, own in zip(*plan[:3], plan.single, plan.factors, strict=True):
+        if own is not None:
+            owner = library.empty_here(shape[: -2 if single else -1], own, device, stream)
+            pointer = address(owner, own)
         else:
             owner, pointer = memory, start + distance * dtype.itemsize
-        layouts.append(Layout(pointer, shape, strides, dtype, device, False, True, owner))
+        layouts.append(Layout(pointer, shape, strides, own or dtype, device, False, True, owner))
     return tuple(layouts)
 
 
 def left_behind(layouts: tuple[Layout, ...], plan: IntegersPlan, stream: int) -> list[Any]:
     """Return integers, and arrays of factors, as callers get them."""
     return [
-        layout.owner if is_apart else DeviceIntegers(layout, single, stream)
-        for layout, single, is_apart in zip(layouts, plan.single, plan.are_factors, strict=True)
+        DeviceIntegers(layout, single, stream) if own is None else layout.owner
+        for layout, single, own in zip(layouts, plan.single, plan.factors, strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ FAMILIES = (
     Family("getrf_column", ".factor.lu.getrf_column", "GetrfColumn", "getrf", needs=(8, 0)),
     Family("getrf_small", ".factor.lu.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
     Family("getrs_small", ".factor.lu.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
+    Family("determinant", ".factor.lu.determinant", "Determinant", "slogdet"),
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf"),
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
