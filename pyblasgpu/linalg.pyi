@@ -3,7 +3,7 @@
 # fmt: off
 # ruff: noqa
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
@@ -11,10 +11,12 @@ from .api.linalg.determinant import SlogdetResult
 from .typing import (Array, ArrayLike, ArrayT, AssumeA, Casting, DiagFlag, Method, Order, Switch, TransFlag,
     UploFlag)
 
-__all__ = ["cho_factor", "cho_solve", "cholesky", "det", "dot", "einsum", "inner", "inv", "lstsq", "lu",
-    "lu_factor", "lu_solve", "matmul", "matrix_power", "matvec", "multi_dot", "outer", "qr", "qr_delete",
-    "qr_insert", "qr_multiply", "qr_update", "slogdet", "solve", "solve_triangular", "tensordot", "vdot",
-    "vecdot", "vecmat"]
+__all__ = ["cho_factor", "cho_solve", "cholesky", "cond", "cross", "det", "diagonal", "dot", "eigh",
+    "eigvalsh", "einsum", "expm", "funm", "inner", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "matvec", "multi_dot", "norm",
+    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "qr_delete", "qr_insert", "qr_multiply",
+    "qr_update", "slogdet", "solve", "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "trace",
+    "vdot", "vecdot", "vecmat", "vector_norm"]
 
 @overload
 def cho_factor(
@@ -46,14 +48,55 @@ def cholesky(
     a: ArrayLike, lower: UploFlag | Switch = False, overwrite_a: Switch = False,
     check_finite: Switch | None = None, *, upper: Switch | None = None,
 ) -> NDArray[Any]: ...
+def cond(x: Array | ArrayLike, p: str | float | None = None) -> Any: ...
+@overload
+def cross(x1: ArrayT, x2: ArrayT, /, *, axis: int = -1) -> ArrayT: ...
+@overload
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> NDArray[Any]: ...
 def det(a: Array | ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None) -> Any: ...
+@overload
+def diagonal(x: ArrayT, /, *, offset: int = 0) -> ArrayT: ...
+@overload
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> NDArray[Any]: ...
 def dot(a: Array | ArrayLike | complex, b: Array | ArrayLike | complex, out: Array | None = None) -> Any: ...
+def eigh(
+    a: Array | ArrayLike, b: Array | ArrayLike | None = None, *, lower: UploFlag | Switch = True,
+    eigvals_only: Switch = False, overwrite_a: Switch = False, overwrite_b: Switch = False,
+    type: Literal[1, 2, 3] = 1, check_finite: Switch | None = None,
+    subset_by_index: Sequence[int] | None = None, subset_by_value: Sequence[float] | None = None,
+    driver: Literal["ev", "evd", "evr", "evx", "gv", "gvd", "gvx"] | None = None,
+    UPLO: Literal["L", "U", "l", "u"] | None = None,
+) -> Any: ...
+@overload
+def eigvalsh(
+    a: ArrayT, b: ArrayT | None = None, *, lower: UploFlag | Switch = True, overwrite_a: Switch = False,
+    overwrite_b: Switch = False, type: Literal[1, 2, 3] = 1, check_finite: Switch | None = None,
+    subset_by_index: Sequence[int] | None = None, subset_by_value: Sequence[float] | None = None,
+    driver: Literal["ev", "evd", "evr", "evx", "gv", "gvd", "gvx"] | None = None,
+    UPLO: Literal["L", "U", "l", "u"] | None = None,
+) -> ArrayT: ...
+@overload
+def eigvalsh(
+    a: ArrayLike, b: ArrayLike | None = None, *, lower: UploFlag | Switch = True,
+    overwrite_a: Switch = False, overwrite_b: Switch = False, type: Literal[1, 2, 3] = 1,
+    check_finite: Switch | None = None, subset_by_index: Sequence[int] | None = None,
+    subset_by_value: Sequence[float] | None = None,
+    driver: Literal["ev", "evd", "evr", "evx", "gv", "gvd", "gvx"] | None = None,
+    UPLO: Literal["L", "U", "l", "u"] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def einsum(subscripts: str, a: ArrayT, b: ArrayT, /, out: ArrayT | None = None) -> ArrayT: ...
 @overload
 def einsum(
     subscripts: str, a: ArrayLike | complex, b: ArrayLike | complex, /, out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
+@overload
+def expm(A: ArrayT) -> ArrayT: ...
+@overload
+def expm(A: ArrayLike) -> NDArray[Any]: ...
+def funm(
+    A: Array | ArrayLike, func: Callable[..., Any], disp: Switch = True, *, hermitian: Switch = False,
+) -> Any: ...
 def inner(a: Array | ArrayLike | complex, b: Array | ArrayLike | complex, /) -> Any: ...
 @overload
 def inv(
@@ -65,6 +108,10 @@ def inv(
     a: ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None, *,
     assume_a: AssumeA | None = None, lower: UploFlag | Switch = False,
 ) -> NDArray[Any]: ...
+@overload
+def logm(A: ArrayT, *, hermitian: Switch = False) -> ArrayT: ...
+@overload
+def logm(A: ArrayLike, *, hermitian: Switch = False) -> NDArray[Any]: ...
 @overload
 def lstsq(
     a: ArrayT, b: ArrayT, cond: float | None = None, overwrite_a: Switch = False,
@@ -125,10 +172,19 @@ def matmul(
     x1: ArrayLike, x2: ArrayLike, /, out: Any = None, *, casting: Casting = "same_kind",
     order: Order | None = "K", dtype: Any = None, subok: bool = True, method: Method | None = None,
 ) -> NDArray[Any]: ...
+def matrix_norm(x: Array | ArrayLike, /, *, keepdims: Switch = False, ord: str | float = "fro") -> Any: ...
 @overload
 def matrix_power(a: ArrayT, n: int) -> ArrayT: ...
 @overload
 def matrix_power(a: ArrayLike, n: int) -> NDArray[Any]: ...
+def matrix_rank(
+    A: Array | ArrayLike, tol: float | Array | ArrayLike | None = None, hermitian: Switch = False, *,
+    rtol: float | Array | ArrayLike | None = None, check_finite: Switch | None = None,
+) -> Any: ...
+@overload
+def matrix_transpose(x: ArrayT, /) -> ArrayT: ...
+@overload
+def matrix_transpose(x: ArrayLike, /) -> NDArray[Any]: ...
 @overload
 def matvec(
     x1: ArrayT, x2: ArrayT, /, out: Any = None, *, casting: Casting = "same_kind", order: Order | None = "K",
@@ -143,12 +199,44 @@ def matvec(
 def multi_dot(arrays: Sequence[ArrayT], *, out: ArrayT | None = None) -> ArrayT: ...
 @overload
 def multi_dot(arrays: Sequence[ArrayLike], *, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
+def norm(
+    a: Array | ArrayLike, ord: str | float | None = None, axis: int | Sequence[int] | None = None,
+    keepdims: Switch = False, check_finite: Switch | None = None,
+) -> Any: ...
+@overload
+def null_space(
+    A: ArrayT, rcond: float | None = None, *, overwrite_a: Switch = False,
+    check_finite: Switch | None = None, lapack_driver: Literal["gesdd", "gesvd"] = "gesdd",
+) -> ArrayT: ...
+@overload
+def null_space(
+    A: ArrayLike, rcond: float | None = None, *, overwrite_a: Switch = False,
+    check_finite: Switch | None = None, lapack_driver: Literal["gesdd", "gesvd"] = "gesdd",
+) -> NDArray[Any]: ...
+@overload
+def orth(A: ArrayT, rcond: float | None = None) -> ArrayT: ...
+@overload
+def orth(A: ArrayLike, rcond: float | None = None) -> NDArray[Any]: ...
 @overload
 def outer(a: ArrayT, b: ArrayT, out: ArrayT | None = None) -> ArrayT: ...
 @overload
 def outer(
     a: ArrayLike | complex, b: ArrayLike | complex, out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
+def pinv(
+    a: Array | ArrayLike, *, atol: float | Array | ArrayLike | None = None,
+    rtol: float | Array | ArrayLike | None = None, return_rank: Switch = False,
+    check_finite: Switch | None = None, hermitian: Switch = False,
+) -> Any: ...
+def pinvh(
+    a: Array | ArrayLike, atol: float | Array | ArrayLike | None = None,
+    rtol: float | Array | ArrayLike | None = None, lower: UploFlag | Switch = True,
+    return_rank: Switch = False, check_finite: Switch | None = None,
+) -> Any: ...
+@overload
+def polar(a: ArrayT, side: Literal["right", "left"] = "right") -> tuple[ArrayT, ArrayT]: ...
+@overload
+def polar(a: ArrayLike, side: Literal["right", "left"] = "right") -> tuple[NDArray[Any], NDArray[Any]]: ...
 def qr(
     a: Array | ArrayLike, overwrite_a: Switch = False, lwork: int | None = None,
     mode: Literal["full", "economic", "r", "raw", "complete", "reduced"] = "full", pivoting: Switch = False,
@@ -220,6 +308,21 @@ def solve_triangular(
     check_finite: Switch | None = None,
 ) -> NDArray[Any]: ...
 @overload
+def sqrtm(A: ArrayT, *, hermitian: Switch = False) -> ArrayT: ...
+@overload
+def sqrtm(A: ArrayLike, *, hermitian: Switch = False) -> NDArray[Any]: ...
+def svd(
+    a: Array | ArrayLike, full_matrices: Switch = True, compute_uv: Switch = True,
+    overwrite_a: Switch = False, check_finite: Switch | None = None,
+    lapack_driver: Literal["gesdd", "gesvd"] = "gesdd",
+) -> Any: ...
+@overload
+def svdvals(a: ArrayT, overwrite_a: Switch = False, check_finite: Switch | None = None) -> ArrayT: ...
+@overload
+def svdvals(
+    a: ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None,
+) -> NDArray[Any]: ...
+@overload
 def tensordot(
     a: ArrayT, b: ArrayT, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2,
 ) -> ArrayT: ...
@@ -228,6 +331,7 @@ def tensordot(
     a: ArrayLike | complex, b: ArrayLike | complex,
     axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2,
 ) -> NDArray[Any]: ...
+def trace(x: Array | ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Any: ...
 def vdot(a: Array | ArrayLike | complex, b: Array | ArrayLike | complex, /) -> Any: ...
 def vecdot(
     x1: Array | ArrayLike, x2: Array | ArrayLike, /, out: Any = None, *, axis: int = -1,
@@ -243,3 +347,7 @@ def vecmat(
     x1: ArrayLike, x2: ArrayLike, /, out: Any = None, *, casting: Casting = "same_kind",
     order: Order | None = "K", dtype: Any = None, subok: bool = True,
 ) -> NDArray[Any]: ...
+def vector_norm(
+    x: Array | ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: Switch = False,
+    ord: float = 2,
+) -> Any: ...

@@ -309,7 +309,8 @@ def _of_host(name):
     )
 
 
-for _name in ("add", "sub", "mul", "truediv", "mod", "neg", "lt", "gt", "ne", "matmul"):
+_OPERATORS = """add radd sub rsub mul rmul truediv rtruediv mod pow neg lt le gt ge ne matmul and or invert"""
+for _name in _OPERATORS.split():
     setattr(Array, f"__{_name}__", _of_host(f"__{_name}__"))
 Array.__bool__ = lambda self: bool(self.host)
 Array.__int__ = lambda self: int(self.host)

@@ -59,6 +59,7 @@ _BY_NAME = {
     "x": "A",
     "y": "A",
 }
+_DRIVER = 'Literal["ev", "evd", "evr", "evx", "gv", "gvd", "gvx"] | None'
 #: Those of one function, by module.
 _BY_FUNCTION = {
     ("__init__", "gemm", "method"): "Method | None",
@@ -74,6 +75,12 @@ _BY_FUNCTION = {
     ("linalg", "lstsq", "lapack_driver"): 'Literal["gelsd", "gelsy", "gelss", "gels"] | None',
     ("linalg", "qr", "mode"): 'Literal["full", "economic", "r", "raw", "complete", "reduced"]',
     ("linalg", "qr_multiply", "mode"): 'Literal["left", "right"]',
+    ("linalg", "polar", "side"): 'Literal["right", "left"]',
+    **{("linalg", name, "lapack_driver"): 'Literal["gesdd", "gesvd"]' for name in ("null_space", "svd")},
+    **{("linalg", name, "UPLO"): 'Literal["L", "U", "l", "u"] | None' for name in ("eigh", "eigvalsh")},
+    ("linalg", "eigh", "driver"): _DRIVER,
+    ("linalg", "eigvalsh", "driver"): _DRIVER,
+    **{("linalg", name, "type"): "Literal[1, 2, 3]" for name in ("eigh", "eigvalsh")},
     **{("linalg", name, "which"): 'Literal["row", "col"]' for name in ("qr_delete", "qr_insert")},
 }
 #: Functions whose result is a number where the arrays are NumPy's, or always.
@@ -84,7 +91,7 @@ _RESULTS = {("linalg", "cho_factor"): "tuple[A, Switch]", ("linalg", "lu_factor"
 _TAKING_NUMBERS = {("linalg", name) for name in ("dot", "einsum", "inner", "outer", "tensordot", "vdot")}
 _LETTERS = re.compile(r"^((cs|zd)(?=scal|rot)|(sc|dz)(?=asum|nrm2)|i[sdcz](?=amax)|[sdcz](?=\w{3}))")
 _INTEGERS = re.compile(r"(inc|off)[xy]?|[mnk]|k[lu]|k[12]")
-_ARRAY = re.compile(r"\bA\b")
+_ARRAY = re.compile(r"\bA\b(?!:)")  # and not a parameter of this name
 
 
 class Function(NamedTuple):

@@ -28,13 +28,18 @@ ADDRESSES = {
 DOCUMENTED = {
     "numpy": """ndarray result_type finfo matmul matvec vecmat vecdot dot vdot inner outer tensordot einsum
         linalg.multi_dot linalg.matrix_power linalg.slogdet linalg.LinAlgError linalg.cholesky linalg.solve
-        linalg.inv linalg.det linalg.norm linalg.qr linalg.lstsq allclose""",
+        linalg.inv linalg.det linalg.norm linalg.qr linalg.lstsq linalg.pinv linalg.eigh linalg.eigvalsh
+        linalg.svd linalg.matrix_rank linalg.matrix_norm linalg.vector_norm linalg.cond linalg.cross
+        linalg.diagonal linalg.trace linalg.matrix_transpose allclose""",
     "cupy": """matmul dot vdot copyto argmax linalg.norm linalg.cholesky linalg.solve linalg.inv linalg.det
-        linalg.slogdet linalg.qr linalg.lstsq cuda.Stream""",
-    "cupyx": "scipy.linalg.solve_triangular scipy.linalg.lu_factor scipy.linalg.lu_solve scipy.linalg.lu",
+        linalg.slogdet linalg.qr linalg.lstsq linalg.pinv linalg.eigh linalg.eigvalsh linalg.svd
+        linalg.matrix_rank linalg.cond cuda.Stream""",
+    "cupyx": "scipy.linalg.solve_triangular scipy.linalg.lu_factor scipy.linalg.lu_solve scipy.linalg.lu"
+    " scipy.linalg.expm",
     "torch": """mm matmul cholesky_solve compile linalg.cholesky linalg.solve linalg.inv linalg.det
         linalg.slogdet linalg.lu_factor linalg.lu_solve linalg.lu linalg.solve_triangular
-        linalg.qr linalg.lstsq""",
+        linalg.qr linalg.lstsq linalg.pinv linalg.eigh linalg.eigvalsh linalg.svd linalg.svdvals linalg.norm
+        linalg.matrix_rank linalg.matrix_norm linalg.vector_norm linalg.cond linalg.matrix_exp""",
     "dask": """array.dot array.matmul array.linalg.cholesky array.linalg.solve_triangular array.linalg.solve
         array.linalg.lu array.linalg.qr array.linalg.tsqr array.linalg.lstsq""",
 }

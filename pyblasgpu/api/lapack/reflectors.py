@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...arguments import Array, Flag, enabled, item
 from ...cpu.scipy.cholesky import lapack
-from ...cpu.scipy.level3 import broadcast_matrices, indices
-from ...frontend.arrays.any_array import common_library
 from ...types import DTYPES, Dtype, Side, Trans
-from ..blas.arrays import common_dtype_of, shaped_like
+from ..blas.arrays import shaped_like
 from ..blas.vectors import whole
-from ..processor import on_processor
-from .call import as_stack, dressed
+from .call import dressed
 from .docs import HOST_QR
+from .host_stacks import HostStacks
 from .qr import decoded
 
 __all__ = ["FUNCTIONS"]
@@ -69,7 +67,7 @@ def _make_gels(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         """
         op = Trans.parse(decoded(trans), name, "trans")
         enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = _Stacks(name, {"a": a, "b": b}, dtype)
+        stacks = HostStacks(name, {"a": a, "b": b}, dtype)
         (m, n), (rows, columns) = (each.shape[-2:] for each in stacks.arrays)
         if rows != max(m, n):
             raise ValueError(
@@ -123,7 +121,7 @@ def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[-2.0], [1.0]], [[1.0]], 0)
         """
         enabled(overwrite_a, name, "overwrite_a")
-        stacks, width = _Stacks(name, {"a": a}, dtype), whole(nb, name, "nb")
+        stacks, width = HostStacks(name, {"a": a}, dtype), whole(nb, name, "nb")
         least = min(stacks.arrays[0].shape[-2:])
         if not 1 <= width <= least:
             raise ValueError(f"{name}: nb={nb} is not in 1 ... {least}, for a of shape {np.shape(a)}")
@@ -173,7 +171,7 @@ def _make_gemqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         """
         where, op = _flags(name, side, trans)
         enabled(overwrite_c, name, "overwrite_c")
-        stacks = _Stacks(name, {"v": v, "t": t, "c": c}, dtype)
+        stacks = HostStacks(name, {"v": v, "t": t, "c": c}, dtype)
         (order, k), (width, cols), extents = (each.shape[-2:] for each in stacks.arrays)
         if order != extents[where is Side.RIGHT] or cols != k or not 1 <= width <= k <= order:
             raise ValueError(
@@ -242,7 +240,7 @@ def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         """
         rows, width = whole(l, name, "l"), whole(nb, name, "nb")
         enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = _Stacks(name, {"a": a, "b": b}, dtype)
+        stacks = HostStacks(name, {"a": a, "b": b}, dtype)
         triangle, (m, n) = (each.shape[-2:] for each in stacks.arrays)
         if triangle != (n, n) or not (0 <= rows <= min(m, n) and 1 <= width <= n):
             raise ValueError(
@@ -308,7 +306,7 @@ def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         """
         (where, op), rows = _flags(name, side, trans), whole(l, name, "l")
         enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = _Stacks(name, {"v": v, "t": t, "a": a, "b": b}, dtype)
+        stacks = HostStacks(name, {"v": v, "t": t, "a": a, "b": b}, dtype)
         (order, k), (width, cols), first, (m, n) = (each.shape[-2:] for each in stacks.arrays)
         is_left = where is Side.LEFT
         fits = order == (m if is_left else n) and first == ((k, n) if is_left else (m, k)) and cols == k
@@ -322,61 +320,6 @@ def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         return upper, lower, 0
 
     return dressed(tpmqrt, stem, name, dtype, HOST_QR)
-
-
-class _Stacks:
-    """Matrices and stacks in host memory, as NumPy arrays of one dtype; results are of their library."""
-
-    def __init__(self, name: str, arrays: Mapping[str, Array], dtype: Dtype | None) -> None:
-        with on_processor(name, arrays, "LAPACK"):
-            each = [as_stack(name, argument, array, dtype) for argument, array in arrays.items()]
-        self.name, self.passed = name, arrays
-        self._like, self._library = each[0], common_library(name, tuple(arrays), tuple(each))
-        self.dtype = dtype or common_dtype_of(name, tuple(each))
-        self.arrays = [self._library.to_numpy(array).astype(self.dtype.name, copy=False) for array in each]
-        batches = [array.shape[:-2] for array in self.arrays]
-        try:
-            self.batch = np.broadcast_shapes(*batches)
-        except ValueError:
-            shapes = ", ".join(
-                f"{argument} {array.shape}" for argument, array in zip(arrays, each, strict=True)
-            )
-            raise ValueError(f"{name}: the leading dimensions of {shapes} do not broadcast") from None
-
-    def op(self, op: Trans, passed: Flag) -> str:
-        """LAPACK's letter of an op: the conjugate transpose is the transpose where matrices are real."""
-        if op is Trans.TRANS and self.dtype.is_complex:
-            raise ValueError(
-                f"{self.name}: trans={passed!r} is for real matrices; 'C' is the conjugate transpose"
-            )
-        return "N" if op is Trans.NO else "C" if self.dtype.is_complex else "T"
-
-    def computed(self, run: Callable[..., Any]) -> list[Any]:
-        """Results of ``run(*matrices)``, as stacks; numbers as int32."""
-        stacks = broadcast_matrices(self.batch, *self.arrays)
-        if not self.batch:
-            return [self._delivered(each) for each in run(*stacks)]
-        found = [run(*(stack[index] for stack in stacks)) for index in indices(self.batch)]
-        if not found:
-            found = [run(*(np.zeros(stack.shape[-2:], stack.dtype) for stack in stacks))]
-            return [self._delivered(_emptied(each, self.batch)) for each in found[0]]
-        return [
-            self._delivered(np.reshape(np.stack(each), (*self.batch, *np.shape(each[0]))))
-            for each in zip(*found, strict=True)
-        ]
-
-    def _delivered(self, result: Any) -> Any:
-        if isinstance(result, int):
-            return result
-        if result.dtype.kind == "i":
-            return result.astype(np.int32)
-        return self._library.deliver(result, self._like, None)
-
-
-def _emptied(result: Any, batch: tuple[int, ...]) -> np.ndarray:
-    """The stack of no results like this one."""
-    array = np.asarray(result)
-    return np.zeros((*batch, *array.shape), array.dtype)
 
 
 def _flags(name: str, side: Flag, trans: Flag) -> tuple[Side, Trans]:

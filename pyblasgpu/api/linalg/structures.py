@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from ...cpu.scipy.stacks import scipys_linalg
 from .arrays import Arrays
 
 __all__ = ["STRUCTURES", "mirror", "mirrored", "square", "structure_of", "with_both_triangles"]
@@ -49,19 +47,12 @@ def structure_of(arrays: Arrays, matrix: Any) -> str:
         return "general"
     low, high = matrix[-1, 0], matrix[0, -1]  # the corners, which rule out most structures
     if low == 0 or high == 0:
-        below, above = _scipys("bandwidth")(matrix)
+        below, above = scipys_linalg("bandwidth")(matrix)
         if not below or not above:
             return "upper" if not below else "lower"
     if low != high.conjugate() or not (matrix.diagonal().real > 0).all():
         return "general"
-    return "perhaps definite" if _scipys("ishermitian")(matrix) else "general"
-
-
-@cache
-def _scipys(name: str) -> Callable[..., Any]:
-    """SciPy's function of matrices."""
-    function: Callable[..., Any] = getattr(import_module("scipy.linalg"), name)  # slow to import
-    return function
+    return "perhaps definite" if scipys_linalg("ishermitian")(matrix) else "general"
 
 
 def with_both_triangles(

@@ -1,0 +1,56 @@
+"""Stacks in host memory for routines that SciPy's LAPACK computes, a matrix at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...arguments import Array, Flag
+from ...cpu.scipy.stacks import over_stacks
+from ...frontend.arrays.any_array import common_library
+from ...types import Dtype, Trans
+from ..blas.arrays import common_dtype_of
+from ..processor import on_processor
+from .call import as_stack
+
+__all__ = ["HostStacks"]
+
+
+class HostStacks:
+    """Matrices and stacks in host memory, as NumPy arrays of one dtype; results are of their library."""
+
+    def __init__(self, name: str, arrays: Mapping[str, Array], dtype: Dtype | None) -> None:
+        with on_processor(name, arrays, "LAPACK"):
+            each = [as_stack(name, argument, array, dtype) for argument, array in arrays.items()]
+        self.name, self.passed = name, arrays
+        self._like, self._library = each[0], common_library(name, tuple(arrays), tuple(each))
+        self.dtype = dtype or common_dtype_of(name, tuple(each))
+        self.arrays = [self._library.to_numpy(array).astype(self.dtype.name, copy=False) for array in each]
+        try:
+            np.broadcast_shapes(*(array.shape[:-2] for array in self.arrays))
+        except ValueError:
+            shapes = ", ".join(
+                f"{argument} {array.shape}" for argument, array in zip(arrays, each, strict=True)
+            )
+            raise ValueError(f"{name}: the leading dimensions of {shapes} do not broadcast") from None
+
+    def op(self, op: Trans, passed: Flag) -> str:
+        """LAPACK's letter of an op: the conjugate transpose is the transpose where matrices are real."""
+        if op is Trans.TRANS and self.dtype.is_complex:
+            raise ValueError(
+                f"{self.name}: trans={passed!r} is for real matrices; 'C' is the conjugate transpose"
+            )
+        return "N" if op is Trans.NO else "C" if self.dtype.is_complex else "T"
+
+    def computed(self, run: Callable[..., Any]) -> list[Any]:
+        """Results of ``run(*matrices)``, as stacks; numbers as int32."""
+        return [self.delivered(each) for each in over_stacks(lambda *each: tuple(run(*each)), *self.arrays)]
+
+    def delivered(self, result: Any) -> Any:
+        if isinstance(result, int):
+            return result
+        if result.dtype.kind == "i":
+            return result.astype(np.int32)
+        return self._library.deliver(result, self._like, None)

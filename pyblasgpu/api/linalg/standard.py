@@ -1,0 +1,92 @@
+"""The standard problems: eigenvalues of Hermitian matrices, and singular values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...cpu.scipy.stacks import over_stacks, scipys_linalg
+from ..processor import on_processor
+from .arrays import Arrays
+
+__all__ = ["eigenpairs", "matrix_or_stack", "singular_triplets", "square_order"]
+
+
+def matrix_or_stack(name: str, argument: str, array: Any) -> tuple[int, int]:
+    """The rows and columns of an argument; ValueError where it has fewer than two dimensions."""
+    if len(array.shape) < 2:
+        raise ValueError(
+            f"{name}: {argument} has shape {tuple(array.shape)}; a matrix, or a stack, is needed"
+        )
+    return array.shape[-2], array.shape[-1]
+
+
+def square_order(name: str, argument: str, array: Any) -> int:
+    """The order of square matrices; ValueError where they are none."""
+    m, n = matrix_or_stack(name, argument, array)
+    if m != n:
+        raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; square matrices are needed")
+    return n
+
+
+def eigenpairs(
+    name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool = True
+) -> tuple[Any, Any]:
+    """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices; None for vectors that are
+    not wanted.
+
+    Parameters
+    ----------
+    name : str
+        The function that is called, for messages.
+    arrays : Arrays
+    matrix : array, shape (..., n, n)
+        The matrices in the dtype of the computation.
+    low : bool
+        Whether the lower triangle is read, else the upper one.
+    with_vectors : bool, default True
+    """
+
+    def run(each: Any) -> tuple[Any, Any]:
+        found = scipys_linalg("eigh")(each, lower=low, eigvals_only=not with_vectors, check_finite=False)
+        return found if with_vectors else (found, None)
+
+    with on_processor(name, {"a": matrix}, "LAPACK"):
+        values, vectors = over_stacks(run, matrix)
+    return values, vectors
+
+
+def singular_triplets(
+    name: str,
+    arrays: Arrays,
+    matrix: Any,
+    full: bool = False,
+    with_vectors: bool = True,
+    driver: str = "gesdd",
+    overwrite: bool = False,
+) -> tuple[Any, Any, Any]:
+    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows.
+
+    Parameters
+    ----------
+    name : str
+        The function that is called, for messages.
+    arrays : Arrays
+    matrix : array, shape (..., m, n)
+        The matrices in the dtype of the computation.
+    full : bool, default False
+        Whether there are m left and n right vectors, else as many as singular values.
+    with_vectors : bool, default True
+        Without it the vectors are None.
+    driver : str, default 'gesdd'
+        LAPACK's routine, of host arrays.
+    overwrite : bool, default False
+        Whether one host matrix may be overwritten.
+    """
+
+    def run(each: Any) -> tuple[Any, Any, Any]:
+        found = scipys_linalg("svd")(each, full, with_vectors, overwrite, False, driver)
+        return found if with_vectors else (None, found, None)
+
+    with on_processor(name, {"a": matrix}, "LAPACK"):
+        u, s, vh = over_stacks(run, matrix)
+    return u, s, vh
