@@ -99,6 +99,17 @@ def test_packing_and_small_triangles(letter, cc):
     in_registers(trsm_small.source(small.specialize(small.max_rows, 64)), cc)
 
 
+@pytest.mark.parametrize("name", ["h200", "a100"])
+@pytest.mark.parametrize("stem, letter", [*product(["jacobi_eigh"], DTYPES)])
+def test_jacobi_kernels_of_all_sizes(stem, letter, name):
+    device = known(name)
+    sources = list(fixed_kernels(stem, letter, device))
+    assert len(sources) > 1
+    for source in sources:
+        report = in_single(source, letter, device.cc)
+        assert device.occupancy(source.threads, report.registers, source.shared_bytes)
+
+
 # -------------------------------------------------------------------------------------------- factors of LU
 
 

@@ -1,4 +1,4 @@
-"""The families of the factorizations: Cholesky, inverses of triangles, LU with pivots, QR."""
+"""The families of the factorizations: Cholesky, inverses of triangles, LU with pivots, QR, eigenvalues."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ FAMILIES = (
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
+    Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.lu.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.lu.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),

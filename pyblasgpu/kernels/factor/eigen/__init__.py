@@ -1,0 +1,1 @@
+"""Kernels of eigenvalues and singular values: Jacobi's rotations of matrices in shared memory."""

@@ -1,0 +1,77 @@
+"""Symmetric and Hermitian matrices that try eigenvalue routines, and the bounds that results keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pyblasgpu.types import DTYPES
+
+__all__ = ["KINDS", "check_eigen", "hermitian"]
+
+#: Multiple of n u that bounds residuals and departures from orthogonality.
+FACTOR = 10
+
+#: Eigenvalues of a matrix of order n, for the unit roundoff u.
+SPECTRA: dict[str, Callable[[int, float], np.ndarray]] = {
+    "equal": lambda n, u: np.ones(n),
+    "clustered": lambda n, u: 1 + u * np.arange(n),
+    "two clusters": lambda n, u: np.where(np.arange(n) % 2, 1, 1e-3) * (1 + 10 * u * np.arange(n)),
+    "geometric": lambda n, u: np.geomspace(1, u**2, n),
+    "even": lambda n, u: np.linspace(1, u, n),
+    "signs": lambda n, u: np.where(np.arange(n) % 2, 1, -1),
+    "one": lambda n, u: np.eye(n)[n // 2],
+}
+#: Matrices made of a random one.
+MADE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "random": lambda a: a,
+    "zero": np.zeros_like,
+    "diagonal": lambda a: np.diag(a.diagonal()),
+    "ones": np.ones_like,
+    "arrow": lambda a: (
+        np.where(np.add.outer(*[np.arange(len(a)) % len(a)] * 2) < len(a), 0, 1) + np.diag(a.real[0])
+    ),
+    "graded": lambda a: a * np.multiply.outer(*[np.geomspace(1, 1e-12, len(a))] * 2),
+    "huge": lambda a: a * (np.finfo(a.dtype).max / 1e4),
+    "tiny": lambda a: a * (np.finfo(a.dtype).tiny * 4),
+}
+KINDS = (*SPECTRA, *MADE)
+
+
+def hermitian(kind: str, letter: str, *shape: int, seed: int = 0) -> np.ndarray:
+    """A matrix of a kind, or a stack of different ones; `shape` ends in its order."""
+    dtype, (*batch, n) = np.dtype(DTYPES[letter].name), shape
+    if batch:
+        stack = [hermitian(kind, letter, *shape[1:], seed=seed + index) for index in range(batch[0])]
+        return np.stack(stack) if stack else np.zeros((0, *shape[1:], n), dtype)
+    rng = np.random.default_rng(seed + 100 * n)
+    a = rng.uniform(-1, 1, (n, n)) + (1j * rng.uniform(-1, 1, (n, n)) if dtype.kind == "c" else 0)
+    if kind in SPECTRA:
+        q = np.linalg.qr(a)[0]
+        a = (q * SPECTRA[kind](n, DTYPES[letter].unit_roundoff)) @ q.conj().T
+    a = np.tril(a) + np.tril(a, -1).conj().T
+    a[np.diag_indices(n)] = a.diagonal().real
+    return (MADE[kind](a.astype(dtype)) if kind in MADE else a).astype(dtype)
+
+
+def check_eigen(a: np.ndarray, w: np.ndarray, v: np.ndarray | None = None) -> None:
+    """Check that `w` are the eigenvalues of Hermitian matrices `a` in ascending order, as NumPy has them in
+    double precision, and that columns of `v` are orthonormal eigenvectors.
+    """
+    n, unit = a.shape[-1], np.finfo(a.dtype).eps / 2
+    bound = FACTOR * max(n, 2) * unit
+    wide = np.dtype("D" if a.dtype.kind == "c" else "d")
+    scale = np.abs(a).max(axis=(-2, -1), keepdims=True, initial=0).astype("d")
+    scale = np.where(scale == 0, 1, scale)
+    matrices, values = a.astype(wide) / scale, w.astype("d") / scale[..., 0]
+    norms = np.linalg.norm(matrices, axis=(-2, -1))[..., None]
+    lost = np.finfo(a.dtype).smallest_subnormal / scale[..., 0]  # by rounding of what is not normal
+    assert np.isfinite(w).all() and (np.diff(w, axis=-1) >= 0).all()
+    assert (np.abs(values - np.linalg.eigvalsh(matrices)) <= bound * norms + lost).all()
+    if v is not None:
+        vectors = v.astype(wide)
+        departures = vectors.conj().swapaxes(-1, -2) @ vectors - np.eye(n)
+        residuals = matrices @ vectors - vectors * values[..., None, :]
+        assert np.linalg.norm(departures, axis=(-2, -1)).max(initial=0) <= bound * np.sqrt(n)
+        assert (np.linalg.norm(residuals, axis=-2) <= bound * norms + lost).all()

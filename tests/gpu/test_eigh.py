@@ -1,0 +1,139 @@
+"""Eigenvalues and vectors of batches on a device: bounds, layouts, special values, orders of all kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from eigen_cases import KINDS, check_eigen, hermitian
+
+from pyblasgpu.gpu.device import current
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines.lapack import eigh_batched
+from pyblasgpu.types import DTYPES, Dtype, Uplo
+
+cupy = pytest.importorskip("cupy")
+
+
+def operand(array, dtype: Dtype) -> Operand:
+    """A batch of matrices on the device, in place."""
+    step, row_step, col_step = (stride // array.itemsize for stride in array.strides)
+    batch, rows, cols = array.shape
+    return Operand(array.data.ptr, rows, cols, row_step, col_step, dtype, False, batch, step, owner=array)
+
+
+def run(a, v, uplo=Uplo.LOWER, vectors=True):
+    """Eigenvalues and info of a stack on the host; V gets the vectors."""
+    dtype = next(x for x in DTYPES.values() if x.name == a.dtype.name)
+    real, (batch, n, _) = DTYPES["s" if dtype.real_size == 4 else "d"], a.shape
+    w = cupy.full((batch, n, 1), np.nan, real.name)
+    info = cupy.full((batch, 1, 1), np.nan, dtype.name)
+    operands = [operand(w, real), *(operand(array, dtype) for array in (info, v, a))]
+    launches = eigh_batched.launch_list(*operands, uplo=uplo, vectors=vectors)
+    if launches is not None:
+        stream = cupy.cuda.get_current_stream().ptr
+        launches.run([each.pointer for each in operands], 1.0, stream=stream)
+    return w.get()[..., 0], info.get().view(np.int32).reshape(batch, -1)[:, 0]
+
+
+def eigh(a: np.ndarray, uplo=Uplo.LOWER, order="C"):
+    """Eigenvalues, vectors and info of a stack on the host; the other triangle is NaN."""
+    other = np.tri(a.shape[-1], k=-1, dtype=bool)
+    given = np.where(other.T if uplo is Uplo.LOWER else other, np.nan, a).astype(a.dtype)
+    on_device = cupy.asarray(given)
+    v = cupy.full_like(on_device, np.nan)
+    if order == "F":
+        on_device, v = cupy.ascontiguousarray(on_device.swapaxes(1, 2)).swapaxes(1, 2), v.swapaxes(1, 2)
+    w, info = run(on_device, v, uplo)
+    np.testing.assert_array_equal(on_device.get(), given)
+    return w, v.get(), info
+
+
+def orders(letter: str) -> list[int]:
+    """Orders next to the ends of all kernels."""
+    most = eigh_batched.max_order(DTYPES[letter], current(0))
+    return sorted(
+        {
+            n
+            for n in (1, 2, 3, 4, 5, 8, 9, 16, 31, 32, 33, 63, 64, 65, 96, 97, 100, 128, 129, most)
+            if n <= most
+        }
+    )
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter", DTYPES)
+def test_all_orders(letter, order):
+    for n in orders(letter):
+        a = hermitian("random", letter, 9, n)
+        uplo = Uplo.LOWER if n % 2 else Uplo.UPPER
+        first = eigh(a, uplo, order)
+        check_eigen(a, *first[:2])
+        assert not first[2].any()
+        for one, other in zip(first, eigh(a, uplo, order), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_special_matrices(letter, kind):
+    for n in (3, 8, 30, 60, 100, 150):
+        a = hermitian(kind, letter, 4, n)
+        w, v, info = eigh(a)
+        assert not info.any(), n
+        check_eigen(a, w, v)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 131, 1000, 70_000])
+@pytest.mark.parametrize("letter", "sz")
+def test_batches(letter, batch):
+    for n in (3, 20) if batch > 200 else (3, 20, 40):
+        few = hermitian("random", letter, min(batch, 7), n)
+        which = np.arange(batch) % max(len(few), 1)
+        w, v, info = eigh(few[which])
+        assert w.shape == (batch, n) and not info.any()
+        if batch:
+            np.testing.assert_array_equal(w, w[: len(few)][which])
+            np.testing.assert_array_equal(v, v[: len(few)][which])
+            check_eigen(few, w[: len(few)], v[: len(few)])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [2, 7, 40, 100, 150])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_what_is_not_finite_stays_in_its_matrix(letter, n, value):
+    a = hermitian("random", letter, 9, n)
+    w, v, _ = eigh(a)
+    a[4, n - 1, 0] = value
+    other_w, other_v, info = eigh(a)
+    assert info.tolist() == [0] * 4 + [n] + [0] * 4
+    assert np.isnan(other_w[4]).all() and np.isnan(other_v[4]).all()
+    others = np.arange(9) != 4
+    np.testing.assert_array_equal(other_w[others], w[others])
+    np.testing.assert_array_equal(other_v[others], v[others])
+
+
+@pytest.mark.parametrize("n", [5, 40, 100, 150])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_values_alone_and_in_place(letter, n):
+    a = hermitian("random", letter, 5, n)
+    expected, vectors, _ = eigh(a)
+    on_device, v = cupy.asarray(a), cupy.full(a.shape, 7, a.dtype)
+    w, info = run(on_device, v, vectors=False)
+    np.testing.assert_array_equal(w, expected)
+    assert (v.get() == 7).all() and not info.any()
+    w, _ = run(on_device, on_device)
+    np.testing.assert_array_equal(w, expected)
+    np.testing.assert_array_equal(on_device.get(), vectors)
+
+
+@pytest.mark.parametrize("n", [6, 50])
+@pytest.mark.parametrize("letter", "dc")
+def test_any_strides(letter, n):
+    a = hermitian("random", letter, 4, n)
+    room = cupy.full((8, 2 * n, 3 * n), np.nan, a.dtype)
+    view = room[::2, ::-2, ::3]
+    view[...] = cupy.asarray(a)
+    w, _ = run(view, view)
+    check_eigen(a, w, view.get())
+    view[...] = np.nan
+    assert cupy.isnan(room).all()
