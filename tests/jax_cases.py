@@ -121,6 +121,7 @@ def cases(dtype: np.dtype) -> Iterator[Case]:
     triangle = r(2, 2) + 3 * jnp.eye(2, dtype=dtype)
     yield Case("gemm", (r(2, 3), r(3, 2), r(2, 2), alpha, 0.5, None), _plain)
     yield Case("gemm", (r(2, 1, 2, 3), r(3, 2), None, 1, 0, None), _plain)
+    yield Case("gemm", (r(2, 3), r(3, 2), None, alpha, 0, "tensor"), _plain)
     for lower in (False, True):
         yield Case("gemmtr", (r(2, 3), r(3, 2), r(2, 2), alpha, 0.5, lower), _plain)
         for conj in (False, True):
@@ -137,6 +138,8 @@ def cases(dtype: np.dtype) -> Iterator[Case]:
         yield Case("cholesky_inverse", (spd(dtype, 2, 2), not lower), _of_factor)
     for shape in ((2, 2), (2, 3), (3, 2)):
         yield Case("lu_factor_ex", (r(*shape),), _first)
+    for shape, complete in (((3, 2), False), ((2, 2), True), ((2, 3), False), ((2, 1, 2, 2), False)):
+        yield Case("qr", (r(*shape), complete), _plain)
     packed, pivots = jax.scipy.linalg.lu_factor(r(2, 2))
     yield Case("interchanged", (r(2, 3), pivots, True), _plain)
     yield Case("lu_inverse", (packed, pivots), _plain)

@@ -57,12 +57,12 @@ def _torch() -> str | None:
     return processor_build(required, listed[1].split(", ") if listed else [])
 
 
-def _programs() -> list[str]:
-    """Install libraries whose programs the tests run; return a line for each that cannot be had."""
+def _programs(names: str, *packages: str) -> list[str]:
+    """Install libraries whose programs the tests run; return a line where they cannot be had."""
     try:
-        _output("install", "gpytorch", "botorch")
+        _output("install", *packages)
     except subprocess.CalledProcessError as error:
-        return [f"GPyTorch and BoTorch: {_last_line(error)}"]
+        return [f"{names}: {_last_line(error)}"]
     return []
 
 
@@ -75,11 +75,12 @@ def install() -> list[str]:
             lacking.append("PyTorch: the package index has builds for CUDA alone, of several GB")
         else:
             _output("install", torch)
-            lacking += _programs()
+            lacking += _programs("GPyTorch and BoTorch", "gpytorch", "botorch")
     except subprocess.CalledProcessError as error:
         lacking.append(f"PyTorch: {_last_line(error)}")
     try:
         _output("install", "jax", "array-api-strict")
+        lacking += _programs("tinygp and NumPyro", "tinygp", "numpyro")
     except subprocess.CalledProcessError as error:
         lacking.append(f"JAX: {_last_line(error)}")
     return lacking

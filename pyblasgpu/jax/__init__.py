@@ -15,8 +15,10 @@ from . import rows  # noqa: F401 - fills the table
 from .level3 import gemm, matmul
 from .linalg_cholesky import cho_factor, cho_solve, cholesky, inv_quad_logdet, solve_triangular
 from .linalg_lu import SlogdetResult, det, inv, logdet, lu_factor, lu_solve, slogdet, solve
+from .linalg_qr import QRResult, qr
 
 __all__ = [
+    "QRResult",
     "SlogdetResult",
     "cho_factor",
     "cho_solve",
@@ -29,6 +31,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "matmul",
+    "qr",
     "slogdet",
     "solve",
     "solve_triangular",

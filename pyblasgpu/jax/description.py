@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from ..routine import FLAGS, Routine
+import numpy as np
+
+from ..routine import FLAGS, INTEGERS, Routine
 from ..routine_table import ROUTINES
 from ..types import DTYPES, Dtype, Trans
 
-__all__ = ["Description"]
+__all__ = ["Description", "left_numbers"]
+
+
+def left_numbers(stem: str, dtype: Any, counts: tuple[int, ...]) -> list[tuple[tuple[int, int], Any]]:
+    """Return shape and dtype of the numbers of each kind that a routine leaves for a matrix of `dtype`."""
+    kinds = [np.dtype(np.int32 if each.name in INTEGERS else dtype) for each in ROUTINES[stem].matrices]
+    pairs = zip(counts, kinds, strict=False)  # an integer has the first four bytes of an element
+    return [
+        ((count, np.dtype(dtype).itemsize // 4 if kind == np.int32 else 1), kind) for count, kind in pairs
+    ]
 
 
 class Description(NamedTuple):
     """A call of a routine on row-major buffers.
 
     The arguments are integers that are read, inputs, and what the output holds at first, if anything. The
-    results are the output and the integers that the routine leaves, each in the first four bytes of an
-    element.
+    results are the output and the numbers that the routine leaves: integers, each in the first four bytes of
+    an element, or elements.
 
     Attributes
     ----------
@@ -26,7 +37,7 @@ class Description(NamedTuple):
     letter : str
         The dtype.
     flags : tuple of (str, object)
-        Its flags, by their values, and switches.
+        Its flags, by their values, switches, and the method.
     scalars : tuple
         Numbers that it takes.
     integers : tuple of tuple of int
@@ -36,7 +47,7 @@ class Description(NamedTuple):
     out : tuple of int
         The shape of the output.
     counts : tuple of int
-        How many integers of each kind a matrix leaves.
+        How many numbers of each kind a matrix leaves.
     is_updated : bool
         Whether the output holds the last argument at first.
     """
@@ -65,6 +76,11 @@ class Description(NamedTuple):
     def keywords(self) -> dict[str, Any]:
         """Flags of the BLAS and switches, as the routine takes them."""
         return {name: FLAGS[name](value) if name in FLAGS else value for name, value in self.flags}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of its launch list."""
+        return {name: value for name, value in self.flags if name == "method"}
 
     @property
     def ops(self) -> tuple[Trans, ...]:

@@ -24,7 +24,7 @@ from ..frontend.calls.call_cache import CachedCall
 from ..frontend.calls.lazy_routines import copy_launches, enqueue
 from ..operands import SECTOR
 from ..types import INT32
-from .description import Description
+from .description import Description, left_numbers
 from .interface import HANDLER, answer_metadata, attribute, create_error, is_execution, pointers, stream
 
 __all__ = ["TARGET", "on_device", "on_processor", "prepare"]
@@ -80,7 +80,7 @@ def on_processor(text: bytes) -> Callable[[list[int], list[int]], None]:
     call = Description.of(text)
     dtype = np.dtype(call.dtype.name)
     cpu = call.routine.on_arrays(call.keywords, call.dtype)
-    batch_shape, words = call.out[:-2], dtype.itemsize // 4
+    batch_shape = call.out[:-2]
 
     def run(arguments: list[int], results: list[int]) -> None:
         reading = [(shape, np.dtype(np.int32)) for shape in call.integers]
@@ -89,8 +89,9 @@ def on_processor(text: bytes) -> Callable[[list[int], list[int]], None]:
         out = _array(results[0], call.out, dtype)
         if call.is_updated and arguments[-1] != results[0]:
             np.copyto(out, read[-1])
-        shapes = [(*batch_shape, count, words) for count in call.counts]
-        numbers = [_array(*what, np.dtype(np.int32)) for what in zip(results[1:], shapes, strict=True)]
+        left = left_numbers(call.stem, dtype, call.counts)
+        shapes = [((*batch_shape, *shape), kind) for shape, kind in left]
+        numbers = [_array(place, *what) for place, what in zip(results[1:], shapes, strict=True)]
         inputs = read[: len(read) - call.is_updated]
         cpu(call.scalars, *[each[..., :1] for each in numbers], *inputs, out)
 
@@ -112,7 +113,7 @@ def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int],
     call = Description.of(text)
     layouts = _layouts(call, device)
     dtype, calls = call.dtype, list(batches(layouts))
-    prepare = call.routine.on_operands(call.keywords, dtype)
+    prepare = call.routine.on_operands(call.keywords, dtype, **call.options)
     alpha, beta = (*call.scalars, 1, 0)[:2] if call.scalars else (1, 0)
     scalars = call.scalars or (1,)
     at_once = len(calls) == 1

@@ -12,7 +12,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from ..types import DTYPES
-from .description import Description
+from .description import Description, left_numbers
 from .handler import TARGET, prepare
 
 __all__ = ["LETTERS", "launch", "varying"]
@@ -35,7 +35,7 @@ def launch(
     extents: tuple[int, int] = (0, 0),
     counts: tuple[int, ...] = (),
 ) -> list[Any]:
-    """Return the output of a routine, and the integers that it leaves.
+    """Return the output of a routine, and the integers or factors of reflectors that it leaves.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def launch(
     extents : (int, int)
         Rows and columns of the output where there is no source.
     counts : tuple of int
-        How many integers of each kind a matrix leaves, of shape (..., count).
+        How many numbers of each kind a matrix leaves, of shape (..., count), for the row's first operands.
     """
     given = [each[..., None] for each in integers]
     arrays = [*given, *inputs]
@@ -63,7 +63,8 @@ def launch(
         arrays.append(jnp.broadcast_to(source, (*batch_shape, *extents)))
     if 0 in (*batch_shape, *extents):
         dtype = arrays[-1].dtype
-        numbers = [jnp.zeros((*batch_shape, count), np.int32) for count in counts]
+        left = left_numbers(stem, dtype, counts)
+        numbers = [jnp.zeros((*batch_shape, count), kind) for (count, _), kind in left]
         return [jnp.zeros((*batch_shape, *extents), dtype), *numbers]
     out, *numbers = launch_p.bind(
         *varying(*arrays),
@@ -120,10 +121,9 @@ def _description(avals: Any, outs: Any, params: dict[str, Any]) -> Description:
 @launch_p.def_abstract_eval
 def _shapes(*avals: Any, **params: Any) -> list[Any]:
     batch_shape = np.broadcast_shapes(*[aval.shape[:-2] for aval in avals])
-    dtype, integer = avals[-1].dtype, np.dtype(np.int32)
-    words = dtype.itemsize // 4
-    outs = [((*batch_shape, *params["extents"]), dtype)]
-    outs += [((*batch_shape, count, words), integer) for count in params["counts"]]
+    dtype = avals[-1].dtype
+    left = left_numbers(params["stem"], dtype, params["counts"])
+    outs = [((*batch_shape, *each), kind) for each, kind in ((params["extents"], dtype), *left)]
     if _axes(avals[0]):  # results vary over the same axes
         model = jax.make_jaxpr(lambda x: [jnp.full(shape, x.ravel()[0], kind) for shape, kind in outs])
         found: list[Any] = model(avals[0]).out_avals

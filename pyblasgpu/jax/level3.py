@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Trans
+from ..types import DTYPES, Trans, product_method
 from .arrays import ARRAYS, Turned
+from .launch import LETTERS
 from .served import NOT_SERVED, promoted
 
 __all__ = ["gemm", "matmul"]
@@ -67,6 +68,7 @@ def gemm(
     beta: Any = 0,
     trans_a: str = "N",
     trans_b: str = "N",
+    method: str | None = None,
 ) -> jax.Array:
     """General matrix product: ``alpha op(a) op(b) + beta c``.
 
@@ -80,6 +82,8 @@ def gemm(
         By default 1 and 0. Numbers of Python are part of a compiled program.
     trans_a, trans_b : {'N', 'T', 'C'}, default 'N'
         The ops: the matrix itself, its transpose, its conjugate transpose.
+    method : {'3m', 'tensor'}, optional
+        See `pyblasgpu.gemm`; gradients are computed so, too.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def gemm(
     TypeError
         When the dtype is not served.
     ValueError
-        When shapes do not fit, or `beta` has no `c` to scale.
+        When shapes do not fit, `beta` has no `c` to scale, or the method is unknown.
 
     See Also
     --------
@@ -112,6 +116,7 @@ def gemm(
     if operands is None:
         raise TypeError(NOT_SERVED.format("gemm"))
     a, b, *rest = operands
+    method = product_method(method, DTYPES[LETTERS[a.dtype]], "gemm")
     one, other = _op("gemm", "trans_a", a, trans_a), _op("gemm", "trans_b", b, trans_b)
     _check_product("gemm", one, other)
     added = rest[0] if rest else None
@@ -121,8 +126,8 @@ def gemm(
         isinstance(x, (int, float)) or (isinstance(x, complex) and _is_complex(a)) for x in (alpha, beta)
     ]
     if all(scales):
-        return ARRAYS.gemm(one, other, added, alpha, beta if is_added else 0, None)
-    product = alpha * ARRAYS.gemm(one, other, None, 1, 0, None)
+        return ARRAYS.gemm(one, other, added, alpha, beta if is_added else 0, method)
+    product = alpha * ARRAYS.gemm(one, other, None, 1, 0, method)
     return product + beta * added if added is not None else product
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..operators import cholesky, gaussian, lu, products
+from ..operators import qr as reflectors
 from .arrays import ARRAYS, Turned, plain
 from .launch import launch
 from .operators import register
@@ -38,7 +39,7 @@ def _is_complex(x: Any) -> bool:
 @register(products.Gemm)
 def gemm(f, a, b, c, alpha, beta, method):
     (one, trans_a), (other, trans_b) = _view(a), _view(b)
-    flags = {"trans_a": trans_a, "trans_b": trans_b}
+    flags = {"trans_a": trans_a, "trans_b": trans_b, **({"method": method} if method else {})}
     scalars = (alpha, 0 if c is None else beta)
     extents = a.shape[-2], b.shape[-1]
     return launch("gemm", flags, (one, other), scalars=scalars, source=plain(c), extents=extents)[0]
@@ -238,3 +239,18 @@ def determinant_gradient(f: Any, a: Any, out: Any, lu: Any, pivots: Any, g: Any)
 
 
 setattr(ARRAYS, determinant_gradient.__name__, partial(determinant_gradient, ARRAYS))
+
+
+@register(reflectors.Qr)
+def qr(f, a, complete):
+    (m, n), a = a.shape[-2:], plain(a)
+    k = min(m, n)
+    columns = m if complete else k
+    if not k:
+        eye = jnp.eye(m, columns, dtype=a.dtype)
+        return jnp.broadcast_to(eye, (*a.shape[:-2], m, columns)), a[..., :columns, :]
+    factors, tau = launch("geqrf", {}, (), source=a, counts=(k,))
+    more = jnp.zeros((*a.shape[:-1], columns - k), a.dtype)
+    vectors = jnp.concatenate([factors[..., :k], more], -1) if columns > k else factors[..., :k]
+    q = launch("orgqr", {}, (tau[..., None],), source=vectors)[0]
+    return q, f.triu(factors[..., :columns, :])

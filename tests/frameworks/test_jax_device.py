@@ -46,6 +46,13 @@ def test_transposes_and_stacks_are_views(routines):
     assert [(name, stream) for name, stream, _ in routines.calls] == [("gemm", STREAM)] * len(routines.calls)
 
 
+def test_a_method_is_an_argument_of_the_launch_list(routines):
+    """Of the product, and of those of its gradient."""
+    a, b = random(np.dtype("float64"), 4, 5), random(np.dtype("float64"), 5, 2)
+    jax.grad(lambda a: jnp.sin(ours.gemm(a, b, method="tensor")).sum())(a)
+    assert [name for name, *_ in routines.calls] == ["gemm tensor"] * 2
+
+
 def test_a_repeated_call_prepares_nothing(routines, monkeypatch):
     """And so for other addresses, of the same alignment."""
     step = jax.jit(lambda a: ours.matmul(a, a))

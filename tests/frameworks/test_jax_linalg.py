@@ -25,6 +25,16 @@ CALLS = {
         lambda p, a, b: ours.gemm(b, a, trans_a="T", trans_b="T"),
         lambda p, a, b: b.mT @ a.mT,
     ),
+    "gemm by a method": (
+        lambda p, a, b: ours.gemm(a, b, alpha=jnp.float32(2), trans_a="C", method="tensor"),
+        lambda p, a, b: 2 * a.mT.conj() @ b,
+    ),
+    "qr": (lambda p, a, b: tuple(ours.qr(b)), lambda p, a, b: tuple(jnp.linalg.qr(b))),
+    "qr, r": (lambda p, a, b: ours.qr(b, mode="r"), lambda p, a, b: jnp.linalg.qr(b, mode="r")),
+    "qr, complete": (
+        lambda p, a, b: tuple(ours.qr(a, "complete")),
+        lambda p, a, b: tuple(jnp.linalg.qr(a, "complete")),
+    ),
     "cholesky": (lambda p, a, b: ours.cholesky(p), lambda p, a, b: jnp.linalg.cholesky(p)),
     "cholesky, upper": (
         lambda p, a, b: ours.cholesky(p, upper=True),
@@ -111,6 +121,9 @@ def test_matrices_without_elements(shape):
     assert ours.cholesky(a).shape == ours.inv(a).shape == ours.matmul(a, a).shape == shape
     assert ours.solve(a, a).shape == ours.solve_triangular(a, a).shape == shape
     np.testing.assert_array_equal(ours.det(a), jnp.ones(shape[:-2]))
+    q, r = ours.qr(jnp.zeros((*shape[:-1], 0)), mode="complete")
+    np.testing.assert_array_equal(q, np.broadcast_to(np.eye(shape[-2]), (*shape[:-1], shape[-2])))
+    assert r.shape == (*shape[:-1], 0)
     np.testing.assert_array_equal(ours.matmul(jnp.zeros((2, 0)), jnp.zeros((0, 3))), np.zeros((2, 3)))
     assert jax.grad(lambda x: ours.slogdet(x)[1].sum())(a).shape == shape
 
@@ -119,6 +132,7 @@ def test_other_dtypes_are_jax_s():
     whole = jnp.array([[4, 2], [2, 5]])
     close(ours.cholesky(whole), jnp.linalg.cholesky(whole))
     close(ours.solve(whole, whole), jnp.linalg.solve(whole, whole))
+    close(tuple(ours.qr(whole)), tuple(jnp.linalg.qr(whole)))
     half = whole.astype(jnp.bfloat16)
     assert ours.matmul(half, half).dtype == jnp.bfloat16
     assert ours.matmul(whole.astype("float32"), whole.astype("float64")).dtype == jnp.float64
@@ -155,6 +169,9 @@ ERRORS = {
     ),
     "gemm: trans_a": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), trans_a="X"),
     "gemm: float32, float64": lambda: ours.gemm(jnp.eye(2, dtype="float16"), jnp.eye(2, dtype="float16")),
+    "qr: a has shape (3,); a matrix": lambda: ours.qr(jnp.ones(3)),
+    "gemm: method='fast' is none of '3m', 'tensor'": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="fast"),
+    "gemm: method='3m' is for complex arrays": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="3m"),
     "lu_solve: piv has shape (3,)": lambda: ours.lu_solve((jnp.eye(2), jnp.zeros(3, int)), jnp.ones(2)),
 }
 
@@ -164,6 +181,17 @@ def test_errors_name_function_argument_and_shapes(message):
     with pytest.raises((ValueError, TypeError)) as caught:
         ERRORS[message]()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (2, 1, 4, 4)])
+def test_complete_factors(shape, dtype):
+    """Of tall matrices Q is square, which has no derivative."""
+    a = random(np.dtype(dtype), *shape)
+    close(tuple(ours.qr(a, "complete")), tuple(jnp.linalg.qr(a, "complete")))
+    if shape[-2] > shape[-1]:
+        with pytest.raises(RuntimeError, match="not differentiable"):
+            jax.jvp(lambda a: ours.qr(a, "complete").R, (a,), (a,))
 
 
 def test_nothing_warns():

@@ -83,6 +83,8 @@ FUNCTIONS = {
     "solve": (lambda p, b: ours.solve(p, b), lambda p, b: jnp.linalg.solve(p, b)),
     "inv": (lambda p, b: ours.inv(p), lambda p, b: jnp.linalg.inv(p)),
     "slogdet": (lambda p, b: ours.slogdet(p)[1], lambda p, b: jnp.linalg.slogdet(p)[1]),
+    "qr": (lambda p, b: ours.qr(b).R, lambda p, b: jnp.linalg.qr(b).R),
+    "gemm by a method": (lambda p, b: ours.gemm(p, b, method="tensor"), lambda p, b: p @ b),
     "inv_quad_logdet": (
         lambda p, b: ours.inv_quad_logdet(p, b)[0],
         lambda p, b: (b.conj() * jnp.linalg.solve(p, b)).real.sum((-2, -1)),
@@ -161,6 +163,14 @@ def test_an_error_of_a_handler_is_the_programs(monkeypatch):
     monkeypatch.setattr(handler, "on_device", fails)
     with pytest.raises(Exception, match=r"pyblasgpu: gemm: MemoryError: nothing left"):
         jax.block_until_ready(program(jnp.ones((3, 5)), jnp.ones((5, 3))))
+
+
+@pytest.mark.parametrize("library", ["tinygp", "numpyro"])
+def test_programs_that_call_ours(library):
+    pytest.importorskip(library)
+    programs = pytest.importorskip("jax_programs")
+    run = programs.PROGRAMS[library]
+    close(run(programs.OURS), run(programs.THEIRS), 1e-6)
 
 
 END = """
