@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch_cases import random, spd
 
-__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "rectangular_calls", "theirs"]
+__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "rectangular_calls", "reflector_calls", "theirs"]
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 #: Where PyTorch has a function that `torch.linalg` has not.
-OUTSIDE = {"cholesky_solve", "cholesky_inverse", "logdet"}
+OUTSIDE = {"cholesky_solve", "cholesky_inverse", "geqrf", "logdet", "ormqr"}
 NAMES = [
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "inv", "inv_ex", "logdet",
     "lstsq", "lu_factor", "lu_factor_ex", "lu_solve", "qr", "slogdet", "solve", "solve_ex",
@@ -53,7 +53,7 @@ def calls(dtype, batch, n, k):
 
 
 def rectangular_calls(dtype, batch, n, k):
-    """Arguments of QR factors and least squares, which `patch_torch` leaves to PyTorch."""
+    """Arguments of QR factors and least squares."""
     for shape in ((n, n), (n, n + 2), (n + 3, n)):
         for mode in ("reduced", "complete", "r"):
             yield "qr", (random(dtype, *batch, *shape), mode), {}
@@ -61,6 +61,21 @@ def rectangular_calls(dtype, batch, n, k):
         for driver in ("gels", "gelsy", None) if n and 0 not in batch else ():
             yield "lstsq", (rectangle, random(dtype, *batch, shape[0], k)), {"driver": driver}
             yield "lstsq", (rectangle, random(dtype, *batch, shape[0])), {"driver": driver}
+
+
+def reflector_calls(dtype, batch, n, k):
+    """Arguments of QR factors by reflectors, and of products with their Q."""
+    for shape in ((n, n), (n, n + 2), (n + 3, n)):
+        a = random(dtype, *batch, *shape)
+        yield "geqrf", (a,), {}
+        factors, tau = torch.geqrf(a)
+        columns = min(shape)
+        yield "householder_product", (factors[..., :columns], tau), {}
+        yield "householder_product", (factors[..., :columns].contiguous(), tau[..., : columns // 2]), {}
+        for transpose in (False, True):
+            c, row = random(dtype, *batch, shape[0], k), random(dtype, *batch, k, shape[0])
+            yield "ormqr", (factors[..., :columns], tau, c, True, transpose), {}
+            yield "ormqr", (factors[..., :columns], tau, row), {"left": False, "transpose": transpose}
 
 
 A = torch.eye(3)
@@ -92,5 +107,10 @@ REFUSED = {
     "lstsq of other rows": ("lstsq", (A, A[:2]), {"driver": "gels"}),
     "lstsq without full rank": ("lstsq", (torch.eye(3, 2).fill_(1), A), {"driver": "gels"}),
     "lstsq by no driver": ("lstsq", (A, A), {"driver": "geqrf"}),
+    "geqrf of a vector": ("geqrf", (A[0],), {}),
+    "householder_product of a wide matrix": ("householder_product", (A[:2], A[0]), {}),
+    "householder_product of more factors": ("householder_product", (A[:, :2], A[0]), {}),
+    "ormqr of other rows": ("ormqr", (A, A[0], A[:2]), {}),
+    "ormqr of another dtype": ("ormqr", (A, A[0], A.double()), {}),
     "slogdet of integers": ("slogdet", (torch.eye(3, dtype=torch.int64),), {}),
 }

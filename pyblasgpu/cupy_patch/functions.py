@@ -50,16 +50,28 @@ def inv(a: Any) -> Any:
 
 
 def slogdet(a: Any) -> Any:
-    sign, logarithm = linalg.slogdet(a)
-    kind = _kind_of_slogdet()
-    return (sign, logarithm) if kind is tuple else kind(sign, logarithm)
+    return _as_cupys("slogdet", *linalg.slogdet(a))
+
+
+def qr(a: Any, mode: Any = "reduced") -> Any:
+    if mode == "r":
+        return linalg.qr(a, mode="raw")[1]
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode={mode!r} has results of CuPy's own")
+    return _as_cupys("qr", *linalg.qr(a, mode=mode))
+
+
+def _as_cupys(name: str, *results: Any) -> Any:
+    """The results of a function in the class of CuPy's."""
+    kind = _kind_of(name)
+    return results if kind is tuple else kind(*results)
 
 
 @cache
-def _kind_of_slogdet() -> Any:
-    """The class of CuPy's result: a tuple in older releases."""
+def _kind_of(name: str) -> Any:
+    """The class of the results of CuPy's function: a tuple in older releases."""
     cupy = import_module("cupy")
-    return type(cupy.linalg.slogdet(cupy.eye(1)))
+    return type(getattr(cupy.linalg, name)(cupy.eye(1)))
 
 
 def det(a: Any) -> Any:
@@ -82,6 +94,6 @@ def solve_triangular(
     return x[:, 0] if b.ndim == 1 else x
 
 
-LINALG = cholesky, solve, inv, slogdet, det
+LINALG = cholesky, solve, inv, slogdet, det, qr
 SCIPYS = solve_triangular, linalg.lu_factor, linalg.lu_solve, linalg.lu
 PRODUCTS = linalg.matmul, linalg.dot

@@ -22,6 +22,7 @@ KINDS = {
     "lu_factor": "lu",
     "lu_solve": "triangle",
     "lu": "lu",
+    "qr": "qr",
     "matmul": "product",
     "dot": "product",
 }
@@ -36,6 +37,7 @@ def targets(active: list[Any]) -> Iterator[Target]:
         "lu_solve": sizes.solves("lu_and_piv"),
         "lu_factor": sizes.order_of_a,
         "lu": sizes.order_of_a,
+        "qr": sizes.order_of_a,
         "matmul": _alone(sizes.product),
         "dot": _alone(_of_matrices(sizes.product)),
     }

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .product_rows import gemm, trsm
 from .qr_rows import qr as qr_operator
-from .served import check_info, served
+from .served import check_info, served, serves_system
 
 __all__ = ["lstsq", "qr"]
 
@@ -88,7 +88,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     tensor([[2.]])
     """
     by_factors = driver == "gels" or (driver is None and isinstance(A, Tensor) and A.is_cuda)
-    if not by_factors or rcond is not None or not _serves_system(A, B):
+    if not by_factors or rcond is not None or not serves_system(A, B):
         return torch.linalg.lstsq(A, B, rcond, driver=driver)
     is_vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     right = B[..., None] if is_vector else B
@@ -108,15 +108,3 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     values = A.new_empty(0, dtype=A.dtype.to_real())
     rank = torch.empty(0, dtype=torch.int64, device=A.device)
     return torch.return_types.linalg_lstsq((solution, residuals, rank, values))
-
-
-def _serves_system(A: Any, B: Any) -> bool:
-    """Whether the operators take a system with elements, whose parts fit."""
-    if not served(A, square=False) or not isinstance(B, Tensor) or B.dtype != A.dtype or B.device != A.device:
-        return False
-    if not A.numel() or not B.numel() or not B.ndim:
-        return False
-    if B.ndim == 1 or B.shape == A.shape[:-1]:
-        return B.shape[-1] == A.shape[-2] and (B.ndim > 1 or A.ndim == 2)
-    pairs = zip(reversed(A.shape[:-2]), reversed(B.shape[:-2]), strict=False)
-    return B.ndim >= 2 and B.shape[-2] == A.shape[-2] and all(m == n or 1 in (m, n) for m, n in pairs)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_info", "refusal", "served"]
+__all__ = ["check_info", "refusal", "served", "serves_system"]
 
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
@@ -36,6 +36,18 @@ def served(
 ) -> bool:
     """Whether the operators take the matrices `a`, and `b` at this side of them."""
     return out is None and refusal(a, b, left, square) is None
+
+
+def serves_system(A: Any, B: Any) -> bool:
+    """Whether the operators take a system with elements, whose parts fit."""
+    if not served(A, square=False) or not isinstance(B, Tensor) or B.dtype != A.dtype or B.device != A.device:
+        return False
+    if not A.numel() or not B.numel() or not B.ndim:
+        return False
+    if B.ndim == 1 or B.shape == A.shape[:-1]:
+        return B.shape[-1] == A.shape[-2] and (B.ndim > 1 or A.ndim == 2)
+    pairs = zip(reversed(A.shape[:-2]), reversed(B.shape[:-2]), strict=False)
+    return B.ndim >= 2 and B.shape[-2] == A.shape[-2] and all(m == n or 1 in (m, n) for m, n in pairs)
 
 
 def check_info(info: Tensor, name: str, a: Tensor) -> None:

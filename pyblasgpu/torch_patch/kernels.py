@@ -12,7 +12,8 @@ from torch import _C, Tensor
 from torch.autograd import forward_ad
 
 from ..dispatch.overrides import set_math_mode
-from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Call, Target
+from .call import Call
+from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Target
 
 __all__ = ["install"]
 
@@ -87,9 +88,9 @@ class _Replacing:
     def _call(self, patch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | str:
         """The call of a row, or why there is none."""
         call = self._target.call(*args, **kwargs)
-        if not isinstance(call, str) and not patch.takes(self._target.routine, call.size):
-            return "small"
-        return call
+        if isinstance(call, str) or patch.takes(call.threshold or self._target.routine, call.size):
+            return call
+        return "small"
 
 
 class _Kernel(_Replacing):

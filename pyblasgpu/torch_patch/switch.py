@@ -128,10 +128,11 @@ def patch_torch(
     -----
     Replaced are PyTorch's kernels of ``linalg.cholesky_ex``, ``linalg.solve_triangular``,
     ``triangular_solve``, ``cholesky_solve``, ``cholesky_inverse``, ``linalg.lu_factor_ex``,
-    ``linalg.lu_solve`` and ``linalg.inv_ex``, with ``out=`` too. So are served ``cholesky``, ``solve``,
-    ``inv``, ``det``, ``slogdet``, ``logdet`` and all that calls these. Gradients of Cholesky factors and
-    triangular solutions are computed by the formulas of `pyblasgpu.torch`. What is above a kernel stays
-    PyTorch's: errors, named tuples, `torch.compile` and `torch.func`.
+    ``linalg.lu_solve``, ``linalg.inv_ex``, ``linalg.qr``, ``geqrf``, ``linalg.householder_product``,
+    ``ormqr`` and, by the driver 'gels', ``linalg.lstsq``, with ``out=`` too. So are served ``cholesky``,
+    ``solve``, ``inv``, ``det``, ``slogdet``, ``logdet`` and all that calls these. Gradients of Cholesky
+    factors and triangular solutions are computed by the formulas of `pyblasgpu.torch`. What is above a kernel
+    stays PyTorch's: errors, named tuples, `torch.compile` and `torch.func`.
 
     Where `set_math_mode` has set 'tensor' when the patch begins, ``mm``, ``bmm``, ``addmm`` and ``baddbmm``
     are replaced too, and all calls compute in that mode, on other threads as well.
@@ -184,8 +185,5 @@ def unpatch_torch() -> None:
 
 def sizes_of(policy: Policy) -> dict[str, float]:
     """Return the sizes that a policy has, by function; those that are never reached are infinite."""
-    targets = import_module(".targets", __package__)
-    kinds = {
-        target.routine: target.kind for target in [*targets.FUNCTIONS.values(), *targets.PRODUCTS.values()]
-    }
+    kinds = import_module(".targets", __package__).KINDS
     return sizes_in({name: policy.replaced_min_size[kind] for name, kind in kinds.items()})

@@ -17,29 +17,10 @@ from ..torch.lu_rows import InvEx, LuFactorEx, LuSolve
 from ..torch.memory import by_columns, common_batch
 from ..torch.product_rows import Gemm, Trsm
 from ..torch.served import refusal
+from . import qr_targets
+from .call import Call, order_of, size_of
 
-__all__ = ["FUNCTIONS", "GRADIENTS", "PRODUCTS", "Call", "Target"]
-
-
-class Call(NamedTuple):
-    """A call of a row.
-
-    Attributes
-    ----------
-    size : float
-        The order of a square problem with as many operations.
-    row : type
-        Functions that allocate the outputs and fill them, as a row of the table of operators.
-    arguments : tuple
-        The row's.
-    checked : str or None
-        The function that raises where info, the last output, is not 0.
-    """
-
-    size: float
-    row: Any
-    arguments: tuple[Any, ...]
-    checked: str | None = None
+__all__ = ["FUNCTIONS", "GRADIENTS", "KINDS", "PRODUCTS", "Target"]
 
 
 class Target(NamedTuple):
@@ -60,34 +41,23 @@ class Target(NamedTuple):
     call: Callable[..., Call | str]
 
 
-def _size(*extents: Any) -> Any:
-    work = 1.0
-    for extent in extents:
-        work = work * extent
-    return work ** (1 / 3)
-
-
-def _order(a: Tensor) -> Any:
-    return _size(*a.shape, min(a.shape[-2:]))
-
-
 def cholesky_ex(A, *, upper=False, check_errors=False):
     checked = "linalg.cholesky_ex" if check_errors else None
-    return refusal(A) or Call(_order(A), CholeskyEx, (A, upper), checked)
+    return refusal(A) or Call(order_of(A), CholeskyEx, (A, upper), checked)
 
 
 def cholesky_inverse(factor, upper=False):
-    return refusal(factor) or Call(_order(factor), CholeskyInverse, (factor, upper))
+    return refusal(factor) or Call(order_of(factor), CholeskyInverse, (factor, upper))
 
 
 def cholesky_solve(b, factor, upper=False):
-    return refusal(factor, b) or Call(_size(factor.shape[-1], *b.shape), CholeskySolve, (b, factor, upper))
+    return refusal(factor, b) or Call(size_of(factor.shape[-1], *b.shape), CholeskySolve, (b, factor, upper))
 
 
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     why = refusal(A, B, left)
     flags = (1, left, not upper, unitriangular)
-    return why or Call(_size(A.shape[-1], *B.shape), Trsm, (A, B, *flags))
+    return why or Call(size_of(A.shape[-1], *B.shape), Trsm, (A, B, *flags))
 
 
 class _TriangularSolve:
@@ -109,25 +79,25 @@ class _TriangularSolve:
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     why = refusal(A, b)
     arguments = (b, A, upper, transpose, unitriangular)
-    return why or Call(_size(A.shape[-1], *b.shape), _TriangularSolve, arguments)
+    return why or Call(size_of(A.shape[-1], *b.shape), _TriangularSolve, arguments)
 
 
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     if not pivot:
         return "no pivots"
     checked = "torch.linalg.lu_factor_ex" if check_errors else None
-    return refusal(A, square=False) or Call(_order(A), LuFactorEx, (A,), checked)
+    return refusal(A, square=False) or Call(order_of(A), LuFactorEx, (A,), checked)
 
 
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     why = refusal(LU, B, left)
     if not why and (pivots.dtype != torch.int32 or pivots.shape != LU.shape[:-1]):
         why = "shape"
-    return why or Call(_size(LU.shape[-1], *B.shape), LuSolve, (LU, pivots, B, left, adjoint))
+    return why or Call(size_of(LU.shape[-1], *B.shape), LuSolve, (LU, pivots, B, left, adjoint))
 
 
 def inv_ex(A, *, check_errors=False):
-    return refusal(A) or Call(_order(A), InvEx, (A,), "linalg.inv_ex" if check_errors else None)
+    return refusal(A) or Call(order_of(A), InvEx, (A,), "linalg.inv_ex" if check_errors else None)
 
 
 def _product(a: Tensor, b: Tensor, c: Any, alpha: Any, beta: Any, ndim: int) -> Call | str:
@@ -144,7 +114,7 @@ def _product(a: Tensor, b: Tensor, c: Any, alpha: Any, beta: Any, ndim: int) -> 
     if why:
         return why
     added = None if c is None else c.expand(shape)
-    return Call(_size(*a.shape, b.shape[-1]), Gemm, (a, b, added, alpha, beta, None))
+    return Call(size_of(*a.shape, b.shape[-1]), Gemm, (a, b, added, alpha, beta, None))
 
 
 def mm(a, b):
@@ -174,6 +144,11 @@ FUNCTIONS: dict[str, Target] = {
     "linalg_lu_factor_ex": Target("lu_factor", "lu", lu_factor_ex),
     "linalg_lu_solve": Target("lu_solve", "triangle", lu_solve),
     "linalg_inv_ex": Target("inv", "inverse", inv_ex),
+    "linalg_qr": Target("qr", "qr", qr_targets.qr),
+    "geqrf": Target("geqrf", "qr", qr_targets.geqrf),
+    "linalg_householder_product": Target("householder_product", "qr", qr_targets.householder_product),
+    "ormqr": Target("ormqr", "qr", qr_targets.ormqr),
+    "linalg_lstsq": Target("lstsq", "qr", qr_targets.lstsq),
 }
 #: Operators that are replaced where products are to run on tensor cores.
 PRODUCTS: dict[str, Target] = {
@@ -184,6 +159,9 @@ PRODUCTS: dict[str, Target] = {
     "baddbmm": _BADDBMM,
     "baddbmm_": _BADDBMM,
 }
+#: Whose size decides, by the name of the size: entries of the policy's ``replaced_min_size``.
+KINDS = {target.routine: target.kind for target in [*FUNCTIONS.values(), *PRODUCTS.values()]}
+KINDS |= {qr_targets.STACK: qr_targets.STACK}
 #: Operators whose gradients are the table's: they take less work than PyTorch's formulas.
 GRADIENTS: dict[str, Target] = {
     "linalg_cholesky_ex": FUNCTIONS["linalg_cholesky_ex"],

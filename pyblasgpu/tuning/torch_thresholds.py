@@ -19,7 +19,8 @@ SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 MIN_SPEEDUP = 1.05  # of calls without copies; less is within what times of a call differ by
 
 #: Calls that are timed: kinds of the policy's ``replaced_min_size``.
-KINDS = ("cholesky", "triangle", "lu", "inverse", "product")
+KINDS = ("cholesky", "triangle", "lu", "inverse", "qr", "qr_stack", "product")
+STACK = 64  # matrices of a stack, each of a quarter of the order: as much work as one of it
 
 
 def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
@@ -28,11 +29,14 @@ def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
     general = torch.randn(n, n, dtype=torch.float64).to(device)
     definite = general @ general.mT / n + torch.eye(n, dtype=torch.float64, device=device)
     factor = torch.linalg.cholesky(definite)
+    stack = general[: n // 4, : n // 4].expand(STACK, n // 4, n // 4).contiguous()
     each = {
         "cholesky": lambda: torch.linalg.cholesky_ex(definite),
         "triangle": lambda: torch.linalg.solve_triangular(factor, general, upper=False),
         "lu": lambda: torch.linalg.lu_factor_ex(general),
         "inverse": lambda: torch.linalg.inv_ex(general),
+        "qr": lambda: torch.geqrf(general),
+        "qr_stack": lambda: torch.geqrf(stack),
         "product": lambda: general @ definite,
     }
 

@@ -42,7 +42,7 @@ def test_signatures_are_pytorchs(name):
         assert parameter in documented or parameter in ("L",), (parameter, documented)
 
 
-@pytest.mark.parametrize("call", REFUSED)
+@pytest.mark.parametrize("call", [call for call, (name, *_) in REFUSED.items() if name in NAMES])
 def test_errors_are_pytorchs(call):
     name, args, flags = REFUSED[call]
     with pytest.raises(Exception) as expected:

@@ -39,7 +39,7 @@ def test_calls_are_timed_with_and_without_the_patch(monkeypatch):
     assert set(values["replaced_min_size"]) == set(reference().replaced_min_size) == set(tuning.KINDS)
     assert set(sizes_of(policy.merged(reference(), values)).values()) == {inf}
     assert seen == [(kind, n) for n in (8, 16) for kind in tuning.KINDS]
-    names = {"cholesky", "solve_triangular", "lu_factor", "inv"}
+    names = {"cholesky", "solve_triangular", "lu_factor", "inv", "geqrf"}
     assert {name for name, *_, mode in served if mode is None} == names
     assert {name for name, *_, mode in served if mode == "tensor"} == {"mm"}
     assert all(reason is None for _, reason, _ in served)

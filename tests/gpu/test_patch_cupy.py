@@ -30,6 +30,9 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inv": lambda a, p, b: cp.linalg.inv(a),
     "inv ": lambda a, p, b: cp.linalg.inv(a.T),
     "det": lambda a, p, b: cp.linalg.det(a / 8),
+    "qr": lambda a, p, b: cp.linalg.qr(b),
+    "qr ": lambda a, p, b: cp.linalg.qr(a, "complete"),
+    "qr  ": lambda a, p, b: cp.linalg.qr(b, mode="r"),
     "slogdet": lambda a, p, b: cp.linalg.slogdet(a),
     "solve_triangular": lambda a, p, b: scipys.solve_triangular(p, b, lower=True),
     "solve_triangular ": lambda a, p, b: scipys.solve_triangular(p, b[:, 0], 2, unit_diagonal=True),
@@ -68,7 +71,7 @@ def test_results_are_cupys(name: str, dtype: str) -> None:
         assert found.flags.c_contiguous == expected.flags.c_contiguous
 
 
-@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "slogdet"])
+@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "slogdet", "qr"])
 def test_stacks(name: str) -> None:
     arrays = operands("d", 4, 40)
     expected = CALLS[name](*arrays)

@@ -46,6 +46,9 @@ CALLS = {
     "solve": lambda cupy, a, p, b: cupy.linalg.solve(a, b),
     "inv": lambda cupy, a, p, b: cupy.linalg.inv(a),
     "det": lambda cupy, a, p, b: cupy.linalg.det(a),
+    "qr": lambda cupy, a, p, b: cupy.linalg.qr(b),
+    "qr ": lambda cupy, a, p, b: cupy.linalg.qr(a, "complete"),
+    "qr  ": lambda cupy, a, p, b: cupy.linalg.qr(b, mode="r"),
     "slogdet": lambda cupy, a, p, b: cupy.linalg.slogdet(a),
 }
 OF_MATRICES = {

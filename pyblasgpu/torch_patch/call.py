@@ -1,0 +1,46 @@
+"""The call of an operator of ATen that `patch_torch` serves, and its size."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+__all__ = ["Call", "order_of", "size_of"]
+
+
+class Call(NamedTuple):
+    """A call of a row.
+
+    Attributes
+    ----------
+    size : float
+        The order of a square problem with as many operations.
+    row : type
+        Functions that allocate the outputs and fill them, as a row of the table of operators.
+    arguments : tuple
+        The row's.
+    checked : str or None
+        The function that raises where info, the last output, is not 0.
+    threshold : str or None
+        The name of the size that decides, if it is not the function's.
+    """
+
+    size: float
+    row: Any
+    arguments: tuple[Any, ...]
+    checked: str | None = None
+    threshold: str | None = None
+
+
+def size_of(*extents: Any) -> Any:
+    """Return the order of a square problem whose work is the product of the extents."""
+    work = 1.0
+    for extent in extents:
+        work = work * extent
+    return work ** (1 / 3)
+
+
+def order_of(a: Tensor) -> Any:
+    """Return the size of a factorization."""
+    return size_of(*a.shape, min(a.shape[-2:]))
