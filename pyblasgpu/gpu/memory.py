@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
 from weakref import finalize
 
 import numpy as np
 
 from ..errors import PyblasgpuError
-from . import backend
+from . import backend, events
 from .context import current_context
 from .driver import DeviceError, check, load
 
@@ -22,6 +24,7 @@ __all__ = [
     "DeviceError",
     "OwnedMemory",
     "allocate",
+    "begin_to_host",
     "check",
     "clear",
     "copy",
@@ -63,6 +66,11 @@ if backend.SIMULATED:
     def to_host(array: np.ndarray, address: int, stream: int) -> None:
         """Copy from the device into a contiguous host array, and wait for it."""
         array.reshape(-1, order="A").view(np.uint8)[:] = _view(address, array.nbytes)
+
+    def begin_to_host(array: np.ndarray, address: int, stream: int) -> Any:
+        """Begin `to_host`, and return what to join."""
+        to_host(array, address, stream)
+        return SimpleNamespace(join=lambda: None)
 
     def copy(target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within the device."""
@@ -138,6 +146,11 @@ else:
         """Copy from the device into a contiguous host array, and wait for it."""
         check(load().cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
         synchronize(stream)
+
+    def begin_to_host(array: np.ndarray, address: int, stream: int) -> Any:
+        """Begin to copy from the device into a contiguous host array; the event returned is its end."""
+        check(load().cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
+        return events.record(stream)
 
     def copy(target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within the device."""

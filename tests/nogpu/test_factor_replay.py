@@ -12,6 +12,7 @@ from scipy.linalg import lapack as scipys
 from pyblasgpu import lapack, linalg, use_devices
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend.calls import factor_chain, factor_replay
+from pyblasgpu.frontend.calls.call_cache import CachedCall
 
 
 def device(*shape, seed=0, dtype="d", order="F"):
@@ -288,6 +289,37 @@ def test_functions_of_linalg_on_other_arrays(chains, name, shape):
         np.testing.assert_allclose(result.host, reference, 1e-9, 1e-9)
     assert chains.repeated and chains.copied == waits
     assert len(chains.repeated) == 2 * (2 if name == "lu_solve" else 1)
+
+
+@pytest.mark.parametrize("name", ["solve", "inv", "inv pos"])
+def test_the_host_waits_while_the_device_solves(chains, fake, monkeypatch, name):
+    """The copy of info follows the factors, and is waited for once all is enqueued, also where that fails."""
+    seen, (_, memory), run = [], fake, CachedCall.run_fitting
+    function, *_ = FUNCTIONS[name]
+    for _ in range(2):
+        function(definite(5, 5), device(5, 2))
+
+    def begin_to_host(*arguments):
+        seen.append("begin")
+        type(memory).begin_to_host(memory, *arguments)
+        return SimpleNamespace(join=lambda: seen.append("join"))
+
+    def run_fitting(call, pointers, stream):
+        seen.append("call")
+        if seen.count("call") == fails_at:
+            raise MemoryError
+        run(call, pointers, stream)
+
+    monkeypatch.setattr(memory, "begin_to_host", begin_to_host)
+    monkeypatch.setattr(CachedCall, "run_fitting", run_fitting)
+    fails_at = 0
+    function(definite(5, 5), device(5, 2))
+    assert seen == ["call", "begin", "call", "join"]
+    seen.clear()
+    fails_at = 2
+    with pytest.raises(MemoryError):
+        function(definite(5, 5), device(5, 2))
+    assert seen == ["call", "begin", "call", "join"]
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 4, 4)], ids=["matrix", "stack"])

@@ -14,17 +14,36 @@ from ...types import Dtype
 from .layouts import Layout
 from .streams import contexts
 
-__all__ = ["DeviceIntegers", "read_integers"]
+__all__ = ["DeviceIntegers", "begin_read", "end_read", "read_integers"]
 
 #: Names in `sys.modules`, where a small call finds them sooner than by `import_module`.
 _MEMORY, _READBACK = (f"{__name__.split('.')[0]}.gpu.{name}" for name in ("memory", "readback"))
 
 
-def read_integers(pointer: int, count: int, dtype: Dtype, device: int, stream: int) -> np.ndarray:
-    """Return the numbers of int32 with which `count` elements of `dtype` begin, after the stream's work.
+#: Elements that are read, and the event of their transfer.
+_Pending = tuple[np.ndarray, Any]
 
-    They are in memory of this thread, which the next call overwrites.
+
+def begin_read(pointer: int, count: int, dtype: Dtype, device: int, stream: int) -> _Pending:
+    """Begin to read the numbers of int32 with which `count` elements of `dtype` begin, after what is on the
+    stream; work that follows there need not be over when `end_read` returns them.
     """
+    memory = modules.get(_MEMORY) or import_module(_MEMORY)
+    readback = modules.get(_READBACK) or import_module(_READBACK)
+    with contexts().current_context(device):
+        elements = readback.room(count * dtype.itemsize).view(dtype.name)
+        return elements, memory.begin_to_host(elements, pointer, stream)
+
+
+def end_read(pending: _Pending) -> np.ndarray:
+    """Wait for the numbers and return them, in memory of this thread, which the next read overwrites."""
+    elements, event = pending
+    event.join()
+    return elements.view(np.int32)[:: elements.itemsize // 4]
+
+
+def read_integers(pointer: int, count: int, dtype: Dtype, device: int, stream: int) -> np.ndarray:
+    """Return the numbers after the stream's work, see `end_read`."""
     memory = modules.get(_MEMORY) or import_module(_MEMORY)
     readback = modules.get(_READBACK) or import_module(_READBACK)
     with contexts().current_context(device):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...types import Dtype
 from ..arrays.any_array import dtype_name, quick_library, stored_dtype
-from ..arrays.device_integers import DeviceIntegers, read_integers
+from ..arrays.device_integers import DeviceIntegers, begin_read, end_read, read_integers
 from ..arrays.layouts import Layout, are_clear, strides_by_rows
 from ..arrays.streams import contexts
 from ..engine_options import ambient_options
@@ -127,8 +127,20 @@ class _Result(NamedTuple):
 
 
 class _Info(NamedTuple):
-    """Numbers that should be 0, and what is called with them where they are not."""
+    """Numbers that should be 0, and what is called with them where they are not.
 
+    Attributes
+    ----------
+    left_by : int
+        The number of the call that leaves them: those after it run while the host waits.
+    place : int
+        Their place among the addresses.
+    numbers : int
+    dtype : Dtype
+    raises : callable
+    """
+
+    left_by: int
     place: int
     numbers: int
     dtype: Dtype
@@ -203,13 +215,11 @@ class _Chain(NamedTuple):
         if library.counts_writes:
             for place in self.written:
                 library.written(arrays[place])
-        for call, places in self.calls:
-            call.run_fitting([addresses[place] for place in places], stream)
-        if self.info is not None:
-            place, count, dtype, raises = self.info
-            infos = read_integers(addresses[place], count, dtype, device, stream)
-            if infos.any():
-                raises(infos)
+        if self.info is None:
+            for call, places in self.calls:
+                call.run_fitting([addresses[place] for place in places], stream)
+        else:
+            self._run_checked(self.info, addresses, stream)
         results = []
         for place, layout, single in self.results:
             if layout is None:
@@ -218,6 +228,25 @@ class _Chain(NamedTuple):
                 placed = layout._replace(pointer=addresses[place], owner=held[place])
                 results.append(DeviceIntegers(placed, single, stream))
         return Repeated(results, self.with_them)
+
+    def _run_checked(self, info: _Info, addresses: list[int], stream: int) -> None:
+        """Enqueue all calls; read the numbers as soon as they are left."""
+        left_by, place, count, dtype, raises = info
+        numbers = addresses[place], count, dtype, self.device, stream
+        before, after = self.calls[: left_by + 1], self.calls[left_by + 1 :]
+        for call, places in before:
+            call.run_fitting([addresses[place] for place in places], stream)
+        if after:
+            pending = begin_read(*numbers)
+            try:
+                for call, places in after:
+                    call.run_fitting([addresses[place] for place in places], stream)
+            finally:
+                infos = end_read(pending)
+        else:
+            infos = read_integers(*numbers)
+        if infos.any():
+            raises(infos)
 
 
 def _chain(
@@ -249,7 +278,7 @@ def _chain(
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
     calls = [_call(step, places) for step in made_by]
     found = [_result(library, arrays, each, places, written) for each in results]
-    infos = [_info(*each, places) for each in checks]
+    infos = [_info(*each, places, made_by) for each in checks]
     if None in outputs or None in calls or None in found or None in infos:
         return None
     units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
@@ -326,11 +355,19 @@ def _result(
     return _Result(place)
 
 
-def _info(info: Any, raises: Callable[[Any], None], places: dict[int, int]) -> _Info | None:
+def _info(
+    info: Any, raises: Callable[[Any], None], places: dict[int, int], made_by: list[Step]
+) -> _Info | None:
     """Numbers to be read; None where they are no integers that a step has left."""
-    if not isinstance(info, DeviceIntegers) or info.layout.pointer not in places:
+    if not isinstance(info, DeviceIntegers):
         return None
-    return _Info(places[info.layout.pointer], info.size, info.layout.dtype, raises)
+    pointer = info.layout.pointer
+    left_by = [
+        number
+        for number, step in enumerate(made_by)
+        if pointer in step.addresses[: len(step.kept.integers.shapes)]
+    ]
+    return _Info(left_by[-1], places[pointer], info.size, info.layout.dtype, raises) if left_by else None
 
 
 def _reach(pointer: int, made_by: list[Step]) -> tuple[int, int]:
