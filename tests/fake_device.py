@@ -8,10 +8,12 @@ from __future__ import annotations
 import ctypes
 import importlib
 from contextlib import nullcontext
+from functools import partial
 from math import prod
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
+from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.gpu import backend, context
@@ -142,26 +144,31 @@ def factor_launch_list(name):
     return prepare
 
 
-def determinant_launch_list(products):
-    """The launch list of signs and logarithms, or of determinants, from factors."""
+def stand_in(compute):
+    """The launch list of ``compute(*matrices)``, which computes in the memory of its operands."""
 
     def prepare(*operands):
-        def bound(*_):
-            def run(bases, stream):
-                *results, piv, lu = (
-                    elements(each._replace(pointer=base)) for each, base in zip(operands, bases, strict=True)
-                )
-                pivots = np.ascontiguousarray(piv).view(np.int32)[..., 0]
-                diagonal = lu.diagonal(axis1=1, axis2=2)
-                moved = pivots.reshape(len(piv), -1) != np.arange(diagonal.shape[-1])
-                for result, values in zip(results, determinants(diagonal, moved, products), strict=True):
-                    result[:, 0, 0] = values
+        def run(bases, stream):
+            compute(
+                *(elements(each._replace(pointer=base)) for each, base in zip(operands, bases, strict=True))
+            )
 
-            return run
-
-        return SimpleNamespace(bound=bound, run=lambda bases, *_, stream: bound()(bases, stream))
+        return SimpleNamespace(bound=lambda *_: run, run=lambda bases, *_, stream: run(bases, stream))
 
     return prepare
+
+
+def first_words(numbers):
+    """The first int32 of each number, of matrices of one column."""
+    return np.ascontiguousarray(numbers[..., 0]).view(np.int32)[..., :: numbers.itemsize // 4]
+
+
+def determinants_of_factors(products, *matrices):
+    *results, piv, lu = matrices
+    diagonal = lu.diagonal(axis1=1, axis2=2)
+    moved = first_words(piv) != np.arange(diagonal.shape[-1])
+    for result, values in zip(results, determinants(diagonal, moved, products), strict=True):
+        result[:, 0, 0] = values
 
 
 def determinants(diagonal, moved, products):
@@ -173,6 +180,35 @@ def determinants(diagonal, moved, products):
         singular = (wide == 0).any(-1)
         sign, logarithm = np.where(singular, 0, sign), np.where(singular, -np.inf, logarithm)
         return [sign * np.exp(logarithm)] if products else [sign, logarithm]
+
+
+def solve_at_once(info, a, b, x):
+    """Solutions of stacks by LAPACK, and the numbers of its info."""
+    for number, (matrix, right) in enumerate(zip(a, np.broadcast_to(b, x.shape), strict=True)):
+        (gesv,) = get_lapack_funcs(("gesv",), (a,))
+        _, _, x[number], info[number] = gesv(matrix, right)
+
+
+def systems_at_once(info, a, *others):
+    """`solve_at_once`, with the inverse where there is no right-hand side; each info in an element."""
+    (b, x) = others if len(others) > 1 else (np.eye(a.shape[-1]), *others)
+    found = np.zeros(len(a), np.int32)
+    solve_at_once(found, a, b, x)
+    numbers = np.zeros((len(a), info.itemsize // 4), np.int32)
+    numbers[:, 0] = found
+    info[:, 0, 0] = numbers.view(info.dtype)[:, 0]
+
+
+#: Launch lists that no row names, and their stand-ins.
+STAND_INS = {
+    f"pyblasgpu.routines.lapack.{name}_launch_list": stand_in(compute)
+    for name, compute in {
+        "determinants.signs": partial(determinants_of_factors, False),
+        "determinants.determinants": partial(determinants_of_factors, True),
+        "gesv.solution": systems_at_once,
+        "gesv.inverse": systems_at_once,
+    }.items()
+}
 
 
 def joined(copy, rest, count):
@@ -483,9 +519,8 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     )
     monkeypatch.setattr("pyblasgpu.api.linalg.host.launch_list_of", factor_launch_list)
     monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", joined)
-    for name, products in (("signs", False), ("determinants", True)):
-        routine = f"pyblasgpu.routines.lapack.determinants.{name}_launch_list"
-        monkeypatch.setattr(routine, determinant_launch_list(products))
+    for name, launch_list in STAND_INS.items():
+        monkeypatch.setattr(name, launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

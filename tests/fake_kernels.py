@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from numbers import Real
+from pkgutil import resolve_name
 from types import SimpleNamespace
 
 import fake_cholesky
@@ -18,7 +19,7 @@ import fake_lu
 import fake_qr
 import fake_triangles
 import numpy as np
-from fake_device import elements, without_contexts
+from fake_device import STAND_INS, elements, without_contexts
 from region_mask import mask
 
 from pyblasgpu.frontend.calls.call import routine
@@ -43,7 +44,6 @@ from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routine import Routine
-from pyblasgpu.routines.lapack import determinants
 from pyblasgpu.routines.launch_list import joined
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
@@ -54,7 +54,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 #: The package's own launch lists, and how they are joined, which `fake_device` replaces.
 LAUNCH_LIST, JOINED = vars(Routine)["launch_list"], joined
-DETERMINANTS = determinants.signs_launch_list, determinants.determinants_launch_list
+OUT_OF_ROWS = {name: resolve_name(name) for name in STAND_INS}
 
 
 def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
@@ -302,7 +302,7 @@ class FakeKernel:
     geqrf_panel, geqrf_tall = fake_qr.geqrf_panel, fake_qr.geqrf_tall
     larft_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.reflector_copy
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
-    getrf_column, determinant = fake_lu.getrf_column, fake_lu.determinant
+    getrf_column, determinant, gesv_small = fake_lu.getrf_column, fake_lu.determinant, fake_lu.gesv_small
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
@@ -327,8 +327,8 @@ def install_below(monkeypatch) -> Kernels:
     """Put the stand-ins below the package's own launch lists, on the device of `fake_device.install`."""
     monkeypatch.setattr(Routine, "launch_list", LAUNCH_LIST)
     monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", JOINED)
-    for function in DETERMINANTS:
-        monkeypatch.setattr(determinants, function.__name__, function)
+    for name, function in OUT_OF_ROWS.items():
+        monkeypatch.setattr(name, function)
     for module in ("api.linalg.host", "frontend.calls.lazy_routines"):
         monkeypatch.setattr(f"pyblasgpu.{module}.launch_list_of", launch_list_of)
     monkeypatch.setitem(sys.modules, "pyblasgpu.gpu.device", device)

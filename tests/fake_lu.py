@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fake_device import determinants, elements
+from fake_device import determinants, elements, solve_at_once
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
@@ -113,6 +113,25 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             b[z] = np.linalg.solve(upper, np.linalg.solve(lower, b[z][rows]))
         else:
             b[z][rows] = np.linalg.solve(upper, np.linalg.solve(lower, b[z]))
+
+
+def gesv_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Solutions or inverses of a batch, and info."""
+    n, r, inverts, lanes, count, *steps, i_step, a_step, b_step, x_step = numbers
+    config = fake.source.config
+    assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n) and n <= config.COLS
+    a = fake.view(pointers[1], n, n, *steps[:2], count, a_step)
+    b = (
+        np.broadcast_to(np.eye(n), a.shape)
+        if inverts
+        else fake.view(pointers[2], n, r, *steps[2:4], count, b_step)
+    )
+    solve_at_once(
+        words(pointers[0], 1, 1, count, i_step)[:, 0],
+        a,
+        b,
+        fake.view(pointers[3], n, r, *steps[4:], count, x_step),
+    )
 
 
 def getrf_column(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

@@ -13,6 +13,7 @@ from pyblasgpu.routines import level1
 from pyblasgpu.routines.lapack import (
     determinants,
     geqrf,
+    gesv,
     getrf,
     getri,
     getrs,
@@ -31,7 +32,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 #: Those that are drawn, the frequent ones more often.
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
-    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "getrs", "getri",
+    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
     "geqrf", "orgqr", "ormqr",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
@@ -206,6 +207,12 @@ class _Draw:
         if self._chance.random() < 0.5:
             return determinants.determinants_launch_list(outputs[0], self._facts(n), lu)
         return determinants.signs_launch_list(*outputs, self._facts(n), lu)
+
+    def gesv(self, n, r, _):
+        info, a = self._facts(), self._matrix(n, n)
+        if self._chance.random() < 0.5:
+            return gesv.inverse_launch_list(info, a, self._matrix(n, n, out=True))
+        return gesv.solution_launch_list(info, a, self._matrix(n, r), self._matrix(n, r, out=True))
 
     def getrs(self, n, r, _):
         lu, b = self._matrix(n, n)._replace(conj=False), self._matrix(n, r, out=True)

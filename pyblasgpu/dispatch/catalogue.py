@@ -108,7 +108,7 @@ def fixed_kernels(stem: str, dtype: str, device: Device) -> Iterator[KernelSourc
         yield from (family.source(each) for each in configs)
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))
-    elif stem == "getrf_small":
+    elif stem in ("getrf_small", "gesv_small"):
         yield from (family.source(config.specialize(order, device)) for order in (1, config.COLS))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))

@@ -172,7 +172,11 @@ def test_not_positive_definite(library):
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("shape", [(1, 1), (40, 40), (300, 300), (4, 50, 50)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (7, 7), (32, 32), (40, 40), (300, 300), (4, 50, 50), (5000, 4, 4), (2, 3, 31, 31)],
+    ids=str,
+)
 def test_lu(library, shape, dtype):
     n = shape[-1]
     a, b = matrix(shape, dtype) + 2 * np.sqrt(n) * np.eye(n, dtype=dtype), matrix((n, 3), dtype, 1)

@@ -15,6 +15,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy import pack
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.factor.lu import (
+    gesv_small,
     getrf_column,
     getrf_panel,
     getrf_small,
@@ -141,8 +142,10 @@ def test_the_catalogue_has_the_panels_that_serve(letter, name):
 @pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_small_matrices_stay_in_registers(letter, name):
-    device, best = known(name), FIXED[getrf_small.STEM].fixed_config(letter)
-    sources = [getrf_small.source(best.specialize(order, device)) for order in (8, 32)]
+    device, sources = known(name), []
+    for kernels in (getrf_small, gesv_small):
+        best = FIXED[kernels.STEM].fixed_config(letter)
+        sources += [kernels.source(best.specialize(order, device)) for order in (8, 32)]
     sources.append(getrs_small.source(getrs_small.GetrsSmall(letter)))
     sources.append(getrf_column.source(getrf_column.GetrfColumn(letter)))
     for source in sources:

@@ -272,14 +272,14 @@ def chains(fake, monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5)], ids=["matrix", "stack"])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (40, 40)], ids=["matrix", "stack", "larger"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_linalg_on_other_arrays(chains, name, shape):
     """Results are new each time; a repeated call waits for one small copy at most."""
     function, expected, waits = FUNCTIONS[name]
     kept = []
     for seed in range(3):
-        a, b = definite(*shape, seed=seed), device(5, 2, seed=seed + 9)
+        a, b = definite(*shape, seed=seed), device(shape[-1], 2, seed=seed + 9)
         before = a.host.copy(), b.host.copy()
         chains.copied = 0
         kept.append((function(a, b), expected(*before)))
@@ -297,7 +297,7 @@ def test_the_host_waits_while_the_device_solves(chains, fake, monkeypatch, name)
     seen, (_, memory), run = [], fake, CachedCall.run_fitting
     function, *_ = FUNCTIONS[name]
     for _ in range(2):
-        function(definite(5, 5), device(5, 2))
+        function(definite(40, 40), device(40, 2))
 
     def begin_to_host(*arguments):
         seen.append("begin")
@@ -313,12 +313,12 @@ def test_the_host_waits_while_the_device_solves(chains, fake, monkeypatch, name)
     monkeypatch.setattr(memory, "begin_to_host", begin_to_host)
     monkeypatch.setattr(CachedCall, "run_fitting", run_fitting)
     fails_at = 0
-    function(definite(5, 5), device(5, 2))
+    function(definite(40, 40), device(40, 2))
     assert seen == ["call", "begin", "call", "join"]
     seen.clear()
     fails_at = 2
     with pytest.raises(MemoryError):
-        function(definite(5, 5), device(5, 2))
+        function(definite(40, 40), device(40, 2))
     assert seen == ["call", "begin", "call", "join"]
 
 

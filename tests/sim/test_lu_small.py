@@ -9,7 +9,7 @@ from scipy.linalg import lapack as scipys
 from pyblasgpu import lapack
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.factor import restore
-from pyblasgpu.kernels.factor.lu import getrf_small, getrs_small
+from pyblasgpu.kernels.factor.lu import gesv_small, getrf_small, getrs_small
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -93,6 +93,71 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     for matrix, x, b in zip(a, view, right, strict=True):
         assert (abs(matrix @ x - b) <= 100 * n * eps * abs(matrix).max() * abs(x).max() * n).all()
     assert unharmed()
+
+
+def solve_at_once(a, b, kernels=gesv_small, out="F", **changes):
+    """Solutions of a batch, or inverses where `b` is None, and info, amid other integers."""
+    batch, n, _ = a.shape
+    r = n if b is None else b.shape[2]
+    x, unharmed = fenced(np.full((batch, n, r), -7, a.dtype), out)
+    config, info = kernels.GesvSmall(letter_of(a), **changes), np.full((batch, 2), -7, np.int32)
+    (a_step, *a_steps), (x_step, *x_steps) = strides(a), strides(x)
+    b_step, *b_steps = (0, 0, 0) if b is None else strides(b)
+    integers = n, r, int(b is None), config.lanes(n), batch, *a_steps, *b_steps, *x_steps, 2
+    arrays = info, a, a if b is None else b, x
+    run(kernels.source(config), config.grid(n, batch), arrays, (*integers, a_step, b_step, x_step), ())
+    assert unharmed() and (info[:, 1] == -7).all()
+    return x, info[:, 0]
+
+
+def check_at_once(letter="d", n=7, r=1, batch=5, order="F", out="F", kernels=gesv_small, **changes) -> None:
+    """Solutions, or with r = 0 inverses, of matrices that need interchanges; A and B stay."""
+    rng = np.random.default_rng(n)
+    stack = np.stack([random(letter, n, n, z) + 3 * np.eye(n)[rng.permutation(n)] for z in range(batch)])
+    a, unharmed = fenced(stack.astype(DTYPES[letter].name), order)
+    right = np.stack([random(letter, n, r or n, seed + 9) for seed in range(batch)]) if r else None
+    b, b_unharmed = (None, lambda: True) if right is None else fenced(right, "FC"[order == "F"])
+    x, info = solve_at_once(a, b, kernels, out, **changes)
+    assert not info.any() and unharmed() and b_unharmed()
+    assert (a == stack.astype(a.dtype)).all() and (b is None or (b == right).all())
+    wide = a.astype(np.result_type(a, "d"))
+    expected = np.linalg.solve(wide, np.broadcast_to(np.eye(n), a.shape) if b is None else b)
+    conditions = np.linalg.cond(wide)[:, None, None]
+    assert (abs(x - expected) <= 8 * n * np.finfo(a.dtype).eps * conditions * abs(expected).max()).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_systems_at_once(letter, order):
+    for n, r, batch, changes in (
+        (4, 0, 17, {"COLS": 8}),
+        (7, 1, 9, {"COLS": 8}),
+        (13, 6, 5, {"DIM": 32}),
+        (27, 0, 3, {}),
+    ):
+        check_at_once(letter, n, r, batch, order, "FC"[n % 2], **changes)
+
+
+@pytest.mark.parametrize("n, r", [(1, 0), (1, 3), (8, 8), (9, 4), (16, 5), (32, 1), (32, 0), (2, 17)])
+def test_shapes_at_once(n, r):
+    check_at_once("d", n, r, 3)
+
+
+def check_singular(letter="d", kernels=gesv_small) -> None:
+    """The first zero pivot is info, as LAPACK has it; other matrices are inverted, NaN is no zero."""
+    stack = np.stack([random(letter, 6, 6, seed) for seed in range(5)])
+    stack[1, :, 2] = stack[1, :, 4] = stack[2] = stack[4, :, 5] = 0
+    stack[3, 1, 0] = np.nan
+    with np.errstate(all="ignore"):
+        x, info = solve_at_once(stack, None, kernels)
+    np.testing.assert_array_equal(info, [0, 3, 1, 0, 6])
+    np.testing.assert_allclose(x[0] @ stack[0], np.eye(6), atol=1e-3 if letter in "sc" else 1e-11)
+    assert np.isnan(x[3]).any()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_singular_matrices_at_once(letter):
+    check_singular(letter)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

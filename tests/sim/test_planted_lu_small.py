@@ -76,14 +76,21 @@ def imaginary(module) -> None:
 
 
 @one_each
+def at_once(test: Callable = test_lu_small.check_at_once, **options) -> Check:
+    return Check("gesv_small", lambda module: test(kernels=module, **options))
+
+
+@one_each
 def determinants(test: Callable = test_determinant.check, **options) -> Check:
     return Check("determinant", lambda module: test(kernels=module, **options))
 
 
-FACTOR, SOLVE, SMALL, ROWS, COLUMN, DETERMINANT = (
+FACTOR, SOLVE, SMALL, ROWS, COLUMN, DETERMINANT, SYSTEM = (
     f"factor.lu.{name}"
-    for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column", "determinant")
-)
+    for name in (
+        "getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column", "determinant", "gesv_small"
+    )
+)  # fmt: skip
 RESTORE = "factor.restore"
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
@@ -147,6 +154,28 @@ DEFECTS = [
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
     (SOLVE, "(at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * REALS + part, ok)", SEVERAL),
     (SOLVE, "matrix * stride_piv", "0", SINGLE),
+    (SYSTEM, "if done + k < n:", "if k < n:", at_once(n=7, COLS=8)),
+    (SYSTEM, "(j & 1) * ROW", "0", at_once()),
+    (SYSTEM, "put(pivot_row, values, left)\n            sync_warp()", "put(pivot_row, values, left)", at_once()),
+    (SYSTEM, "label, is_left = j, False", "label = j", at_once()),
+    (SYSTEM, "lane_of_row[label] = lane\n        sync_warp()", "lane_of_row[label] = lane", at_once()),
+    (SYSTEM, "re * y + im * y_im", "re * y - im * y_im", at_once(letter="z")),
+    (SYSTEM, "- re * y_im - im * y", "- re * y_im + im * y", at_once(letter="z")),
+    (SYSTEM, "False, label > j", "False, label >= j", at_once()),
+    (SYSTEM, "label == j, label < j", "label == j, label <= j", at_once()),
+    (SYSTEM, "label == j, label < j", "False, label < j", at_once()),
+    (SYSTEM, "while j > 0:", "while j > 1:", at_once()),
+    (SYSTEM, "c + q == lane", "q == lane", at_once(r=0)),
+    (SYSTEM, "if inverts != 0:", "if inverts == 0:", at_once(r=0)),
+    (SYSTEM, "ok & (c + q < r))\n\n    return", "ok)\n\n    return", at_once(r=6)),
+    (SYSTEM, "int32((t - lane) & (WARP - 1))", "int32(0)", at_once()),
+    (SYSTEM, "label * x_rs", "lane * x_rs", at_once()),
+    (SYSTEM, "lane * b_rs", "label * b_rs", at_once()),
+    (SYSTEM, "find(real(1), label, is_zero", "find(real(lane), label, is_zero", at_once(test_lu_small.check_singular)),
+    (SYSTEM, "int32(failed + 1)", "failed", at_once(test_lu_small.check_singular)),
+    (SYSTEM, "matrix * stride_info", "matrix", at_once(test_lu_small.check_singular)),
+    (SYSTEM, "n if is_here else 0, n, lane", "n, n, lane", at_once(batch=1)),
+    (SYSTEM, "range(0, r, COLUMNS)", "range(0, COLUMNS, COLUMNS)", at_once(r=6)),
     (DETERMINANT, "-LIMIT), LIMIT))\n        factor = power(int32(-e))", "-9), 9))\n        factor = power(int32(-e))", ENDS),
     (DETERMINANT, "int32(state[0] + e)", "state[0]", LARGE),
     (DETERMINANT, "x * re - y * im, x * im + y * re", "x * re + y * im, x * im + y * re", determinants(dtype="D")),

@@ -9,6 +9,7 @@ import numpy as np
 from ...arguments import Array, Flag
 from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Uplo
+from ..lapack import at_once
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
 from .arrays import Arrays, taken
@@ -147,6 +148,8 @@ def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool, out: Any) -> 
     """The inverse by LU factors, and info."""
     if arrays.library.host:
         return invert_general(matrix, arrays.dtype, out)
+    if not overwrite and (done := at_once.inverse("inv", matrix, arrays.dtype)) is not None:
+        return done
     factors, pivots, info = lapack.getrf(matrix, overwrite)
     return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
 

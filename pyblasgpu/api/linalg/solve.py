@@ -17,6 +17,7 @@ from ...frontend.arrays.any_array import stored_dtype
 from ...frontend.calls.factor_chain import Repeated, keep_chain, repeat_chain
 from ...frontend.calls.lazy_routines import policy_at
 from ...types import Diag, Trans, Uplo, tensor_method
+from ..lapack import at_once
 from ..lapack import names as lapack
 from . import refine
 from .arrays import Arrays, taken
@@ -355,6 +356,10 @@ def _general_solution(
         solution, info = solve_general(*stacks, arrays.dtype, trans, out, estimates, in_place)
         conditions.tell(norms, estimates.norms)
         return solution.reshape(right.shape), info
+    if not (conditions.wanted or swapped or any(overwrite)):
+        done = at_once.solution("solve", matrix, right, arrays.dtype)
+        if done is not None:
+            return done
     factors, pivots, info = lapack.getrf(matrix, overwrite[0])
     conditions.tell_solver(norms, lambda x, op: lapack.getrs(factors, pivots, x, op)[0], factors)
     return lapack.getrs(factors, pivots, right, trans, overwrite[1])[0], info

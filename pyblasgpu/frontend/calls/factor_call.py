@@ -155,21 +155,27 @@ class FactorCall(Call):
         counts: tuple[int, ...],
         input_integers: tuple[Any, ...],
         key: tuple[Any, ...] | None,
+        out_of_place: bool = False,
     ) -> list[Any]:
-        """Enqueue the routine on device arrays; the integers that it leaves."""
+        """Enqueue the routine on device arrays; the integers that it leaves.
+
+        `out_of_place`: `prepare` takes `source` too, between the inputs and the output, which is new.
+        """
         out, stream = self.out, self.stream
         plan = plan_integers(out.shape[:-2], counts, self.dtype)
         layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
         operands = (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out)
         kept = None
         if key is not None and 0 not in out.shape:
-            kept = keep_factor(key, self.arrays, input_integers, operands, source, prepare, plan)
+            call = key, self.arrays, input_integers, operands, source, prepare, plan
+            kept = keep_factor(*call, out_of_place=out_of_place)
         recorded, step = steps.get(), None
+        whole = operands if source is out else (*operands[:-1], source, out)
         if kept is None:
-            self.start_from(source)
-            self._enqueue(prepare, (1,), (), operands, None, None)
+            if not out_of_place:
+                self.start_from(source)
+            self._enqueue(prepare, (1,), (), whole if out_of_place else operands, None, None)
         else:
-            whole = (*operands[:-1], source, out) if kept.copies else operands
             addresses = [layout.pointer for layout in whole]
             kept.call.run_checked(addresses, 1, 0, stream)
             step = Step(kept, addresses, (whole, self.result))

@@ -188,11 +188,13 @@ def keep_factor(
     source: Layout,
     prepare: Callable[..., Any],
     plan: IntegersPlan,
+    out_of_place: bool = False,
 ) -> KeptFactor | None:
     """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
 
     `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new, by
-    rows or by columns. None, and nothing kept, where that cannot be.
+    rows or by columns. `out_of_place`: see `FactorCall.run_on_arrays`. None, and nothing kept, where that
+    cannot be.
     """
     library, out = quick_library(arrays[0]), layouts[-1]
     description = None if library is None else library.read(arrays)
@@ -207,7 +209,8 @@ def keep_factor(
     if len(called) != 1 or source.shape != out.shape:
         return None
     generation = import_module("...dispatch.choose", __package__).generation
-    call = CachedCall(whole, called[0], after_copy(prepare) if copies else prepare, generation)
+    launches = after_copy(prepare) if copies and not out_of_place else prepare
+    call = CachedCall(whole, called[0], launches, generation)
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape

@@ -15,6 +15,7 @@ FAMILIES = (
     Family("getrf_panel", ".factor.lu.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0)),
     Family("getrf_column", ".factor.lu.getrf_column", "GetrfColumn", "getrf", needs=(8, 0)),
     Family("getrf_small", ".factor.lu.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
+    Family("gesv_small", ".factor.lu.gesv_small", "GesvSmall", "gesv", needs=(8, 0)),
     Family("getrs_small", ".factor.lu.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
     Family("determinant", ".factor.lu.determinant", "Determinant", "slogdet"),
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf"),
