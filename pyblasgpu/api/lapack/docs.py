@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["HOST_QR", "LAPACK", "QR"]
+__all__ = ["HOST_QR", "LAPACK", "QR", "SPECTRA"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
@@ -93,4 +93,102 @@ HOST_QR = Shared(
         When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
     """,
     QR,
+)
+
+#: Routines of eigenvalues and singular values.
+SPECTRA = Shared(
+    """
+    Parameters
+    ----------
+    a : array, shape (n, n) or (..., n, n)
+        The Hermitian matrix, or a stack, of which one triangle is read.
+    b : array, shape (n, n) or (..., n, n)
+        The positive definite matrix of the generalized problem; for `sygst` its Cholesky factor.
+    compute_v : bool, default True
+        Whether eigenvectors are computed.
+    compute_uv : bool, default True
+        Whether singular vectors are computed.
+    full_matrices : bool, default True
+        Whether all singular vectors are computed, else as many as there are singular values.
+    itype : {1, 2, 3}, default 1
+        The generalized problem: ``a v = w b v``, ``a b v = w v`` or ``b a v = w v``.
+    jobz : {'V', 'N'}, default 'V'
+        Whether eigenvectors are computed.
+    lower : {0, 1}, default 0
+        Whether the lower triangle is read, else the upper one.
+    uplo : {'L', 'U'}, default 'L'
+        The triangle that is read.
+    range : {'A', 'V', 'I'}, default 'A'
+        The eigenvalues that are wanted: all, those in ``(vl, vu]``, or those of the numbers `il` to `iu`.
+    vl : float, default 0.0
+        The lower end of the interval.
+    vu : float, default 1.0
+        The upper end of the interval.
+    il : int, default 1
+        The number of the first eigenvalue, from 1.
+    iu : int, optional
+        The number of the last eigenvalue; by default n.
+    abstol : float, default 0.0
+        The error of eigenvalues that is tolerated; 0 is a tolerance of LAPACK's choice.
+    lwork : int, optional
+        The length of the workspace of SciPy's LAPACK.
+    lrwork : int, optional
+        The length of its workspace of real numbers.
+    liwork : int, optional
+        The length of its workspace of integers.
+    m : int
+        Rows of the matrix.
+    n : int
+        Columns of the matrix, or its order.
+
+    Returns
+    -------
+    w : array
+        The eigenvalues, real and ascending.
+    v : array
+        The eigenvectors in columns.
+    z : array
+        The eigenvectors in columns, the first `m` of which count.
+    m : int or array of int32
+        The number of eigenvalues that were found.
+    isuppz : array
+        The first and the last row of each vector that is not zero, from 1.
+    ifail : array
+        The numbers, from 1, of vectors that did not converge.
+    c : array
+        The matrix of the standard problem in a triangle; of `sytrd` the vectors of the reflectors.
+    d : array
+        The diagonal of the tridiagonal matrix.
+    e : array
+        The elements off its diagonal.
+    tau : array
+        The factors of the reflectors.
+    u : array
+        The left singular vectors in columns.
+    s : array
+        The singular values, descending.
+    vt : array
+        The right singular vectors, conjugated, as rows.
+    info : int or array of int32
+        0, or a positive number where the iteration did not converge or b is not positive definite.
+    work : number
+        The best `lwork`.
+    iwork : number
+        The best `liwork`.
+    rwork : number
+        The best `lrwork`.
+
+    Raises
+    ------
+    ValueError
+        When shapes or options do not fit, or a matrix is empty.
+    TypeError
+        When an array is complex and the routine real, or has no such cast (long double, objects).
+
+    See Also
+    --------
+    pyblasgpu.linalg.eigh : Eigenvalues and eigenvectors by SciPy's signature.
+    pyblasgpu.linalg.svd : Singular values and vectors by SciPy's signature.
+    """,
+    HOST_QR,
 )

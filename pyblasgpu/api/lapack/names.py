@@ -19,7 +19,7 @@ from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, lu, qr, queries, reflectors, triangular
+from . import cholesky, lu, qr, queries, reflectors, spectra, triangular
 
 if TYPE_CHECKING:
 
@@ -34,6 +34,7 @@ FUNCTIONS = {
     **triangular.FUNCTIONS,
     **reflectors.FUNCTIONS,
     **queries.FUNCTIONS,
+    **spectra.FUNCTIONS,
 }
 globals().update(FUNCTIONS)
 __all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]

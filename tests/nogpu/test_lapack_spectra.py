@@ -1,0 +1,182 @@
+"""`pyblasgpu.lapack` on eigenvalues and singular values compared with scipy.linalg.lapack."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from ast import literal_eval
+from typing import Any
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+
+from pyblasgpu import lapack
+from pyblasgpu.api.lapack.spectra import QUERIES, ROWS, scipys_name
+from pyblasgpu.types import DTYPES
+
+N = 6
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def matrices(letter: str, *shape: int, seed: int = 1) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def arguments_of(letter: str, stem: str, *batch: int) -> list[np.ndarray]:
+    """The arrays of a call: general, Hermitian, or Hermitian and definite ones."""
+    a = matrices(letter, *batch, N, N - 2 if stem.startswith("ge") else N)
+    if stem.startswith("ge"):
+        return [a]
+    a = a + a.swapaxes(-1, -2).conj()
+    definite = (a @ a + np.eye(N)).astype(a.dtype)
+    b = np.linalg.cholesky(definite) if stem == "sygst" else definite
+    return [a, b] if len(ROWS[stem][0].split()) > 1 else [a]
+
+
+def same(ours: Any, theirs: Any) -> None:
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        one, other = np.asarray(one), np.asarray(other)
+        assert one.shape == other.shape and one.dtype.kind == other.dtype.kind
+        eps = 1 if one.dtype.kind == "i" else np.finfo(one.dtype).eps
+        scale = np.abs(other).max() if other.size else 1
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e4 * eps * scale if one.dtype.kind != "i" else 0)
+
+
+#: Options of calls, by the first argument that they need.
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"compute_v": 0},
+    {"lower": 1},
+    {"range": "I", "il": 2, "iu": 4, "lower": 1},
+    {"range": b"V", "vl": -0.5, "vu": 1.0},
+    {"itype": 2},
+    {"jobz": "N", "uplo": "U"},
+    {"compute_uv": 0},
+    {"full_matrices": 0},
+    {"lwork": 400},
+    {"overwrite_a": 1},
+]
+
+
+CALLS = [
+    (stem, options)
+    for stem, (_, known, *_) in ROWS.items()
+    for options in OPTIONS
+    if {*options} <= {*known.split()}
+]
+
+
+@pytest.mark.parametrize(("stem", "options"), CALLS, ids=str)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_results_are_scipys(stem, letter, options):
+    name = scipys_name(letter, stem)
+    ours, theirs = getattr(lapack, name), getattr(scipys, name)
+    if stem == "sygst":
+        options = {**options, "lower": 1}
+    passed = arguments_of(letter, stem)
+    before = [each.copy() for each in passed]
+    expected = theirs(*[each.copy() for each in passed], **options)
+    found = ours(*passed, **options)
+    is_vectorless = options.get("compute_v") == 0 or options.get("jobz") == "N"
+    if is_vectorless and stem in ("syev", "syevd", "sygv", "sygvd"):  # the matrix is destroyed
+        found, expected = (found[0], found[2]), (expected[0], expected[2])
+    same(found, expected)
+    generic = getattr(lapack, stem)(*passed, **options)
+    same(generic if len(generic) == len(found) else (generic[0], generic[2]), found)
+    if "overwrite_a" not in options:
+        for each, other in zip(passed, before, strict=True):
+            np.testing.assert_array_equal(each, other)
+
+
+@pytest.mark.parametrize("stem", ROWS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_stacks(stem, letter):
+    name = scipys_name(letter, stem)
+    passed = arguments_of(letter, stem, 2, 3)
+    if len(passed) > 1:
+        passed[1] = passed[1][0, 0]  # which broadcasts
+    found = getattr(lapack, name)(*passed)
+    assert np.shape(found[-1]) == (2, 3)
+    for index in np.ndindex(2, 3):
+        each = [array[index] if array.ndim > 2 else array for array in passed]
+        same([np.asarray(result)[index] for result in found], getattr(scipys, name)(*each))
+    empty = getattr(lapack, name)(*[array[..., :0, :, :, :] if array.ndim > 2 else array for array in passed])
+    assert [each.shape for each in empty] == [(0, *np.shape(each)[1:]) for each in found]
+
+
+@pytest.mark.parametrize("stem", QUERIES)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_queries_are_scipys(stem, letter):
+    name = scipys_name(letter, stem) + "_lwork"
+    for extents in ((5,), (100,)) if stem.startswith("sy") else ((5, 3), (40, 90)):
+        assert getattr(lapack, name)(*extents) == getattr(scipys, name)(*extents)
+
+
+def parsed(name: str) -> list[str]:
+    """The parameters of SciPy's wrapper, from its docstring."""
+    (call,) = re.findall(rf"{name}\((.*)\)", getattr(scipys, name).__doc__)[:1]
+    return re.findall(r"\w+", call)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("stem", [*ROWS, *(f"{stem}_lwork" for stem in QUERIES)])
+def test_signatures(letter, stem):
+    """Parameters come in SciPy's order, defaults are its."""
+    name = scipys_name(letter, stem)
+    parameters = inspect.signature(getattr(lapack, name)).parameters
+    assert list(parameters) == parsed(name)
+    defaults = dict(
+        re.findall(r"^(\w+) : input .*\n +Default:? +`*([^`\n]+)`*$", getattr(scipys, name).__doc__, re.M)
+    )
+    for parameter, value in defaults.items():
+        if parameter not in ("lwork", "lrwork", "liwork", "iu"):
+            assert parameters[parameter].default == literal_eval(value)
+
+
+@pytest.mark.parametrize("name", ["dsyevd", "zheev", "sgesdd", "syevr"])
+def test_functions_have_attributes_of_scipys(name):
+    found = getattr(lapack, name)
+    assert found.__name__ == name and found.module_name == "pyblasgpu.lapack"
+    stem = name[1:] if name != "syevr" else name
+    assert lapack.get_lapack_funcs(stem, dtype="z" if name[0] == "z" else "d").__name__[1:] in (stem, "heevr")
+
+
+A, B = np.eye(3), np.ones((3, 2))
+REFUSED = [
+    (lambda: lapack.dsyev(B), r"dsyev: a has shape \(3, 2\); a square matrix"),
+    (lambda: lapack.dsygv(A, np.eye(2)), r"dsygv: a has shape \(3, 3\) and b \(2, 2\), of another order"),
+    (lambda: lapack.dsygv(A, A, itype=4), "dsygv: itype=4 is none of 1, 2, 3"),
+    (lambda: lapack.zheevr(A, range="X"), "zheevr: range='X' is none of A, V, I"),
+    (lambda: lapack.dsygvx(A, A, jobz=1), "dsygvx: jobz=1 is none of N, V"),
+    (lambda: lapack.dsyev(A, lower="x"), "dsyev: lower"),
+    (lambda: lapack.dsyev(A, compute_v="yes"), "dsyev: compute_v"),
+    (lambda: lapack.dsyev(A, lwork=1), "dsyev: .*lwork"),
+    (lambda: lapack.dgesdd(A[:0]), r"dgesdd: a has shape \(0, 3\); LAPACK needs rows"),
+    (lambda: lapack.dgesdd_lwork(-1, 3), "dgesdd_lwork: m=-1 is negative"),
+    (lambda: lapack.dsygv(np.stack([A] * 2), np.stack([A] * 3)), "do not broadcast"),
+]
+
+
+@pytest.mark.parametrize("index", range(len(REFUSED)))
+def test_refusals(index):
+    call, message = REFUSED[index]
+    with pytest.raises(ValueError, match=message):
+        call()
+    with pytest.raises(TypeError, match="complex"):
+        lapack.dsyev(np.eye(2) * 1j)
+
+
+@pytest.mark.parametrize("stem", [stem for stem in ROWS if stem not in ("syev", "syevd")])
+def test_arrays_on_a_device_are_refused(fake, stem):
+    a = fake_device.Array(np.eye(3, order="F"))
+    with pytest.raises(NotImplementedError, match=f"^{stem}: a is on a device, .* on the CPU alone"):
+        getattr(lapack, stem)(*[a] * len(ROWS[stem][0].split()))
