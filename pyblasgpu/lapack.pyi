@@ -21,7 +21,18 @@ __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "pos
     "ztrtrs", "gels", "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgels", "dgels", "cgels", "zgels", "sgeqrt",
     "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt",
     "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork",
-    "zgeqrf_lwork", "sgels_lwork", "dgels_lwork", "cgels_lwork", "zgels_lwork"]
+    "zgeqrf_lwork", "sgels_lwork", "dgels_lwork", "cgels_lwork", "zgels_lwork", "syev", "ssyev", "dsyev",
+    "cheev", "zheev", "syevd", "ssyevd", "dsyevd", "cheevd", "zheevd", "syevr", "ssyevr", "dsyevr", "cheevr",
+    "zheevr", "syevx", "ssyevx", "dsyevx", "cheevx", "zheevx", "sygv", "ssygv", "dsygv", "chegv", "zhegv",
+    "sygvd", "ssygvd", "dsygvd", "chegvd", "zhegvd", "sygvx", "ssygvx", "dsygvx", "chegvx", "zhegvx", "sygst",
+    "ssygst", "dsygst", "chegst", "zhegst", "sytrd", "ssytrd", "dsytrd", "chetrd", "zhetrd", "gesdd",
+    "sgesdd", "dgesdd", "cgesdd", "zgesdd", "gesvd", "sgesvd", "dgesvd", "cgesvd", "zgesvd", "ssyev_lwork",
+    "dsyev_lwork", "cheev_lwork", "zheev_lwork", "ssyevd_lwork", "dsyevd_lwork", "cheevd_lwork",
+    "zheevd_lwork", "ssyevr_lwork", "dsyevr_lwork", "cheevr_lwork", "zheevr_lwork", "ssyevx_lwork",
+    "dsyevx_lwork", "cheevx_lwork", "zheevx_lwork", "ssygv_lwork", "dsygv_lwork", "chegv_lwork",
+    "zhegv_lwork", "ssygvx_lwork", "dsygvx_lwork", "chegvx_lwork", "zhegvx_lwork", "ssytrd_lwork",
+    "dsytrd_lwork", "chetrd_lwork", "zhetrd_lwork", "sgesdd_lwork", "dgesdd_lwork", "cgesdd_lwork",
+    "zgesdd_lwork", "sgesvd_lwork", "dgesvd_lwork", "cgesvd_lwork", "zgesvd_lwork"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
@@ -194,6 +205,26 @@ def tpmqrt(
     l: int, v: ArrayLike, t: ArrayLike, a: ArrayLike, b: ArrayLike, side: SideFlag | Switch = "L",
     trans: TransFlag | Switch = "N", overwrite_a: Switch = 0, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
+def gesdd(
+    a: ArrayT, compute_uv: Switch = 1, full_matrices: Switch = 1, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def gesdd(
+    a: ArrayLike, compute_uv: Switch = 1, full_matrices: Switch = 1, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def gesvd(
+    a: ArrayT, compute_uv: Switch = 1, full_matrices: Switch = 1, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def gesvd(
+    a: ArrayLike, compute_uv: Switch = 1, full_matrices: Switch = 1, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
 spotrf = potrf
 dpotrf = potrf
 cpotrf = potrf
@@ -302,3 +333,341 @@ def sgels_lwork(m: int, n: int, nrhs: int, trans: TransFlag | Switch = "N") -> t
 dgels_lwork = sgels_lwork
 cgels_lwork = sgels_lwork
 zgels_lwork = sgels_lwork
+@overload
+def syev(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def syev(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssyev(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssyev(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsyev = ssyev
+@overload
+def cheev(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def cheev(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zheev = cheev
+@overload
+def syevd(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def syevd(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssyevd(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssyevd(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsyevd = ssyevd
+@overload
+def cheevd(
+    a: ArrayT, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, lrwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def cheevd(
+    a: ArrayLike, compute_v: Switch = 1, lower: UploFlag | Switch = 0, lwork: int | None = None,
+    liwork: int | None = None, lrwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zheevd = cheevd
+@overload
+def syevr(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def syevr(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssyevr(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssyevr(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsyevr = ssyevr
+@overload
+def cheevr(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    lrwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def cheevr(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, lrwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zheevr = cheevr
+@overload
+def syevx(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def syevx(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssyevx(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssyevx(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsyevx = ssyevx
+@overload
+def cheevx(
+    a: ArrayT, compute_v: Switch = 1, range: str = "ArrayT", lower: UploFlag | Switch = 0, vl: float = 0.0,
+    vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0, lwork: int | None = None,
+    overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def cheevx(
+    a: ArrayLike, compute_v: Switch = 1, range: str = "ArrayLike", lower: UploFlag | Switch = 0,
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zheevx = cheevx
+@overload
+def sygv(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def sygv(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssygv(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssygv(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsygv = ssygv
+@overload
+def chegv(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def chegv(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zhegv = chegv
+@overload
+def sygvd(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def sygvd(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssygvd(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssygvd(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsygvd = ssygvd
+@overload
+def chegvd(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    lrwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def chegvd(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", uplo: str = "L", lwork: int | None = None,
+    lrwork: int | None = None, liwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zhegvd = chegvd
+@overload
+def sygvx(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", range: str = "ArrayT", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def sygvx(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", range: str = "ArrayLike", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssygvx(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", range: str = "ArrayT", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssygvx(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", range: str = "ArrayLike", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsygvx = ssygvx
+@overload
+def chegvx(
+    a: ArrayT, b: ArrayT, itype: int = 1, jobz: str = "V", range: str = "ArrayT", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def chegvx(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, jobz: str = "V", range: str = "ArrayLike", uplo: str = "L",
+    vl: float = 0.0, vu: float = 1.0, il: int = 1, iu: int | None = None, abstol: float = 0.0,
+    lwork: int | None = None, overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zhegvx = chegvx
+@overload
+def sygst(
+    a: ArrayT, b: ArrayT, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def sygst(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssygst(
+    a: ArrayT, b: ArrayT, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssygst(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsygst = ssygst
+@overload
+def chegst(
+    a: ArrayT, b: ArrayT, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def chegst(
+    a: ArrayLike, b: ArrayLike, itype: int = 1, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zhegst = chegst
+@overload
+def sytrd(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def sytrd(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def ssytrd(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def ssytrd(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+dsytrd = ssytrd
+@overload
+def chetrd(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ...]: ...
+@overload
+def chetrd(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], ...]: ...
+zhetrd = chetrd
+sgesdd = gesdd
+dgesdd = gesdd
+cgesdd = gesdd
+zgesdd = gesdd
+sgesvd = gesvd
+dgesvd = gesvd
+cgesvd = gesvd
+zgesvd = gesvd
+def ssyev_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+dsyev_lwork = ssyev_lwork
+def cheev_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+zheev_lwork = cheev_lwork
+def ssyevd_lwork(n: int, compute_v: Switch = 1, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+dsyevd_lwork = ssyevd_lwork
+def cheevd_lwork(n: int, compute_v: Switch = 1, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+zheevd_lwork = cheevd_lwork
+def ssyevr_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+dsyevr_lwork = ssyevr_lwork
+def cheevr_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+zheevr_lwork = cheevr_lwork
+def ssyevx_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+dsyevx_lwork = ssyevx_lwork
+def cheevx_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+zheevx_lwork = cheevx_lwork
+def ssygv_lwork(n: int, uplo: str = "L") -> tuple[Any, ...]: ...
+dsygv_lwork = ssygv_lwork
+def chegv_lwork(n: int, uplo: str = "L") -> tuple[Any, ...]: ...
+zhegv_lwork = chegv_lwork
+def ssygvx_lwork(n: int, uplo: str = "L") -> tuple[Any, ...]: ...
+dsygvx_lwork = ssygvx_lwork
+def chegvx_lwork(n: int, uplo: str = "L") -> tuple[Any, ...]: ...
+zhegvx_lwork = chegvx_lwork
+def ssytrd_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+dsytrd_lwork = ssytrd_lwork
+def chetrd_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, ...]: ...
+zhetrd_lwork = chetrd_lwork
+def sgesdd_lwork(m: int, n: int, compute_uv: Switch = 1, full_matrices: Switch = 1) -> tuple[Any, ...]: ...
+dgesdd_lwork = sgesdd_lwork
+cgesdd_lwork = sgesdd_lwork
+zgesdd_lwork = sgesdd_lwork
+def sgesvd_lwork(m: int, n: int, compute_uv: Switch = 1, full_matrices: Switch = 1) -> tuple[Any, ...]: ...
+dgesvd_lwork = sgesvd_lwork
+cgesvd_lwork = sgesvd_lwork
+zgesvd_lwork = sgesvd_lwork

@@ -453,6 +453,18 @@ _LAPACK = (
         launches=".routines.lapack.ormqr",
         cpu=".cpu.scipy.qr:ormqr",
     ),
+    Routine(
+        "syevd",
+        "lapack",
+        (_INFO, Matrix("w", "m", is_result=True), _SQUARE),
+        ("uplo",),
+        switches=("vectors",),
+        names={"c": ("cheevd",), "z": ("zheevd",)},
+        work=_CUBE,
+        fmas=(9, 2),
+        launches=".routines.lapack.syevd",
+        cpu=".cpu.scipy.eigen:syevd",
+    ),
 )
 
 for _row in (*_LEVEL_3, *_LEVEL_1, *_LEVEL_2, *_LAPACK):

@@ -33,8 +33,18 @@ INTERVAL, SHARE = 10.0, 0.05
 
 #: Exit codes; those of signals are 128 and their number, as of a shell.
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
-#: Errors of files, options and the machine; any other is a defect, and has its traceback.
-_FORESEEN = (PyblasgpuError, ValueError, OSError, EOFError, MemoryError, zlib.error, Warning)
+#: Errors of files, options and the machine, and calls that are not served; any other is a defect, and has its
+#: traceback.
+_FORESEEN = (
+    PyblasgpuError,
+    ValueError,
+    NotImplementedError,
+    OSError,
+    EOFError,
+    MemoryError,
+    zlib.error,
+    Warning,
+)
 
 
 def guarded(words: Sequence[str], run: Callable[[], int]) -> int:

@@ -120,6 +120,7 @@ FACTORS = {
     "orgqr": ("qr", 0),
     "ormqr": ("qr", 0),
     "laswp": ("lu", 1),
+    "syevd": ("eigen", 1),
 }
 
 

@@ -38,7 +38,7 @@ def arguments_of(letter: str, stem: str, *batch: int) -> list[np.ndarray]:
     a = a + a.swapaxes(-1, -2).conj()
     definite = (a @ a + np.eye(N)).astype(a.dtype)
     b = np.linalg.cholesky(definite) if stem == "sygst" else definite
-    return [a, b] if len(ROWS[stem][0].split()) > 1 else [a]
+    return [a, b] if len(ROWS[stem].arrays.split()) > 1 else [a]
 
 
 def same(ours: Any, theirs: Any) -> None:
@@ -69,9 +69,9 @@ OPTIONS: list[dict[str, Any]] = [
 
 CALLS = [
     (stem, options)
-    for stem, (_, known, *_) in ROWS.items()
+    for stem, row in ROWS.items()
     for options in OPTIONS
-    if {*options} <= {*known.split()}
+    if {*options} <= {*row.options.split()}
 ]
 
 
@@ -131,7 +131,8 @@ def parsed(name: str) -> list[str]:
 @pytest.mark.parametrize("stem", [*ROWS, *(f"{stem}_lwork" for stem in QUERIES)])
 def test_signatures(letter, stem):
     """Parameters come in SciPy's order, defaults are its."""
-    name = scipys_name(letter, stem)
+    base, query, _ = stem.partition("_lwork")
+    name = scipys_name(letter, base) + query
     parameters = inspect.signature(getattr(lapack, name)).parameters
     assert list(parameters) == parsed(name)
     defaults = dict(
@@ -179,4 +180,27 @@ def test_refusals(index):
 def test_arrays_on_a_device_are_refused(fake, stem):
     a = fake_device.Array(np.eye(3, order="F"))
     with pytest.raises(NotImplementedError, match=f"^{stem}: a is on a device, .* on the CPU alone"):
-        getattr(lapack, stem)(*[a] * len(ROWS[stem][0].split()))
+        getattr(lapack, stem)(*[a] * len(ROWS[stem].arrays.split()))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("stem", ["syev", "syevd"])
+@pytest.mark.parametrize("overwrite", [0, 1])
+@pytest.mark.parametrize("options", [{}, {"lower": 1}, {"compute_v": 0}], ids=str)
+def test_arrays_on_a_device(fake, letter, stem, overwrite, options):
+    (a,) = arguments_of(letter, stem, 3)
+    function, name = getattr(lapack, scipys_name(letter, stem)), scipys_name(letter, stem)
+    for _ in range(3):
+        put = fake_device.Array(np.array(a.swapaxes(-1, -2)).swapaxes(-1, -2))
+        w, v, info = function(put, overwrite_a=overwrite, **options)
+        for index in range(3):
+            same([w.host[index]], [getattr(scipys, name)(a[index], **options)[0]])
+        if "compute_v" not in options:
+            rest = a @ v.host - v.host * w.host[:, None, :]
+            assert np.abs(rest).max() <= 1e3 * np.finfo(a.dtype).eps
+            assert np.shares_memory(v.host, put.host) == bool(overwrite)
+        assert not info.numpy().any()
+    with pytest.raises(
+        NotImplementedError, match=rf"^{name}: a has shape \(300, 300\); eigenvalues of .* order"
+    ):
+        function(fake_device.Array(np.zeros((300, 300), a.dtype)))

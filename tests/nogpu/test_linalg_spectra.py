@@ -501,18 +501,106 @@ def test_arguments_stay(name):
 # --------------------------------------------------------------------------------------- arrays on a device
 
 NEED_VALUES = [
-    ("eigh", ()), ("eigvalsh", ()), ("svd", ()), ("svdvals", ()), ("polar", ()), ("pinv", ()), ("pinvh", ()),
-    ("matrix_rank", ()), ("orth", ()), ("null_space", ()), ("norm", (2,)), ("cond", ()), ("sqrtm", ()),
-    ("logm", ()), ("funm", (np.sin,)),
+    ("svd", ()), ("svdvals", ()), ("polar", ()), ("pinv", ()), ("matrix_rank", ()), ("orth", ()),
+    ("null_space", ()), ("norm", (2,)), ("cond", ()), ("sqrtm", ()), ("logm", ()), ("funm", (np.sin,)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "arguments"), NEED_VALUES)
 def test_arrays_on_a_device_are_refused(fake, name, arguments):
-    """By functions that need singular values or eigenvalues."""
+    """By functions that need singular values."""
     a = fake_device.Array(np.eye(3, order="F"))
     with pytest.raises(NotImplementedError, match=f"^{name}: [aA] is on a device, .* on the CPU alone"):
         getattr(linalg, name)(a, *arguments)
+
+
+HERMITIAN = [
+    ("eigh", {}), ("eigvalsh", {}), ("pinvh", {}), ("pinv", {"hermitian": True}),
+    ("matrix_rank", {"hermitian": True}), ("sqrtm", {"hermitian": True}), ("logm", {"hermitian": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), HERMITIAN)
+def test_large_matrices_on_a_device_are_refused(fake, name, options):
+    a = np.zeros((2, 300, 300))
+    with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(2, 300, 300\); .* to order 224,"):
+        getattr(linalg, name)(fake_device.Array(a), **options)
+
+
+def host(array: Any) -> Any:
+    return getattr(array, "host", array)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (2, 2, 3), (0,), (0, 3)])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("order", "CF")
+def test_eigenvalues_on_a_device(fake, letter, shape, lower, order):
+    whole = hermitian_of(letter, *shape)
+    a = np.array(np.tril(whole) if lower else np.triu(whole), order=order)
+    put = fake_device.Array(a.copy(order="K"))
+    for _ in range(3):  # kept calls too
+        w, v = map(host, linalg.eigh(put, lower=lower))
+        same(w, np.linalg.eigvalsh(whole), 100 * shape[-1])
+        assert w.dtype == np.finfo(a.dtype).dtype and v.dtype == a.dtype and v.shape == a.shape
+        rest = whole @ v - v * w[..., None, :]
+        assert np.abs(rest).max(initial=0) <= 100 * shape[-1] * eps_of(a) * np.abs(whole).max(initial=1)
+        same(host(linalg.eigvalsh(put, lower=lower)), w)
+    np.testing.assert_array_equal(put.host, a)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("kind", [1, 2, 3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_generalized_problems_on_a_device(fake, letter, kind, lower):
+    a, b = hermitian_of(letter, 3, 6), definite_of(letter, 6)
+    half = np.tril if lower else np.triu
+    put = [fake_device.Array(half(each)) for each in (a, b)]
+    w, v = map(host, linalg.eigh(*put, type=kind, lower=lower))
+    theirs = linalg.eigh(half(a), half(b), type=kind, lower=lower)
+    same(w, theirs[0], 2000)
+    left, right = {1: (a @ v, b @ v), 2: (a @ (b @ v), v), 3: (b @ (a @ v), v)}[kind]
+    assert mismatch(left, right * w[..., None, :]) <= 1e4 * eps_of(a)
+    same(host(linalg.eigvalsh(*put, type=kind, lower=lower)), w, 2000)
+    with pytest.raises(LinAlgError, match="leading minor of order 2 of B is not positive definite"):
+        linalg.eigh(put[0], fake_device.Array(np.diag([1, -1, 1, 1, 1, 1]).astype(a.dtype)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"subset_by_index": (1, 2)},
+        {"subset_by_value": (-1.0, 1.0)},
+        {"subset_by_value": (50.0, 60.0)},
+        {"driver": "evx"},
+    ],
+    ids=str,
+)
+def test_subsets_on_a_device(fake, options):
+    a = np.diag([-2.0, -1.0, 0.5, 1.0, 7.0])
+    w, v = map(host, linalg.eigh(fake_device.Array(a), **options))
+    theirs = linalg.eigh(a, **options)
+    same(w, theirs[0])
+    same(np.abs(v), np.abs(theirs[1]))
+    if "subset_by_value" in options:
+        stack = fake_device.Array(np.stack([a, a + np.eye(5)]))
+        with pytest.raises(ValueError, match="of each matrix of the stack are in subset_by_value"):
+            linalg.eigvalsh(stack, subset_by_value=(-3.0, -0.5))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("name", "options"), HERMITIAN)
+def test_functions_of_eigenvalues_on_a_device(fake, letter, name, options):
+    a = definite_of(letter, 3, 5)
+    ours, theirs = (getattr(linalg, name)(each, **options) for each in (fake_device.Array(a), a))
+    same(host(ours[0] if name == "eigh" else ours), theirs[0] if name == "eigh" else theirs, 1e4)
+
+
+def test_special_values_on_a_device(fake):
+    """They stay in their matrix of a stack: nothing is looked at."""
+    a = np.stack([np.eye(3), np.full((3, 3), np.nan)])
+    with pytest.raises(ValueError, match="eigh: array must not contain infs or NaNs"):
+        linalg.eigh(fake_device.Array(a), check_finite=True)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

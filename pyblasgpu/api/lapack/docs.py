@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["HOST_QR", "LAPACK", "QR", "SPECTRA"]
+__all__ = ["HOST_QR", "HOST_SPECTRA", "LAPACK", "QR", "SPECTRA"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
@@ -84,20 +84,19 @@ QR = Shared(
     """
 )
 
-#: Routines of QR factors that SciPy's LAPACK computes.
-HOST_QR = Shared(
-    """
+#: Routines that SciPy's LAPACK computes.
+_ON_CPU = Shared("""
     Raises
     ------
     NotImplementedError
         When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
-    """,
-    QR,
-)
+""")
+HOST_QR = Shared("", _ON_CPU, QR)
 
 #: Routines of eigenvalues and singular values.
-SPECTRA = Shared(
-    """
+SPECTRA = Shared("""
+    Leading dimensions count matrices, and broadcast.
+
     Parameters
     ----------
     a : array, shape (n, n) or (..., n, n)
@@ -131,11 +130,15 @@ SPECTRA = Shared(
     abstol : float, default 0.0
         The error of eigenvalues that is tolerated; 0 is a tolerance of LAPACK's choice.
     lwork : int, optional
-        The length of the workspace of SciPy's LAPACK.
+        The length of the workspace of SciPy's LAPACK; device arrays need none.
     lrwork : int, optional
         The length of its workspace of real numbers.
     liwork : int, optional
         The length of its workspace of integers.
+    overwrite_a, overwrite_b : bool, default False
+        Whether `a` and `b` may be overwritten.
+    overwrite_a : bool, default False
+        Whether `a` may be overwritten; on a device it then holds the eigenvectors.
     m : int
         Rows of the matrix.
     n : int
@@ -182,6 +185,8 @@ SPECTRA = Shared(
     ------
     ValueError
         When shapes or options do not fit, or a matrix is empty.
+    NotImplementedError
+        When an array is on a device and of a larger order than there are kernels for.
     TypeError
         When an array is complex and the routine real, or has no such cast (long double, objects).
 
@@ -189,6 +194,7 @@ SPECTRA = Shared(
     --------
     pyblasgpu.linalg.eigh : Eigenvalues and eigenvectors by SciPy's signature.
     pyblasgpu.linalg.svd : Singular values and vectors by SciPy's signature.
-    """,
-    HOST_QR,
-)
+""")
+
+#: Routines of eigenvalues and singular values that SciPy's LAPACK computes.
+HOST_SPECTRA = Shared("", _ON_CPU, SPECTRA)

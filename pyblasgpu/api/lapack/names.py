@@ -19,7 +19,7 @@ from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, lu, qr, queries, reflectors, spectra, triangular
+from . import cholesky, eigen, lu, qr, queries, reflectors, spectra, triangular
 
 if TYPE_CHECKING:
 
@@ -35,6 +35,7 @@ FUNCTIONS = {
     **reflectors.FUNCTIONS,
     **queries.FUNCTIONS,
     **spectra.FUNCTIONS,
+    **eigen.FUNCTIONS,
 }
 globals().update(FUNCTIONS)
 __all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]

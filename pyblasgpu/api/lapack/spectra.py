@@ -14,89 +14,127 @@ from ...cpu.scipy.cholesky import lapack
 from ...types import DTYPES, Dtype, Uplo
 from ..blas.vectors import whole
 from .call import dressed, order_of
-from .docs import SPECTRA
+from .docs import HOST_SPECTRA, SPECTRA
 from .host_stacks import HostStacks
 
-__all__ = ["FUNCTIONS", "checked", "scipys_name", "signature_of"]
+__all__ = [
+    "FUNCTIONS",
+    "QUERIES",
+    "ROWS",
+    "arguments_of",
+    "checked",
+    "computed_by_scipy",
+    "finished",
+    "functions",
+    "scipys_name",
+    "signature_of",
+]
+
+
+class Row(NamedTuple):
+    """A routine as SciPy has it.
+
+    Attributes
+    ----------
+    of_complex : str
+        Its name for complex matrices.
+    arrays, options : str
+        Its arguments in SciPy's order.
+    results : str
+    summary : str
+        The first line of its docstring.
+    complex_options : str
+        The options for complex matrices, where they are others.
+    """
+
+    of_complex: str
+    arrays: str
+    options: str
+    results: str
+    summary: str
+    complex_options: str = ""
+
 
 _RANGE = "range lower vl vu il iu abstol"
-#: SciPy's routines by the names of those of real matrices: arrays, options in their order and, where they are
-#: others, those of complex matrices, results, and the first line of the docstring.
+#: The rows by the names for real matrices.
 ROWS = {
-    "syev": (
+    "syev": Row(
+        "heev",
         "a",
         "compute_v lower lwork overwrite_a",
-        "",
         "w v info",
         "Eigenvalues and eigenvectors of Hermitian matrices by QR iteration",
     ),
-    "syevd": (
+    "syevd": Row(
+        "heevd",
         "a",
         "compute_v lower lwork liwork overwrite_a",
-        "compute_v lower lwork liwork lrwork overwrite_a",
         "w v info",
         "Eigenvalues and eigenvectors of Hermitian matrices by divide and conquer",
+        "compute_v lower lwork liwork lrwork overwrite_a",
     ),
-    "syevr": (
+    "syevr": Row(
+        "heevr",
         "a",
         f"compute_v {_RANGE} lwork liwork overwrite_a",
-        f"compute_v {_RANGE} lwork lrwork liwork overwrite_a",
         "w z m isuppz info",
         "Some eigenvalues of Hermitian matrices by relatively robust representations",
+        f"compute_v {_RANGE} lwork lrwork liwork overwrite_a",
     ),
-    "syevx": (
+    "syevx": Row(
+        "heevx",
         "a",
         f"compute_v {_RANGE} lwork overwrite_a",
-        "",
         "w z m ifail info",
         "Some eigenvalues of Hermitian matrices by bisection and inverse iteration",
     ),
-    "sygv": (
+    "sygv": Row(
+        "hegv",
         "a b",
         "itype jobz uplo lwork overwrite_a overwrite_b",
-        "",
         "w v info",
         "Generalized Hermitian eigenproblems by QR iteration",
     ),
-    "sygvd": (
+    "sygvd": Row(
+        "hegvd",
         "a b",
         "itype jobz uplo lwork liwork overwrite_a overwrite_b",
-        "itype jobz uplo lwork lrwork liwork overwrite_a overwrite_b",
         "w v info",
         "Generalized Hermitian eigenproblems by divide and conquer",
+        "itype jobz uplo lwork lrwork liwork overwrite_a overwrite_b",
     ),
-    "sygvx": (
+    "sygvx": Row(
+        "hegvx",
         "a b",
         "itype jobz range uplo vl vu il iu abstol lwork overwrite_a overwrite_b",
-        "",
         "w z m ifail info",
         "Some eigenvalues of generalized Hermitian eigenproblems",
     ),
-    "sygst": (
+    "sygst": Row(
+        "hegst",
         "a b",
         "itype lower overwrite_a",
-        "",
         "c info",
         "Generalized Hermitian eigenproblems as standard ones, from the Cholesky factor of b",
     ),
-    "sytrd": (
+    "sytrd": Row(
+        "hetrd",
         "a",
         "lower lwork overwrite_a",
-        "",
         "c d e tau info",
         "Tridiagonal matrices that are similar to Hermitian ones, by reflectors",
     ),
-    "gesdd": (
+    "gesdd": Row(
+        "gesdd",
         "a",
         "compute_uv full_matrices lwork overwrite_a",
-        "",
         "u s vt info",
         "Singular values and vectors by divide and conquer",
     ),
-    "gesvd": (
+    "gesvd": Row(
+        "gesvd",
         "a",
         "compute_uv full_matrices lwork overwrite_a",
-        "",
         "u s vt info",
         "Singular values and vectors by QR iteration",
     ),
@@ -144,8 +182,8 @@ _EXAMPLES = {
 
 
 def scipys_name(letter: str, stem: str) -> str:
-    """SciPy's name of a routine for a dtype: 'he' is in the place of 'sy' for complex ones."""
-    return letter + (f"he{stem[2:]}" if letter in "cz" and stem.startswith("sy") else stem)
+    """SciPy's name of a routine for a dtype, whose letter may be that of real or complex ones."""
+    return letter + (ROWS[stem].of_complex if DTYPES[letter].is_complex else stem)
 
 
 def signature_of(names: list[str], result: str) -> Signature:
@@ -177,29 +215,31 @@ def checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class _Routine(NamedTuple):
-    """A routine of the table in a dtype, or in that of the arrays."""
+def arguments_of(stem: str, dtype: Dtype | None) -> list[str]:
+    """The names of a routine's arguments in SciPy's order."""
+    row, is_complex = ROWS[stem], dtype is not None and dtype.is_complex
+    options = row.complex_options if is_complex and row.complex_options else row.options
+    return [*row.arrays.split(), *options.split()]
 
-    stem: str
-    name: str
-    dtype: Dtype | None
 
-    def computed(self, passed: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Results for arguments by name, of host arrays."""
-        arrays, *_ = ROWS[self.stem]
-        stacks = HostStacks(self.name, {each: passed[each] for each in arrays.split()}, self.dtype)
-        options = checked(self.name, {each: passed[each] for each in passed if each not in arrays.split()})
-        if self.stem.startswith("sy"):
-            orders = {order_of(self.name, *each) for each in zip(arrays.split(), stacks.arrays, strict=True)}
-            if len(orders) > 1:
-                shapes = " and b ".join(str(each.shape) for each in stacks.arrays)
-                raise ValueError(f"{self.name}: a has shape {shapes}, of another order")
-        if 0 in stacks.arrays[0].shape[-2:]:
-            raise ValueError(
-                f"{self.name}: a has shape {stacks.arrays[0].shape}; LAPACK needs rows and columns"
-            )
-        routine = lapack(scipys_name(stacks.dtype.letter, self.stem)[1:], stacks.dtype.name)
-        return tuple(stacks.computed(lambda *each: _called(self.name, routine, each, options)))
+def computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..., tuple[Any, ...]]:
+    """Return ``run(arguments)``, with arguments by name: results for host arrays."""
+    row = ROWS[stem]
+    arrays, is_hermitian = row.arrays.split(), row.of_complex != stem
+
+    def run(passed: Mapping[str, Any]) -> tuple[Any, ...]:
+        stacks = HostStacks(name, {each: passed[each] for each in arrays}, dtype)
+        options = checked(name, {each: passed[each] for each in passed if each not in arrays})
+        shapes = [each.shape for each in stacks.arrays]
+        orders = {order_of(name, *each) for each in zip(arrays, stacks.arrays, strict=True) if is_hermitian}
+        if len(orders) > 1:
+            raise ValueError(f"{name}: a has shape {shapes[0]} and b {shapes[1]}, of another order")
+        if 0 in shapes[0][-2:]:
+            raise ValueError(f"{name}: a has shape {shapes[0]}; LAPACK needs rows and columns")
+        routine = lapack(row.of_complex if stacks.dtype.is_complex else stem, stacks.dtype.name)
+        return tuple(stacks.computed(lambda *each: _called(name, routine, each, options)))
+
+    return run
 
 
 def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -214,33 +254,39 @@ def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], optio
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     """The function of a row."""
-    arrays, options, of_complex, *_ = ROWS[stem]
-    named = of_complex if of_complex and dtype is not None and dtype.is_complex else options
-    signature = signature_of([*arrays.split(), *named.split()], "tuple[Array, ...]")
-    routine = _Routine(stem, name, dtype)
+    run = computed_by_scipy(stem, name, dtype)
+    signature = signature_of(arguments_of(stem, dtype), "tuple[Array, ...]")
 
     def call(*passed: Any, **named: Any) -> tuple[Any, ...]:
         bound = signature.bind(*passed, **named)
         bound.apply_defaults()
-        return routine.computed(bound.arguments)
+        return run(bound.arguments)
 
-    return _dressed(call, stem, name, dtype, signature)
+    return finished(call, stem, name, dtype, signature)
 
 
-def _dressed(
-    call: Callable[..., Any], stem: str, name: str, dtype: Dtype | None, signature: Signature
+def finished(
+    call: Callable[..., Any],
+    stem: str,
+    name: str,
+    dtype: Dtype | None,
+    signature: Signature,
+    is_on_devices: bool = False,
 ) -> Callable[..., Any]:
     """A function with its signature, docstring and SciPy's attributes."""
-    arrays, *_, results, summary = ROWS[stem]
-    first, *others = results.split()
+    row = ROWS[stem]
+    first, *others = row.results.split()
     entries = "\n".join(f"{each} : {_NUMBERS.get(each, 'array')}" for each in (first, *others))
-    matrices = ", ".join({"a": "[[2, 0], [0, 1]]", "b": "[[1, 0], [0, 1]]"}[each] for each in arrays.split())
+    matrices = ", ".join(
+        {"a": "[[2, 0], [0, 1]]", "b": "[[1, 0], [0, 1]]"}[each] for each in row.arrays.split()
+    )
     shown_result, printed = _EXAMPLES.get(first, _EXAMPLES["c"])
-    head = f"{summary}.\n\n{_PARAMETERS if stem.startswith('ge') else ''}Returns\n-------\n{entries}\n\n"
+    about_a = _PARAMETERS if row.of_complex == stem else ""
+    head = f"{row.summary}.\n\n{about_a}Returns\n-------\n{entries}\n\n"
     example = f"{', '.join((first, *others))} = lapack.{stem}({matrices})\n>>> {shown_result}\n{printed}\n"
     call.__doc__ = f"{head}Examples\n--------\n>>> from pyblasgpu import lapack\n>>> {example}"
     call.__signature__ = signature  # type: ignore[attr-defined]
-    return dressed(call, stem, name, dtype, SPECTRA)
+    return dressed(call, stem, name, dtype, SPECTRA if is_on_devices else HOST_SPECTRA)
 
 
 def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
@@ -257,7 +303,7 @@ def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
             if value < 0:
                 raise ValueError(f"{name}: {each}={value} is negative")
         options = checked(name, {key: bound.arguments[key] for key in bound.arguments if key not in extents})
-        routine = lapack(scipys_name(dtype.letter, stem)[1:] + "_lwork", dtype.name)
+        routine = lapack(f"{ROWS[stem].of_complex if dtype.is_complex else stem}_lwork", dtype.name)
         *work, info = _called(name, routine, tuple(extents.values()), options)
         return (*work, int(info))
 
@@ -270,7 +316,7 @@ def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
         f"Examples\n--------\n>>> from pyblasgpu import lapack\n>>> lapack.{stem}_lwork({extents})[-1]\n0\n"
     )
     call.__signature__ = signature  # type: ignore[attr-defined]
-    return dressed(call, f"{stem}_lwork", name, dtype, SPECTRA)
+    return dressed(call, f"{stem}_lwork", name, dtype, HOST_SPECTRA)
 
 
 def functions(make: Callable[[str, str, Dtype | None], Any], stem: str) -> dict[str, Callable[..., Any]]:

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from numpy.linalg import LinAlgError
+
 from ...arguments import Array, Flag, enabled, shown
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ...types import Uplo
 from ..docstrings import Shared, documenting
-from ..processor import on_processor
+from ..keyword.triangular import trmm, trsm
+from ..lapack import names as lapack
 from .arrays import Arrays, taken
-from .checks import broadcast_batches, check_values
+from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
-from .standard import square_order
+from .standard import eigenpairs, square_order
+from .structures import conjugate_transpose, mirrored
 
 __all__ = ["EighResult", "eigh", "eigvalsh"]
 
@@ -50,7 +54,7 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When the iteration does not converge, or a matrix of `b` is not positive definite.
     NotImplementedError
-        When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
+        When device matrices are of an order for which there are no kernels.
     ValueError
         When shapes, `type`, a subset or the driver do not fit, or Inf or NaN was found.
     """),
@@ -244,7 +248,7 @@ def _solved(
         for flag, argument, each in zip(overwrite, "ab", arrays.each, strict=False)
     ]
     enabled(overwrite[1], name, "overwrite_b")
-    with on_processor(name, passed, "LAPACK"), arrays.silent():
+    with arrays.silent():
         check_values(arrays, check_finite, name, *arrays.each)
         orders = [
             square_order(name, argument, each) for argument, each in zip("ab", arrays.each, strict=False)
@@ -253,7 +257,10 @@ def _solved(
             shapes = " and b ".join(str(tuple(each.shape)) for each in arrays.each)
             raise ValueError(f"{name}: a has shape {shapes}, of another order")
         problem = problem.checked(orders[0], len(orders) > 1)
-        values, vectors = _by_scipy(arrays, problem, with_vectors, flags)
+        if arrays.library.host:
+            values, vectors = _by_scipy(arrays, problem, with_vectors, flags)
+        else:
+            values, vectors = _on_device(arrays, problem, with_vectors)
         return arrays.returned(values), None if vectors is None else arrays.returned(vectors)
 
 
@@ -274,3 +281,58 @@ def _by_scipy(arrays: Arrays, problem: _Problem, with_vectors: bool, overwrite: 
         return found if with_vectors else (found, None)
 
     return over_stacks(run, *each)
+
+
+def _on_device(arrays: Arrays, problem: _Problem, with_vectors: bool) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors of device arrays, of generalized problems by Cholesky factors of b."""
+    name, low = problem.name, problem.low
+    a, *b = (arrays.cast(array) for array in arrays.each)
+    if not b:
+        values, vectors = eigenpairs(name, arrays, a, low, with_vectors)
+        return _subset(arrays, problem, values, vectors)
+    a, right = broadcast_batches(arrays, a, b[0])
+    factor, info = lapack.potrf(right if low else conjugate_transpose(arrays, right), True)
+    _raise_indefinite(name, info)
+    whole = mirrored(arrays, a, low)
+    if problem.type == 1:  # L⁻¹ a L⁻ᴴ
+        half = trsm(factor, whole, lower=True)
+        standard = trsm(factor, half, side="R", lower=True, trans="C")
+    else:  # Lᴴ a L
+        half = trmm(factor, whole, lower=True, trans="C")
+        standard = trmm(factor, half, side="R", lower=True)
+    values, vectors = eigenpairs(name, arrays, standard, True, with_vectors)
+    values, vectors = _subset(arrays, problem, values, vectors)
+    if vectors is not None:
+        back = trmm if problem.type == 3 else trsm
+        vectors = back(factor, vectors, lower=True, trans="N" if problem.type == 3 else "C")
+    return values, vectors
+
+
+def _raise_indefinite(name: str, info: Any) -> None:
+    """LinAlgError in SciPy's words for the first matrix of b that is not positive definite."""
+    infos = host_values(info).ravel()
+    bad = infos[infos > 0]
+    if bad.size:
+        raise LinAlgError(
+            f"{name}: The leading minor of order {bad[0]} of B is not positive definite. The factorization "
+            "of B could not be completed and no eigenvalues or eigenvectors were computed."
+        )
+
+
+def _subset(arrays: Arrays, problem: _Problem, values: Any, vectors: Any) -> tuple[Any, Any]:
+    """The eigenvalues of a subset, and their vectors; an interval waits for the values."""
+    if problem.subset_by_index is not None:
+        low, high = problem.subset_by_index
+        wanted = slice(low, high + 1)
+    elif problem.subset_by_value is not None:
+        found, (low, high) = host_values(values), problem.subset_by_value
+        firsts, ends = (found <= low).sum(axis=-1), (found <= high).sum(axis=-1)
+        if found.ndim > 1 and len({*zip(firsts.ravel().tolist(), ends.ravel().tolist(), strict=True)}) > 1:
+            raise ValueError(
+                f"{problem.name}: other eigenvalues of each matrix of the stack are in subset_by_value="
+                f"{shown(problem.subset_by_value)}: pass one at a time"
+            )
+        wanted = slice(int(firsts.flat[0]), int(ends.flat[0])) if found.size else slice(0)
+    else:
+        return values, vectors
+    return values[..., wanted], None if vectors is None else vectors[..., wanted]

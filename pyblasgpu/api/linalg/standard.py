@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
+from ..lapack.eigen import eigen_on_device
 from ..processor import on_processor
 from .arrays import Arrays
 
@@ -32,7 +33,7 @@ def eigenpairs(
     name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool = True
 ) -> tuple[Any, Any]:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices; None for vectors that are
-    not wanted.
+    not wanted. Those of device matrices that are not finite are NaN.
 
     Parameters
     ----------
@@ -44,14 +45,21 @@ def eigenpairs(
     low : bool
         Whether the lower triangle is read, else the upper one.
     with_vectors : bool, default True
+
+    Raises
+    ------
+    NotImplementedError
+        When device matrices are larger than kernels have them.
     """
 
     def run(each: Any) -> tuple[Any, Any]:
         found = scipys_linalg("eigh")(each, lower=low, eigvals_only=not with_vectors, check_finite=False)
         return found if with_vectors else (found, None)
 
-    with on_processor(name, {"a": matrix}, "LAPACK"):
-        values, vectors = over_stacks(run, matrix)
+    if not arrays.library.host:
+        values, vectors, _ = eigen_on_device(name, arrays.dtype, matrix, low, with_vectors)
+        return values, vectors if with_vectors else None
+    values, vectors = over_stacks(run, matrix)
     return values, vectors
 
 

@@ -9,7 +9,15 @@ import numpy as np
 from ...cpu.scipy.stacks import scipys_linalg
 from .arrays import Arrays
 
-__all__ = ["STRUCTURES", "mirror", "mirrored", "square", "structure_of", "with_both_triangles"]
+__all__ = [
+    "STRUCTURES",
+    "conjugate_transpose",
+    "mirror",
+    "mirrored",
+    "square",
+    "structure_of",
+    "with_both_triangles",
+]
 
 BLOCK = 64  # rows and columns that are mirrored at a time
 
@@ -67,14 +75,20 @@ def with_both_triangles(
     return mirrored(arrays, matrix, low, conj=structure == "hermitian")
 
 
+def conjugate_transpose(arrays: Arrays, matrix: Any) -> Any:
+    """The conjugate transpose of matrices."""
+    other = arrays.xp.matrix_transpose(matrix)
+    return arrays.xp.conj(other) if arrays.dtype.is_complex else other
+
+
 def mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
     """The symmetric or Hermitian matrix of which one triangle is read."""
     xp = arrays.xp
     triangle, off = (
         (xp.tril(matrix), xp.tril(matrix, k=-1)) if low else (xp.triu(matrix), xp.triu(matrix, k=1))
     )
-    other = xp.matrix_transpose(off)
-    return triangle + (xp.conj(other) if conj and arrays.dtype.is_complex else other)
+    other = conjugate_transpose(arrays, off) if conj else xp.matrix_transpose(off)
+    return triangle + other
 
 
 def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:

@@ -15,7 +15,7 @@ __all__ = ["syevd"]
 
 
 @quietly
-def syevd(w: np.ndarray, info: np.ndarray, a: np.ndarray, uplo: Uplo, vectors: bool) -> None:
+def syevd(info: np.ndarray, w: np.ndarray, a: np.ndarray, uplo: Uplo, vectors: bool) -> None:
     """Eigenvalues in ascending order, and with `vectors` eigenvectors in the columns of `a`."""
     stem = "heevd" if a.dtype.kind == "c" else "syevd"
     run, low = lapack(stem, a.dtype), uplo is Uplo.LOWER

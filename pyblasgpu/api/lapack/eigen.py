@@ -1,0 +1,76 @@
+"""Eigenvalues of Hermitian matrices on a device, and the routines of `lapack` that take them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...arguments import Array, Flag, enabled
+from ...frontend.arrays.any_array import library_of
+from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
+from ...frontend.calls.lazy_routines import routine_module
+from ...types import DTYPES, Dtype, Uplo
+from ..blas.arrays import common_dtype_of
+from . import spectra
+from .call import as_stack, factor_call, order_of, run_by_row
+
+__all__ = ["FUNCTIONS", "eigen_on_device", "reals_of"]
+
+
+def reals_of(dtype: Dtype) -> Dtype:
+    """The dtype of the real numbers of a dtype."""
+    return DTYPES["s" if dtype.real_size == 4 else "d"]
+
+
+def eigen_on_device(
+    name: str, dtype: Dtype | None, a: Array, low: bool, vectors: bool, overwrite_a: Flag = 0
+) -> tuple[Array, Array, Any]:
+    """Eigenvalues, eigenvectors and `info` of Hermitian device matrices, of which one triangle is read.
+
+    Without `vectors` the second result is of their shape, and holds nothing.
+
+    Raises
+    ------
+    NotImplementedError
+        When the order is larger than kernels have it.
+    """
+    key = call_key(name, low, vectors)
+    if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
+        columns, info, w = repeated
+        return w, columns, info
+    matrix = as_stack(name, "a", a, dtype)
+    n, wanted = order_of(name, "a", matrix), dtype or common_dtype_of(name, (matrix,))
+    routine = routine_module("lapack.syevd")
+    largest = routine.max_order(wanted, library_of(matrix).device(matrix))
+    if n > largest:
+        raise NotImplementedError(
+            routine.refusal(name, f"a has shape {tuple(matrix.shape)}", wanted, largest)
+        )
+    call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
+    flags = {"uplo": Uplo.LOWER if low else Uplo.UPPER, "vectors": vectors}
+    counts = ONE, Factors(n, reals_of(wanted))
+    columns, info, w = run_by_row(call, "syevd", flags, source, counts=counts, key=key)
+    return call.library.deliver(w, call.arrays[0], call.stream), columns, info
+
+
+def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    """The function of a row of the table, of device arrays too."""
+    on_host = spectra.computed_by_scipy(stem, name, dtype)
+    signature = spectra.signature_of(spectra.arguments_of(stem, dtype), "tuple[Array, ...]")
+
+    def call(*passed: Any, **named: Any) -> tuple[Any, ...]:
+        arguments = signature.bind(*passed, **named)
+        arguments.apply_defaults()
+        options = arguments.arguments
+        if library_of(options["a"], name, "a").host:
+            return on_host(options)
+        low = Uplo.parse(options["lower"], name, "lower") is Uplo.LOWER
+        vectors = enabled(options["compute_v"], name, "compute_v")
+        return eigen_on_device(name, dtype, options["a"], low, vectors, options["overwrite_a"])
+
+    return spectra.finished(call, stem, name, dtype, signature, is_on_devices=True)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: each for stem in ("syev", "syevd") for name, each in spectra.functions(_make, stem).items()
+}

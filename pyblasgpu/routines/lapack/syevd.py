@@ -1,0 +1,51 @@
+"""A V = V W in place, A symmetric or Hermitian: matrices of a batch, each in the shared memory of a block."""
+
+from __future__ import annotations
+
+from ...gpu.device import current
+from ...operands import Operand
+from ...types import Dtype, Uplo
+from ..launch_list import LaunchList
+from . import eigh_batched
+
+__all__ = ["launch_list", "max_order", "refusal"]
+
+
+def max_order(dtype: Dtype, device: int) -> int:
+    """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
+    return eigh_batched.max_order(dtype, current(device))
+
+
+def refusal(name: str, what: str, dtype: Dtype, largest: int) -> str:
+    """The text of an error: `what` names an argument that is larger than kernels have it."""
+    return (
+        f"{name}: {what}; eigenvalues of {dtype.name} are computed on a device to order {largest}, those of "
+        "larger matrices in host memory alone"
+    )
+
+
+def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: bool) -> LaunchList | None:
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
+
+    Parameters
+    ----------
+    info : Operand
+        See `eigh_batched.launch_list`.
+    w : Operand
+        n by 1, of reals; becomes the eigenvalues in ascending order.
+    a : Operand
+        n by n with n <= `max_order`; one triangle is read. With `vectors` its columns become orthonormal
+        eigenvectors, else it is not written.
+    uplo : Uplo
+        The triangle that is read.
+    vectors : bool
+        Whether eigenvectors are wanted.
+
+    Raises
+    ------
+    NotImplementedError
+        When the order is larger than kernels have it.
+    """
+    if a.rows > (largest := max_order(a.dtype, a.device)):
+        raise NotImplementedError(refusal("syevd", f"a is of order {a.rows}", a.dtype, largest))
+    return eigh_batched.launch_list(w, info, a, a, uplo=uplo, vectors=vectors)
