@@ -1,4 +1,4 @@
-"""Symmetric and Hermitian matrices that try eigenvalue routines, and the bounds that results keep."""
+"""Matrices that try eigenvalue routines, and the bounds that eigenvalues and singular values keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pyblasgpu.types import DTYPES
 
-__all__ = ["KINDS", "check_eigen", "hermitian"]
+__all__ = ["KINDS", "check_eigen", "check_singular", "hermitian"]
 
 #: Multiple of n u that bounds residuals and departures from orthogonality.
 FACTOR = 10
@@ -75,3 +75,36 @@ def check_eigen(a: np.ndarray, w: np.ndarray, v: np.ndarray | None = None) -> No
         residuals = matrices @ vectors - vectors * values[..., None, :]
         assert np.linalg.norm(departures, axis=(-2, -1)).max(initial=0) <= bound * np.sqrt(n)
         assert (np.linalg.norm(residuals, axis=-2) <= bound * norms + lost).all()
+
+
+def check_singular(
+    a: np.ndarray, sigma: np.ndarray, u: np.ndarray | None = None, vh: np.ndarray | None = None
+) -> None:
+    """Check that `sigma` are the singular values of matrices in descending order, as NumPy has them in double
+    precision, that columns of `u` and rows of `vh` are orthonormal, and that their product is `a`.
+    """
+    m, n = a.shape[-2:]
+    bound = FACTOR * max(m, n, 2) * np.finfo(a.dtype).eps / 2
+    wide = np.dtype("D" if a.dtype.kind == "c" else "d")
+    scale = np.abs(a).max(axis=(-2, -1), keepdims=True, initial=0).astype("d")
+    scale = np.where(scale == 0, 1, scale)
+    matrices, values = a.astype(wide) / scale, sigma.astype("d") / scale[..., 0]
+    norms = np.linalg.norm(matrices, axis=(-2, -1))[..., None]
+    lost = np.finfo(a.dtype).smallest_subnormal / scale[..., 0]  # by rounding of what is not normal
+    assert np.isfinite(sigma).all() and (np.diff(sigma, axis=-1) <= 0).all() and (sigma >= 0).all()
+    assert (np.abs(values - np.linalg.svd(matrices, compute_uv=False)) <= bound * norms + lost).all()
+    for vectors in [
+        each.astype(wide) for each in (u, None if vh is None else _adjoint(vh)) if each is not None
+    ]:
+        departures = _adjoint(vectors) @ vectors - np.eye(vectors.shape[-1])
+        assert np.linalg.norm(departures, axis=(-2, -1)).max(initial=0) <= bound * np.sqrt(min(m, n))
+    if u is not None and vh is not None:
+        k = sigma.shape[-1]
+        product = (u[..., :k].astype(wide) * values[..., None, :]) @ vh[..., :k, :].astype(wide)
+        assert (
+            np.linalg.norm(product - matrices, axis=(-2, -1)) <= bound * norms[..., 0] + lost[..., 0] * k
+        ).all()
+
+
+def _adjoint(a: np.ndarray) -> np.ndarray:
+    return a.conj().swapaxes(-1, -2)

@@ -7,32 +7,20 @@ import pytest
 from eigen_cases import KINDS, check_eigen, hermitian
 
 from pyblasgpu.gpu.device import current
-from pyblasgpu.operands import Operand
 from pyblasgpu.routines.lapack import eigh_batched
-from pyblasgpu.types import DTYPES, Dtype, Uplo
+from pyblasgpu.types import DTYPES, Uplo
+
+from .stacks import first_words, run
 
 cupy = pytest.importorskip("cupy")
 
 
-def operand(array, dtype: Dtype) -> Operand:
-    """A batch of matrices on the device, in place."""
-    step, row_step, col_step = (stride // array.itemsize for stride in array.strides)
-    batch, rows, cols = array.shape
-    return Operand(array.data.ptr, rows, cols, row_step, col_step, dtype, False, batch, step, owner=array)
-
-
-def run(a, v, uplo=Uplo.LOWER, vectors=True):
+def decompose(a, v, uplo=Uplo.LOWER, vectors=True):
     """Eigenvalues and info of a stack on the host; V gets the vectors."""
-    dtype = next(x for x in DTYPES.values() if x.name == a.dtype.name)
-    real, (batch, n, _) = DTYPES["s" if dtype.real_size == 4 else "d"], a.shape
-    w = cupy.full((batch, n, 1), np.nan, real.name)
-    info = cupy.full((batch, 1, 1), np.nan, dtype.name)
-    operands = [operand(w, real), *(operand(array, dtype) for array in (info, v, a))]
-    launches = eigh_batched.launch_list(*operands, uplo=uplo, vectors=vectors)
-    if launches is not None:
-        stream = cupy.cuda.get_current_stream().ptr
-        launches.run([each.pointer for each in operands], 1.0, stream=stream)
-    return w.get()[..., 0], info.get().view(np.int32).reshape(batch, -1)[:, 0]
+    batch, n, _ = a.shape
+    w, info = cupy.full((batch, n, 1), np.nan, a.real.dtype), cupy.full((batch, 1, 1), np.nan, a.dtype)
+    run(eigh_batched, w, info, v, a, uplo=uplo, vectors=vectors)
+    return w.get()[..., 0], first_words(info)
 
 
 def eigh(a: np.ndarray, uplo=Uplo.LOWER, order="C"):
@@ -43,7 +31,7 @@ def eigh(a: np.ndarray, uplo=Uplo.LOWER, order="C"):
     v = cupy.full_like(on_device, np.nan)
     if order == "F":
         on_device, v = cupy.ascontiguousarray(on_device.swapaxes(1, 2)).swapaxes(1, 2), v.swapaxes(1, 2)
-    w, info = run(on_device, v, uplo)
+    w, info = decompose(on_device, v, uplo)
     np.testing.assert_array_equal(on_device.get(), given)
     return w, v.get(), info
 
@@ -118,10 +106,10 @@ def test_values_alone_and_in_place(letter, n):
     a = hermitian("random", letter, 5, n)
     expected, vectors, _ = eigh(a)
     on_device, v = cupy.asarray(a), cupy.full(a.shape, 7, a.dtype)
-    w, info = run(on_device, v, vectors=False)
+    w, info = decompose(on_device, v, vectors=False)
     np.testing.assert_array_equal(w, expected)
     assert (v.get() == 7).all() and not info.any()
-    w, _ = run(on_device, on_device)
+    w, _ = decompose(on_device, on_device)
     np.testing.assert_array_equal(w, expected)
     np.testing.assert_array_equal(on_device.get(), vectors)
 
@@ -133,7 +121,7 @@ def test_any_strides(letter, n):
     room = cupy.full((8, 2 * n, 3 * n), np.nan, a.dtype)
     view = room[::2, ::-2, ::3]
     view[...] = cupy.asarray(a)
-    w, _ = run(view, view)
+    w, _ = decompose(view, view)
     check_eigen(a, w, view.get())
     view[...] = np.nan
     assert cupy.isnan(room).all()

@@ -1,14 +1,15 @@
-"""Eigenvalues as launch lists, by kernels computed with NumPy: orders of all kernels, batches, layouts."""
+"""Eigenvalues and singular values as launch lists, by kernels computed with NumPy: all orders and layouts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from eigen_cases import check_eigen, hermitian
+from eigen_cases import check_eigen, check_singular, hermitian
 from fake_kernels import install, operand
+from qr_cases import matrix_of
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines.lapack import eigh_batched
+from pyblasgpu.routines.lapack import eigh_batched, svd_batched
 from pyblasgpu.types import DTYPES, Uplo
 
 
@@ -60,3 +61,54 @@ def test_the_largest_order(letter, name):
     largest = eigh_batched.max_order(dtype, device)
     assert largest >= 64 and largest % 2 == 0
     assert largest == 256 or letter != "s"
+
+
+def svd(a: np.ndarray, full=False, vectors=True, order="C", is_real=True):
+    """U, singular values, the adjoint of V, and info of a stack."""
+    dtype, (batch, m, n) = next(x for x in DTYPES.values() if x.name == a.dtype.name), a.shape
+    real, k = DTYPES["s" if dtype.real_size == 4 else "d"], min(m, n)
+    kind = real if is_real else dtype
+    sigma, info = np.zeros((batch, k, 1), kind.name), np.full((batch, 1, 1), 7, dtype.name)
+    shapes = [(batch, m, m if full else k), (batch, n if full else k, n)]
+    u, vh = (
+        np.full(shape, 7, dtype.name)
+        if order == "C"
+        else np.full((batch, *shape[:0:-1]), 7, dtype.name).swapaxes(1, 2)
+        for shape in shapes
+    )
+    operands = [operand(sigma, kind), *(operand(array, dtype) for array in (info, u, vh, a))]
+    launches = svd_batched.launch_list(*operands, vectors=vectors)
+    launches.run([each.pointer for each in operands], 1.0, stream=0)
+    return u, sigma[..., 0], vh, info.view(np.int32)[:, 0, 0]
+
+
+@pytest.mark.parametrize("m, n", [(1, 1), (16, 16), (4, 9), (33, 30), (30, 64), (20, 700), (400, 90)])
+@pytest.mark.parametrize("letter", "sdcz")
+def test_singular_values_and_vectors(kernels, letter, m, n):
+    a = matrix_of("random", letter, 3, m, n)
+    given = a.copy()
+    if not svd_batched.serves(m, n, DTYPES[letter], known("h200"), vectors=True):
+        assert letter == "z" and min(m, n) > 80
+        return
+    for order in "CF":
+        for full in (False, True):
+            u, sigma, vh, info = svd(a, full, order=order)
+            check_singular(a, sigma, u, vh)
+            assert not info.any()
+    u, sigma, vh, _ = svd(a, vectors=False, is_real=False)
+    check_singular(a, sigma.real)
+    assert (u == 7).all() and (vh == 7).all()
+    np.testing.assert_array_equal(a, given)
+
+
+def test_small_matrices_are_one_launch(kernels):
+    svd(matrix_of("random", "s", 5, 100, 100))
+    assert [name for name, *_ in kernels.launches] == ["jacobi_svd"]
+
+
+@pytest.mark.parametrize("name", ["h200", "a100"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_shapes_with_a_kernel(letter, name):
+    device, dtype = known(name), DTYPES[letter]
+    assert svd_batched.serves(10_000, 48, dtype, device, vectors=True)
+    assert not svd_batched.serves(600, 600, dtype, device, vectors=False)

@@ -23,6 +23,7 @@ FAMILIES = (
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
     Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
+    Family("jacobi_svd", ".factor.eigen.jacobi_svd", "JacobiSvd", "svd"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.lu.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.lu.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),

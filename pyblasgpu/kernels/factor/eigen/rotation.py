@@ -13,7 +13,7 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....types import Dtype
 from ...common.kernel_config import WARP
 
-__all__ = ["PARTIALS", "angle", "barrier", "pair_of", "team_max", "team_sum", "turner"]
+__all__ = ["PARTIALS", "angle", "barrier", "group_sum", "pair_of", "team_max", "team_sum", "turner"]
 
 #: Reals of shared memory for a sum over all warps of a block.
 PARTIALS = 32
@@ -50,7 +50,9 @@ def angle(facts: Dtype) -> Callable:
     def make(out, d, re, im):
         size = abs(re)
         if COMPLEX:
-            size = root(re * re + im * im)
+            size, rest = max(size, abs(im)), min(size, abs(im))
+            rest = divide(rest, size) if rest > real(0) else rest
+            size = size * root(real(1) + rest * rest)
         out[0], out[1], out[2] = real(1), real(0), real(0)
         if size == real(0):
             return real(0)
@@ -103,6 +105,23 @@ def barrier(team: int) -> Callable:
             cuda.syncthreads()
 
     return sync
+
+
+def group_sum() -> Callable:
+    """``total(x, t, width)``: the sum over `width` neighbouring threads, a power of two, the same bits in all
+    of them.
+    """
+    shuffle, int32 = ptx.shuffle, ptx.types.int32
+
+    @device_function
+    def total(x, t, width):
+        distance = int32(width >> 1)
+        while distance > 0:
+            x += shuffle(x, int32((t & 31) ^ distance))
+            distance = int32(distance >> 1)
+        return x
+
+    return total
 
 
 def team_sum(team: int) -> Callable:
