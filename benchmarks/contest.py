@@ -1,17 +1,21 @@
 """Factors of the public contests' batches compared with torch.linalg's, with the contests' checks.
 
-``python -m benchmarks.contest --out DIR [--letters sd] [--routines qr geqrf cholesky] [--seconds 120]``
+``python -m benchmarks.contest --out DIR [--letters sd] [--routines qr eigh svd ...] [--seconds 120]``
 prints milliseconds of a call, medians of CUDA events, on PyTorch tensors of normal numbers. `geqrf` gives
-LAPACK's factors, `qr` reduced Q and R. Residuals and departures from orthogonality are in units of n u.
+LAPACK's factors, `qr` reduced Q and R, `svd` reduced U and V. Residuals and departures from orthogonality are
+in units of n u.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from benchmarks.batched import Call
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
 from pyblasgpu import lapack, linalg
+from pyblasgpu.gpu.device import current
+from pyblasgpu.routines.lapack import eigh_batched, svd_batched
 from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.types import DTYPES
 
@@ -33,21 +37,35 @@ SQUARES = (
     (1, 8192),
 )
 TALL = ((100_000, 32), (1_000_000, 32), (1_000_000, 128))  # rows and columns
-ROUTINES = ("geqrf", "qr", "cholesky")
+SPECTRA = ((512, 3), (4096, 16), (4096, 32), (1024, 64), (500, 100), (128, 128), (64, 256))
+ROUTINES = ("geqrf", "qr", "cholesky", "eigh", "svd")
 FAULTY = 10.0  # residuals and departures beyond are wrong
 
 
-def shapes(routine: str) -> list[tuple[int, int, int]]:
-    """Batch, rows and columns of a routine's problems."""
+def shapes(routine: str, letter: str) -> list[tuple[int, int, int]]:
+    """Batch, rows and columns of a routine's problems, of those of spectra that there are kernels for."""
+    if routine in ("eigh", "svd"):
+        return [(count, n, n) for count, n in SPECTRA if _has_kernel(routine, letter, n)]
     tall = [] if routine == "cholesky" else [(1, m, n) for m, n in TALL]
     return [(count, n, n) for count, n in SQUARES] + tall
 
 
+def _has_kernel(routine: str, letter: str, n: int) -> bool:
+    device, dtype = current(0), DTYPES[letter]
+    if routine == "eigh":
+        return n <= eigh_batched.max_order(dtype, device)
+    return svd_batched.serves(n, n, dtype, device, vectors=True)
+
+
 def problem(letter: str, routine: str, shape: tuple[int, int, int]) -> Any:
-    """A batch of normal numbers, of Cholesky's made positive definite; each matrix column-major."""
+    """A batch of normal numbers, made symmetric for eigenvalues, and positive definite for Cholesky; each
+    matrix column-major.
+    """
     count, m, n = shape
     torch.manual_seed(n)
     a = torch.randn((count, n, m), dtype=getattr(torch, DTYPES[letter].name), device="cuda").mT
+    if routine == "eigh":
+        a = (a + a.mH) / 2
     if routine == "cholesky":
         a = a @ a.mH / n + torch.eye(n, dtype=a.dtype, device="cuda")
     return a
@@ -59,6 +77,11 @@ def calls(routine: str, a: Any) -> tuple[Call, Call]:
         return lambda: lapack.geqrf(a)[:2], lambda: torch.geqrf(a)
     if routine == "qr":
         return lambda: linalg.qr(a, mode="economic"), lambda: torch.linalg.qr(a)
+    if routine == "eigh":
+        return lambda: linalg.eigh(a), lambda: torch.linalg.eigh(a)
+    if routine == "svd":
+        reduced = partial(torch.linalg.svd, full_matrices=False)
+        return lambda: linalg.svd(a, full_matrices=False), lambda: reduced(a)
     return lambda: lapack.potrf(a, lower=1, clean=1)[0], lambda: torch.linalg.cholesky(a)
 
 
@@ -68,8 +91,19 @@ def errors(routine: str, a: Any, result: Any) -> Row:
     unit = n * torch.finfo(a.dtype).eps / 2
     if routine == "cholesky":
         return {"residual": _largest(a - result @ result.mH, a) / unit}
-    q, r = result if routine == "qr" else (lapack.orgqr(*result)[0], result[0][..., :k, :].triu())
     eye = torch.eye(k, dtype=a.dtype, device=a.device)
+    if routine == "eigh":
+        w, v = result
+        departure = _largest(v.mH @ v - eye, eye)
+        return {"residual": _largest(a @ v - v * w[..., None, :], a) / unit, "departure": departure / unit}
+    if routine == "svd":
+        u, sigma, vh = result
+        departure = max(_largest(u.mH @ u - eye, eye), _largest(vh @ vh.mH - eye, eye))
+        return {
+            "residual": _largest(a - u * sigma[..., None, :] @ vh, a) / unit,
+            "departure": departure / unit,
+        }
+    q, r = result if routine == "qr" else (lapack.orgqr(*result)[0], result[0][..., :k, :].triu())
     return {"residual": _largest(a - q @ r, a) / unit, "departure": _largest(q.mH @ q - eye, eye) / unit}
 
 
@@ -84,7 +118,7 @@ def rows(options: Namespace) -> Rows:
         raise SystemExit("needs PyTorch")
     for routine in options.routines:
         for letter in options.letters:
-            for shape in shapes(routine):
+            for shape in shapes(routine, letter):
                 a = problem(letter, routine, shape)
                 ours, theirs = calls(routine, a)
                 row: Row = {

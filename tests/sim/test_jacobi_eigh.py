@@ -81,7 +81,7 @@ def test_special_matrices(letter, threads, kind):
 def mixed(letter="d", n=5, threads=WARPS, kernels=jacobi_eigh, value=np.nan) -> None:
     """What is not finite stays in its matrix: NaN there, and the others as they are alone."""
     a = hermitian("random", letter, 4, n)
-    a[1, 3, 2] = value
+    a[1, 3, 2] = a[1, 2, 2] = value
     alone = []
     for z in (0, 2, 3):
         v, w = np.empty_like(a[:1]), np.empty((1, n), a.real.dtype)

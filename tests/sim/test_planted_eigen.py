@@ -1,0 +1,90 @@
+"""Defects planted in the kernels of eigenvalues and singular values, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from . import test_jacobi_eigh, test_jacobi_svd
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+BLOCK, LARGE = test_jacobi_eigh.BLOCK, test_jacobi_eigh.LARGE
+
+
+@one_each
+def eigh(test: Callable = test_jacobi_eigh.check, **options) -> Check:
+    return Check("jacobi_eigh", lambda module: test(kernels=module, **options))
+
+
+@one_each
+def svd(test: Callable = test_jacobi_svd.check, **options) -> Check:
+    return Check("jacobi_svd", lambda module: test(kernels=module, **options))
+
+
+MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
+ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z")
+PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
+HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers
+    ("factor.eigen.jacobi_eigh", "            update(x, now, s, plane, i, k, h, ld, d, groups)\n            sync()", "            update(x, now, s, plane, i, k, h, ld, d, groups)", EVEN),
+    ("factor.eigen.jacobi_eigh", "k, h, row, end)\n            sync()", "k, h, row, end)", EVEN),
+    ("factor.eigen.jacobi_eigh", "int32(0), h, ld)\n        sync()", "int32(0), h, ld)", EVEN),
+    ("factor.eigen.jacobi_eigh", "            i = int32(i + lanes)\n        sync()\n        i = int32(thread)", "            i = int32(i + lanes)\n        i = int32(thread)", EVEN),
+    ("factor.eigen.rotation", "            cuda.syncthreads()\n            x = partials[0]", "            x = partials[0]", EVEN),
+    ("factor.eigen.rotation", "        sync_warp()\n        lane", "        lane", eigh(n=7)),
+    ("factor.eigen.jacobi_svd", "                first = int32(first + groups)\n            sync()", "                first = int32(first + groups)", PAIRS),
+    ("factor.eigen.jacobi_svd", "rows, thread, lanes)\n        sync()", "rows, thread, lanes)", PAIRS),
+    ("factor.eigen.jacobi_svd", "            first = int32(first + groups)\n        sync()\n        i = int32(t", "            first = int32(first + groups)\n        i = int32(t", ZEROS),
+    # pairs and edges
+    ("factor.eigen.rotation", "if i == 0:", "if i == 1:", EVEN),
+    ("factor.eigen.rotation", "p = int32(p - rounds)", "p = int32(p - rounds - 1)", EVEN),
+    ("factor.eigen.jacobi_eigh", "k < m - 2", "k < m - 3", EVEN),
+    ("factor.eigen.jacobi_eigh", "d + d < h or (d + d == h and i < d)", "d + d < h", EVEN),
+    ("factor.eigen.jacobi_eigh", "d + d < h or (d + d == h and i < d)", "d + d <= h", EVEN),
+    ("factor.eigen.jacobi_eigh", "int32(d + step)", "int32(d + step + 1)", eigh(n=12)),
+    ("factor.eigen.jacobi_eigh", "int32(min(row + share, n))", "int32(row + share)", eigh(n=7)),
+    ("factor.eigen.jacobi_eigh", "if i < rows:", "if i <= rows:", eigh(n=7)),
+    ("factor.eigen.jacobi_svd", "n + (n & 1)", "n", svd(m=6, n=5)),
+    ("factor.eigen.jacobi_svd", "(i < pairs)", "(i <= pairs)", PAIRS),
+    ("factor.eigen.jacobi_svd", "while i + step - width < m:", "while i < m:", svd(m=40, n=3)),
+    # range and special values
+    ("factor.eigen.jacobi_eigh", "s[at + part * plane] * factor", "s[at + part * plane] * real(1)", eigh(**HUGE)),
+    ("factor.eigen.jacobi_eigh", "* real(UNIT * UNIT)", "* real(UNIT)", eigh(n=8)),
+    ("factor.eigen.jacobi_eigh", "back = out[1] if most < real(float(\"inf\")) else real(float(\"nan\"))", "back = out[1]", MIXED),
+    ("factor.eigen.jacobi_eigh", "real(i) if is_bad else", "", MIXED),
+    ("factor.eigen.jacobi_eigh", "y == x and j < i", "y != y", eigh(kind="zero")),
+    ("factor.eigen.jacobi_svd", "s[at] = s[at] * factor", "pass", svd(**HUGE)),
+    ("factor.eigen.jacobi_svd", "s[at] = s[at] * factor", "pass", svd(**TINY)),
+    ("factor.eigen.jacobi_svd", "if is_empty else int32(0)", "if False else int32(0)", ZEROS),
+    ("factor.eigen.jacobi_svd", "for _ in range(2):", "for _ in range(0):", ZEROS),
+    ("factor.eigen.jacobi_svd", "y == x and j < i", "y != y", svd(kind="zeros")),
+    ("factor.eigen.jacobi_svd", "if is_here and most < real", "if most < real", svd(batch=3, m=4, n=4)),
+    # arithmetic
+    ("factor.eigen.rotation", "-t if tau < real(0) else t", "t", EVEN),
+    ("factor.eigen.rotation", "s if re > real(0) else -s", "s", EVEN),
+    ("factor.eigen.rotation", "c * first - re * second - im * second_im", "c * first - re * second + im * second_im", COMPLEX),
+    ("factor.eigen.rotation", "root(real(1) + rest * rest)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "s[second] += gain", "s[second] -= gain", EVEN),
+    ("factor.eigen.jacobi_eigh", "turn(x, 0, 2 * REALS, c, re, -im)", "turn(x, 0, 2 * REALS, c, re, im)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "real(1) if p > q else real(-1)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "real(1) if i >= j else real(-1)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "(-x[1] if conj != 0 else x[1])", "x[1]", eigh(letter="z", conj=True)),
+    ("factor.eigen.jacobi_svd", "x[i] * x[j + 1] - x[i + 1] * x[j]", "x[i] * x[j + 1] + x[i + 1] * x[j]", svd(letter="z")),
+    ("factor.eigen.jacobi_svd", "x[1] = sign * x[1]", "pass", svd(letter="z", conj=test_jacobi_svd.jacobi_svd.CONJ_A)),
+    ("factor.eigen.jacobi_svd", "sign * s[of + plane] * unit", "s[of + plane] * unit", svd(letter="z", conj=test_jacobi_svd.jacobi_svd.CONJ_V)),
+    # indices
+    ("factor.eigen.jacobi_eigh", "matrix * stride_v * REALS", "0", MIXED),
+    ("factor.eigen.jacobi_eigh", "matrix * stride_work * REALS", "0", eigh(threads=LARGE, batch=2)),
+    ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
+    ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
