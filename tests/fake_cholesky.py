@@ -21,6 +21,19 @@ def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
             a[z][~np.tri(n, dtype=bool)] = 0
 
 
+def potrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The same, several matrices a warp."""
+    n, clean, lanes, count, *steps, i_step, a_step = numbers
+    config = fake.source.config
+    assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n) and n < config.LD
+    info = words(pointers[0], 1, 1, count, i_step)
+    a = fake.view(pointers[1], n, n, *steps, count, a_step)
+    for z in range(count):
+        _factor(a[z], n, info[z], 0)
+        if clean:
+            a[z][~np.tri(n, dtype=bool)] = 0
+
+
 def potrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """The factor of a triangle, and the rows below it."""
     n, below, before, *steps = numbers

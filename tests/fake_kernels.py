@@ -304,6 +304,7 @@ class FakeKernel:
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column, determinant, gesv_small = fake_lu.getrf_column, fake_lu.determinant, fake_lu.gesv_small
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
+    potrf_small = fake_cholesky.potrf_small
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal

@@ -66,7 +66,7 @@ class _Draw:
         chance = self._chance
         name = chance.choice(self._only)
         self._dtype = DTYPES[chance.choice("sdcz")]
-        self._batch = chance.randint(2, 1000) if chance.random() < 0.2 else 1
+        self._batch = chance.choice([chance.randint(2, 1000), 10_000]) if chance.random() < 0.2 else 1
         m, n, k = (self._extent() for _ in range(3))
         launches = getattr(self, name)(m, n, k)
         kernels = tuple(entry.source for entry in launches.entries) if launches else ()

@@ -109,16 +109,19 @@ def test_infos_of_a_stack_with_special_values(letter):
             special_pivots.check(factor, int(number), a)
 
 
-@pytest.mark.parametrize("n", [4, 16, 32, 64, 128, 150])
+@pytest.mark.parametrize(
+    "n, batch",
+    [(4, 37), (16, 37), (32, 37), (64, 37), (128, 37), (150, 37), (1, 9000), (4, 20_000), (16, 9000)],
+)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_batches(letter, n):
-    a = definite(n, letter, (37,))
+def test_batches(letter, n, batch):
+    a = definite(n, letter, (batch,))
     a[5, -1, -1] = -1
     c, info = lapack.potrf(cupy.asarray(spoilt(a, 1)), lower=1)
-    expected = np.zeros(37, int)
+    expected = np.zeros(batch, int)
     expected[5] = n
     np.testing.assert_array_equal(info.numpy(), expected)
-    good = np.arange(37) != 5
+    good = np.arange(batch) != 5
     assert backward_error(c.get()[good], a[good], 1, letter) < 1
 
 

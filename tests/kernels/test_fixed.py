@@ -43,7 +43,9 @@ PLAIN = [
 #: Those whose single precision stays single.
 LEAVES = [
     *product(["copy_scaled"], DTYPES, [CC]),
-    *product(["potrf_leaf", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]),
+    *product(
+        ["potrf_leaf", "potrf_small", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]
+    ),
     *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
 ]
 

@@ -11,7 +11,7 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines.lapack import getrf, getrs, laswp, potrs, unless
+from pyblasgpu.routines.lapack import getrf, getrs, laswp, potrf, potrs, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 
@@ -201,3 +201,22 @@ def test_more_rows_than_a_device_has_threads(kernels):
     assert words(info)[0] == 0
     np.testing.assert_array_equal(words(piv), pivots)
     np.testing.assert_allclose(got, expected, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    "n, batch, stem",
+    [(4, 5000, "potrf_small"), (16, 5000, "potrf_small"), (4, 100, "potrf_leaf"), (17, 5000, "potrf_leaf")],
+)
+def test_small_triangles_of_a_batch(kernels, n, batch, stem):
+    """Several a warp where there are more of them than blocks at a time, each triangle, zeros beyond it."""
+    x = random("d", n, n)
+    a = np.stack([x @ x.T + (1 + z % 7) * np.eye(n) for z in range(batch)])
+    expected = np.linalg.cholesky(a)
+    for uplo, clean in ((Uplo.LOWER, True), (Uplo.UPPER, True), (Uplo.LOWER, False)):
+        got, info = a.copy(), np.full((batch, 1, 1), np.nan)
+        run(potrf, info, got, uplo=uplo, clean=clean)
+        beyond = 0 if clean else np.triu(a, 1)
+        factors = expected if uplo is Uplo.LOWER else expected.swapaxes(1, 2)
+        np.testing.assert_allclose(got, factors + beyond, atol=1e-12)
+        assert not words(info).any()
+    assert {name for name, *_ in kernels.launches} == {stem}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import test_potrf_leaf, test_potrf_panel, test_triangle_leaves
+from . import test_potrf_leaf, test_potrf_panel, test_potrf_small, test_triangle_leaves
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -15,6 +15,11 @@ from .planting import assert_caught, parameters
 def potrf(letter="d", test: Callable = test_potrf_leaf.check, **options) -> Check:
     """A factor, or one of its tests."""
     return Check("potrf_leaf", lambda module: test(letter=letter, kernels=module, **options))
+
+
+@one_each
+def small(test: Callable = test_potrf_small.check, **options) -> Check:
+    return Check("potrf_small", lambda module: test(kernels=module, **options))
 
 
 @one_each
@@ -56,6 +61,22 @@ DEFECTS = [
     ("factor.cholesky.potrf_leaf", "rows - first - BLK)\n            cuda.syncthreads()", "rows - first - BLK)", potrf(**LARGE)),
     ("factor.triangles.trtri_leaf", "safe, t)\n        cuda.syncthreads()", "safe, t)", trtri()),
     ("factor.triangles.lauum_leaf", "k * SPAN + lane)\n        cuda.syncthreads()", "k * SPAN + lane)", lauum()),
+    ("factor.cholesky.potrf_small", "square_root(pivot)\n            sync_warp()", "square_root(pivot)", small()),
+    ("factor.cholesky.potrf_small", "sync_warp()\n            if ok and lane > j:", "if ok and lane > j:", small()),
+    ("factor.cholesky.potrf_small", "update(rows, row, j, lane)\n            sync_warp()", "update(rows, row, j, lane)", small()),
+    ("factor.cholesky.potrf_small", "bad == 0 and not pivot", "not pivot", small(test_potrf_small.special, place="nan within four")),
+    ("factor.cholesky.potrf_small", "int32(j + 1)\n            root", "int32(j)\n            root", small(test_potrf_small.bad_pivots)),
+    ("factor.cholesky.potrf_small", "pivot > real(0)", "pivot >= real(0)", small(test_potrf_small.bad_pivots)),
+    ("factor.cholesky.potrf_small", "im * other_im", "-im * other_im", small(letter="z")),
+    ("factor.cholesky.potrf_small", "im * other - re * other_im", "im * other + re * other_im", small(letter="z")),
+    ("factor.cholesky.potrf_small", "while k <= lane:", "while k < lane:", small()),
+    ("factor.cholesky.potrf_small", "(j <= i) | (clean != 0)", "j <= i", small(clean=1)),
+    ("factor.cholesky.potrf_small", "(j <= i) | (clean != 0)", "True", small()),
+    ("factor.cholesky.potrf_small", "(part == 0)", "True", small(letter="z")),
+    ("factor.cholesky.potrf_small", "if is_here:", "if True:", small()),
+    ("factor.cholesky.potrf_small", "matrix * stride_info", "matrix", small()),
+    ("factor.cholesky.potrf_small", "matrix * stride_a", "matrix", small()),
+    ("factor.cholesky.potrf_small", "group * lanes * LD", "group * LD", small()),
     # edges
     ("factor.cholesky.potrf_leaf", "if n <= t and t < ORDER:", "if n < t and t < ORDER:", potrf()),
     ("factor.cholesky.potrf_leaf", "clear(l, t)\n            cuda.syncthreads()", "cuda.syncthreads()", potrf(clean=1)),

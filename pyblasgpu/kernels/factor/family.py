@@ -8,6 +8,7 @@ __all__ = ["FAMILIES"]
 
 FAMILIES = (
     Family("potrf_leaf", ".factor.cholesky.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0)),
+    Family("potrf_small", ".factor.cholesky.potrf_small", "PotrfSmall", "potrf", needs=(8, 0)),
     Family("potrf_panel", ".factor.cholesky.potrf_panel", "PotrfPanel", "potrf", needs=(8, 0)),
     Family("trtri_leaf", ".factor.triangles.trtri_leaf", "TrtriLeaf", "trtri", needs=(8, 0)),
     Family("lauum_leaf", ".factor.triangles.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0)),

@@ -14,8 +14,11 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 from __future__ import annotations
 
 from ...dispatch.algorithms import lookahead_width, tiles_per_block
+from ...dispatch.choose import select
 from ...dispatch.overrides import get_override
-from ...kernels.factor.cholesky import potrf_leaf
+from ...gpu.device import current
+from ...kernels.factor.cholesky import potrf_leaf, potrf_small
+from ...kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
 from ..copies import emit_zeros_beyond, is_readable
@@ -25,6 +28,7 @@ from ..level3.gemm import emit_gemm
 from ..level3.triangular import split
 from . import potrf_panels
 from .factor_steps import emit_potrf_leaf, emit_readable, leaf_config, with_alpha
+from .laswp import words
 from .lookahead import emit_lookahead
 
 __all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
@@ -56,11 +60,32 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
     """Emit the whole call. A leaf writes the zeros of a matrix that it can read in place."""
-    is_leaf = a.rows <= leaf_config(launches, potrf_leaf.STEM, a.rows).ORDER
-    if clean and not (is_leaf and is_readable(a)):
+    lower, config = a if uplo is Uplo.LOWER else a.T, leaf_config(launches, potrf_leaf.STEM, a.rows)
+    if a.rows <= potrf_small.ORDER and a.batch > _blocks_at_once(launches, config.specialize(a.rows)):
+        _emit_small(launches, info, lower, clean)
+        return
+    if clean and not (a.rows <= config.ORDER and is_readable(a)):
         emit_zeros_beyond(launches, a, uplo)
-    lower = a if uplo is Uplo.LOWER else a.T
     emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
+
+
+def _blocks_at_once(launches: LaunchList, config: PotrfLeaf) -> int:
+    """Matrices that leaves factor at a time."""
+    device = current(launches.device)
+    return device.sm_count * device.occupancy(config.threads, config.registers, config.shared_bytes)
+
+
+def _emit_small(launches: LaunchList, info: Operand, a: Operand, clean: bool) -> None:
+    """Emit the factors of many small lower triangles, several a warp."""
+    device = current(launches.device)
+    config = select(potrf_small.STEM, launches.dtype, "", (a.rows,), device).config
+
+    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+        strides = a.row_stride, a.col_stride, words(info)[1], a.batch_stride
+        return a.rows, int(clean), config.lanes(a.rows), a.batch, *strides
+
+    blocks = config.grid(a.rows, a.batch)
+    launches.emit_batch(potrf_small.source(config), blocks, (info, a), integers, ())
 
 
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:
