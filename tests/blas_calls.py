@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.linalg.blas
 from reference_blas import default_count, expected, length, stem_of
 
 from pyblasgpu import blas
@@ -16,7 +17,20 @@ from pyblasgpu.api.blas.host import FUNCTIONS
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
-__all__ = ["EMPTY", "FACTORS", "NAMES", "ON_DEVICE", "PLACES", "calls_of", "check", "draw", "placed"]
+__all__ = [
+    "EMPTY",
+    "FACTORS",
+    "NAMES",
+    "ON_DEVICE",
+    "PLACES",
+    "calls_of",
+    "check",
+    "check_reference",
+    "draw",
+    "parameters_of",
+    "placed",
+    "poisoned",
+]
 
 #: All functions but those that look functions up, and those whose result is rounded whatever they are given.
 NAMES = sorted(
@@ -37,14 +51,14 @@ FACTORS = (0, 1, 2)
 
 
 class _Draw:
-    """The arguments of one call, drawn in the order of the signature's names."""
+    """The arguments of one call, drawn in the order of the signature's names; `fixed` are not drawn."""
 
-    def __init__(self, rng: np.random.Generator, name: str, extents: tuple[int, ...]):
-        self.rng, self.name = rng, name
+    def __init__(self, rng: np.random.Generator, name: str, extents: tuple[int, ...], fixed: dict[str, Any]):
+        self.rng, self.name, self.fixed = rng, name, fixed
         self.letter, self.stem = stem_of(name)
         self.dtype = DTYPES[self.letter]
         self.m, self.n, self.k = extents
-        self.parameters = inspect.signature(getattr(blas, name)).parameters
+        self.parameters = parameters_of(name)
         self.given: dict[str, Any] = {}
 
     def has(self, *names: str) -> bool:
@@ -56,16 +70,22 @@ class _Draw:
     def array(self, *shape: int) -> np.ndarray:
         return np.asfortranarray(integers(self.rng, shape, self.dtype))
 
-    def factor(self, real: bool = False) -> Any:
+    def choose(self, name: str, *values: Any) -> Any:
+        """What is fixed for a name, or one of the values."""
+        return self.fixed[name] if name in self.fixed else self.pick(*values)
+
+    def factor(self, name: str, real: bool = False) -> Any:
+        if name in self.fixed:
+            return self.fixed[name]
         value = self.pick(*FACTORS)
         return value * (1 + 1j) if value == 2 and self.dtype.is_complex and not real else value
 
     def flags(self) -> None:
         for name in self.parameters:
             if name in ("lower", "diag", "side") or name.startswith("overwrite"):
-                self.given[name] = self.pick(0, 1)
+                self.given[name] = self.choose(name, 0, 1)
             elif name.startswith("trans"):
-                self.given[name] = self.pick(*self.operations())
+                self.given[name] = self.choose(name, *self.operations())
 
     def operations(self) -> tuple[int, ...]:
         """The values of `trans` that the routine knows."""
@@ -77,8 +97,8 @@ class _Draw:
         """An array that holds `n` elements as increments and offset have it, and maybe more."""
         if self.has(f"inc{which}"):
             steps = (1, -1) if self.stem.startswith("ger") else (1, 2, 3, -1, -2)
-            self.given[f"inc{which}"] = self.pick(
-                *(step for step in steps if step > 0 or self.stem != "nrm2")
+            self.given[f"inc{which}"] = self.choose(
+                f"inc{which}", *(step for step in steps if step > 0 or self.stem != "nrm2")
             )
         if self.has(f"off{which}"):
             self.given[f"off{which}"] = self.pick(0, 1, 2)
@@ -90,9 +110,9 @@ class _Draw:
     def draw(self) -> dict[str, Any]:
         self.flags()
         if self.has("alpha"):
-            self.given["alpha"] = self.factor(real=self.stem in ("her", "hpr", "herk"))
+            self.given["alpha"] = self.factor("alpha", real=self.stem in ("her", "hpr", "herk"))
         if self.has("beta"):
-            self.given["beta"] = self.factor(real=self.stem in ("herk", "her2k"))
+            self.given["beta"] = self.factor("beta", real=self.stem in ("herk", "her2k"))
         getattr(self, self.kind())()
         return {
             name: self.given[name] for name in self.parameters if name in self.given and not self.left(name)
@@ -124,7 +144,7 @@ class _Draw:
         if self.has("y"):
             self.vector("y", self.n)
         if self.has("a"):
-            self.given["a"] = self.factor(real=self.name[:2] in ("cs", "zd"))
+            self.given["a"] = self.factor("a", real=self.name[:2] in ("cs", "zd"))
         for name in "cs":
             if self.has(name):
                 self.given[name] = self.pick(*FACTORS)
@@ -142,7 +162,7 @@ class _Draw:
         """x, and y or none."""
         self.vector("x", n)
         self.vector("y", m)
-        if self.pick(0, 0, 1):
+        if not self.choose("output", 1, 1, 0):
             del self.given["y"]
 
     def swapped(self, m: int, n: int) -> tuple[int, int]:
@@ -172,9 +192,7 @@ class _Draw:
             a[diagonal] = self.pick(1, -1)
         if self.given.get("diag"):
             a[diagonal] = np.nan
-        if self.stem.startswith("he") or self.stem.startswith("hb"):
-            a.imag[diagonal] = np.nan
-        return a
+        return self.unread_diagonal(a, diagonal)
 
     def band(self) -> None:
         k, n = self.k, self.n
@@ -223,46 +241,67 @@ class _Draw:
             if self.has(name):
                 self.vector(name, n)
         self.count()
-        if self.pick(0, 1):
-            self.given["a"] = self.real_diagonal(self.array(self.n, self.n))
+        if self.choose("output", 0, 1):
+            self.given["a"] = self.updated(self.n)
 
-    def real_diagonal(self, a: np.ndarray) -> np.ndarray:
-        if self.stem.startswith("he"):
-            a.imag[np.diag_indices(len(a))] = 0
+    def updated(self, n: int) -> np.ndarray:
+        """A matrix of which one triangle is written, NaN in what is neither read nor written."""
+        a = self.array(n, n)
+        a[np.triu_indices(n, 1) if self.given["lower"] else np.tril_indices(n, -1)] = np.nan
+        return self.unread_diagonal(a, np.diag_indices(n))
+
+    def unread_diagonal(self, a: np.ndarray, diagonal: Any) -> np.ndarray:
+        """`a`, NaN in the imaginary parts of the diagonal where it is of a Hermitian matrix."""
+        if self.stem[:2] in ("he", "hb") and self.dtype.is_complex:
+            a.imag[diagonal] = np.nan
         return a
 
     def outer(self) -> None:
         self.vector("x", self.m)
         self.vector("y", self.n)
-        if self.pick(0, 1):
+        if self.choose("output", 0, 1):
             self.given["a"] = self.array(self.m, self.n)
+
+    def matrix(self, *shape: int) -> np.ndarray:
+        """A matrix, or a vector where it has one column."""
+        return self.array(*shape[: 1 if shape[1] == 1 and self.choose("vectors", 0, 1) else 2])
 
     def rank_k(self) -> None:
         shape = (self.k, self.n) if self.given["trans"] else (self.n, self.k)
-        self.given["a"] = self.array(*shape)
+        self.given["a"] = self.matrix(*shape)
         if self.has("b"):
-            self.given["b"] = self.array(*shape)
-        if self.pick(0, 1):
-            self.given["c"] = self.real_diagonal(self.array(self.n, self.n))
+            self.given["b"] = self.matrix(*shape)
+        if self.choose("output", 0, 1):
+            self.given["c"] = self.updated(self.n)
 
     def two_matrices(self) -> None:
         m, n, k = self.m, self.n, self.k
         if self.stem in ("trmm", "trsm"):
-            self.given |= {"a": self.half(n if self.given["side"] else m), "b": self.array(m, n)}
+            self.given |= {"a": self.half(n if self.given["side"] else m), "b": self.matrix(m, n)}
             return
         if self.stem in ("symm", "hemm"):
-            self.given |= {"a": self.half(n if self.given["side"] else m), "b": self.array(m, n)}
+            self.given |= {"a": self.half(n if self.given["side"] else m), "b": self.matrix(m, n)}
         else:
             m = n if self.stem == "gemmtr" else m
-            self.given["a"] = self.array(*((k, m) if self.given["trans_a"] else (m, k)))
-            self.given["b"] = self.array(*((n, k) if self.given["trans_b"] else (k, n)))
-        if self.pick(0, 1):
-            self.given["c"] = self.array(m, n)
+            self.given["a"] = self.matrix(*((k, m) if self.given["trans_a"] else (m, k)))
+            self.given["b"] = self.matrix(*((n, k) if self.given["trans_b"] else (k, n)))
+        if self.choose("output", 0, 1):
+            self.given["c"] = self.updated(n) if self.stem == "gemmtr" else self.matrix(m, n)
 
 
-def draw(rng: np.random.Generator, name: str, extents: tuple[int, ...]) -> dict[str, Any]:
-    """Arguments of a call with the extents m, n and k, each of which may be 0."""
-    return _Draw(rng, name, extents).draw()
+def parameters_of(name: str) -> Any:
+    """Those of a function; of a Hermitian one in a real dtype those of the complex one."""
+    function = getattr(blas, name, None) or getattr(blas, f"z{name[1:]}")
+    return inspect.signature(function).parameters
+
+
+def draw(rng: np.random.Generator, name: str, extents: tuple[int, ...], **fixed: Any) -> dict[str, Any]:
+    """Arguments of a call with the extents m, n and k, each of which may be 0.
+
+    `fixed` are flags, factors and increments, `output`, whether the call has one, and `vectors`, whether a
+    matrix of one column may be a vector.
+    """
+    return _Draw(rng, name, extents, fixed).draw()
 
 
 def placed(array: np.ndarray, how: Any) -> np.ndarray:
@@ -295,12 +334,12 @@ def placed(array: np.ndarray, how: Any) -> np.ndarray:
 def calls_of(name: str, *extents: tuple[int, int, int]) -> list[dict[str, Any]]:
     """Arguments of calls with extents of 0, and with these, the same ones for the same name."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    return [draw(rng, name, each) for each in (*EMPTY, *extents)]
+    return [draw(rng, name, each, vectors=0) for each in (*EMPTY, *extents)]
 
 
 def poisoned(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments, their arrays NaN that a factor of 0 keeps from being read."""
-    parameters = inspect.signature(getattr(blas, name)).parameters
+    parameters = parameters_of(name)
     unread: set[str] = set()
     if given.get("alpha") == 0:
         inputs = "a ap b x" if "beta" in parameters else "a b" if "b" in parameters else "x y"
@@ -311,6 +350,32 @@ def poisoned(name: str, given: dict[str, Any]) -> dict[str, Any]:
         key: np.full_like(value, np.nan) if key in unread and isinstance(value, np.ndarray) else value
         for key, value in given.items()
     }
+
+
+def check_reference(name: str, given: dict[str, Any]) -> None:
+    """Compare the reference BLAS with SciPy's on arrays of numbers: values, dtypes and shapes."""
+    given = {key: np.nan_to_num(value) if np.ndim(value) else value for key, value in given.items()}
+    arguments = {key: value.copy("F") if np.ndim(value) else value for key, value in given.items()}
+    results = getattr(scipy.linalg.blas, name)(**arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    for result, wanted in zip(results, expected(name, **given), strict=True):
+        tolerance = 4e-7 if name.endswith("nrm2") else 0
+        np.testing.assert_allclose(result, wanted, rtol=tolerance, err_msg=f"{name} of {given}")
+        assert np.shape(result) == np.shape(wanted), f"{name} of {given}"
+        assert np.ndim(wanted) == 0 or result.dtype == wanted.dtype, f"{name} of {given}"
+
+
+def _is_same(array: Any, result: Any) -> bool:
+    """Whether a result is an argument: of a vector as a matrix it is a view."""
+    return result is array or (np.ndim(array) == 1 and np.shares_memory(array, result))
+
+
+def _is_ready(array: Any) -> bool:
+    """Whether SciPy would write into an array: by columns, aligned, in the processor's order of bytes."""
+    if not isinstance(array, np.ndarray) or not array.size:
+        return False
+    flags = array.flags
+    return flags.f_contiguous and flags.writeable and flags.aligned and array.dtype.isnative
 
 
 def check(
@@ -327,16 +392,21 @@ def check(
     results = getattr(blas, name)(**arguments)
     results = results if isinstance(results, tuple) else (results,)
     what = f"{name} of {given}"
+    dtypes = {each.dtype for each in given.values() if isinstance(each, np.ndarray)}
     for result, wanted in zip(results, expected(name, **given), strict=True):
         tolerance = 4e-7 if name.endswith("nrm2") else 0  # of all others the results are exact
         np.testing.assert_allclose(host(result), wanted, rtol=tolerance, err_msg=what)
         assert np.shape(host(result)) == np.shape(wanted), what
+        assert np.ndim(wanted) == 0 or {host(result).dtype} == dtypes, what
         assert not isinstance(result, np.ndarray) or result.flags.f_contiguous, f"{what}: not by columns"
-    parameters = inspect.signature(getattr(blas, name)).parameters
+    parameters = parameters_of(name)
     for key, value in given.items():
         if isinstance(value, np.ndarray):
-            is_kept = not any(arguments[key] is result for result in results)
+            is_kept = not any(_is_same(arguments[key], result) for result in results)
             overwrite = parameters.get(f"overwrite_{key}")
             assert is_kept or overwrite is None or given.get(overwrite.name), f"{what}: wrote {key}"
+            is_scratch = key in "xy" and "overwrite_a" in parameters  # of SciPy's GER alone, and no result
+            if overwrite and given.get(overwrite.name) and _is_ready(arguments[key]) and not is_scratch:
+                assert not is_kept, f"{what}: {key} not written"
             if is_kept:
                 np.testing.assert_array_equal(host(arguments[key]), value, err_msg=what)

@@ -56,8 +56,12 @@ def default_count(stem: str, given: dict) -> int:
 def expected(name: str, **given) -> tuple:
     """What the routine returns."""
     letter, stem = stem_of(name)
-    call = _Call(letter, stem, given)
+    written = given.get("c", given.get("b") if stem in ("trmm", "trsm") else None)
+    columns = {key: given[key][:, None] for key in "abc" if np.ndim(given.get(key, 0)) == 1}
+    call = _Call(letter, stem, given | columns)
     result = call.update(*_UPDATES[stem]) if stem in _UPDATES else getattr(call, stem)()
+    if np.ndim(written) == 1:
+        return (result[:, 0],)
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -328,12 +332,15 @@ class _Call:
 
     # Level 3
 
-    def added(self, product, triangle: bool = False, hermitian: bool = False):
+    def added(self, product, triangle: bool = False, hermitian: bool = False, inner: int = 1):
         """beta c and a product, of which there is none where the inner extent is 0."""
         c, beta = self.given.get("c"), self.beta
         start = self.array(np.zeros(product.shape) if c is None else c)
-        total = (beta * start if beta != 0 else 0) + product
-        if self.alpha == 0 and beta == 1:
+        before = start.copy()
+        if hermitian:
+            np.fill_diagonal(before, np.diag(before).real)
+        total = (beta * before if beta != 0 else 0) + product
+        if beta == 1 and (self.alpha == 0 or not inner):
             total = start  # a Hermitian diagonal stays as it is
         elif hermitian:
             np.fill_diagonal(total, np.diag(total).real)
@@ -368,9 +375,7 @@ class _Call:
     def syrk(self, hermitian: bool = False):
         a = self.factor("a", self.trans)
         product = self.times_alpha(a, a.conj().T if hermitian else a.T)
-        if hermitian and a.shape[1] == 0 and self.beta == 1:
-            hermitian = False
-        return self.added(product, True, hermitian)
+        return self.added(product, True, hermitian, a.shape[1])
 
     def herk(self):
         return self.syrk(True)
@@ -380,9 +385,7 @@ class _Call:
         second = b.conj().T if hermitian else b.T
         product = self.times_alpha(a, second)
         product = product + (product.conj().T if hermitian else product.T)
-        if hermitian and a.shape[1] == 0 and self.beta == 1:
-            hermitian = False
-        return self.added(product, True, hermitian)
+        return self.added(product, True, hermitian, a.shape[1])
 
     def her2k(self):
         return self.syr2k(True)

@@ -10,8 +10,6 @@ import fake_device
 import numpy as np
 import pytest
 import scipy.linalg.blas as scipy_blas
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pyblasgpu import blas
 from pyblasgpu.testing import reference
@@ -68,14 +66,6 @@ def test_names_and_docstrings(name):
     assert set(re.findall("{..", function.__doc__)) == {"{0,", *letters}
 
 
-def array(data, shape, dtype, vector=False):
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    values = reference.integers(rng, shape, dtype)
-    if vector and shape[1] == 1 and data.draw(st.booleans()):
-        return values[:, 0]
-    return np.asarray(values, order=data.draw(st.sampled_from("CF")))
-
-
 def compare(name, args, options):
     """Call ours and SciPy's with copies; results, shapes, orders and what is overwritten must be the same."""
     operands = [[x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args] for _ in range(2)]
@@ -89,89 +79,6 @@ def compare(name, args, options):
     assert actual.flags.f_contiguous
     for ours, theirs in [*zip(*operands, strict=True), *((last[0][key], last[1][key]) for key in options)]:
         np.testing.assert_array_equal(ours, theirs)
-
-
-@given(st.data())
-def test_gemm_is_scipys(data):
-    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
-    m, n, k = (data.draw(st.integers(1, 4)) for _ in range(3))
-    trans = [data.draw(st.integers(0, 2)) for _ in range(2)]
-    a = array(data, (k, m) if trans[0] else (m, k), dtype, vector=True)
-    b = array(data, (n, k) if trans[1] else (k, n), dtype, vector=True)
-    options = {"trans_a": trans[0], "trans_b": trans[1]}
-    if data.draw(st.booleans()):
-        options |= {
-            "c": array(data, (m, n), dtype, vector=True),
-            "beta": data.draw(st.sampled_from([0, 1, -2.0])),
-        }
-        options["overwrite_c"] = data.draw(st.integers(0, 1))
-    compare(dtype.letter + "gemm", (data.draw(st.sampled_from([1, -2.0])), a, b), options)
-
-
-@given(st.data(), st.sampled_from(["trmm", "trsm"]))
-def test_triangular_routines_are_scipys(data, stem):
-    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
-    m, n = (data.draw(st.integers(1, 4)) for _ in range(2))
-    options = {flag: data.draw(st.integers(0, 1)) for flag in ("side", "lower", "diag", "overwrite_b")}
-    options["trans_a"] = data.draw(st.integers(0, 2))
-    b = array(data, (m, n), dtype, vector=True)
-    order = n if options["side"] else m
-    rows, cols = (order + data.draw(st.integers(0, 1)), order) if stem == "trmm" else (order, order)
-    a = array(data, (rows, cols), dtype)
-    a[np.arange(order), np.arange(order)] = np.resize([1, -1], order)
-    compare(dtype.letter + stem, (data.draw(st.sampled_from([1, -2.0])), a, b), options)
-
-
-def added(data, shape, dtype):
-    """The arguments beta, c and overwrite_c, or none of them."""
-    if data.draw(st.booleans()):
-        return {}
-    c = array(data, shape, dtype, vector=True)
-    options = {"c": c, "overwrite_c": data.draw(st.integers(0, 1))}
-    return options | {"beta": data.draw(st.sampled_from([0, 1, -2.0]))}
-
-
-@given(st.data(), st.sampled_from(["symm", "hemm"]))
-def test_symmetric_products_are_scipys(data, stem):
-    dtype = DTYPES[data.draw(st.sampled_from("cz" if stem == "hemm" else "sdcz"))]
-    m, n = (data.draw(st.integers(1, 4)) for _ in range(2))
-    options = {flag: data.draw(st.integers(0, 1)) for flag in ("side", "lower")}
-    a = array(data, (n, n) if options["side"] else (m, m), dtype)
-    b = array(data, (m, n), dtype, vector=True)
-    options |= added(data, (m, n), dtype)
-    compare(dtype.letter + stem, (data.draw(st.sampled_from([1, -2.0])), a, b), options)
-
-
-@given(st.data(), st.sampled_from(["syrk", "herk", "syr2k", "her2k"]))
-def test_rank_k_updates_are_scipys(data, stem):
-    """The other triangle too: that of c, or zeros."""
-    dtype = DTYPES[data.draw(st.sampled_from("cz" if stem.startswith("h") else "sdcz"))]
-    n, k = (data.draw(st.integers(1, 4)) for _ in range(2))
-    codes = [0, 2] if stem.startswith("h") else [0, 1] if dtype.is_complex else [0, 1, 2]
-    options = {"trans": data.draw(st.sampled_from(codes)), "lower": data.draw(st.integers(0, 1))}
-    shape = (k, n) if options["trans"] else (n, k)
-    inputs = [array(data, shape, dtype, vector=True) for _ in range(2 if "2" in stem else 1)]
-    options |= added(data, (n, n), dtype)
-    alphas = [1, -2.0, 1 - 2j] if dtype.is_complex and stem != "herk" else [1, -2.0]
-    compare(dtype.letter + stem, (data.draw(st.sampled_from(alphas)), *inputs), options)
-
-
-@given(st.data())
-def test_gemmtr_is_a_triangle_of_scipys_gemm(data):
-    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
-    n, k = (data.draw(st.integers(1, 4)) for _ in range(2))
-    trans = {flag: data.draw(st.integers(0, 2)) for flag in ("trans_a", "trans_b")}
-    a = array(data, (k, n) if trans["trans_a"] else (n, k), dtype)
-    b = array(data, (n, k) if trans["trans_b"] else (k, n), dtype)
-    options, lower = added(data, (n, n), dtype), data.draw(st.booleans())
-    start = options.get("c", np.zeros((n, n), dtype.name)).reshape(n, n).copy()
-    overwritten = options.get("overwrite_c") and options["c"].flags.f_contiguous
-    product = getattr(scipy_blas, dtype.letter + "gemm")(2, a, b, **{**options, "overwrite_c": 0}, **trans)
-    kept = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
-    expected = np.where(kept, np.reshape(product, (n, n)), start)
-    actual = getattr(blas, dtype.letter + "gemmtr")(2, a, b, **options, **trans, lower=lower)
-    np.testing.assert_array_equal(np.reshape(actual, (n, n)), expected)
-    assert not overwritten or np.shares_memory(actual, options["c"])
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,10 @@ import inspect
 import numpy as np
 import pytest
 import scipy.linalg.blas
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyblasgpu import blas
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
-
-letters = st.sampled_from("sdcz")
-increments = st.sampled_from([1, 2, -1, -2, 3])
-offsets = st.integers(0, 3)
-
-
-def pair(letter: str, length: int, contiguous: bool) -> list[np.ndarray]:
-    rng = np.random.default_rng(length)
-    made = [integers(rng, (2 * length,), DTYPES[letter]) for _ in range(2)]
-    return [x[:length].copy() if contiguous else x[::2] for x in made]
 
 
 def spread(x: np.ndarray) -> np.ndarray:
@@ -42,43 +29,6 @@ def same(name: str, arrays: list[np.ndarray], *arguments, tolerance: float = 0, 
     for one, other in zip(ours, theirs, strict=True):
         assert (one == other).all()
     assert type(actual) is type(expected)
-
-
-@given(letters, st.integers(8, 20), offsets, increments, offsets, increments, st.booleans(), st.data())
-@settings(max_examples=150, deadline=None)
-def test_two_vectors(letter, length, offx, incx, offy, incy, contiguous, data):
-    arrays = pair(letter, length, contiguous)
-    most = min((length - 1 - off) // abs(inc) + 1 for off, inc in ((offx, incx), (offy, incy)))
-    n = data.draw(st.integers(0, most))
-    places = {"n": n, "offx": offx, "incx": incx, "offy": offy, "incy": incy}
-    is_complex = DTYPES[letter].is_complex
-    same(f"{letter}axpy", arrays, a=2 - 1j if is_complex else 2, **places)
-    same(f"{letter}copy", arrays, **places)
-    same(f"{letter}swap", arrays, **places)
-    for suffix in "uc" if is_complex else ("",):
-        same(f"{letter}dot{suffix}", arrays, **places)
-    rot = {"c": "csrot", "z": "zdrot"}.get(letter, f"{letter}rot")
-    for overwrite in ({}, {"overwrite_x": 1, "overwrite_y": 1}):
-        same(rot, arrays, c=3, s=4, **places, **overwrite)
-        if not is_complex:
-            same(f"{letter}rotm", arrays, param=[-1, 2, 3, 4, 5], **places, **overwrite)
-
-
-@given(letters, st.integers(8, 20), offsets, st.integers(1, 3), st.booleans(), st.data())
-@settings(max_examples=100, deadline=None)
-def test_one_vector(letter, length, offx, incx, contiguous, data):
-    arrays = pair(letter, length, contiguous)[:1]
-    n = data.draw(st.integers(1, (length - 1 - offx) // incx + 1))
-    places = {"n": n, "offx": offx, "incx": incx}
-    prefix = {"c": "sc", "z": "dz"}.get(letter, letter)
-    same(f"{prefix}nrm2", arrays, tolerance=1e-6, **places)
-    same(f"{prefix}asum", arrays, **places)
-    same(f"i{letter}amax", arrays, **places)
-    same(f"{letter}scal", arrays, 3, **places)
-    if letter in "cz":
-        name = {"c": "csscal", "z": "zdscal"}[letter]
-        same(name, arrays, 3, **places)
-        same(name, arrays, 3, overwrite_x=1, **places)
 
 
 def test_defaults_are_scipys():
