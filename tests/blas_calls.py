@@ -30,6 +30,7 @@ __all__ = [
     "parameters_of",
     "placed",
     "poisoned",
+    "rng_of",
 ]
 
 #: All functions but those that look functions up, and those whose result is rounded whatever they are given.
@@ -225,8 +226,10 @@ class _Draw:
             self.vector("y", n)
 
     def half(self, n: int) -> np.ndarray:
-        """A square matrix, NaN in the triangle that is not read."""
+        """A square matrix, NaN in the triangle that is not read; solutions of large ones stay small."""
         a = self.array(n, n)
+        if n > 8 and self.stem == "trsm":
+            a[self.rng.random(a.shape) > 0.1] = 0
         a[np.triu_indices(n, 1) if self.given["lower"] else np.tril_indices(n, -1)] = np.nan
         return self.triangle(a, np.diag_indices(n))
 
@@ -289,10 +292,15 @@ class _Draw:
             self.given["c"] = self.updated(n) if self.stem == "gemmtr" else self.matrix(m, n)
 
 
+def rng_of(name: str) -> np.random.Generator:
+    """The same numbers for the same name."""
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
 def parameters_of(name: str) -> Any:
-    """Those of a function; of a Hermitian one in a real dtype those of the complex one."""
-    function = getattr(blas, name, None) or getattr(blas, f"z{name[1:]}")
-    return inspect.signature(function).parameters
+    """Those of a function, or of one in another dtype, where SciPy has none."""
+    found = (getattr(blas, letter + name[1:], None) for letter in (name[0], "z", "d"))
+    return inspect.signature(next(each for each in found if each)).parameters
 
 
 def draw(rng: np.random.Generator, name: str, extents: tuple[int, ...], **fixed: Any) -> dict[str, Any]:
@@ -333,7 +341,7 @@ def placed(array: np.ndarray, how: Any) -> np.ndarray:
 
 def calls_of(name: str, *extents: tuple[int, int, int]) -> list[dict[str, Any]]:
     """Arguments of calls with extents of 0, and with these, the same ones for the same name."""
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    rng = rng_of(name)
     return [draw(rng, name, each, vectors=0) for each in (*EMPTY, *extents)]
 
 

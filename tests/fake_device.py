@@ -318,6 +318,9 @@ class Array:
     def __dlpack_device__(self):
         return 2, self.device_id
 
+    def conj(self):
+        return Array(self.host.conj(), self.device_id)
+
     def astype(self, dtype):
         return Array(self.host.astype(dtype), self.device_id)
 

@@ -65,6 +65,15 @@ def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
     return Operand(array.ctypes.data, rows, cols, *steps[-2:], dtype, conj, batch, batch_stride, owner=array)
 
 
+def times(alpha: complex, array: np.ndarray) -> np.ndarray:
+    """A product in which NaN stays in its part where alpha is real."""
+    if not np.iscomplexobj(array) or np.imag(alpha) != 0:
+        return alpha * array
+    product = np.empty_like(array)
+    product.real, product.imag = np.real(alpha) * array.real, np.real(alpha) * array.imag
+    return product
+
+
 class Kernels:
     """Stands for `launch.kernel`.
 
@@ -250,7 +259,7 @@ class FakeKernel:
         assert grid[:2] == (self.source.config.grid(m, n), 1)
         source = self.view(pointers[0], m, n, *steps[:2], grid[2], source_step, conj)
         target = self.view(pointers[1], m, n, *steps[2:], grid[2], target_step)
-        scaled = np.zeros_like(target) if zero else alpha * source
+        scaled = np.zeros_like(target) if zero else times(alpha, source)
         if region.hermitian and not zero:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real

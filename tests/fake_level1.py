@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 from fake_device import elements
+
+
+def sizes(x):
+    """What ASUM adds and IAMAX compares."""
+    return abs(x.real) + abs(x.imag)
 
 
 def computed(alpha, beta, operation, conj, operands) -> None:
@@ -22,9 +28,11 @@ def computed(alpha, beta, operation, conj, operands) -> None:
     elif operation == "dot":
         v[...] = ((x.conj() if conj else x) * vectors[1]).sum(1, keepdims=True)
     elif operation == "iamax":
-        v[...] = abs(x).argmax(1)[:, None] if x.size else -1
+        v[...] = sizes(x).argmax(1)[:, None] if x.size else -1
+    elif operation == "nrm2":
+        v[...] = np.linalg.norm(x, axis=1, keepdims=True)
     else:
-        v[...] = abs(x).sum(1, keepdims=True)
+        v[...] = sizes(x).sum(1, keepdims=True)
 
 
 class Launches:

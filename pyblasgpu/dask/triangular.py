@@ -166,4 +166,6 @@ def _triangular(
         raise ValueError(f"{routine}: a has shape {a.shape} and b {b.shape}, for side {where.value}")
     m, n = (a.chunks[0], b.chunks[1]) if where is Side.LEFT else (b.chunks[0], a.chunks[0])
     sources = {"b": cut_like(routine, "b", b, m, n), "a": a}
+    if alpha == 0:  # neither matrix is read
+        return da.zeros_like(sources["b"])
     return result(routine, partial(make_list, m, n, where, uplo, op, diag, alpha), "b", sources, (m, n))

@@ -15,6 +15,7 @@ import pytest
 from pyblasgpu import routines
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.overrides import token
+from pyblasgpu.engine import tile_size
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend.arrays import libraries
 from pyblasgpu.frontend.arrays.libraries import count_write
@@ -140,6 +141,14 @@ def fake_cards(monkeypatch):
 
     yield lambda **options: fake_cards_install.install(monkeypatch, FakeDriver(**options))
     fake_cards_install.forget()
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles of 8 rows and columns, so that small matrices have several."""
+    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
+        monkeypatch.setattr(tile_size, name, 8)
+    monkeypatch.setattr(tile_size, "NARROWEST", 4)
 
 
 @pytest.fixture(name="device")

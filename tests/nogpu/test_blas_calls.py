@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import pytest
 import scipy.linalg.blas
-from blas_calls import EMPTY, FACTORS, NAMES, PLACES, check, check_reference, draw, placed
+from blas_calls import EMPTY, FACTORS, NAMES, PLACES, check, check_reference, draw, placed, rng_of
 
 #: Those that SciPy computes for all arguments: its GBMV refuses some extents, its CSPR and ZSPR leave x.
 REFERENCES = [
@@ -22,15 +20,10 @@ def on_the_cpu(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
 
 
-def of(name: str) -> np.random.Generator:
-    """The same numbers for the same name."""
-    return np.random.default_rng(zlib.crc32(name.encode()))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_empty_extents(name):
     """What the BLAS leaves alone, scales, and makes zero, for all factors."""
-    rng = of(name)
+    rng = rng_of(name)
     for extents in EMPTY:
         for alpha in FACTORS:
             for beta in FACTORS:
@@ -43,7 +36,7 @@ def test_empty_extents(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_random_calls(name):
     """Small extents, so that the edges are frequent; increments, offsets, flags, defaults of n."""
-    rng = of(name)
+    rng = rng_of(name)
     for _ in range(40):
         how = PLACES[rng.integers(len(PLACES))]
         extents = tuple(rng.integers(0, 7, 3).tolist())
@@ -52,6 +45,6 @@ def test_random_calls(name):
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_the_reference_is_scipys(name):
-    rng = of(name)
+    rng = rng_of(name)
     for _ in range(40):
         check_reference(name, draw(rng, name, tuple(rng.integers(1, 7, 3).tolist())))

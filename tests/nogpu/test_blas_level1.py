@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 import scipy.linalg.blas
@@ -120,19 +118,6 @@ FUNCTIONS = sorted(SCIPYS - {"get_blas_funcs", "find_best_blas_type"})
 
 def test_no_name_is_missing():
     assert set(blas.__all__) >= SCIPYS
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_parameters_are_scipys(name):
-    """In SciPy's order: needed ones, then optional ones; ours are named alone."""
-    first = getattr(scipy.linalg.blas, name).__doc__.splitlines()[0]
-    listed = first[first.index("(") + 1 : first.rindex(")")].replace("[", "").replace("]", "")
-    parameters = inspect.signature(getattr(blas, name)).parameters.values()
-    ours = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    assert ours in ([], ["method"])
-    assert [each.name for each in parameters][: -len(ours) or None] == [
-        each for each in listed.split(",") if each
-    ]
 
 
 @pytest.mark.parametrize("letter", DTYPES)

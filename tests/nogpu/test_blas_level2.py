@@ -2,42 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 from scipy.linalg import blas as scipy_blas
 
 from pyblasgpu import blas
-from pyblasgpu.types import DTYPES
-
-PRODUCTS = ["sgemv", "dgemv", "cgemv", "zgemv", "ssymv", "dsymv", "chemv", "zhemv"]
-TRIANGULAR = [letter + stem for stem in ("trmv", "trsv") for letter in DTYPES]
-OUTER = ["sger", "dger", "cgeru", "zgeru", "cgerc", "zgerc"]
-UPDATES = [
-    "ssyr",
-    "dsyr",
-    "csyr",
-    "zsyr",
-    "cher",
-    "zher",
-    "ssyr2",
-    "dsyr2",
-    "cher2",
-    "zher2",
-]
-
-
-@pytest.mark.parametrize("name", PRODUCTS + TRIANGULAR + OUTER + UPDATES)
-def test_the_signature_is_scipys(name):
-    """Its order and names are told by the first line of SciPy's docstring."""
-    line = getattr(scipy_blas, name).__doc__.splitlines()[0]
-    inside = line.partition("(")[2].rpartition(")")[0]
-    names = [part.strip(" []") for part in inside.replace("[", "").split(",")]
-    assert list(inspect.signature(getattr(blas, name)).parameters) == names
-    doc = getattr(blas, name).__doc__
-    assert f"``{line}``" in doc.replace(", ", ",") and "%(" not in doc
-    assert getattr(blas, name).typecode == name[0] and name in blas.__all__
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_leaves import op, triangle
 
-from pyblasgpu.types import Diag, Side, Trans, Uplo
+from pyblasgpu.types import Side, Trans, Uplo
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -62,52 +62,6 @@ def close(got, expected):
     assert all(map(sum, got.chunks)) or 0 in got.shape
     scale = max(abs(expected).max(initial=1), 1)
     np.testing.assert_allclose(value, expected, atol=1e3 * np.finfo(expected.dtype).eps * scale, rtol=0)
-
-
-@given(CUTS, CUTS, CUTS, OPS, OPS, LETTERS, SEEDS)
-@settings(max_examples=15)
-def test_gemm(m, n, k, trans_a, trans_b, letter, seed):
-    shapes = [(sum(m), sum(k)), (sum(k), sum(n))]
-    a, b = (
-        random(seed, letter, *(shape if trans is Trans.NO else shape[::-1]))
-        for shape, trans in zip(shapes, (trans_a, trans_b))
-    )
-    c = random(seed, letter, sum(m), sum(n))
-    expected = 2 * (op(a, trans_a) @ op(b, trans_b)) - c
-    cuts = (m, k) if trans_a is Trans.NO else (k, m)
-    got = ours.gemm(
-        chunked(a, *cuts), chunked(b, n, n), alpha=2, beta=-1, c=c, trans_a=trans_a, trans_b=trans_b.value
-    )
-    close(got, expected.astype(letter))
-
-
-@given(CUTS, CUTS, UPLOS, st.booleans(), LETTERS, SEEDS)
-@settings(max_examples=15)
-def test_rank_k(n, k, uplo, transposed, letter, seed):
-    a = random(seed, letter, sum(n), sum(k))
-    a_chunks = chunked(a, n, k)
-    c = definite(seed, letter, sum(n))
-    inside = triangle(np.ones(c.shape), uplo) != 0
-    for routine, other in ((ours.syrk, Trans.TRANS), (ours.herk, Trans.CONJ)):
-        new = routine(a_chunks, lower=uplo)
-        close(new, np.where(inside, a @ op(a, other), 0).astype(letter))
-        back = a_chunks.T if other is Trans.TRANS else a_chunks.conj().T
-        given_c = routine(back, alpha=2, beta=-1, c=chunked(c, k, n), lower=uplo, trans=other)
-        close(given_c, np.where(inside, 2 * (a @ op(a, other)) - c, c).astype(letter))
-
-
-@given(CUTS, CUTS, SIDES, UPLOS, OPS, st.sampled_from(list(Diag)), LETTERS, SEEDS)
-@settings(max_examples=15)
-def test_triangles(m, n, side, uplo, trans, diag, letter, seed):
-    order = m if side is Side.LEFT else n
-    a = (random(seed, letter, sum(order), sum(order)) / sum(order) + 2 * np.eye(sum(order))).astype(letter)
-    b = random(seed, letter, sum(m), sum(n))
-    t = op(triangle(a, uplo, diag), trans)
-    flags = {"alpha": 2, "side": side, "lower": uplo, "trans": trans, "unit_diag": diag}
-    arrays = chunked(a, order, m), chunked(b, m, n)
-    close(ours.trmm(*arrays, **flags), (2 * (t @ b if side is Side.LEFT else b @ t)).astype(letter))
-    x = ours.trsm(*arrays, **flags)
-    close(ours.gemm(t, x) if side is Side.LEFT else ours.gemm(x, t), 2 * b)
 
 
 @given(CUTS, UPLOS, OPS, LETTERS, SEEDS)

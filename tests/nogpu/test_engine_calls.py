@@ -19,13 +19,7 @@ from pyblasgpu.gpu.context import current_context
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
-
-@pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
-    """Tiles of 8 rows and columns, so that small matrices have several."""
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
-    monkeypatch.setattr(tile_size, "NARROWEST", 4)
+pytestmark = pytest.mark.usefixtures("small_tiles")
 
 
 def drawn(shape, letter="d", order="C", seed=0) -> np.ndarray:
@@ -43,19 +37,6 @@ CALLS = {
         np.eye(19, dtype=a.dtype) + 0 * a[:, :19], b, side="L", lower=True, alpha=3, **options
     ),
 }
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize(
-    "options", [{"devices": "all"}, {"max_device_memory": 5000}, {"devices": [3, 1]}], ids=str
-)
-def test_results(fake_cards, name, order, options):
-    driver = fake_cards()
-    a, b = drawn((19, 27), order=order), drawn((19, 27), order=order, seed=1)
-    actual = CALLS[name](a, b, **options)
-    np.testing.assert_array_equal(actual, CALLS[name](a, b, backend="cpu"))
-    assert holds_nothing(driver) and sum(driver.copied.values())
 
 
 @pytest.mark.parametrize("name", [*(name for name in CALLS if name != "hemm"), "trsm from the right"])

@@ -13,7 +13,6 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
-from pyblasgpu.engine import tile_size
 from pyblasgpu.engine.matrices import DeviceMatrix, HostMatrix
 from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.engine.run import CallerStream, run_tasks
@@ -62,11 +61,9 @@ def test_results(fake_cards, kind, seed):
 
 
 @pytest.fixture
-def cupy_on(fake_cards, monkeypatch):
+def cupy_on(fake_cards, small_tiles, monkeypatch):
     """Makes an array of a fake CuPy in the memory of card 1, whose current stream is one of the driver's."""
     driver, cupy = fake_cards(), fake_device.cupy
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     stream = driver.add_stream(1)
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda device=None: SimpleNamespace(ptr=stream))

@@ -17,7 +17,7 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
-from pyblasgpu.engine import executor, host_traffic, tile_size, workers
+from pyblasgpu.engine import executor, host_traffic, workers
 from pyblasgpu.engine.run import Controls
 from pyblasgpu.errors import CallCancelled, TileReport
 from pyblasgpu.frontend.handle import Handle
@@ -155,12 +155,6 @@ def test_cancelling(fake_cards, monkeypatch):
     assert report.final and len(report.final) < report.total
     assert "tiles of the output" in str(report) and "attribute `tiles`" in str(report)
     assert counts == sorted(counts) and counts[-1][0] > 20
-
-
-@pytest.fixture
-def small_tiles(monkeypatch):
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
 
 
 def operands():

@@ -14,7 +14,6 @@ import numpy as np
 from fake_cards_install import holds_nothing
 
 import pyblasgpu
-from pyblasgpu.engine import tile_size
 
 SECONDS = float(os.environ.get("PYBLASGPU_THREAD_SECONDS", "0.5"))
 THREADS, ORDER = 64, 20
@@ -35,9 +34,7 @@ KINDS = {
 }
 
 
-def test_many_threads(fake_cards, monkeypatch):
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
+def test_many_threads(fake_cards, small_tiles):
     driver = fake_cards(seed=3, eagerness=0.5)
     rng = np.random.default_rng(0)
     plain = tuple(np.asfortranarray(rng.uniform(-1, 1, (ORDER, ORDER)) / ORDER) for _ in range(2))

@@ -5,72 +5,32 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-import sys
 import threading
 import weakref
 from types import SimpleNamespace
 
-import fake_device
-import fake_kernels
+import fake_plans
 import numpy as np
 import pytest
 from fake_device import Array
+from fake_plans import FakeWorkspace, Graph
 
 from pyblasgpu import plan_gemm, plan_trmm, plan_trsm
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.gpu import launch, workspace
+from pyblasgpu.gpu import workspace
 from pyblasgpu.testing import reference
-from pyblasgpu.testing.cases import gemm_cases, triangular_cases
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]
 TRIANGULAR = {"trmm": plan_trmm, "trsm": plan_trsm}
 
 
-class Graph:
-    """Stands for `launch.Graph`; it is refused while `busy`."""
-
-    made: list[Graph]
-    busy = False
-
-    def __init__(self, enqueue, device):
-        self.enqueue, self.streams = enqueue, []
-        Graph.made.append(self)
-
-    def launch(self, stream):
-        if not Graph.busy:
-            self.streams.append(stream)
-            self.enqueue(stream)
-        return not Graph.busy
-
-
-class FakeWorkspace:
-    """Stands for `workspace.OwnedWorkspace`."""
-
-    held: set[int]
-
-    def __init__(self, nbytes, device):
-        self.buffer = np.full(nbytes + 256, 0xFF, np.uint8)
-        self.address = self.buffer.ctypes.data + -self.buffer.ctypes.data % 256
-        FakeWorkspace.held.add(self.address)
-        weakref.finalize(self, FakeWorkspace.held.discard, self.address)
-
-
 @pytest.fixture
 def kernels(monkeypatch):
-    log = fake_kernels.install(monkeypatch)
-    monkeypatch.setitem(sys.modules, "cupy", fake_device.cupy)
-    monkeypatch.setattr(launch, "Graph", Graph)
-    monkeypatch.setattr(workspace, "OwnedWorkspace", FakeWorkspace)
-    Graph.made, Graph.busy, FakeWorkspace.held = [], False, set()
-    gc.freeze()  # what other tests left is not gone through
-    yield log
-    gc.collect()
-    gc.unfreeze()
-    assert not log.sizes, "a run allocated"
-    assert not FakeWorkspace.held
+    with fake_plans.installed(monkeypatch) as log:
+        yield log
 
 
 def placed(values: np.ndarray, order: str = "F", beyond: int = 0) -> np.ndarray:
@@ -88,48 +48,6 @@ def squares(count: int = 3, n: int = 20, seed: int = 0) -> list[np.ndarray]:
 
 
 # ------------------------------------------------------------------------------------------------ results
-
-
-@pytest.mark.parametrize("order", "CF")
-def test_gemm_again_and_on_other_arrays(kernels, order, rng):
-    for case in gemm_cases((0, 1, 5), (4, 3, 6)):
-        plan, options = None, {"alpha": case.alpha, "beta": case.beta}
-        for _ in range(2):
-            a, b, start = (reference.integers(rng, shape, case.dtype) for shape in case.shapes)
-            expected = reference.exact_gemm(case, a, b, start)
-            out = placed(start, order)
-            arrays = [Array(placed(a)), Array(placed(b)), Array(out)]
-            plan = plan or plan_gemm(*arrays, trans_a=case.trans_a, trans_b=case.trans_b, **options)
-            np.testing.assert_array_equal(out, start)  # making it computes nothing
-            for _ in range(2):
-                out[...] = start if case.beta else np.nan
-                assert plan(*arrays) is arrays[2]
-                np.testing.assert_array_equal(out, expected, err_msg=str(case))
-
-
-@pytest.mark.parametrize("in_place", [True, False])
-@pytest.mark.parametrize("which", TRIANGULAR)
-def test_triangles_again_and_on_other_arrays(kernels, which, in_place, rng):
-    for case in triangular_cases((0, 1, 5), (4, 3)):
-        plan = None
-        flags = {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
-        for _ in range(2):
-            t, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
-            initial, expected = x, reference.exact_triangular(case, t, x)
-            if which == "trsm":
-                initial, expected = (
-                    reference.exact_triangular(case, t, x, alpha=1),
-                    (case.alpha * x).astype(x.dtype),
-                )
-            a, b, c = placed(t), placed(initial), placed(np.full_like(initial, np.nan), "C")
-            left, right = Array(a), Array(b)
-            out = right if in_place else Array(c)
-            plan = plan or TRIANGULAR[which](left, right, out, alpha=case.alpha, **flags)
-            for _ in range(2):
-                b[...] = initial
-                assert plan(left, right, out) is out
-                np.testing.assert_array_equal(out.host, expected, err_msg=str(case))
-                assert in_place or (b == initial).all()
 
 
 def test_stacks(kernels, rng):

@@ -60,8 +60,26 @@ def test_names_are_those_of_the_modules(module, groups):
         function = getattr(module, name)
         assert name in module.__all__ and function.typecode == dtype.letter
         found = inspect.signature(function).parameters
+        assert function.__name__ == name and "%(" not in function.__doc__
         assert {matrix.name for matrix in row.inputs} <= set(found)
         assert hasattr(theirs, name) or row.stem == "gemmtr"
+
+
+@pytest.mark.parametrize("module", [blas, lapack])
+def test_parameters_are_scipys(module):
+    """In SciPy's order: needed ones, then optional ones; ours are named alone."""
+    theirs = getattr(scipy.linalg, module.__name__.rpartition(".")[2])
+    names = [name for name in module.__all__ if type(getattr(theirs, name, None)).__name__ == "fortran"]
+    assert len(names) > 40
+    for name in names:
+        function, line = getattr(module, name), getattr(theirs, name).__doc__.splitlines()[0]
+        listed = line[line.index("(") + 1 : line.rindex(")")].replace("[", "").replace("]", "")
+        found = inspect.signature(function).parameters.values()
+        ours = [each.name for each in found if each.kind is each.KEYWORD_ONLY]
+        assert ours in ([], ["method"])
+        assert [each.name for each in found][: -len(ours) or None] == [
+            each for each in listed.split(",") if each
+        ]
 
 
 @pytest.mark.parametrize("stem", STEMS)

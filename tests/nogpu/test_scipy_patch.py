@@ -60,34 +60,6 @@ def test_calls_pass_through_us(name):
     assert patch.calls == {name: 1}
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "arguments"),
-    [
-        ("blas", "dgemm", (1.0, A, B)),
-        ("blas", "dtrsm", (1.0, LOWER, B, 0, 1)),
-        ("blas", "dtrmm", (1.0, LOWER, B, 0, 1)),
-        ("blas", "dsyrk", (1.0, A)),
-        ("blas", "dsyr2k", (1.0, A, A)),
-        ("blas", "dsymm", (1.0, A, B)),
-        ("blas", "zherk", (1.0, A.astype("D"))),
-        ("lapack", "dpotrf", (A,)),
-    ],
-)
-def test_functions_with_a_prefix(module, name, arguments):
-    home = getattr(scipy.linalg, module)
-    arrays = [each for each in arguments if isinstance(each, np.ndarray)]
-    getattr(home, f"get_{module}_funcs")(name[1:], arrays)  # by which SciPy describes its functions
-    expected = getattr(home, name)(*arguments)
-    with taken() as patch:
-        function = getattr(home, name)
-        actual = function(*arguments)
-        assert patch.calls == {name[1:]: 1} and function.typecode == name[0]
-    for ours, scipys in zip(
-        *((x if isinstance(x, tuple) else (x,)) for x in (actual, expected)), strict=True
-    ):
-        np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
-
-
 def test_what_is_looked_up():
     with taken() as patch:
         gemm, gemv = scipy.linalg.get_blas_funcs(("gemm", "gemv"), (A,))

@@ -7,20 +7,16 @@ import fake_kernels
 import numpy as np
 import pytest
 from fake_device import elements
-from hypothesis import given
-from hypothesis import strategies as st
-from matrices import in_order, same
+from matrices import same
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend.calls import call_cache
-from pyblasgpu.testing import reference
 from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,
     SymmetricCase,
     data,
     exact,
-    symmetric_cases,
 )
 from pyblasgpu.types import DTYPES
 
@@ -31,62 +27,6 @@ D, Z = DTYPES["d"], DTYPES["z"]
 # ------------------------------------------------------------------------------------------ public functions
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_into_out(memory_space, routine, order, rng):
-    for number, case in enumerate(symmetric_cases(routine, (0, 1, 5), (4, 3))):
-        operands = data(rng, case)
-        c, unharmed = reference.fenced(operands.c, order)
-        out, inputs = (
-            memory_space.put(c),
-            [memory_space.put(in_order(x, "CF"[number % 2])) for x in operands.inputs],
-        )
-        options = {"alpha": case.alpha, "beta": case.beta, **case.options, **memory_space.options}
-        assert getattr(pyblasgpu, routine)(*inputs, out=out, **options) is out
-        assert unharmed()
-        same(c, exact(case, operands), case)
-
-
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_a_new_result_has_zeros_in_the_other_triangle(memory_space, routine, rng):
-    for case in symmetric_cases(routine, (0, 1, 5), (4, 3)):
-        if case.beta == 0:
-            operands = data(rng, case)
-            operands.c[...] = 0
-            actual = getattr(pyblasgpu, routine)(
-                *map(memory_space.put, operands.inputs),
-                alpha=case.alpha,
-                **case.options,
-                **memory_space.options,
-            )
-            same(memory_space.get(actual), exact(case, operands), case)
-
-
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_stacks(memory_space, routine, rng):
-    case = SymmetricCase(routine, Z, 4, m=4, k=3, alpha=2, beta=-1, batch=(2, 3))
-    operands = data(rng, case)
-    out = memory_space.put(operands.c.copy())
-    getattr(pyblasgpu, routine)(
-        *map(memory_space.put, operands.inputs),
-        alpha=2,
-        beta=-1,
-        out=out,
-        **case.options,
-        **memory_space.options,
-    )
-    same(memory_space.get(out), exact(case, operands), case)
-    if len(operands.inputs) == 2:
-        one = operands._replace(
-            inputs=(operands.inputs[0][0, 0], operands.inputs[1]), c=np.zeros_like(operands.c)
-        )
-        new = SymmetricCase(routine, Z, 4, m=4, k=3)
-        actual = getattr(pyblasgpu, routine)(
-            *map(memory_space.put, one.inputs), **new.options, **memory_space.options
-        )
-        same(memory_space.get(actual), exact(new, one), "broadcast")
-
-
 @pytest.mark.parametrize("orders", ["CC", "CF", "FF"])
 def test_order_of_a_new_result(memory_space, orders):
     a, b = (memory_space.put(np.ones((3, 3), order=order)) for order in orders)
@@ -95,19 +35,6 @@ def test_order_of_a_new_result(memory_space, orders):
         strides = getattr(pyblasgpu, routine)(*inputs, **memory_space.options).strides
         column_major = orders == "FF" or (len(inputs) == 1 and orders[1] == "F")
         assert strides == ((8, 24) if column_major else (24, 8))
-
-
-def test_real_arrays_take_any_transposition(memory_space, rng):
-    a, b = (reference.integers(rng, (3, 5), D) for _ in "ab")
-    expected = np.triu(a.T @ a)
-    for routine, trans in ((pyblasgpu.syrk, "C"), (pyblasgpu.herk, "T"), (pyblasgpu.herk, "C")):
-        same(
-            memory_space.get(routine(memory_space.put(a), trans=trans, **memory_space.options)),
-            expected,
-            trans,
-        )
-    actual = pyblasgpu.her2k(memory_space.put(a), memory_space.put(b), trans="T", **memory_space.options)
-    same(memory_space.get(actual), np.triu(a.T @ b + b.T @ a), "her2k")
 
 
 # ------------------------------------------------------------------------------------------------- errors
@@ -192,31 +119,6 @@ def test_repeated_calls_are_quick_ones(fake, monkeypatch):
 
 
 # ------------------------------------------------------------------------------- the CPU in any layout
-
-
-@st.composite
-def strided(draw, values):
-    """`values` at steps of either sign, in either order."""
-    steps = [draw(st.sampled_from([1, 2, -1, -3])) for _ in values.shape]
-    room = np.full([extent * abs(step) for extent, step in zip(values.shape, steps)], NAN, values.dtype)
-    room = np.asfortranarray(room) if draw(st.booleans()) else room
-    view = room[tuple(slice(None, None, step) for step in steps)]
-    view[...] = values
-    return view
-
-
-@given(st.data())
-def test_any_layout(draw):
-    routine = draw.draw(st.sampled_from(ROUTINES))
-    dtype = DTYPES[draw.draw(st.sampled_from("sdcz"))]
-    cases = list(symmetric_cases(routine, (0, 1, 4), (5, 3)))
-    case = draw.draw(st.sampled_from([case for case in cases if case.dtype is dtype]))
-    operands = data(np.random.default_rng(draw.draw(st.integers(0, 99))), case)
-    expected = exact(case, operands)
-    *inputs, c = (draw.draw(strided(x)) for x in (*operands.inputs, operands.c))
-    options = {"alpha": case.alpha, "beta": case.beta, "backend": "cpu", **case.options}
-    getattr(pyblasgpu, routine)(*inputs, out=c, **options)
-    same(c, expected, case)
 
 
 def test_the_oracle_mirrors_and_conjugates():

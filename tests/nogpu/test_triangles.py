@@ -9,17 +9,10 @@ import pytest
 import scipy.linalg
 
 import pyblasgpu
-from pyblasgpu.engine import tile_size, triangles
+from pyblasgpu.engine import triangles
 from pyblasgpu.gpu.transfers import Block
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
-
-
-@pytest.fixture
-def small_tiles(monkeypatch):
-    """Tiles of 8 rows and columns."""
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
 
 
 def drawn(shape, order="C", seed=0) -> np.ndarray:

@@ -14,7 +14,6 @@ import writing_calls
 import pyblasgpu
 from pyblasgpu import linalg
 from pyblasgpu.api.keyword import vector_calls, vector_pairs
-from pyblasgpu.engine import tile_size
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend import handle
 from pyblasgpu.frontend.arrays import pytorch
@@ -104,9 +103,7 @@ def test_a_plan_counts(monkeypatch):
 
 @pytest.mark.parametrize("options", [{"devices": "all"}, {"max_device_memory": 5000}], ids=str)
 @pytest.mark.parametrize("blocking", [True, False])
-def test_calls_by_tiles_count(fake_cards, monkeypatch, options, blocking):
-    for name in ("UNIT", "SMALLEST", "WANTED", "LARGEST"):
-        monkeypatch.setattr(tile_size, name, 8)
+def test_calls_by_tiles_count(fake_cards, small_tiles, options, blocking):
     fake_cards()
     a, out = torch.ones((24, 24), dtype=torch.float64), torch.zeros((24, 24), dtype=torch.float64)
     result = pyblasgpu.gemm(a, a, out=out, blocking=blocking, **options)

@@ -415,7 +415,7 @@ class Call:
             return
         key, called_at = described
         kept = find(key)
-        if kept is None:
+        if kept is None or kept.copies != copies:  # beta decides whether the output starts from another array
             generation = import_module("...dispatch.choose", __package__).generation
             call = CachedCall(whole, calls[0], after_copy(prepare) if copies else prepare, generation)
             new = self._kept_output() if self.is_new else None
