@@ -465,6 +465,22 @@ _LAPACK = (
         launches=".routines.lapack.syevd",
         cpu=".cpu.scipy.eigen:syevd",
     ),
+    Routine(
+        "gesdd",
+        "lapack",
+        (
+            _INFO,
+            Matrix("s", "least", is_result=True),
+            Matrix("u", "m", "least", is_result=True),
+            Matrix("vh", "least", "n", is_result=True),
+            Matrix("a", "m", "n"),
+        ),
+        switches=("vectors",),
+        work=("m", "n", "least"),
+        fmas=(7, 1),
+        launches=".routines.lapack.gesdd",
+        cpu=".cpu.scipy.eigen:gesdd",
+    ),
 )
 
 for _row in (*_LEVEL_3, *_LEVEL_1, *_LEVEL_2, *_LAPACK):

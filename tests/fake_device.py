@@ -121,6 +121,7 @@ FACTORS = {
     "ormqr": ("qr", 0),
     "laswp": ("lu", 1),
     "syevd": ("eigen", 1),
+    "gesdd": ("eigen", 1),
 }
 
 

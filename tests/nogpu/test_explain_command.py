@@ -86,6 +86,7 @@ LISTS = {
     "orgqr": "orgqr h a",
     "ormqr": "ormqr h l a",
     "syevd": "syevd 1 x s",
+    "gesdd": "gesdd 1 p u v a",
     "gemm": "gemm l r a",
     "trmm": "trmm s a",
     "trsm": "trsm s a",
@@ -134,6 +135,7 @@ def test_the_operands_of_every_routine(routine, m, n, monkeypatch):
     assert sources_of(routine, "z", *given[count], device="h200", batch=3)[1] == []
     shapes = {"x": (m, 1), "y": (n, 1), "p": (min(m, n), 1), "a": (m, n), "s": (m, m), "1": (1, 1)}
     shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n), "h": (k, 1)}
+    shapes |= {"u": (m, min(m, n)), "v": (min(m, n), n)}
     (expected,) = (text for names, text in LISTS.items() if routine in names.split())
     words = [text.split() for text in expected.split(", ")]
     names = [re.sub(r"^\.routines\.(\w+\.)?|:.*", "", name) for name, *_ in made]

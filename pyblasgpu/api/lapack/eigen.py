@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...arguments import Array, Flag, enabled
@@ -55,20 +55,13 @@ def eigen_on_device(
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     """The function of a row of the table, of device arrays too."""
-    on_host = spectra.computed_by_scipy(stem, name, dtype)
-    signature = spectra.signature_of(spectra.arguments_of(stem, dtype), "tuple[Array, ...]")
 
-    def call(*passed: Any, **named: Any) -> tuple[Any, ...]:
-        arguments = signature.bind(*passed, **named)
-        arguments.apply_defaults()
-        options = arguments.arguments
-        if library_of(options["a"], name, "a").host:
-            return on_host(options)
-        low = Uplo.parse(options["lower"], name, "lower") is Uplo.LOWER
-        vectors = enabled(options["compute_v"], name, "compute_v")
-        return eigen_on_device(name, dtype, options["a"], low, vectors, options["overwrite_a"])
+    def on_device(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        low = Uplo.parse(arguments["lower"], name, "lower") is Uplo.LOWER
+        vectors = enabled(arguments["compute_v"], name, "compute_v")
+        return eigen_on_device(name, dtype, arguments["a"], low, vectors, arguments["overwrite_a"])
 
-    return spectra.finished(call, stem, name, dtype, signature, is_on_devices=True)
+    return spectra.made(stem, name, dtype, on_device)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -19,7 +19,7 @@ from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, eigen, lu, qr, queries, reflectors, spectra, triangular
+from . import cholesky, eigen, lu, qr, queries, reflectors, singular, spectra, triangular
 
 if TYPE_CHECKING:
 
@@ -36,6 +36,7 @@ FUNCTIONS = {
     **queries.FUNCTIONS,
     **spectra.FUNCTIONS,
     **eigen.FUNCTIONS,
+    **singular.FUNCTIONS,
 }
 globals().update(FUNCTIONS)
 __all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from ...arguments import enabled, shown
 from ...cpu.scipy.cholesky import lapack
+from ...frontend.arrays.any_array import library_of
 from ...types import DTYPES, Dtype, Uplo
 from ..blas.vectors import whole
+from ..docstrings import Shared
 from .call import dressed, order_of
 from .docs import HOST_SPECTRA, SPECTRA
 from .host_stacks import HostStacks
@@ -21,13 +23,9 @@ __all__ = [
     "FUNCTIONS",
     "QUERIES",
     "ROWS",
-    "arguments_of",
-    "checked",
-    "computed_by_scipy",
-    "finished",
     "functions",
+    "made",
     "scipys_name",
-    "signature_of",
 ]
 
 
@@ -186,7 +184,7 @@ def scipys_name(letter: str, stem: str) -> str:
     return letter + (ROWS[stem].of_complex if DTYPES[letter].is_complex else stem)
 
 
-def signature_of(names: list[str], result: str) -> Signature:
+def _signature_of(names: list[str], result: str) -> Signature:
     """The signature with these arguments, as SciPy's wrapper has them."""
     parameters = []
     for name in names:
@@ -196,7 +194,7 @@ def signature_of(names: list[str], result: str) -> Signature:
     return Signature(parameters, return_annotation=result)
 
 
-def checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as SciPy's wrapper takes them, those that are None left out; ValueError where one is none."""
     found: dict[str, Any] = {}
     for argument, value in options.items():
@@ -215,21 +213,21 @@ def checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def arguments_of(stem: str, dtype: Dtype | None) -> list[str]:
+def _arguments_of(stem: str, dtype: Dtype | None) -> list[str]:
     """The names of a routine's arguments in SciPy's order."""
     row, is_complex = ROWS[stem], dtype is not None and dtype.is_complex
     options = row.complex_options if is_complex and row.complex_options else row.options
     return [*row.arrays.split(), *options.split()]
 
 
-def computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..., tuple[Any, ...]]:
+def _computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..., tuple[Any, ...]]:
     """Return ``run(arguments)``, with arguments by name: results for host arrays."""
     row = ROWS[stem]
     arrays, is_hermitian = row.arrays.split(), row.of_complex != stem
 
     def run(passed: Mapping[str, Any]) -> tuple[Any, ...]:
         stacks = HostStacks(name, {each: passed[each] for each in arrays}, dtype)
-        options = checked(name, {each: passed[each] for each in passed if each not in arrays})
+        options = _checked(name, {each: passed[each] for each in passed if each not in arrays})
         shapes = [each.shape for each in stacks.arrays]
         orders = {order_of(name, *each) for each in zip(arrays, stacks.arrays, strict=True) if is_hermitian}
         if len(orders) > 1:
@@ -254,24 +252,34 @@ def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], optio
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     """The function of a row."""
-    run = computed_by_scipy(stem, name, dtype)
-    signature = signature_of(arguments_of(stem, dtype), "tuple[Array, ...]")
+    return made(stem, name, dtype, None)
+
+
+def made(
+    stem: str, name: str, dtype: Dtype | None, on_device: Callable[[Mapping[str, Any]], Any] | None
+) -> Callable[..., Any]:
+    """The function of a row; ``on_device(arguments)`` returns the results for device arrays."""
+    on_host = _computed_by_scipy(stem, name, dtype)
+    signature = _signature_of(_arguments_of(stem, dtype), "tuple[Array, ...]")
 
     def call(*passed: Any, **named: Any) -> tuple[Any, ...]:
         bound = signature.bind(*passed, **named)
         bound.apply_defaults()
-        return run(bound.arguments)
+        arguments = bound.arguments
+        is_there = on_device is not None and not library_of(arguments["a"], name, "a").host
+        results: tuple[Any, ...] = (on_device if on_device and is_there else on_host)(arguments)
+        return results
 
-    return finished(call, stem, name, dtype, signature)
+    return _finished(call, stem, name, dtype, signature, SPECTRA if on_device else HOST_SPECTRA)
 
 
-def finished(
+def _finished(
     call: Callable[..., Any],
     stem: str,
     name: str,
     dtype: Dtype | None,
     signature: Signature,
-    is_on_devices: bool = False,
+    shared: Shared,
 ) -> Callable[..., Any]:
     """A function with its signature, docstring and SciPy's attributes."""
     row = ROWS[stem]
@@ -286,14 +294,14 @@ def finished(
     example = f"{', '.join((first, *others))} = lapack.{stem}({matrices})\n>>> {shown_result}\n{printed}\n"
     call.__doc__ = f"{head}Examples\n--------\n>>> from pyblasgpu import lapack\n>>> {example}"
     call.__signature__ = signature  # type: ignore[attr-defined]
-    return dressed(call, stem, name, dtype, SPECTRA if is_on_devices else HOST_SPECTRA)
+    return dressed(call, stem, name, dtype, shared)
 
 
 def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
     """The query of the workspace of a routine."""
     arguments, results, of_complex = QUERIES[stem]
     name = scipys_name(dtype.letter, stem) + "_lwork"
-    signature = signature_of(arguments.split(), "tuple[Any, ...]")
+    signature = _signature_of(arguments.split(), "tuple[Any, ...]")
 
     def call(*passed: Any, **named: Any) -> tuple[Any, ...]:
         bound = signature.bind(*passed, **named)
@@ -302,7 +310,7 @@ def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
         for each, value in extents.items():
             if value < 0:
                 raise ValueError(f"{name}: {each}={value} is negative")
-        options = checked(name, {key: bound.arguments[key] for key in bound.arguments if key not in extents})
+        options = _checked(name, {key: bound.arguments[key] for key in bound.arguments if key not in extents})
         routine = lapack(f"{ROWS[stem].of_complex if dtype.is_complex else stem}_lwork", dtype.name)
         *work, info = _called(name, routine, tuple(extents.values()), options)
         return (*work, int(info))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ..lapack.eigen import eigen_on_device
-from ..processor import on_processor
+from ..lapack.singular import svd_on_device
 from .arrays import Arrays
 
 __all__ = ["eigenpairs", "matrix_or_stack", "singular_triplets", "square_order"]
@@ -89,12 +89,36 @@ def singular_triplets(
         LAPACK's routine, of host arrays.
     overwrite : bool, default False
         Whether one host matrix may be overwritten.
+
+    Raises
+    ------
+    NotImplementedError
+        When device matrices are larger than kernels have them.
     """
 
     def run(each: Any) -> tuple[Any, Any, Any]:
         found = scipys_linalg("svd")(each, full, with_vectors, overwrite, False, driver)
         return found if with_vectors else (None, found, None)
 
-    with on_processor(name, {"a": matrix}, "LAPACK"):
-        u, s, vh = over_stacks(run, matrix)
+    if not arrays.library.host:
+        return _triplets_on_device(name, arrays, matrix, full, with_vectors)
+    u, s, vh = over_stacks(run, matrix)
+    return u, s, vh
+
+
+def _triplets_on_device(
+    name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
+) -> tuple[Any, Any, Any]:
+    """The same of device matrices."""
+    *batch, m, n = matrix.shape
+    if m and n:
+        u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
+        return (u, s, vh) if with_vectors else (None, s, None)
+    s = arrays.xp.abs(arrays.xp.reshape(matrix, (*batch, 0)))
+    if not with_vectors:
+        return None, s, None
+    u, vh = (
+        arrays.xp.broadcast_to(each, (*batch, *each.shape))
+        for each in (arrays.identity(m, m if full else 0), arrays.identity(n if full else 0, n))
+    )
     return u, s, vh

@@ -1,6 +1,6 @@
-"""Eigenvalues of Hermitian NumPy arrays, by SciPy's LAPACK, in place.
+"""Eigenvalues of Hermitian NumPy arrays, and singular values, by SciPy's LAPACK, in place.
 
-Leading dimensions count matrices; `w` has shape (..., n, 1), and is real.
+Leading dimensions count matrices; `w` and `s` have shape (..., n, 1), and are real.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ...types import Uplo
 from .cholesky import lapack
 from .level3 import indices, quietly
 
-__all__ = ["syevd"]
+__all__ = ["gesdd", "syevd"]
 
 
 @quietly
@@ -23,3 +23,18 @@ def syevd(info: np.ndarray, w: np.ndarray, a: np.ndarray, uplo: Uplo, vectors: b
         w[index][:, 0], columns, info[index][:, 0] = run(a[index], compute_v=vectors, lower=low)
         if vectors:
             a[index] = columns
+
+
+@quietly
+def gesdd(
+    info: np.ndarray, s: np.ndarray, u: np.ndarray, vh: np.ndarray, a: np.ndarray, vectors: bool
+) -> None:
+    """Singular values in descending order; with `vectors` U by columns and the adjoint of V by rows, each as
+    one column: all of them, or as many as there are values.
+    """
+    run, (m, n) = lapack("gesdd", a.dtype), a.shape[-2:]
+    full = vectors and u.shape[-2] == m * m and vh.shape[-2] == n * n
+    for index in indices(a.shape[:-2]):
+        left, s[index][:, 0], right, info[index][:, 0] = run(a[index], vectors, full)
+        if vectors:
+            u[index][:, 0], vh[index][:, 0] = left.T.ravel(), right.ravel()

@@ -1,0 +1,82 @@
+"""Singular values of matrices on a device, and the routines of `lapack` that take them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...arguments import Array, enabled
+from ...frontend.arrays.any_array import library_of, reshaped
+from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
+from ...frontend.calls.lazy_routines import routine_module
+from ...types import Dtype
+from ..blas.arrays import common_dtype_of
+from . import spectra
+from .call import as_stack, factor_call, run_by_row
+from .eigen import reals_of
+
+__all__ = ["FUNCTIONS", "svd_on_device"]
+
+
+def svd_on_device(
+    name: str, dtype: Dtype | None, a: Array, full: bool, vectors: bool
+) -> tuple[Array, Array, Array, Any]:
+    """Left singular vectors, singular values, right vectors as rows, and `info`, of device matrices.
+
+    Parameters
+    ----------
+    full : bool
+        Whether there are as many vectors as rows and columns, else as many as singular values.
+    vectors : bool
+        Whether vectors are computed; else there is one element of each.
+
+    Raises
+    ------
+    NotImplementedError
+        When there are no kernels for the shape.
+    """
+    key = call_key(name, full, vectors)
+    repeated = replay_factor(key, (a,), 0)
+    if repeated is not None:
+        _, info, s, u, vh = repeated
+        return _shaped(a, u, vh, full, vectors, s, info)
+    matrix = as_stack(name, "a", a, dtype)
+    (m, n), wanted = matrix.shape[-2:], dtype or common_dtype_of(name, (matrix,))
+    k = min(m, n)
+    routine, device = routine_module("lapack.gesdd"), library_of(matrix).device(matrix)
+    if k and not routine.serves(m, n, wanted, device, vectors=vectors):
+        what = f"a has shape {tuple(matrix.shape)}"
+        raise NotImplementedError(routine.refusal(name, what, m, n, wanted, device, vectors))
+    call, source = factor_call(name, dtype, {}, "a", matrix, 0)
+    extents = (m * (m if full else k), n * (n if full else k)) if vectors else (1, 1)
+    counts = ONE, Factors(k, reals_of(wanted)), *map(Factors, extents)
+    _, info, *found = run_by_row(call, "gesdd", {"vectors": vectors}, source, counts=counts, key=key)
+    s, u, vh = (call.library.deliver(each, call.arrays[0], call.stream) for each in found)
+    return _shaped(matrix, u, vh, full, vectors, s, info)
+
+
+def _shaped(
+    a: Array, u: Array, vh: Array, full: bool, vectors: bool, s: Array, info: Any
+) -> tuple[Array, Array, Array, Any]:
+    """The results, of which the elements of U are by columns and those of Vᴴ by rows."""
+    if not vectors:
+        return u, s, vh, info
+    *batch, m, n = a.shape
+    k = min(m, n)
+    left = reshaped(u, (*batch, m if full else k, m))
+    return library_of(left).swap(left), s, reshaped(vh, (*batch, n if full else k, n)), info
+
+
+def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    """The function of a row of the table, of device arrays too."""
+
+    def on_device(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        full, vectors = (enabled(arguments[flag], name, flag) for flag in ("full_matrices", "compute_uv"))
+        return svd_on_device(name, dtype, arguments["a"], full, vectors)
+
+    return spectra.made(stem, name, dtype, on_device)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: each for stem in ("gesdd", "gesvd") for name, each in spectra.functions(_make, stem).items()
+}

@@ -1,0 +1,66 @@
+"""A = U S Vᴴ: matrices of a batch, each in the shared memory of a block."""
+
+from __future__ import annotations
+
+from ...gpu.device import current
+from ...operands import Operand
+from ...types import Dtype
+from ..launch_list import LaunchList
+from . import svd_batched
+
+__all__ = ["launch_list", "refusal", "serves"]
+
+
+def serves(rows: int, cols: int, dtype: Dtype, device: int, *, vectors: bool) -> bool:
+    """Whether there is a kernel for matrices of this shape and dtype on a device."""
+    return svd_batched.serves(rows, cols, dtype, current(device), vectors=vectors)
+
+
+def refusal(name: str, what: str, rows: int, cols: int, dtype: Dtype, device: int, vectors: bool) -> str:
+    """The text of an error: `what` names an argument of this shape, for which there is no kernel."""
+    orders = range(min(rows, cols), 0, -1)
+    largest = next(n for n in orders if n == 1 or serves(n, n, dtype, device, vectors=vectors))
+    with_vectors = " with vectors" if vectors else ""
+    return (
+        f"{name}: {what}; singular values of {dtype.name}{with_vectors} are computed on a device where the "
+        f"lesser extent is at most {largest}, those of larger matrices in host memory alone"
+    )
+
+
+def launch_list(
+    info: Operand, s: Operand, u: Operand, vh: Operand, a: Operand, *, vectors: bool
+) -> LaunchList | None:
+    """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
+
+    Parameters
+    ----------
+    info, s : Operand
+        See `svd_batched.launch_list`.
+    u, vh : Operand
+        U and the adjoint of V, or their elements in one column: those of U by columns, of the other by rows.
+    a : Operand
+        m by n; it is not written.
+    vectors : bool
+        Whether singular vectors are wanted.
+
+    Raises
+    ------
+    NotImplementedError
+        When there are no kernels for the shape.
+    """
+    m, n = a.rows, a.cols
+    if a.is_empty:
+        return None
+    if not serves(m, n, a.dtype, a.device, vectors=vectors):
+        what = f"a is {m} by {n}"
+        raise NotImplementedError(refusal("gesdd", what, m, n, a.dtype, a.device, vectors))
+    if vectors:
+        u, vh = _by_columns(u, m), _by_columns(vh.T if vh.cols == n else vh, n).T
+    return svd_batched.launch_list(s, info, u, vh, a, vectors=vectors)
+
+
+def _by_columns(x: Operand, rows: int) -> Operand:
+    """A matrix of these rows, whose elements may be one column, one of its columns after the other."""
+    if x.rows == rows:
+        return x
+    return x._replace(rows=rows, cols=x.rows // rows, col_stride=rows * x.row_stride)
