@@ -176,7 +176,7 @@ def test_refusals(index):
         lapack.dsyev(np.eye(2) * 1j)
 
 
-@pytest.mark.parametrize("stem", [stem for stem in ROWS if stem not in ("syev", "syevd")])
+@pytest.mark.parametrize("stem", [stem for stem in ROWS if stem not in ("syev", "syevd", "gesdd", "gesvd")])
 def test_arrays_on_a_device_are_refused(fake, stem):
     a = fake_device.Array(np.eye(3, order="F"))
     with pytest.raises(NotImplementedError, match=f"^{stem}: a is on a device, .* on the CPU alone"):
@@ -204,3 +204,32 @@ def test_arrays_on_a_device(fake, letter, stem, overwrite, options):
         NotImplementedError, match=rf"^{name}: a has shape \(300, 300\); eigenvalues of .* order"
     ):
         function(fake_device.Array(np.zeros((300, 300), a.dtype)))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("stem", ["gesdd", "gesvd"])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (1, 3), (3, 1), (1, 1), (2, 5, 3), (2, 2, 3, 4)])
+@pytest.mark.parametrize("options", [{}, {"full_matrices": 0}, {"compute_uv": 0}], ids=str)
+def test_singular_values_on_a_device(fake, letter, stem, shape, options):
+    a, name = matrices(letter, *shape), scipys_name(letter, stem)
+    put = fake_device.Array(a)
+    for _ in range(3):
+        u, s, vh, info = getattr(lapack, name)(put, **options)
+        ours = u.host, s.host, vh.host
+        theirs = [np.asarray(each) for each in getattr(lapack, name)(a, **options)]
+        same([ours[1]], [theirs[1]])
+        assert not info.numpy().any()
+        if "compute_uv" not in options:
+            k = min(shape[-2:])
+            assert ours[0].shape == theirs[0].shape and ours[2].shape == theirs[2].shape
+            same([(ours[0][..., :k] * ours[1][..., None, :]) @ ours[2][..., :k, :]], [a])
+    np.testing.assert_array_equal(put.host, a)
+
+
+@pytest.mark.parametrize(("name", "shape", "text"), [
+    ("dgesdd", (300, 300), r"a has shape \(300, 300\); singular values of float64 with vectors are computed"),
+    ("zgesvd", (2, 400, 200), r"a has shape \(2, 400, 200\); singular values of complex128 with vectors"),
+])  # fmt: skip
+def test_large_matrices_on_a_device_are_refused(fake, name, shape, text):
+    with pytest.raises(NotImplementedError, match=f"^{name}: {text} .* is at most "):
+        getattr(lapack, name)(fake_device.Array(matrices(name[0], *shape)))

@@ -70,6 +70,11 @@ def mismatch(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a - b).max() / np.abs(a).max()) if a.size else 0.0
 
 
+def host(array: Any) -> Any:
+    """An array of the fake device in host memory."""
+    return getattr(array, "host", array)
+
+
 # --------------------------------------------------------------------------------------------- eigenvalues
 
 
@@ -500,18 +505,101 @@ def test_arguments_stay(name):
 
 # --------------------------------------------------------------------------------------- arrays on a device
 
-NEED_VALUES = [
-    ("svd", ()), ("svdvals", ()), ("polar", ()), ("pinv", ()), ("matrix_rank", ()), ("orth", ()),
-    ("null_space", ()), ("norm", (2,)), ("cond", ()), ("sqrtm", ()), ("logm", ()), ("funm", (np.sin,)),
+
+@pytest.mark.parametrize(("name", "arguments"), [("sqrtm", ()), ("logm", ()), ("funm", (np.sin,))])
+def test_arrays_on_a_device_are_refused(fake, name, arguments):
+    """By functions of general matrices."""
+    a = fake_device.Array(np.eye(3, order="F"))
+    with pytest.raises(NotImplementedError, match=f"^{name}: A is on a device, .* on the CPU alone"):
+        getattr(linalg, name)(a, *arguments)
+
+
+#: Functions of singular values, and options that make their results comparable.
+OF_VALUES = [
+    ("svdvals", {}), ("polar", {}), ("polar", {"side": "left"}), ("pinv", {"return_rank": True}),
+    ("matrix_rank", {}), ("norm", {"ord": 2, "axis": (-2, -1)}), ("norm", {"ord": "nuc", "axis": (-2, -1)}),
+    ("matrix_norm", {"ord": -2}), ("cond", {}), ("cond", {"p": -2}), ("svd", {"compute_uv": False}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "arguments"), NEED_VALUES)
-def test_arrays_on_a_device_are_refused(fake, name, arguments):
-    """By functions that need singular values."""
-    a = fake_device.Array(np.eye(3, order="F"))
-    with pytest.raises(NotImplementedError, match=f"^{name}: [aA] is on a device, .* on the CPU alone"):
-        getattr(linalg, name)(a, *arguments)
+def called(name: str, a: Any, options: dict[str, Any]) -> list[Any]:
+    found = getattr(linalg, name)(a, **options)
+    return [host(each) for each in (found if isinstance(found, tuple) else (found,))]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 5, 3), (1, 1)])
+@pytest.mark.parametrize(("name", "options"), OF_VALUES, ids=str)
+def test_functions_of_singular_values_on_a_device(fake, letter, shape, name, options):
+    a = stack_of(letter, *shape)
+    for one, other in zip(called(name, fake_device.Array(a), options), called(name, a, options), strict=True):
+        same(one, other, 1e4)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "shape", [(4, 4), (6, 3), (3, 6), (2, 5, 3), (2, 3, 5), (0, 3), (3, 0), (2, 0, 3), (0, 2, 3)]
+)
+@pytest.mark.parametrize("full", [True, False])
+def test_singular_vectors_on_a_device(fake, letter, shape, full):
+    a = stack_of(letter, *shape)
+    u, s, vh = map(host, linalg.svd(fake_device.Array(a), full_matrices=full))
+    theirs = linalg.svd(a, full_matrices=full)
+    same(s, theirs.S)
+    k = min(shape[-2:])
+    assert u.shape == theirs.U.shape and vh.shape == theirs.Vh.shape
+    if a.size:
+        assert mismatch(a, (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]) <= 100 * eps_of(a)
+    for gram in (u.swapaxes(-1, -2).conj() @ u, vh @ vh.swapaxes(-1, -2).conj()):
+        assert np.abs(gram - np.eye(gram.shape[-1])).max(initial=0) <= 100 * eps_of(a)
+
+
+@pytest.mark.parametrize("kind", ["random", "zero columns", "zeros"])
+@pytest.mark.parametrize("shape", [(7, 4), (4, 7), (5, 5)])
+def test_bases_on_a_device(fake, kind, shape):
+    a = matrix_of(kind, "d", *shape)
+    for name in ("orth", "null_space"):
+        ours, theirs = host(getattr(linalg, name)(fake_device.Array(a))), getattr(linalg, name)(a)
+        assert ours.shape == theirs.shape
+        same(ours @ ours.T, theirs @ theirs.T, 1e3)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (2, 7, 3)])
+@pytest.mark.parametrize("columns", [0, 2])
+@pytest.mark.parametrize("options", [{"lapack_driver": "gelsd"}, {"cond": 0.3}], ids=str)
+def test_least_squares_by_singular_values_on_a_device(fake, letter, shape, columns, options):
+    a, b = stack_of(letter, *shape), matrix_of("random", letter, shape[-2], max(columns, 1), seed=6)
+    b = b if columns else b[:, 0]
+    ours, theirs = linalg.lstsq(*map(fake_device.Array, (a, b)), **options), linalg.lstsq(a, b, **options)
+    for one, other in zip(map(host, ours), theirs, strict=True):
+        assert np.shape(one) == np.shape(other)
+        if np.size(other):
+            same(one, other, 1e4)
+
+
+#: Functions of large matrices of full rank, whose singular values have no kernels.
+OF_FULL_RANK = ["pinv", "orth", "null_space", "matrix_rank"]
+
+
+@pytest.mark.parametrize("name", OF_FULL_RANK)
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (210, 210)])
+@pytest.mark.parametrize("letter", "dc")
+def test_large_matrices_of_full_rank_on_a_device(fake, name, shape, letter):
+    a = matrix_of("random", letter, *shape) + np.eye(*shape, dtype=DTYPES[letter].name) * 20
+    ours, theirs = host(getattr(linalg, name)(fake_device.Array(a))), getattr(linalg, name)(a)
+    if name in ("orth", "null_space"):
+        assert ours.shape == theirs.shape
+        ours, theirs = ours @ ours.conj().T, theirs @ theirs.conj().T
+    same(ours, theirs, 1e4)
+
+
+@pytest.mark.parametrize("name", [*OF_FULL_RANK, "svd", "svdvals", "polar", "cond"])
+def test_large_matrices_that_may_have_less_than_full_rank(fake, name):
+    a = matrix_of("random", "d", 250, 250)
+    a[:, 3] = a[:, 4]
+    with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(250, 250\); singular values of"):
+        getattr(linalg, name)(fake_device.Array(a))
 
 
 HERMITIAN = [
@@ -525,10 +613,6 @@ def test_large_matrices_on_a_device_are_refused(fake, name, options):
     a = np.zeros((2, 300, 300))
     with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(2, 300, 300\); .* to order 224,"):
         getattr(linalg, name)(fake_device.Array(a), **options)
-
-
-def host(array: Any) -> Any:
-    return getattr(array, "host", array)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -44,8 +44,9 @@ _documented = documenting(
         The half-open interval ``(low, high]`` of the eigenvalues that are wanted. All matrices of a stack
         need as many in it.
     driver : {'ev', 'evd', 'evr', 'evx', 'gv', 'gvd', 'gvx'}, optional
-        LAPACK's routine, without its first letters; those that begin with g are for generalized problems. By
-        default 'evr', and of generalized problems 'gvd', or 'gvx' of subsets.
+        LAPACK's routine of host arrays, without its first letters; those that begin with g are for
+        generalized problems. By default 'evr', and of generalized problems 'gvd', or 'gvx' of subsets. Device
+        arrays have Jacobi's method by any of these names.
     UPLO : {'L', 'U'}, optional
         NumPy's name of the triangle; by default that of `lower`.
 

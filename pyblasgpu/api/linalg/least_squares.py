@@ -12,9 +12,10 @@ from ...arguments import Array, Flag, shown
 from ...cpu.scipy.level3 import broadcast_matrices, indices
 from ..lapack import names as lapack
 from ..processor import on_processor
-from .arrays import Arrays, taken
-from .checks import broadcast_batches, check_values
+from .arrays import Arrays, gemm_of, taken
+from .checks import broadcast_batches, check_values, host_values
 from .docs import documented
+from .standard import singular_triplets
 from .triangular import solve_triangular
 
 __all__ = ["lstsq"]
@@ -44,11 +45,12 @@ def lstsq(
         The right-hand sides. Leading dimensions broadcast with those of the matrices.
     cond : float, optional
         Singular values that are less than `cond` times the largest one count as zero; by default the unit
-        roundoff of the dtype, twice over. 'gels' takes none.
+        roundoff of the dtype, twice over. 'gels' takes none. Device arrays are solved by singular values
+        then.
     lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, optional
         LAPACK's routine: by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'), or by QR
         factors of matrices of full rank ('gels'), which takes the least time. By default 'gelsd' of host
-        arrays, and 'gels', which is the only one there, of device arrays.
+        arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method.
 
     Returns
     -------
@@ -68,7 +70,8 @@ def lstsq(
         When singular values do not converge; with 'gels', when a matrix has no full rank. The diagonal of R
         of device arrays is looked at with ``check_finite=True`` alone.
     NotImplementedError
-        When an array is on a device, with another driver than 'gels', or with `cond`.
+        When an array is on a device, with 'gelsy', or where singular values are wanted of matrices that are
+        larger than kernels have them.
     ValueError
         When shapes do not fit, the driver is none, or Inf or NaN was found.
 
@@ -100,10 +103,13 @@ def lstsq(
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
     overwrite = [arrays.may_overwrite(flag, name, argument, array) for flag, argument, array in flags]
-    if not arrays.library.host and cond is None and lapack_driver in (None, "gels"):
+    if not arrays.library.host and lapack_driver != "gelsy":
         with arrays.silent():
             checked = check_values(arrays, check_finite, name, matrix, right)
             _check_shapes(name, matrix, right)
+            if cond is not None or lapack_driver in ("gelsd", "gelss"):
+                x, residues, ranks, s = _by_singular_values(name, arrays, matrix, right, cond)
+                return arrays.returned(x), arrays.returned(residues), ranks, arrays.returned(s)
             x, residues = _on_device(arrays, matrix, right, checked)
             rank, batch = min(matrix.shape[-2:]), matrix.shape[:-2]
             ranks = rank if not batch else np.full(tuple(batch), rank, np.int64)
@@ -200,6 +206,33 @@ def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]
     if is_vector:
         return x[..., 0], squares[..., 0] if m > n else squares
     return x, squares
+
+
+def _by_singular_values(
+    name: str, arrays: Arrays, a: Any, b: Any, cond: float | None
+) -> tuple[Any, Any, Any, Any]:
+    """Solution, squares of residuals, ranks and singular values of device arrays; waits for the ranks."""
+    xp, is_vector, dtype = arrays.xp, len(b.shape) == 1, arrays.dtype
+    a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
+    a, right = broadcast_batches(arrays, a, right)
+    m, n = a.shape[-2:]
+    u, s, vh = singular_triplets(name, arrays, a)
+    relative = float(np.finfo(dtype.name).eps) if cond is None else float(cond)
+    largest = xp.max(s, axis=-1, keepdims=True) if min(m, n) else 0
+    counts = s > largest * relative
+    inverse = xp.where(counts, 1 / xp.where(counts, s, 1), 0)
+    y = gemm_of(name, u, right, dtype, trans_a="C") * inverse[..., None]
+    x = gemm_of(name, vh, y, dtype, trans_a="C")
+    found = host_values(xp.sum(xp.astype(counts, xp.int64), axis=-1))
+    if m > n and (found == n).all():
+        sizes = xp.abs(right - gemm_of(name, a, x, dtype))
+        squares = xp.sum(sizes * sizes, axis=-2)
+    else:
+        squares = xp.zeros((*a.shape[:-2], 0), dtype=s.dtype, **arrays.placement)
+    ranks = found.astype(np.int64) if found.ndim else int(found)
+    if is_vector:
+        return x[..., 0], squares[..., 0] if squares.shape[-1] else squares, ranks, s
+    return x, squares, ranks, s
 
 
 def _by_factors(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, int, None]:

@@ -38,7 +38,8 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When eigenvalues do not converge.
     NotImplementedError
-        When an array is on a device: SciPy computes this, on the CPU alone so far.
+        When an array is on a device: SciPy computes this, on the CPU alone so far. Hermitian matrices are
+        served to the orders that `eigh` serves.
     ValueError
         When `A` is not square.
     """),

@@ -36,8 +36,7 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When singular values do not converge.
     NotImplementedError
-        When an array is on a device, of norms by singular values: SciPy's LAPACK computes these, on the CPU
-        alone so far.
+        When device matrices are larger than kernels of singular values have them, of norms by these.
     TypeError
         When the dtype is none that can be computed.
     """),

@@ -13,7 +13,7 @@ from .arrays import Arrays, taken
 from .checks import check_values
 from .docs import LINALG
 
-__all__ = ["qr", "qr_multiply"]
+__all__ = ["orthogonal_of", "qr", "qr_multiply"]
 
 _documented = documenting(
     Shared("""
@@ -120,7 +120,7 @@ def qr(
         if kind == "r":
             is_alone = len(results) == 1 and len(matrix.shape) > 2
             return results[0] if is_alone else tuple(results)
-        return arrays.returned(_orthogonal(arrays, factors, tau, kind == "full")), *results
+        return arrays.returned(orthogonal_of(arrays, factors, tau, kind == "full")), *results
 
 
 @_documented
@@ -220,7 +220,7 @@ def _factored(
     return factors, tau, (columns - 1,)  # LAPACK counts from 1
 
 
-def _orthogonal(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
+def orthogonal_of(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
     """Q from reflectors, which are overwritten: square if `is_full`, else with k columns."""
     *batch, m, n = factors.shape
     overwrite = m > n or not is_full  # as SciPy's, whose square Q is apart from what it overwrites

@@ -15,7 +15,9 @@ from ..docstrings import Shared, documenting
 from .arrays import Arrays, gemm_of, taken
 from .checks import check_values, host_values
 from .docs import LINALG
+from .full_rank import FullRank
 from .standard import eigenpairs, matrix_or_stack, singular_triplets, square_order
+from .structures import conjugate_transpose
 
 __all__ = ["matrix_rank", "null_space", "orth", "pinv", "pinvh"]
 
@@ -42,7 +44,8 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When the iteration does not converge.
     NotImplementedError
-        When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
+        When device matrices are larger than kernels of singular values or eigenvalues have them. Of full
+        rank, matrices of any size are served, by QR factors.
     """),
     LINALG,
 )
@@ -198,14 +201,17 @@ def matrix_rank(
         if len(matrix.shape) < 2:
             return arrays.returned(xp.astype(xp.any(matrix != 0), xp.int64))
         m, n = matrix.shape[-2:]
-        sizes = _sizes(name, arrays, matrix, is_hermitian)
-        if tol is None:
-            relative = max(m, n) * _precision(arrays) if rtol is None else rtol
-            largest = xp.max(sizes, axis=-1, keepdims=True) if min(m, n) else 0
-            limit = largest * _along(name, "rtol", arrays, relative)
-        else:
-            limit = _along(name, "tol", arrays, tol)
-        return arrays.returned(xp.sum(xp.astype(sizes > limit, xp.int64), axis=-1))
+        relative = max(m, n) * _precision(arrays) if rtol is None else rtol
+        atol = _along(name, "tol", arrays, 0.0 if tol is None else tol)
+        rtol = _along(name, "rtol", arrays, relative if tol is None else 0.0)
+        try:
+            sizes = _sizes(name, arrays, matrix, is_hermitian)
+        except NotImplementedError:
+            if is_hermitian or FullRank.of(arrays, arrays.cast(matrix), atol, rtol) is None:
+                raise
+            return arrays.returned(_ranks(arrays, matrix))
+        largest = xp.max(sizes, axis=-1, keepdims=True) if min(m, n) else 0
+        return arrays.returned(xp.sum(xp.astype(sizes > largest * rtol + atol, xp.int64), axis=-1))
 
 
 @_documented
@@ -234,10 +240,9 @@ def orth(A: Array, rcond: float | None = None) -> Array:
     array([[0.6],
            [0.8]])
     """
-    arrays, (u, s, vh) = _factored("orth", A, False, None)
+    arrays, found, rank = _basis("orth", A, rcond, False, None)
     with arrays.silent():
-        rank = _rank_of_all("orth", arrays, u.shape[-2], vh.shape[-1], s, rcond)
-        return arrays.returned(u[..., :rank])
+        return arrays.returned(found.range if isinstance(found, FullRank) else found[0][..., :rank])
 
 
 @_documented
@@ -283,36 +288,72 @@ def null_space(
     name = "null_space"
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f"{name}: lapack_driver={shown(lapack_driver)} is none of gesdd, gesvd")
-    arrays, (u, s, vh) = _factored(name, A, True, check_finite, overwrite_a, lapack_driver)
+    arrays, found, rank = _basis(name, A, rcond, True, check_finite, overwrite_a, lapack_driver)
     with arrays.silent():
-        xp = arrays.xp
-        rank = _rank_of_all(name, arrays, u.shape[-1], vh.shape[-1], s, rcond)
-        return arrays.returned(xp.matrix_transpose(xp.conj(vh[..., rank:, :])))
+        if isinstance(found, FullRank):
+            return arrays.returned(found.null_space)
+        return arrays.returned(conjugate_transpose(arrays, found[2][..., rank:, :]))
 
 
-def _factored(
-    name: str, a: Array, full: bool, check_finite: Flag, overwrite_a: Flag = False, driver: str = "gesdd"
-) -> tuple[Arrays, Any]:
-    """The arrays of a call, and their singular vectors and values."""
+def _triplets_or_factors(
+    name: str,
+    arrays: Arrays,
+    matrix: Any,
+    atol: Any,
+    rtol: Any,
+    full: bool = False,
+    driver: str = "gesdd",
+    overwrite: bool = False,
+) -> Any:
+    """Singular vectors and values; of device matrices that are too large for them and have full rank, QR
+    factors.
+    """
+    try:
+        return singular_triplets(name, arrays, matrix, full, True, driver, overwrite)
+    except NotImplementedError:
+        found = FullRank.of(arrays, matrix, atol, rtol)
+        if found is None:
+            raise
+        return found
+
+
+def _basis(
+    name: str,
+    a: Array,
+    rcond: float | None,
+    full: bool,
+    check_finite: Flag,
+    overwrite_a: Flag = False,
+    driver: str = "gesdd",
+) -> tuple[Arrays, Any, int]:
+    """The arrays of a call, singular vectors or QR factors, and the rank that all matrices have."""
     arrays = taken(name, {"A": a})
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
-        matrix_or_stack(name, "A", matrix)
+        m, n = matrix_or_stack(name, "A", matrix)
         in_place = arrays.output(matrix, overwrite) is not None
-        return arrays, singular_triplets(name, arrays, arrays.cast(matrix), full, True, driver, in_place)
+        relative = max(m, n) * _precision(arrays) if rcond is None else float(rcond)
+        found = _triplets_or_factors(name, arrays, arrays.cast(matrix), 0.0, relative, full, driver, in_place)
+        if isinstance(found, FullRank):
+            return arrays, found, min(m, n)
+        return arrays, found, _rank_of_all(name, found[1], min(m, n), relative)
 
 
-def _rank_of_all(name: str, arrays: Arrays, m: int, n: int, s: Any, rcond: float | None) -> int:
+def _rank_of_all(name: str, s: Any, most: int, relative: float) -> int:
     """The rank that all matrices have, from their singular values; device arrays are waited for."""
     values = host_values(s)
-    relative = max(m, n) * _precision(arrays) if rcond is None else float(rcond)
     ranks = (values > values.max(axis=-1, initial=0, keepdims=True) * relative).sum(axis=-1)
     if ranks.size and (ranks != ranks.flat[0]).any():
         listed = ", ".join(map(str, sorted(set(ranks.ravel().tolist()))))
         raise ValueError(f"{name}: the matrices of the stack have the ranks {listed}: pass one at a time")
-    return int(ranks.flat[0]) if ranks.size else min(m, n)
+    return int(ranks.flat[0]) if ranks.size else most
+
+
+def _ranks(arrays: Arrays, matrix: Any) -> Any:
+    """The ranks of device matrices of full rank."""
+    return arrays.from_host(np.full(tuple(matrix.shape[:-2]), min(matrix.shape[-2:]), np.int64))
 
 
 def _sizes(name: str, arrays: Arrays, matrix: Any, is_hermitian: bool) -> Any:
@@ -358,19 +399,23 @@ def _inverted(
         check_values(arrays, check_finite, name, matrix)
         m, n = matrix_or_stack(name, "a", matrix)
         matrix = arrays.cast(matrix)
-        if low is None:
-            u, values, vh = singular_triplets(name, arrays, matrix)
-            left, right = (xp.matrix_transpose(xp.conj(each)) for each in (vh, u))
-        else:
-            square_order(name, "a", matrix)
-            values, left = eigenpairs(name, arrays, matrix, low)
-            right = xp.matrix_transpose(xp.conj(left))
-        sizes = xp.abs(values)
         defaults = 0.0, max(m, n) * _precision(arrays)
         atol, rtol = (
             _along(name, argument, arrays, default if value is None else value)
             for argument, value, default in zip(("atol", "rtol"), tolerances, defaults, strict=True)
         )
+        if low is None:
+            found = _triplets_or_factors(name, arrays, matrix, atol, rtol)
+            if isinstance(found, FullRank):
+                inverted = arrays.returned(found.pseudo_inverse)
+                return (inverted, arrays.returned(_ranks(arrays, matrix))) if with_rank else inverted
+            u, values, vh = found
+            left, right = conjugate_transpose(arrays, vh), conjugate_transpose(arrays, u)
+        else:
+            square_order(name, "a", matrix)
+            values, left = eigenpairs(name, arrays, matrix, low)
+            right = conjugate_transpose(arrays, left)
+        sizes = xp.abs(values)
         largest = xp.max(sizes, axis=-1, keepdims=True) if min(m, n) else 0
         counts = sizes > largest * rtol + atol
         inverse = xp.where(counts, 1 / xp.where(counts, values, 1), 0)

@@ -27,7 +27,7 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When the iteration does not converge.
     NotImplementedError
-        When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
+        When device matrices are larger than kernels of singular values have them.
     """),
     LINALG,
 )
@@ -79,7 +79,8 @@ def svd(
     compute_uv : bool, default True
         Whether vectors are computed; else the singular values are the only result.
     lapack_driver : {'gesdd', 'gesvd'}, default 'gesdd'
-        LAPACK's routine, by divide and conquer or by QR iteration.
+        LAPACK's routine of host arrays, by divide and conquer or by QR iteration. Device arrays have
+        Jacobi's method by either name.
 
     Returns
     -------
