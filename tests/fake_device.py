@@ -112,6 +112,7 @@ class Routines:
 FACTORS = {
     "potrf": ("cholesky", 1),
     "potri": ("cholesky", 1),
+    "trtri": ("cholesky", 1),
     "potrs": ("cholesky", 0),
     "getrf": ("lu", 2),
     "getri": ("lu", 2),

@@ -1,4 +1,4 @@
-"""What QR factors give in place of singular values, of device matrices that are known to have full rank.
+"""QR factors in the place of singular values, of device matrices that have full rank.
 
 R has the singular values of the matrix. So the least one is at least ``1 / ||R⁻¹||`` and the largest at most
 ``||R||``, in Frobenius' norm. Where the one is above the tolerance of the other, none counts as zero.
@@ -26,7 +26,7 @@ class FullRank(NamedTuple):
     arrays : Arrays
     is_wide : bool
     factors, tau : array
-        What `geqrf` leaves.
+        The reflectors, as of `geqrf`.
     inverse : array
         The inverse of R.
     """

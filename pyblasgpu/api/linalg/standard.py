@@ -109,7 +109,7 @@ def singular_triplets(
 def _triplets_on_device(
     name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
 ) -> tuple[Any, Any, Any]:
-    """The same of device matrices."""
+    """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
     if m and n:
         u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
