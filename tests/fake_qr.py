@@ -7,16 +7,27 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor.qr.geqrf_panel import SPREAD, WHOLE
+
 
 def geqrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """Panels of a batch."""
-    m, n, tau_step, *steps, tau_batch, a_batch = numbers
-    batch = grid[2]
-    assert grid[:2] == (1, 1) and m >= n and n * (m | 1) <= fake.source.config.elements
+    """Panels of a batch, with V and T of a panel."""
+    m, n, above, tau_step, *steps, v_cs, t_cs, tau_batch, a_batch, v_batch, t_batch, _ = numbers
+    config, batch, size = fake.source.config, grid[2], fake.source.config.dtype_facts.itemsize
+    blocks = config.grid(m) if config.KIND == SPREAD else 1
+    assert grid[:2] == (blocks, 1) and m >= n and n <= config.COLS and m <= blocks * config.block_rows
+    assert config.KIND != SPREAD or blocks * batch <= known("h200").sm_count
     a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
     tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
     for z in range(batch):
         _factor(tau[z], a[z])
+    if config.KIND != WHOLE:
+        v = fake.view(pointers[2] - above * size, above + m, n, 1, v_cs, batch, v_batch)
+        v[:, :above], v[:, above:] = 0, np.tril(a, -1) + np.eye(m, n)
+        t = fake.view(pointers[3], n, n, 1, t_cs, batch, t_batch)
+        t[...] = v.swapaxes(-1, -2).conj() @ v
+        _triangles(tau[..., 0], t)
 
 
 def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
@@ -38,7 +49,12 @@ def larft_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
     tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
     t = fake.view(pointers[1], n, n, 1, ldt, batch, t_batch)
-    for factors, triangle in zip(tau[..., 0], t, strict=True):
+    _triangles(tau[..., 0], t)
+
+
+def _triangles(tau: np.ndarray, t: np.ndarray) -> None:
+    """T in place of V^H V."""
+    for factors, triangle in zip(tau, t, strict=True):
         products = triangle.copy()
         triangle[...] = 0
         for i, factor in enumerate(factors):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from types import ModuleType
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.linalg import lapack
@@ -13,21 +18,70 @@ from pyblasgpu.types import DTYPES
 from .launching import run, strides
 
 
-def factor(a, tau, kernels=geqrf_panel) -> None:
-    """Factor a batch in place, a block a matrix or several."""
-    (batch, m, n), steps = a.shape, strides(a)
-    letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
-    numbers = strides(tau)[1], *steps[1:], strides(tau)[0]
-    if hasattr(kernels, "GeqrfPanel"):
-        source = kernels.source(kernels.GeqrfPanel(letter, 64, 24))
-        run(source, 1, (tau, a), (m, n, *numbers, steps[0]), (), batch)
-        return
-    config = kernels.GeqrfTall(letter, 32, 8)
-    blocks, flags = config.grid(m, 3), np.zeros(2, np.int32)
-    for z in range(batch):
-        state = np.full(config.state(blocks), np.nan, a.dtype)
-        run(kernels.source(config), blocks, (tau[z], state, a[z], flags), (m, n, *numbers[:3]), ())
+class Panel(NamedTuple):
+    """How `geqrf_panel` factors: as a matrix, a panel, or a panel of several blocks."""
+
+    kind: int
+    kernels: ModuleType = geqrf_panel
+
+    def factor(self, a, tau) -> None:
+        """Factor a batch in place; what a panel leaves of its reflectors is right as well."""
+        (batch, m, n), steps, above = a.shape, strides(a), 3
+        rows, cols, warps = (1, 8, 2) if self.kind != self.kernels.WHOLE else (3, 40, 8)
+        config = self.kernels.GeqrfPanel(letter_of(a), 32 * warps, rows, cols, self.kind)
+        blocks = config.grid(m) if self.kind == self.kernels.SPREAD else 1
+        if self.kind != self.kernels.SPREAD and m > config.block_rows:
+            config = replace(config, ROWS=-(-m // 32))
+        v, t = np.full((batch, n, m + above), 7, a.dtype), np.full((batch, n, n), 7, a.dtype)
+        state, flags = np.full((batch, config.state(blocks)), np.nan, a.dtype), np.zeros(2 * batch, np.int32)
+        batches = (strides(array)[0] for array in (tau, a, v, t, state))
+        numbers = m, n, above, strides(tau)[1], *steps[1:], m + above, n, *batches
+        run(
+            self.kernels.source(config), blocks, (tau, a, v[..., above:], t, state, flags), numbers, (), batch
+        )
         assert not flags.any()
+        if self.kind != self.kernels.WHOLE:
+            for z in range(batch):
+                assert_block_reflector(a[z], tau[z], v[z].T, t[z].T, above)
+
+
+class Tall(NamedTuple):
+    """How `geqrf_tall` factors: a matrix after the other, several blocks each."""
+
+    kernels: ModuleType = geqrf_tall
+
+    def factor(self, a, tau) -> None:
+        (batch, m, n), steps = a.shape, strides(a)
+        config = self.kernels.GeqrfTall(letter_of(a), 32, 8)
+        blocks, flags = config.grid(m, 3), np.zeros(2, np.int32)
+        for z in range(batch):
+            state, numbers = np.full(config.state(blocks), np.nan, a.dtype), (strides(tau)[1], *steps[1:])
+            run(self.kernels.source(config), blocks, (tau[z], state, a[z], flags), (m, n, *numbers), ())
+            assert not flags.any()
+
+
+def letter_of(a) -> str:
+    return dict(zip("fdFD", "sdcz", strict=True))[a.dtype.char]
+
+
+def assert_block_reflector(a, tau, v, t, above) -> None:
+    """V has its ones and zeros, and I - V T V^H is the product of the reflectors."""
+    m, n = a.shape
+    np.testing.assert_array_equal(v[:above], 0)
+    np.testing.assert_array_equal(v[above:], np.tril(a, -1) + np.eye(m, n))
+    np.testing.assert_array_equal(np.tril(t, -1), 0)
+    if np.isfinite(tau).all() and np.isfinite(a).all():
+        v = v[above:].astype("D")
+        q = reduce(np.matmul, (np.eye(m) - tau[i] * np.outer(v[:, i], v[:, i].conj()) for i in range(n)))
+        np.testing.assert_allclose(np.eye(m) - v @ t @ v.conj().T, q, atol=200 * np.finfo(a.dtype).eps)
+
+
+KINDS = {
+    "whole": Panel(geqrf_panel.WHOLE),
+    "panel": Panel(geqrf_panel.PANEL),
+    "spread": Panel(geqrf_panel.SPREAD),
+    "tall": Tall(),
+}
 
 
 def lapacks(a, letter):
@@ -36,7 +90,7 @@ def lapacks(a, letter):
     return [getattr(lapack, f"{wide}geqrf")(matrix)[:2] for matrix in a.astype(DTYPES[wide].name)]
 
 
-def check(letter="d", m=13, n=5, order="F", batch=1, kernels=geqrf_panel, scale=1.0) -> None:
+def check(letter="d", m=13, n=5, order="F", batch=1, way=KINDS["whole"], scale=1.0) -> None:
     """LAPACK's reflectors, R and tau of a random batch, between fences."""
     rng, dtype = np.random.default_rng(m + n), DTYPES[letter]
     a = rng.standard_normal((batch, m, n))
@@ -45,7 +99,7 @@ def check(letter="d", m=13, n=5, order="F", batch=1, kernels=geqrf_panel, scale=
     a, unharmed = fenced((a * scale).astype(dtype.name), order)
     tau, tau_unharmed = fenced(np.full((batch, n), np.nan, dtype.name), "C")
     expected = lapacks(a, letter)
-    factor(a, tau, kernels)
+    way.factor(a, tau)
     for z, (qr, scalars) in enumerate(expected):
         tolerance = 60 * dtype.unit_roundoff
         np.testing.assert_allclose(tau[z], scalars, rtol=0, atol=tolerance)
@@ -55,32 +109,32 @@ def check(letter="d", m=13, n=5, order="F", batch=1, kernels=geqrf_panel, scale=
     assert unharmed() and tau_unharmed()
 
 
-KERNELS = pytest.mark.parametrize("kernels", [geqrf_panel, geqrf_tall], ids=["panel", "tall"])
+KERNELS = pytest.mark.parametrize("way", KINDS.values(), ids=KINDS)
 
 
 @KERNELS
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("letter", DTYPES)
-def test_reflectors_are_lapacks(letter, order, kernels):
+def test_reflectors_are_lapacks(letter, order, way):
     for m, n in ((1, 1), (7, 7), (70, 6)):
-        check(letter, m, n, order, kernels=kernels)
+        check(letter, m, n, order, way=way)
 
 
 @KERNELS
 @pytest.mark.parametrize("letter", DTYPES)
-def test_batches(letter, kernels):
-    check(letter, 39, 3, batch=3, kernels=kernels)
+def test_batches(letter, way):
+    check(letter, 39, 3, batch=3, way=way)
 
 
 @KERNELS
 @pytest.mark.parametrize(
     "letter, scale", [("s", 1e37), ("s", 1e-37), ("d", 1e307), ("d", 1e-307), ("z", 1e307)]
 )
-def test_large_and_small_numbers(letter, scale, kernels):
-    check(letter, 12, 4, scale=scale, kernels=kernels)
+def test_large_and_small_numbers(letter, scale, way):
+    check(letter, 12, 4, scale=scale, way=way)
 
 
-def special(letter="d", kernels=geqrf_panel) -> None:
+def special(letter="d", way=KINDS["whole"]) -> None:
     """Columns of zeros, of one element, of small ones beside it, and NaN or Inf, as LAPACK has them."""
     a = np.zeros((4, 9, 3), DTYPES[letter].name)
     a[:, :, 2] = np.arange(9) + 1
@@ -89,7 +143,7 @@ def special(letter="d", kernels=geqrf_panel) -> None:
     a[2, 4, 1] = np.nan
     a[3, 1, 1], a[3, 0, 0] = np.inf, 1
     tau, expected = np.full((4, 3), np.nan, a.dtype), lapacks(a, letter)
-    factor(a, tau, kernels)
+    way.factor(a, tau)
     for z, (qr, scalars) in enumerate(expected):
         np.testing.assert_array_equal(np.isfinite(tau[z]), np.isfinite(scalars))
         finite = np.isfinite(scalars)
@@ -100,32 +154,32 @@ def special(letter="d", kernels=geqrf_panel) -> None:
 
 @KERNELS
 @pytest.mark.parametrize("letter", DTYPES)
-def test_special_columns(letter, kernels):
-    special(letter, kernels)
+def test_special_columns(letter, way):
+    special(letter, way)
 
 
-def imaginary(letter="z", kernels=geqrf_panel) -> None:
+def imaginary(letter="z", way=KINDS["whole"]) -> None:
     """A complex element alone becomes a real one; tau is LAPACK's."""
     a = np.array([[[1 + 2j, 1], [0, 3j]]], DTYPES[letter].name)
     tau, ((qr, scalars),) = np.full((1, 2), np.nan, a.dtype), lapacks(a, letter)
-    factor(a, tau, kernels)
+    way.factor(a, tau)
     np.testing.assert_allclose(a[0], qr, rtol=0, atol=1e-6)
     np.testing.assert_allclose(tau[0], scalars, rtol=0, atol=1e-6)
 
 
 @KERNELS
 @pytest.mark.parametrize("letter", "cz")
-def test_imaginary_parts(letter, kernels):
-    imaginary(letter, kernels)
+def test_imaginary_parts(letter, way):
+    imaginary(letter, way)
 
 
-def negligible(letter="d", kernels=geqrf_panel) -> None:
+def negligible(letter="d", way=KINDS["whole"]) -> None:
     """What an elimination leaves far below the size of its column counts as zero; Q stays unitary."""
     tiny = 1.3 * (2.0**-75 if letter in "sc" else 2.0**-537)
     a = np.zeros((1, 5, 2), DTYPES[letter].name)
     a[0, :, 0], a[0, 0, 1], a[0, 2:, 1] = [1, 0, 0, 0, 0], 1, [tiny, 3 * tiny, tiny]
     tau = np.full((1, 2), np.nan, a.dtype)
-    factor(a, tau, kernels)
+    way.factor(a, tau)
     v = np.append(1, a[0, 2:, 1].astype(complex))
     reflector = np.eye(4) - complex(tau[0, 1]) * np.outer(v, v.conj())
     np.testing.assert_allclose(reflector.conj().T @ reflector, np.eye(4), atol=1e-6)
@@ -133,5 +187,5 @@ def negligible(letter="d", kernels=geqrf_panel) -> None:
 
 @KERNELS
 @pytest.mark.parametrize("letter", DTYPES)
-def test_negligible_rests(letter, kernels):
-    negligible(letter, kernels)
+def test_negligible_rests(letter, way):
+    negligible(letter, way)

@@ -16,7 +16,14 @@ from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from .factor_steps import leaf_config
 
-__all__ = ["BlockReflector", "blocks_of", "emit_block_reflector", "emit_identity", "emit_product"]
+__all__ = [
+    "BlockReflector",
+    "blocks_of",
+    "emit_block_reflector",
+    "emit_identity",
+    "emit_product",
+    "emit_triangle",
+]
 
 
 class BlockReflector(NamedTuple):
@@ -51,10 +58,15 @@ def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> Bloc
     a : Operand
         m by k, m >= k.
     """
-    m, k = a.rows, a.cols
-    v = launches.scratch(m, k, a.batch, ALIGNED)
+    v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED)
     _emit_copy(launches, a, v, 0, copies=True)
-    t = launches.scratch(k, k, a.batch, ALIGNED)
+    return BlockReflector(v, emit_triangle(launches, tau, v))
+
+
+def emit_triangle(launches: LaunchList, tau: Operand, v: Operand) -> Operand:
+    """Emit T, in scratch, of the reflectors in the columns of V."""
+    k = v.cols
+    t = launches.scratch(k, k, v.batch, ALIGNED)
     emit_gemm(launches, 1.0, v.T.conjugate(), v, 0.0, t)
     leaf = leaf_config(launches, larft_leaf.STEM, k).specialize(k)
 
@@ -62,7 +74,7 @@ def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> Bloc
         return k, tau.row_stride, t.col_stride, tau.batch_stride, t.batch_stride
 
     launches.emit(larft_leaf.source(leaf), 1, (tau, t), numbers_of_t, ())
-    return BlockReflector(v, t)
+    return t
 
 
 def emit_identity(launches: LaunchList, a: Operand, first: int) -> None:

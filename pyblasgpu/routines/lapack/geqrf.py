@@ -1,21 +1,28 @@
 """Q R = A in place, by Householder reflectors: R, and below it their vectors, as LAPACK's geqrf leaves them.
 
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
-reflector: products). In a block the recursion halves the columns (Elmroth and Gustavson, 2000) and ends in
-panels of one launch.
+reflector: products). So do the panels of a block, each of one launch. Small matrices are one launch. Where
+the rows are too many for that, the recursion halves the columns of a block (Elmroth and Gustavson, 2000).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...dispatch.choose import select
+from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import current
 from ...kernels.factor.qr import geqrf_panel, geqrf_tall
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.triangular import split
-from .block_reflector import blocks_of, emit_block_reflector, emit_product
+from .block_reflector import (
+    BlockReflector,
+    blocks_of,
+    emit_block_reflector,
+    emit_product,
+    emit_triangle,
+)
 from .factor_steps import leaf_config
 
 __all__ = ["emit", "launch_list"]
@@ -37,72 +44,100 @@ def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
 def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
     for first, last in blocks_of(launches, min(a.rows, a.cols)):
-        panels = _panels(launches, a.rows - first)
-        _emit_columns(launches, panels, tau, a, first, last)
-        _emit_right(launches, tau, a, (first, last), (last, a.cols))
+        rows, count = a.rows - first, last - first
+        factors, columns = tau.block(first, 0, count, 1), a.block(first, first, rows, count)
+        _emit_block(launches, factors, columns, a.block(first, last, rows, a.cols - last))
 
 
-class _Panels(NamedTuple):
-    """The Config of the panels of a matrix, and their columns."""
-
-    config: Any
-    width: int
-
-
-def _panels(launches: LaunchList, rows: int) -> _Panels:
-    """Choose panels of a block of threads, or where the rows are too many for that, of several."""
-    panel = leaf_config(launches, geqrf_panel.STEM, rows)
-    if panel.width(rows):
-        return _Panels(panel, panel.width(rows))
-    column = select(geqrf_tall.STEM, launches.dtype, "", (rows,), current(launches.device)).config
-    return _Panels(column, column.COLS)
-
-
-def _emit_columns(
-    launches: LaunchList, panels: _Panels, tau: Operand, a: Operand, first: int, last: int
-) -> None:
-    """Emit the factors of the columns `first` to `last`, from row `first` on."""
-    if last - first <= panels.width:
-        block = a.block(first, first, a.rows - first, last - first)
-        _emit_panel(launches, panels.config, tau.block(first, 0, last - first, 1), block)
-        return
-    middle = first + split(-(-(last - first) // panels.width)) * panels.width
-    _emit_columns(launches, panels, tau, a, first, middle)
-    _emit_right(launches, tau, a, (first, middle), (middle, last))
-    _emit_columns(launches, panels, tau, a, middle, last)
+def _emit_block(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:
+    """Emit the factors of a block of columns, and what they take off others on their right."""
+    config = leaf_config(launches, geqrf_panel.STEM, a.rows)
+    whole = config.whole(a.rows, a.cols)
+    with launches.temporary():
+        if whole is not None:
+            _emit_panel(launches, whole, tau, a, a, a, 0)
+        elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
+            _emit_tall_columns(launches, tau, a)
+        else:
+            v = _emit_panels(launches, config, tau, a)
+            emit_product(launches, BlockReflector(v, emit_triangle(launches, tau, v)), right, adjoint=True)
+            return
+        _emit_right(launches, tau, a, right)
 
 
-def _emit_right(
-    launches: LaunchList, tau: Operand, a: Operand, factored: tuple[int, int], right: tuple[int, int]
-) -> None:
-    """Emit what the reflectors of the columns `factored` take off others on their right."""
-    (first, middle), (begin, end) = factored, right
-    if begin < end:
-        rows, count = a.rows - first, middle - first
+def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:
+    """Emit what the reflectors in the columns of A take off others on their right."""
+    if not right.is_empty:
         with launches.temporary():
-            block = emit_block_reflector(
-                launches, tau.block(first, 0, count, 1), a.block(first, first, rows, count)
-            )
-            emit_product(launches, block, a.block(first, begin, rows, end - begin), adjoint=True)
+            emit_product(launches, emit_block_reflector(launches, tau, a), right, adjoint=True)
 
 
-def _emit_panel(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
-    """Emit the factors of a panel."""
-    if config.STEM == geqrf_tall.STEM:
+def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> Operand:
+    """Emit the factors of a block of columns by panels, each applied to those right of it; return V."""
+    v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED)
+    for first in range(0, a.cols, config.COLS):
+        count, rows = min(config.COLS, a.cols - first), a.rows - first
+        part = v.block(first, first, rows, count)
+        with launches.temporary():
+            t = launches.scratch(count, count, a.batch, ALIGNED)
+            columns = a.block(first, first, rows, count)
+            factors = tau.block(first, 0, count, 1)
+            _emit_panel(launches, config.panel(rows), factors, columns, part, t, first)
+            last = first + count
+            right = a.block(first, last, rows, a.cols - last)
+            emit_product(launches, BlockReflector(part, t), right, adjoint=True)
+    return v
+
+
+def _emit_panel(
+    launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand, t: Operand, above: int
+) -> None:
+    """Emit the factors of a panel; all blocks of one that has several are resident."""
+    if config.KIND != geqrf_panel.SPREAD:
+        _emit_blocks(launches, config, (tau, a, v, t, a, a), 1, above)
+        return
+    blocks = config.grid(a.rows)
+    at_once = current(launches.device).sm_count // blocks
+    for z in range(0, a.batch, at_once):
+        part = [each.matrices(z, min(at_once, a.batch - z)) for each in (tau, a, v, t)]
+        with launches.temporary():
+            state = launches.scratch(config.state(blocks), 1, part[0].batch)
+            _emit_blocks(launches, config, (*part, state, launches.flags()), blocks, above)
+
+
+def _emit_blocks(
+    launches: LaunchList, config: Any, operands: tuple[Operand, ...], blocks: int, above: int
+) -> None:
+    """Emit a launch of `geqrf_panel`."""
+
+    def integers(
+        tau: Operand, a: Operand, v: Operand, t: Operand, state: Operand, flags: Operand
+    ) -> tuple[int, ...]:
+        strides = tau.row_stride, a.row_stride, a.col_stride, v.col_stride, t.col_stride
+        return a.rows, a.cols, above, *strides, *(each.batch_stride for each in (tau, a, v, t, state))
+
+    launches.emit(geqrf_panel.source(config), blocks, operands, integers, ())
+
+
+def _emit_tall_columns(launches: LaunchList, tau: Operand, a: Operand) -> None:
+    """Emit the factors of columns of too many rows for `geqrf_panel`: the recursion halves them."""
+    device = current(launches.device)
+    config = select(geqrf_tall.STEM, launches.dtype, "", (a.rows,), device).config
+    if a.cols <= config.COLS:
         for z in range(a.batch):
             with launches.temporary():
                 _emit_tall(launches, config, tau.matrices(z, 1), a.matrices(z, 1))
         return
-
-    def integers(tau: Operand, a: Operand) -> tuple[int, ...]:
-        strides = tau.row_stride, a.row_stride, a.col_stride
-        return a.rows, a.cols, *strides, tau.batch_stride, a.batch_stride
-
-    launches.emit(geqrf_panel.source(config.specialize(a.rows, a.cols)), 1, (tau, a), integers, ())
+    middle = split(-(-a.cols // config.COLS)) * config.COLS
+    left, rest = tau.block(0, 0, middle, 1), tau.block(middle, 0, a.cols - middle, 1)
+    columns = a.block(0, 0, a.rows, middle)
+    _emit_tall_columns(launches, left, columns)
+    _emit_right(launches, left, columns, a.block(0, middle, a.rows, a.cols - middle))
+    _emit_tall_columns(launches, rest, a.block(middle, middle, a.rows - middle, a.cols - middle))
 
 
 def _emit_tall(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
-    """Emit the same for a panel of too many rows, of one matrix."""
+    """Emit the factors of a panel of too many rows, of one matrix."""
     blocks = config.grid(a.rows, current(launches.device).sm_count)
     state = launches.scratch(config.state(blocks), 1, 1)
     numbers = a.rows, a.cols, tau.row_stride, a.row_stride, a.col_stride

@@ -1,7 +1,11 @@
-"""``geqrf_panel``: Q R of a panel that fits into shared memory, a block a matrix, of a batch too.
+"""``geqrf_panel``: Q R of panels and small matrices in registers, by one block a matrix or several.
 
-In step j each warp applies reflector j to columns right of it. The first warp has column j + 1, and makes the
-next reflector of it at once. So a step has one barrier, and sums are over the lanes of one warp.
+A warp has columns, and each lane rows of them (`register_columns`). Step j finds column j in shared memory.
+Each warp multiplies it with its own columns and itself, makes the reflector, and applies it. The warp of
+column j + 1 then leaves that for the next step. So a step has one barrier, and one sum over lanes.
+
+A panel also leaves V with its ones and zeros, and T of I - V T V^H. The products of column j with columns
+before it are those that T needs. Several blocks of a panel exchange their sums, and meet once a step.
 """
 
 from __future__ import annotations
@@ -11,25 +15,41 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from .reflector import BETA, FACTOR, TAU, reflector, scaler, size_of, warp_max, warp_sum
+from .larft_leaf import triangle_entry
+from .meeting import WORDS, meeting
+from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
+from .register_columns import (
+    adder_over_lanes,
+    column_scaler,
+    column_sizer,
+    dotter,
+    loader,
+    storer,
+    updater,
+)
 
-__all__ = ["STEM", "GeqrfPanel", "source"]
+__all__ = ["PANEL", "SPREAD", "STEM", "WHOLE", "GeqrfPanel", "source"]
 
 STEM = "geqrf_panel"
 PARAMETERS = parameters(
-    "pointer: tau, a",
-    "int32: m, n",
-    "int64: tau_step, a_rs, a_cs, stride_tau, stride_a",
+    "pointer: tau, a, v, t, state",
+    "int32 pointer: flags",
+    "int32: m, n, above",
+    "int64: tau_step, a_rs, a_cs, v_cs, t_cs, stride_tau, stride_a, stride_v, stride_t, stride_state",
 )
-#: Kilobytes of the panel that `specialize` chooses from, and threads of a block.
-SIZES = {8: 128, 56: 256, 216: 512}
-WIDTHS = (32, 16, 8)  # columns of a panel
-EXTRA = 2048  # bytes of shared memory next to the panel: tau, factors and scales of columns
-AT_ONCE = 8  # reals of a column that a lane has under way
+WHOLE, PANEL, SPREAD = range(3)  # a matrix; a panel of one block, which leaves V and T; one of several
+WIDTH = 32  # columns of a panel
+#: Rows of a lane, columns and warps of the Configs for matrices, and for panels, by words of an element.
+WHOLES = {
+    1: ((1, 32, 4), (2, 64, 8), (4, 128, 16)),
+    2: ((1, 32, 4), (2, 64, 8), (3, 96, 12)),
+    4: ((1, 32, 4), (2, 64, 16)),
+}
+PANELS = {1: ((8, 32, 8), (16, 32, 16), (24, 32, 16)), 2: ((8, 32, 8), (12, 32, 16)), 4: ((6, 32, 16),)}
 
 
 @dataclass(frozen=True)
@@ -40,355 +60,419 @@ class GeqrfPanel(BlockConfig):
     ----------
     dtype, DIM
         See `BlockConfig`.
-    KILOBYTES : int
-        Shared memory of the panel.
+    ROWS : int
+        Rows of a lane.
+    COLS : int
+        The most columns.
+    KIND : int
+        WHOLE, PANEL or SPREAD.
     """
 
     DIM: int = 512
-    KILOBYTES: int = 216
+    ROWS: int = 6
+    COLS: int = WIDTH
+    KIND: int = SPREAD
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.KILOBYTES > 0, "panel", "KILOBYTES > 0", KILOBYTES=self.KILOBYTES)
+        require(0 < self.COLS <= WARP * self.ROWS, "rows", "0 < COLS <= 32 ROWS", COLS=self.COLS)
+        require(
+            self.COLS % self.WARPS == 0, "columns", "COLS % (DIM / 32) == 0", COLS=self.COLS, DIM=self.DIM
+        )
+        require(self.KIND == WHOLE or self.COLS <= WIDTH, "panel", "COLS <= 32", COLS=self.COLS)
 
     @property
-    def elements(self) -> int:
-        """The most elements of a panel."""
-        return self.KILOBYTES * 1024 // self.dtype_facts.itemsize
+    def WARPS(self) -> int:
+        """Warps of a block."""
+        return self.DIM // WARP
 
     @property
-    def shared_bytes(self) -> int:
-        return self.KILOBYTES * 1024 + EXTRA
+    def OWN(self) -> int:
+        """Columns of a warp."""
+        return self.COLS // self.WARPS
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return WARP * self.ROWS
 
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 64
+        words = self.dtype_facts.itemsize // 4
+        return (self.OWN + 1) * (self.ROWS + 1) * words + 40
+
+    @property
+    def shared_elements(self) -> int:
+        """What `_places` names."""
+        triangles = 0 if self.KIND == WHOLE else 2 * self.COLS * (self.COLS + 1)
+        return 2 * self.block_rows + 2 + 3 * self.COLS + triangles
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        sizes = [size for size in SIZES if size < self.KILOBYTES]
-        return (*(replace(self, KILOBYTES=size, DIM=SIZES[size]) for size in sizes), self)
+        """Matrices by size, then panels by rows, then the panel of several blocks."""
+        if self.COLS < WIDTH:
+            return tuple(replace(self, KIND=kind) for kind in (WHOLE, PANEL, SPREAD))
+        words = self.dtype_facts.itemsize // 4
+        wholes, panels = WHOLES[words], PANELS[words]
+        shapes = [(WHOLE, *shape) for shape in wholes] + [(PANEL, *shape) for shape in panels]
+        return tuple(
+            replace(self, KIND=kind, ROWS=rows, COLS=cols, DIM=WARP * warps)
+            for kind, rows, cols, warps in (*shapes, (SPREAD, *panels[-1]))
+        )
 
     def fitting(self, shared_per_block: int) -> Self:
-        """The Config for a device whose blocks have `shared_per_block` bytes of shared memory."""
-        return [each for each in self.variants if each.shared_bytes <= shared_per_block][-1]
+        """The Config itself: all its variants fit into any device."""
+        return self
 
-    def width(self, rows: int) -> int:
-        """Columns of a panel of `rows` rows: 0 where not even few columns fit."""
-        return next((width for width in WIDTHS if width * (rows | 1) <= self.elements), 0)
+    def whole(self, rows: int, cols: int) -> Self | None:
+        """The Config for matrices of this size, if there is one."""
+        fits = (each for each in self.variants if each.KIND == WHOLE and cols <= each.COLS)
+        return next((each for each in fits if rows <= each.block_rows), None)
 
-    def specialize(self, rows: int, cols: int) -> Self:
-        """The Config for panels of this size: with less shared memory where that is enough."""
-        return next(each for each in self.variants if cols * (rows | 1) <= each.elements)
+    def panel(self, rows: int) -> Self:
+        """The Config for panels of `rows` rows."""
+        *_, last = panels = [each for each in self.variants if each.KIND != WHOLE]
+        return next((each for each in panels if rows <= each.block_rows), last)
+
+    def grid(self, rows: int) -> int:
+        """Blocks of a panel of `rows` rows."""
+        return -(-rows // self.block_rows)
+
+    def state(self, blocks: int) -> int:
+        """Elements that the blocks of a panel exchange: for each parity sums and a row, and sizes."""
+        return 2 * (self.COLS + 1) * (blocks + 1) + self.COLS * blocks
 
 
 def source(config: GeqrfPanel) -> KernelSource:
-    """The kernel of `config`, for m >= n and n <= 32.
+    """The kernel of `config`, for m >= n.
 
     Kernel parameters
     -----------------
-    tau, a: pointer, tau and A
+    tau, a, v, t: pointer, tau, A, and of a panel V and T
+    state: pointer, of several blocks ``config.state(blocks)`` elements
+    flags: int32 pointer, of several blocks, 0 before and after
     m, n: int32, rows and columns of a matrix
+    above: int32, rows of V above the panel, which become zero
     tau_step: int64, stride of tau (elements)
     a_rs, a_cs: int64, row and column stride of A (elements)
-    stride_tau, stride_a: int64, batch strides (elements)
+    v_cs, t_cs: int64, column strides of V and T, whose row strides are 1 (elements)
+    stride_tau, stride_a, stride_v, stride_t, stride_state: int64, batch strides (elements)
 
-    Grid: x one block, z the batch. R replaces the upper triangle of A, the reflectors the rest.
+    Grid: x one block, or ``config.grid(m)`` that are all resident; z the batch. R replaces the upper triangle
+    of A, the reflectors the rest.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), cooperative=config.KIND == SPREAD)
 
 
-def _looper(facts, body: Callable) -> Callable:
-    """``loop(acc, v, x, re, im, first, m, lane)``: ``body(k, acc, v, x, re, im, at)`` for the rows of a lane,
-    from `first` on; several rows are under way at a time, and k numbers them.
+def _publisher(config: GeqrfPanel) -> Callable:
+    """``publish(x, c, column, tops, col, top, lane)``: column c of a warp for all: what is below its
+    diagonal, and zeros above; its element on the diagonal to `tops`.
     """
-    REALS, int32 = facts.reals_per_element, ptx.types.int32
-    COUNT = AT_ONCE // REALS
-    LAST = (COUNT - 1) * WARP
+    facts, ROWS = config.dtype_facts, config.ROWS
+    REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
+    HEADS = min(-(-config.COLS // WARP), ROWS)  # slots of rows that have a diagonal
 
     @device_function
-    def one(k, acc, v, x, re, im, at):
-        body(k, acc, v, x, re, im, int32(at + k * (WARP * REALS)))
-
-    several = unrolled(COUNT, one)
-
-    @device_function
-    def loop(acc, v, x, re, im, first, m, lane):
-        i = int32(first + lane)
-        while i + LAST < m:
-            several(0, acc, v, x, re, im, int32(i * REALS))
-            i = int32(i + COUNT * WARP)
-        while i < m:
-            body(0, acc, v, x, re, im, int32(i * REALS))
-            i = int32(i + WARP)
-
-    return loop
-
-
-def _adder(facts) -> Callable:
-    """``add_up(out, acc, lane)``: sums over `acc` and the lanes of a warp, real parts and imaginary ones."""
-    REALS, real, total = facts.reals_per_element, ptx.REALS[facts.real], warp_sum()
-
-    @device_function
-    def add(k, out, acc):
+    def element(k, x, c, column, col, i, lane):
         for part in range(REALS):
-            out[part] += acc[k * REALS + part]
+            at = (c * ROWS + k) * REALS + part
+            column[(k * WARP + lane) * REALS + part] = select(i + k * WARP > col, x[at], real(0))
 
     @device_function
-    def over_warp(part, out, lane):
-        out[part] = total(out[part], lane)
+    def head(k, x, c, tops, col, i):
+        if i + k * WARP == col:
+            for part in range(REALS):
+                tops[part] = x[(c * ROWS + k) * REALS + part]
 
-    add_all, over_warps = unrolled(AT_ONCE // REALS, add), unrolled(REALS, over_warp)
+    elements, heads = unrolled(ROWS, element), unrolled(HEADS, head)
 
     @device_function
-    def add_up(out, acc, lane):
-        for part in range(REALS):
-            out[part] = real(0)
-        add_all(0, out, acc)
-        over_warps(0, out, lane)
+    def publish(x, c, column, tops, col, top, lane):
+        elements(0, x, c, column, col, top + lane, lane)
+        heads(0, x, c, tops, col, top + lane)
 
-    return add_up
+    return publish
 
 
-def _column_steps(facts) -> tuple[Callable, Callable]:
-    """``dot(acc, v, x, re, im, first, m, lane)``: v^H x, and ``update(...)``: x -= (re, im) v, and its sum of
-    squares; sums are added to `acc`.
+def _exchange(config: GeqrfPanel, parts: int, combine: Callable) -> tuple[Callable, Callable]:
+    """``leave(0, left, x, block, blocks, warp, lane)``: `parts` reals of each column of a block, for all
+    blocks; ``gather(0, x, left, blocks, warp, lane)``: those of all blocks, each lane combines some of them.
     """
-    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
+    WARPS, real, int32 = config.WARPS, ptx.REALS[config.dtype_facts.real], ptx.types.int32
 
     @device_function
-    def product(k, acc, v, x, re, im, at):
-        if COMPLEX:
-            acc[k * REALS] += v[at] * x[at] + v[at + 1] * x[at + 1]
-            acc[k * REALS + 1] += v[at] * x[at + 1] - v[at + 1] * x[at]
-        else:
-            acc[k] += v[at] * x[at]
-
-    @device_function
-    def difference(k, acc, v, x, re, im, at):
-        y = x[at] - v[at] * re
-        if COMPLEX:
-            y += v[at + 1] * im
-            y_im = x[at + 1] - v[at] * im - v[at + 1] * re
-            x[at + 1] = y_im
-            acc[k * REALS + 1] += y_im * y_im
-        x[at] = y
-        acc[k * REALS] += y * y
-
-    return _looper(facts, product), _looper(facts, difference)
-
-
-def _reflector_maker(config: GeqrfPanel) -> Callable:
-    """``generate(x, tau, factor, j, below, lane, h)``: the reflector of column x from row j on, by its warp,
-    for a sum of squares `below`: beta, tau, and the factor of v. Elements below stay as they are.
-    """
-    facts = config.dtype_facts
-    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    make, sync_warp = reflector(facts), ptx.sync_warp
-
-    @device_function
-    def generate(x, tau, factor, j, below, lane, h):
-        sync_warp()
-        make(h, x[j * REALS], x[j * REALS + REALS - 1], below)
-        sync_warp()
+    def leave(c, left, x, block, blocks, warp, lane):
         if lane == 0:
-            for part in range(REALS):
-                x[j * REALS + part] = h[BETA] if part == 0 else real(0)
-                tau[j * REALS + part] = h[TAU + part]
-                factor[j * REALS + part] = h[FACTOR + part]
-
-    return generate
-
-
-def _multiplier(facts) -> Callable:
-    """``multiply(w, x, t, f)``: from v^H x below the first row, in ``w[:2]``, what is taken off that row, and
-    in ``w[2:]`` the multiple of v's column that is taken off below; zeros where tau is zero.
-    """
-    COMPLEX, real = facts.is_complex, ptx.REALS[facts.real]
+            for part in range(parts):
+                left[((warp + c * WARPS) * parts + part) * blocks + block] = x[c * parts + part]
 
     @device_function
-    def multiply(w, x, t, f):
-        if COMPLEX:
-            if t[0] == real(0) and t[1] == real(0):
-                w[0] = w[1] = w[2] = w[3] = real(0)
-                return
-            re = x[0] + f[0] * w[0] + f[1] * w[1]
-            im = x[1] + f[0] * w[1] - f[1] * w[0]
-            w[0], w[1] = t[0] * re + t[1] * im, t[0] * im - t[1] * re
-            w[2], w[3] = f[0] * w[0] - f[1] * w[1], f[0] * w[1] + f[1] * w[0]
-        else:
-            w[0] = t[0] * (x[0] + f[0] * w[0]) if t[0] != real(0) else real(0)
-            w[2] = f[0] * w[0]
-            w[3] = real(0)
+    def gather(c, x, left, blocks, warp, lane):
+        for part in range(parts):
+            y, block = real(0), int32(lane)
+            while block < blocks:
+                y = combine(y, left[((warp + c * WARPS) * parts + part) * blocks + block])
+                block = int32(block + WARP)
+            x[c * parts + part] = y
 
-    return multiply
+    return unrolled(config.OWN, leave), unrolled(config.OWN, gather)
 
 
-def _applier(config: GeqrfPanel) -> Callable:
-    """``apply(x, v, tau, factor, j, m, lane, acc, w)``: x := H^H x by a warp, with reflector j of column v;
-    ``w[0]`` becomes the sum of squares of x below row j + 1.
+@device_function
+def _add(x, y):
+    return x + y
+
+
+@device_function
+def _larger(x, y):
+    return max(x, y)
+
+
+def _places(config: GeqrfPanel) -> tuple[int, ...]:
+    """Where shared memory has elements on the diagonal, tau, factors of v, reciprocals of scales, V^H V and
+    T; columns come first.
     """
-    facts = config.dtype_facts
-    REALS, COMPLEX, real, int32 = (
-        facts.reals_per_element,
-        facts.is_complex,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-    )
-    (dot, update), multiply, offset = _column_steps(facts), _multiplier(facts), ptx.offset
-    add_up, zero, sync_warp = _adder(facts), ptx.fill(AT_ONCE), ptx.sync_warp
+    REALS, triangle = config.dtype_facts.reals_per_element, config.COLS * (config.COLS + 1)
+    tops = 2 * config.block_rows * REALS
+    taus = tops + 2 * REALS
+    factors = taus + config.COLS * REALS
+    back = factors + config.COLS * REALS
+    products = back + config.COLS * REALS
+    return tops, taus, factors, back, products, products + triangle * REALS
+
+
+def _product_leaver(config: GeqrfPanel) -> Callable:
+    """``leave(s, y, col, j, lane)``: the product of column `col` of V with column j, from y, that
+    of column j with what column `col` was.
+    """
+    facts, LD = config.dtype_facts, config.COLS + 1
+    COMPLEX, (_, _, FACTORS, _, PRODUCTS, _) = facts.is_complex, _places(config)
 
     @device_function
-    def apply(x, v, tau, factor, j, m, lane, acc, w):
-        top, after = int32(j * REALS), int32(j + 1)
-        zero(acc, real(0))
-        dot(acc, v, x, real(0), real(0), after, m, lane)
-        add_up(w, acc, lane)
-        multiply(w, offset(x, top), offset(tau, top), offset(factor, top))
-        sync_warp()
-        zero(acc, real(0))
+    def leave(s, y, col, j, lane):
         if lane == 0:
-            for part in range(REALS):
-                x[top + part] -= w[part]
-            if after < m:
-                update(acc, v, x, w[2], w[3], after, int32(after + 1), lane)
-                zero(acc, real(0))
-        update(acc, v, x, w[2], w[3], int32(j + 2), m, lane)
-        add_up(w, acc, lane)
-        if COMPLEX:
-            w[0] += w[1]
-
-    return apply
-
-
-def _column_scaler(config: GeqrfPanel) -> Callable:
-    """``scale(x, m, lane, both)``: a column scaled to about one, by a power of two; its reciprocal."""
-    facts, int32 = config.dtype_facts, ptx.types.int32
-    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    size, largest, scales, sync_warp = size_of(facts), warp_max(), scaler(facts), ptx.sync_warp
-
-    @device_function
-    def scale(x, m, lane, both):
-        most, i = real(0), int32(lane)
-        while i < m:
-            most = max(most, size(x, int32(i * REALS)))
-            i = int32(i + 32)
-        scales(both, largest(most, lane))
-        i = int32(lane)
-        while i < m:
-            for part in range(REALS):
-                x[i * REALS + part] *= both[0]
-            i = int32(i + 32)
-        sync_warp()
-        return both[1]
-
-    return scale
-
-
-def _mover(config: GeqrfPanel) -> tuple[Callable, Callable]:
-    """``load(panel, ld, a, a_rs, a_cs, m, n, t)``: the panel from A; ``store(a, a_rs, a_cs, panel, ld, back,
-    factor, m, n, t)``: back, R times the reciprocal scales `back`, columns below it times the factors of v.
-    Neighbours in memory are of neighbouring threads.
-    """
-    facts, DIM = config.dtype_facts, config.DIM
-    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
-    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-
-    @device_function
-    def coordinates(number, m, n, by_columns):
-        slow = int32(quotient(number, m if by_columns else n))
-        fast = int32(number - slow * (m if by_columns else n))
-        return (fast, slow) if by_columns else (slow, fast)
-
-    @device_function
-    def load(panel, ld, a, a_rs, a_cs, m, n, t):
-        by_columns, number = abs(a_rs) <= abs(a_cs), int32(t)
-        while number < m * n:
-            i, j = coordinates(number, m, n, by_columns)
-            at, to = (int64(i) * a_rs + int64(j) * a_cs) * REALS, int32((j * ld + i) * REALS)
-            for part in range(REALS):
-                panel[to + part] = a[at + part]
-            number = int32(number + DIM)
-
-    @device_function
-    def store(a, a_rs, a_cs, panel, ld, back, factor, m, n, t):
-        by_columns, number = abs(a_rs) <= abs(a_cs), int32(t)
-        while number < m * n:
-            i, j = coordinates(number, m, n, by_columns)
-            at, of = (int64(i) * a_rs + int64(j) * a_cs) * REALS, int32((j * ld + i) * REALS)
-            x, x_im, f = panel[of], panel[of + REALS - 1], factor[j * REALS]
-            if i <= j:
-                x, x_im = x * back[j], x_im * back[j]
-            elif COMPLEX:
-                x, x_im = x * f - x_im * factor[j * 2 + 1], x * factor[j * 2 + 1] + x_im * f
-            else:
-                x = x * f
-            a[at] = x
+            at = j * LD + col
             if COMPLEX:
-                a[at + 1] = x_im
-            number = int32(number + DIM)
+                f, f_im = s[FACTORS + col * 2], s[FACTORS + col * 2 + 1]
+                s[PRODUCTS + at * 2] = f * y[0] - f_im * y[1]
+                s[PRODUCTS + at * 2 + 1] = -(f * y[1] + f_im * y[0])
+            else:
+                s[PRODUCTS + at] = s[FACTORS + col] * y[0]
 
-    return load, store
+    return leave
+
+
+def _triangle_maker(config: GeqrfPanel) -> Callable:
+    """``make(t, t_cs, s, w, n, lane)``: T of the products, by one warp, a row a lane."""
+    facts, LD = config.dtype_facts, config.COLS + 1
+    REALS, real, (_, TAUS, *_, PRODUCTS, TRIANGLE) = (
+        facts.reals_per_element,
+        ptx.REALS[facts.real],
+        _places(config),
+    )
+    entry, offset, int64 = triangle_entry(facts), ptx.offset, ptx.types.int64
+
+    @device_function
+    def make(t, t_cs, s, w, n, lane):
+        rows, products = offset(s, TRIANGLE), offset(s, PRODUCTS)
+        if lane < n:
+            for i in range(n):
+                entry(w, rows, products, LD, offset(s, TAUS + i * REALS), lane, i)
+                for part in range(REALS):
+                    x = w[part] if lane <= i else real(0)
+                    rows[(i * LD + lane) * REALS + part] = x
+                    t[(int64(i) * t_cs + lane) * REALS + part] = x
+
+    return make
+
+
+def _stepper(config: GeqrfPanel, slot: int) -> Callable:
+    """``steps(x, v, sums, y, w, h, s, left, flags, n, top, block, blocks, t)``: the steps whose
+    diagonal is in this slot of rows. `s` is shared memory, `left` what blocks leave for one another.
+    """
+    facts, ROWS, OWN, WARPS = config.dtype_facts, config.ROWS, config.OWN, config.WARPS
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    IS_PANEL, SPREADS, SPAN = config.KIND != WHOLE, config.KIND == SPREAD, config.COLS * REALS
+    FIRST, LAST = slot * WARP, (slot + 1) * WARP
+    FINISHED = 0 if IS_PANEL else FIRST // WARPS  # columns of a warp that are finished
+    TOPS, TAUS, FACTORS, *_ = _places(config)
+    int32, offset, shuffle, select = ptx.types.int32, ptx.offset, ptx.shuffle, ptx.select
+    make, project, multiply = reflector(facts), projector(facts), multiplier(facts)
+    dot, update, publish = dotter(config, slot, FINISHED), updater(config, slot), _publisher(config)
+    add = adder_over_lanes(OWN * REALS + 1, _add)
+    leave, gather = _exchange(config, REALS, _add)
+    (meet, _), leave_product = meeting(), _product_leaver(config)
+
+    @device_function
+    def read(k, v, sums, column, lane):
+        for part in range(REALS):
+            x = column[(k * WARP + lane) * REALS + part]
+            v[k * REALS + part] = x
+            sums[OWN * REALS] += x * x
+
+    reads = unrolled(ROWS - slot, read)
+
+    @device_function
+    def leave_head(c, x, head, j, warp, lane):
+        if lane == j - FIRST:
+            for part in range(REALS):
+                head[(warp + c * WARPS) * REALS + part] = x[(c * ROWS + slot) * REALS + part]
+
+    leave_heads = unrolled(OWN, leave_head)
+
+    @device_function
+    def exchange(x, sums, left, flags, j, block, blocks, warp, lane, t):
+        """Sums over all blocks, and row j, which the first one has; sums of squares follow it."""
+        head = offset(left, SPAN * blocks)
+        leave(0, left, sums, block, blocks, warp, lane)
+        if t == 0:
+            head[SPAN + block] = sums[OWN * REALS]
+        if block == 0:
+            leave_heads(0, x, head, j, warp, lane)
+        meet(flags, int32(j + 2), blocks, t)
+        gather(0, sums, left, blocks, warp, lane)
+        y, other = real(0), int32(lane)
+        while other < blocks:
+            y += head[SPAN + other]
+            other = int32(other + WARP)
+        sums[OWN * REALS] = y
+        add(sums, lane)
+
+    @device_function
+    def column(c, x, v, sums, y, w, h, s, left, blocks, j, top, warp, lane):
+        col, at = int32(warp + c * WARPS), (c * ROWS + slot) * REALS
+        if SPREADS:
+            for part in range(REALS):
+                w[part] = left[SPAN * blocks + col * REALS + part]
+        else:
+            for part in range(REALS):
+                w[part] = shuffle(x[at + part], int32(j - FIRST))
+        project(y, w, 0, sums, c * REALS, h)
+        is_head = top + lane == j - FIRST
+        if col > j:
+            multiply(w, 2, y, h)
+            w[0] = h[FACTOR] * w[2]
+            if COMPLEX:
+                w[0], w[1] = h[FACTOR] * w[2] - h[FACTOR + 1] * w[3], h[FACTOR] * w[3] + h[FACTOR + 1] * w[2]
+            update(x, v, w, c, top + lane > j - FIRST)
+            for part in range(REALS):
+                x[at + part] -= select(is_head, w[2 + part], real(0))
+            if col == j + 1:
+                parity = int32((j + 1) & 1)
+                to = offset(s, parity * (ROWS * WARP * REALS))
+                publish(x, c, to, offset(s, TOPS + parity * REALS), col, top, lane)
+        elif col == j:
+            for part in range(REALS):
+                x[at + part] = select(is_head, h[BETA] if part == 0 else real(0), x[at + part])
+                if lane == 0:
+                    s[FACTORS + j * REALS + part] = h[FACTOR + part]
+                    s[TAUS + j * REALS + part] = h[TAU + part]
+        elif IS_PANEL:
+            leave_product(s, y, col, j, lane)
+
+    columns = unrolled(OWN - FINISHED, column)
+
+    @device_function
+    def steps(x, v, sums, y, w, h, s, left, flags, n, top, block, blocks, t):
+        warp, lane, j = int32(t >> 5), int32(t & 31), int32(FIRST)
+        while j < min(n, int32(LAST)):
+            # (a) column j, its products with the columns of this warp and with itself
+            parity = int32(j & 1)
+            cuda.syncthreads()
+            sums[OWN * REALS] = real(0)
+            reads(slot, v, sums, offset(s, parity * (ROWS * WARP * REALS)), lane)
+            dot(sums, x, v, top + lane > j - FIRST)
+            add(sums, lane)
+
+            # (b) the reflector, and what it takes off
+            left_now, tops = (
+                offset(left, parity * ((SPAN + 1) * (blocks + 1))),
+                offset(s, TOPS + parity * REALS),
+            )
+            if SPREADS:
+                exchange(x, sums, left_now, flags, j, block, blocks, warp, lane, t)
+                tops = offset(left_now, SPAN * blocks + j * REALS)
+            make(h, tops[0], tops[REALS - 1], sums[OWN * REALS])
+            columns(FINISHED, x, v, sums, y, w, h, s, left_now, blocks, j, top, warp, lane)
+            j = int32(j + 1)
+
+    return steps
 
 
 def _build(config: GeqrfPanel):
-    facts, WARPS = config.dtype_facts, config.DIM // WARP
-    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, generate, apply = (
-        ptx.grid_dependency_wait,
-        _reflector_maker(config),
-        _applier(config),
+    facts, ROWS, OWN, DIM = config.dtype_facts, config.ROWS, config.OWN, config.DIM
+    REALS, real, IS_PANEL, SPREADS = (
+        facts.reals_per_element,
+        ptx.REALS[facts.real],
+        config.KIND != WHOLE,
+        config.KIND == SPREAD,
     )
-    scale, (load, store), (dot, _) = _column_scaler(config), _mover(config), _column_steps(facts)
-    add_up, zero = _adder(facts), ptx.fill(AT_ONCE)
-    FACTORS, BACK, PANEL = WIDTHS[0] * REALS, 2 * WIDTHS[0] * REALS, EXTRA // facts.real_size
+    TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS + 1, config.COLS * REALS
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
+    largest, publish, (meet, part) = adder_over_lanes(OWN, _larger), _publisher(config), meeting()
+    leave, gather = _exchange(config, 1, _larger)
+    steps = in_order([_stepper(config, slot) for slot in range(-(-config.COLS // WARP))])
+    make_triangle, quotient = _triangle_maker(config), ptx.quotient
+    grid_dependency_wait, (TOPS, TAUS, FACTORS, BACK, *_) = ptx.grid_dependency_wait, _places(config)
 
-    def geqrf_panel(tau, a, m, n, tau_step, a_rs, a_cs, stride_tau, stride_a):
-        # (1) the matrix of this block, by columns
-        t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
-        warp, lane, ld = int32(t >> 5), int32(t & 31), int32(m | 1)
-        taus = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        factors, back, panel = offset(taus, FACTORS), offset(taus, BACK), offset(taus, PANEL)
-        acc, w, h = cuda.local.array(AT_ONCE, real), cuda.local.array(4, real), cuda.local.array(5, real)
+    def geqrf_panel(
+        tau, a, v, t, state, flags, m, n, above, tau_step, a_rs, a_cs, v_cs, t_cs,
+        stride_tau, stride_a, stride_v, stride_t, stride_state,
+    ):  # fmt: skip
+        # (1) the rows of this block, and the columns of this warp
+        thread, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        block, blocks = int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
+        warp, lane, top = int32(thread >> 5), int32(thread & 31), int32(block * (ROWS * WARP))
+        s = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        x, column = cuda.local.array(TILE, real), cuda.local.array(COLUMN, real)
+        sums, h = cuda.local.array(SUMS, real), cuda.local.array(5, real)
+        y, w = cuda.local.array(2, real), cuda.local.array(4, real)
         grid_dependency_wait()
-        a, tau = offset(a, batch * stride_a * REALS), offset(tau, batch * stride_tau * REALS)
-        load(panel, ld, a, a_rs, a_cs, m, n, t)
-        cuda.syncthreads()
+        a = offset(a, (batch * stride_a + int64(top) * a_rs) * REALS)
+        load(0, x, a, a_rs, a_cs, int32(m - top), n, warp, lane)
 
-        # (2) columns of about one; the first reflector
-        c = warp
-        while c < n:
-            reciprocal = scale(offset(panel, c * ld * REALS), m, lane, w)
-            if lane == 0:
-                back[c] = reciprocal
-            c = int32(c + WARPS)
+        # (2) columns of about one; the first of them for all
+        sizes(0, sums, x)
+        largest(sums, lane)
+        if SPREADS:
+            state, flags = offset(state, batch * stride_state * REALS), offset(flags, batch * WORDS)
+            left = offset(state, 2 * (SPAN + 1) * (blocks + 1))
+            leave(0, left, sums, block, blocks, warp, lane)
+            meet(flags, int32(1), blocks, thread)
+            gather(0, sums, left, blocks, warp, lane)
+            largest(sums, lane)
+        scale(0, x, offset(s, BACK), sums, w, warp, lane)
         if warp == 0:
-            zero(acc, real(0))
-            dot(acc, panel, panel, real(0), real(0), int32(1), m, lane)
-            add_up(w, acc, lane)
-            generate(panel, taus, factors, int32(0), w[0], lane, h)
+            publish(x, 0, s, offset(s, TOPS), int32(0), top, lane)
 
-        # (3) a reflector after the other; the next one is made as soon as its column is there
-        j = int32(0)
-        while j < n:
-            cuda.syncthreads()
-            v, c = offset(panel, j * ld * REALS), int32(j + 1 + warp)
-            while c < n:
-                x = offset(panel, c * ld * REALS)
-                apply(x, v, taus, factors, j, m, lane, acc, w)
-                if c == j + 1:
-                    generate(x, taus, factors, c, w[0], lane, h)
-                c = int32(c + WARPS)
-            j = int32(j + 1)
+        # (3) a reflector after the other
+        steps(x, column, sums, y, w, h, s, state, flags, n, top, block, blocks, thread)
 
         # (4) the results
-        store(a, a_rs, a_cs, panel, ld, back, factors, m, n, t)
-        if t < n:
-            for part in range(REALS):
-                tau[t * tau_step * REALS + part] = taus[t * REALS + part]
+        cuda.syncthreads()
+        back, factors = offset(s, BACK), offset(s, FACTORS)
+        store(0, x, a, a_rs, a_cs, back, factors, top, int32(m - top), n, warp, lane, False)
+        if block == 0 and thread < n:
+            tau = offset(tau, (batch * stride_tau + int64(thread) * tau_step) * REALS)
+            for k in range(REALS):
+                tau[k] = s[TAUS + thread * REALS + k]
+        if IS_PANEL:
+            v = offset(v, batch * stride_v * REALS)
+            to = offset(v, top * REALS)
+            store(0, x, to, int64(1), v_cs, back, factors, top, int32(m - top), n, warp, lane, True)
+            if block == 0 and warp == 0:
+                make_triangle(offset(t, batch * stride_t * REALS), t_cs, s, w, n, lane)
+            i = thread
+            while i < above * n and block == 0:
+                col = int32(quotient(i, above))
+                for k in range(REALS):
+                    v[(col * v_cs + (i - col * above - above)) * REALS + k] = real(0)
+                i = int32(i + DIM)
+        if SPREADS:
+            part(flags, blocks, thread)
 
     return geqrf_panel

@@ -20,7 +20,19 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from .reflector import BETA, FACTOR, TAU, reflector, scaler, size_of, warp_max, warp_sum
+from .meeting import meeting
+from .reflector import (
+    BETA,
+    FACTOR,
+    TAU,
+    multiplier,
+    projector,
+    reflector,
+    scaler,
+    size_of,
+    warp_max,
+    warp_sum,
+)
 
 __all__ = ["STEM", "GeqrfTall", "source"]
 
@@ -32,7 +44,6 @@ PARAMETERS = parameters(
     "int64: tau_step, a_rs, a_cs",
 )
 FIRST = -2  # the number of the first step
-ARRIVED, LEFT = 0, 1  # words of the flags: blocks that have come to a meeting, or are over
 
 
 @dataclass(frozen=True)
@@ -95,31 +106,6 @@ def source(config: GeqrfTall) -> KernelSource:
     Grid: x ``config.grid(rows, multiprocessors)``.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), cooperative=True)
-
-
-def _meeting() -> tuple[Callable, Callable]:
-    """``meet(flags, number, blocks, t)``: all blocks, for the `number` th time; each then reads what the
-    others wrote before. ``part(flags, blocks, t)``: the flags are 0 again when all are over.
-    """
-    int32, take_ticket, load_acquire = ptx.types.int32, ptx.take_ticket, ptx.load_acquire
-    store_relaxed = ptx.store_relaxed
-
-    @device_function
-    def meet(flags, number, blocks, t):
-        cuda.syncthreads()
-        if t == 0:
-            take_ticket(flags, ARRIVED)
-            while load_acquire(flags, ARRIVED) < number * blocks:
-                pass
-        cuda.syncthreads()
-
-    @device_function
-    def part(flags, blocks, t):
-        if t == 0 and take_ticket(flags, LEFT) == blocks - 1:
-            store_relaxed(flags, ARRIVED, int32(0))
-            store_relaxed(flags, LEFT, int32(0))
-
-    return meet, part
 
 
 def _gatherer(config: GeqrfTall) -> Callable:
@@ -232,41 +218,14 @@ def _sizer(config: GeqrfTall) -> Callable:
     return unrolled(config.COLS, column)
 
 
-def _multiplier(config: GeqrfTall) -> Callable:
-    """``multiply(w, sums, head, h, k)``: what reflector `h` takes off column k, as a multiple of v; nothing
-    where it is the identity.
-    """
-    facts = config.dtype_facts
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-
-    @device_function
-    def multiply(w, sums, head, h, k):
-        at = k * REALS
-        if h[TAU] == real(0) and h[TAU + 1] == real(0):
-            return
-        if COMPLEX:
-            re = head[at] + h[FACTOR] * sums[at] + h[FACTOR + 1] * sums[at + 1]
-            im = head[at + 1] + h[FACTOR] * sums[at + 1] - h[FACTOR + 1] * sums[at]
-            w[at] = h[TAU] * re + h[TAU + 1] * im
-            w[at + 1] = h[TAU] * im - h[TAU + 1] * re
-        else:
-            w[at] = h[TAU] * (head[at] + h[FACTOR] * sums[at])
-
-    return multiply
-
-
 def _build(config: GeqrfTall):
     facts, DIM, SPAN, COLS = config.dtype_facts, config.DIM, config.row_reals, config.COLS
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     int32, offset, shared_pointer = ptx.types.int32, ptx.offset, ptx.shared_pointer
     zero, grid_dependency_wait = ptx.fill(SPAN), ptx.grid_dependency_wait
     gather, leave, step, sizes = _gatherer(config), _leaver(config), _row_step(config), _sizer(config)
-    make, scale_of, multiply, (meet, part) = (
-        reflector(facts),
-        scaler(facts),
-        _multiplier(config),
-        _meeting(),
-    )
+    make, scale_of, (meet, part) = reflector(facts), scaler(facts), meeting()
+    project, multiply = projector(facts), multiplier(facts)
 
     @device_function
     def scale_element(row, at, h, v):
@@ -323,7 +282,8 @@ def _build(config: GeqrfTall):
                     if block == 0:
                         back[t] = v[1]
                 elif j < t < n and j >= 0:
-                    multiply(w, sums, head, h, t)
+                    project(v, head, t * REALS, sums, t * REALS, h)
+                    multiply(w, t * REALS, v, h)
                 if block == 0 and j >= 0:
                     row, to = offset(a, j * a_rs * REALS), offset(tau, j * tau_step * REALS)
                     write_row(row, a_cs, to, head, w, h, back, j, n, t)

@@ -6,15 +6,17 @@ reflector i (Schreiber and Van Loan, 1989; LAPACK's larft, forward and by column
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....gpu.backend import cuda, ptx
+from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ....types import Dtype
 from ...common.parameters import parameters
 from ..triangles.leaf_config import TriangleInShared
 
-__all__ = ["STEM", "LarftLeaf", "source"]
+__all__ = ["STEM", "LarftLeaf", "source", "triangle_entry"]
 
 STEM = "larft_leaf"
 PARAMETERS = parameters(
@@ -56,16 +58,42 @@ def source(config: LarftLeaf) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
+def triangle_entry(facts: Dtype) -> Callable:
+    """``entry(w, t, products, ld, tau, r, i)``: ``w``, entry (r, i) of T for r <= i, of the columns of T
+    before, column i of V^H V in `products`, and tau_i; zero for r > i.
+    """
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+
+    @device_function
+    def entry(w, t, products, ld, tau, r, i):
+        re, im = real(0), real(0)
+        for c in range(r, i):
+            at, of = (c * ld + r) * REALS, (i * ld + c) * REALS
+            if COMPLEX:
+                re += t[at] * products[of] - t[at + 1] * products[of + 1]
+                im += t[at] * products[of + 1] + t[at + 1] * products[of]
+            else:
+                re += t[at] * products[of]
+        if r == i:
+            re, im = real(-1), real(0)
+        if COMPLEX:
+            w[0], w[1] = tau[1] * im - tau[0] * re, -tau[0] * im - tau[1] * re
+        else:
+            w[0] = -tau[0] * re
+
+    return entry
+
+
 def _build(config: LarftLeaf):
     facts, LD = config.dtype_facts, config.ld
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait = ptx.grid_dependency_wait
+    grid_dependency_wait, entry = ptx.grid_dependency_wait, triangle_entry(facts)
 
     def larft_leaf(tau, t, n, tau_step, ldt, stride_tau, stride_t):
         # (1) V^H V by columns, a row a thread
         r, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
-        s = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        s, w = shared_pointer(cuda.shared.array(0, real, alignment=16)), cuda.local.array(2, real)
         grid_dependency_wait()
         tau, t = offset(tau, batch * stride_tau * REALS), offset(t, batch * stride_t * REALS)
         if r < n:
@@ -75,25 +103,11 @@ def _build(config: LarftLeaf):
 
         # (2) a column of T after the other: row r of those before it times V^H v
         for i in range(n):
-            re, im = real(0), real(0)
-            if r < i:
-                for c in range(r, i):
-                    at, of = (c * LD + r) * REALS, (i * LD + c) * REALS
-                    if COMPLEX:
-                        re += s[at] * s[of] - s[at + 1] * s[of + 1]
-                        im += s[at] * s[of + 1] + s[at + 1] * s[of]
-                    else:
-                        re += s[at] * s[of]
+            entry(w, s, s, LD, offset(tau, i * tau_step * REALS), r, i)
             cuda.syncthreads()
             if r <= i:
-                at, f = (i * LD + r) * REALS, tau[i * tau_step * REALS]
-                if r == i:
-                    re, im = real(-1), real(0)
-                if COMPLEX:
-                    f_i = tau[i * tau_step * REALS + 1]
-                    s[at], s[at + 1] = -f * re + f_i * im, -f * im - f_i * re
-                else:
-                    s[at] = -f * re
+                for part in range(REALS):
+                    s[(i * LD + r) * REALS + part] = w[part]
 
         # (3) T, and zeros below its diagonal; a row is of the thread that made it
         if r < n:

@@ -12,7 +12,18 @@ from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 from ...common.substitution import divider
 
-__all__ = ["BETA", "FACTOR", "TAU", "reflector", "scaler", "size_of", "warp_max", "warp_sum"]
+__all__ = [
+    "BETA",
+    "FACTOR",
+    "TAU",
+    "multiplier",
+    "projector",
+    "reflector",
+    "scaler",
+    "size_of",
+    "warp_max",
+    "warp_sum",
+]
 
 #: Places of beta, tau and the factor of v in what `reflector` gives; imaginary parts follow real ones.
 BETA, TAU, FACTOR = 0, 1, 3
@@ -50,6 +61,41 @@ def reflector(facts: Dtype) -> Callable:
             divide_element(out, 3, re - beta, im)
 
     return make
+
+
+def projector(facts: Dtype) -> Callable:
+    """``project(y, head, i, sums, k, h)``: ``y[:2]``, the product v^H x of reflector `h`, of the element of x
+    at ``head[i]`` and the product of what is below with v before its factor, ``sums[k]``.
+    """
+    COMPLEX = facts.is_complex
+
+    @device_function
+    def project(y, head, i, sums, k, h):
+        if COMPLEX:
+            y[0] = head[i] + h[FACTOR] * sums[k] + h[FACTOR + 1] * sums[k + 1]
+            y[1] = head[i + 1] + h[FACTOR] * sums[k + 1] - h[FACTOR + 1] * sums[k]
+        else:
+            y[0] = head[i] + h[FACTOR] * sums[k]
+
+    return project
+
+
+def multiplier(facts: Dtype) -> Callable:
+    """``multiply(w, k, y, h)``: ``w[k]``, the multiple of v that H^H x takes off x, from v^H x in ``y``;
+    nothing where H = I, though x be no number.
+    """
+    COMPLEX, real = facts.is_complex, ptx.REALS[facts.real]
+
+    @device_function
+    def multiply(w, k, y, h):
+        is_identity = (h[TAU] == real(0)) & (h[TAU + 1] == real(0))
+        if COMPLEX:
+            w[k] = real(0) if is_identity else h[TAU] * y[0] + h[TAU + 1] * y[1]
+            w[k + 1] = real(0) if is_identity else h[TAU] * y[1] - h[TAU + 1] * y[0]
+        else:
+            w[k] = real(0) if is_identity else h[TAU] * y[0]
+
+    return multiply
 
 
 def warp_sum() -> Callable:
