@@ -5,6 +5,7 @@ Importing it touches no GPU, compiles nothing and needs no CUDA; what is named h
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from os import environ
 from typing import Any
@@ -36,6 +37,8 @@ _NAMES = {
     "torch_patch.switch": "patch_torch unpatch_torch",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+#: Functions that are operators in functions that PyTorch compiles.
+_OPERATORS = frozenset(["gemm", "gemmtr", "hemm", "herk", "symm", "syrk", "trmm", "trsm"])
 #: Modules that are public themselves, and those that need Dask or PyTorch, without which `import *` works.
 _MODULES, _OPTIONAL = ("blas", "errors", "lapack", "linalg"), ("dask", "torch")
 
@@ -49,9 +52,15 @@ def __getattr__(name: str) -> Any:
 
     value = import_module(f".{_HOME.get(name, name)}", __name__)
     if name in _HOME:
-        value = break_graphs(getattr(value, name))
+        value = break_graphs(getattr(value, name), _take_operators if name in _OPERATORS else None)
     globals()[name] = value
     return value
+
+
+def _take_operators() -> None:
+    """Have PyTorch's tracer take the operators of `pyblasgpu.torch`."""
+    with suppress(Exception):  # of a PyTorch that has no place for them: there calls end graphs
+        __getattr__("torch").compiled.substitute()
 
 
 def __dir__() -> list[str]:

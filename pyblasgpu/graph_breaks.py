@@ -2,13 +2,13 @@
 
 An attribute of a function keeps Dynamo, the tracer, from inlining it. Dynamo would still trace the call that
 it leaves between two graphs, unless the function's code is registered. Dynamo is not imported for that: an
-import hook waits for it.
+import hook waits for it. By the same hook `pyblasgpu.torch` registers its operators with Dynamo.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
@@ -22,14 +22,19 @@ _DYNAMO, _FRAMES = "torch._dynamo", "torch._C._dynamo.eval_frame"
 _REASON = "pyblasgpu launches its kernels itself"
 #: The code of functions that Dynamo, not imported yet, is to skip.
 _waiting: list[CodeType] = []
+#: Functions to be called once Dynamo is imported, and all that ever were among them.
+_calls: list[Callable[[], None]] = []
+_known: set[Callable[[], None]] = set()
 
 
-def break_graphs(value: _T) -> _T:
+def break_graphs(value: _T, then: Callable[[], None] | None = None) -> _T:
     """Mark `value`, a function, or the methods and properties of a class, as untraced; anything else stays.
 
     Parameters
     ----------
     value : object
+    then : callable, optional
+        Called once in a process, when Dynamo is imported.
 
     Returns
     -------
@@ -42,6 +47,9 @@ def break_graphs(value: _T) -> _T:
         # the code of a decorator's wrapper may be the standard library's, which serves others too
         if function.__globals__["__name__"].startswith(f"{__package__}."):
             _waiting.append(function.__code__)
+    if then is not None and then not in _known:
+        _known.add(then)
+        _calls.append(then)
     if _DYNAMO in sys.modules:
         _skip_waiting()
     else:
@@ -67,7 +75,7 @@ def _functions(value: Any) -> Iterator[Any]:
 
 
 def _skip_waiting() -> None:
-    """Have Dynamo skip the frames of the functions that wait, and the frames that these call."""
+    """Have Dynamo skip the frames of functions that wait, and frames that these call; then make the calls."""
     frames: Any = sys.modules.get(_FRAMES)
     skip_code = getattr(frames, "skip_code", None)  # before PyTorch 2.7
     if hasattr(frames, "set_code_exec_strategy"):
@@ -79,3 +87,5 @@ def _skip_waiting() -> None:
 
     while skip_code is not None and _waiting:
         skip_code(_waiting.pop())
+    while _calls:
+        _calls.pop()()

@@ -15,9 +15,6 @@ from .operators import register
 
 __all__: list[str] = []
 
-#: The order up to which the reverse mode of a Cholesky factor is computed by whole products and solutions.
-LEAF = 256
-
 
 def _view(x: Any) -> tuple[Any, str]:
     """Return an array, and the flag that makes the operand of it."""
@@ -105,7 +102,7 @@ def cholesky_ex(f, a, upper):
 @register(cholesky.CholeskyBackward)
 def cholesky_backward(f, factor, grad, upper):
     lower, work = (f.adjoint(factor), f.adjoint(grad)) if upper else (factor, grad)
-    leaf = max(LEAF, factor.shape[-1] // 16)
+    leaf = cholesky.leaf_order(factor.shape[-1])
     return f.mirrored(_reverse(f, plain(lower), plain(work), leaf)) / 2
 
 

@@ -6,7 +6,15 @@ from typing import Any
 
 from .row import Row, total
 
-__all__ = ["CholeskyBackward", "CholeskyEx", "CholeskyInverse", "CholeskySolve"]
+__all__ = ["CholeskyBackward", "CholeskyEx", "CholeskyInverse", "CholeskySolve", "leaf_order"]
+
+#: The order up to which the reverse mode is computed by whole products and solutions, not by halves.
+LEAF, PARTS = 256, 16  # large matrices are halved into so many parts: small ones cost more launches than work
+
+
+def leaf_order(order: int) -> int:
+    """Return the order up to which parts of a matrix of `order` are not halved any more."""
+    return max(LEAF, order // PARTS)
 
 
 class CholeskyEx(Row):

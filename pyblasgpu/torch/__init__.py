@@ -12,6 +12,7 @@ try:
 except ImportError as missing:
     raise ImportError(f"pyblasgpu.torch needs PyTorch: {missing}") from missing
 
+from . import compiled  # noqa: F401 - the package has Dynamo take it
 from .level3 import gemm, gemmtr, hemm, herk, symm, syrk, trmm, trsm
 from .linalg_cholesky import (
     cholesky,

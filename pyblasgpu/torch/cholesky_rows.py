@@ -23,9 +23,6 @@ from .tensors import COMPUTED
 
 __all__ = ["cholesky_backward", "cholesky_ex", "cholesky_inverse", "cholesky_solve"]
 
-#: The order up to which the reverse mode is computed by whole products and solutions, not by halves.
-LEAF = 256
-
 
 class CholeskyEx(rows.CholeskyEx, Operator):
     @staticmethod
@@ -50,19 +47,19 @@ class CholeskyBackward(rows.CholeskyBackward, Operator):
     def compute(out, factor, grad, upper):
         lower, work = (adjoint(factor), adjoint(grad)) if upper else (factor, grad)
         if out.numel():
-            _reverse(lower, out.copy_(work), where_computed(out))
+            _reverse(lower, out.copy_(work), rows.leaf_order(out.shape[-1]), where_computed(out))
             out.copy_(COMPUTED.mirrored(out))
             out.div_(2)
 
 
-def _reverse(l: Tensor, g: Tensor, where: dict[str, Any]) -> None:
+def _reverse(l: Tensor, g: Tensor, leaf: int, where: dict[str, Any]) -> None:
     """Turn the gradient of L, in `g`, into twice that of the matrix; of both the lower triangle.
 
     The reverse mode of the blocked factorization (Murray, arXiv:1602.07527), by halves: two thirds of the
     products of a forward pass twice, in place.
     """
     n = l.shape[-1]
-    if n <= max(LEAF, l.shape[-1] // 16):
+    if n <= leaf:
         up = adjoint(l)
         p = COMPUTED.half_triangle(pb.trmm(up, g.tril(), **where))
         p = copied_by_columns(p + adjoint(p))
@@ -77,11 +74,11 @@ def _reverse(l: Tensor, g: Tensor, where: dict[str, Any]) -> None:
         (slice(k, None),) * 2,
     )
     (l1, l21, l2), (g1, g21, g2) = ([x[(..., *part)] for part in (first, below, last)] for x in (l, g))
-    _reverse(l2, g2, where)
+    _reverse(l2, g2, leaf, where)
     pb.hemm(g2, l21, alpha=-1, beta=1, lower=True, out=g21, **where)
     pb.trsm(l1, g21, side="R", lower=True, out=g21, **where)
     pb.gemmtr(adjoint(g21), l21, alpha=-1, beta=1, lower=True, out=g1, **where)
-    _reverse(l1, g1, where)
+    _reverse(l1, g1, leaf, where)
 
 
 class CholeskySolve(rows.CholeskySolve, Operator):

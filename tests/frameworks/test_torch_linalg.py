@@ -9,8 +9,9 @@ import torch
 from torch_cases import hermitian, random, spd
 from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, rectangular_calls, theirs
 
+import pyblasgpu
 import pyblasgpu.torch as ours
-from pyblasgpu.torch import cholesky_rows
+from pyblasgpu.operators import cholesky
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -77,7 +78,7 @@ GRADIENTS = {
 @pytest.mark.parametrize("name", GRADIENTS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 def test_gradients_are_pytorchs(name, dtype, monkeypatch):
-    monkeypatch.setattr(cholesky_rows, "LEAF", 4)  # halves of halves, of odd orders
+    monkeypatch.setattr(cholesky, "LEAF", 4)  # halves of halves, of odd orders
     p, b = spd(dtype, 2, 27, 27), random(dtype, 27, 3)
     grads = []
     for library in (ours, torch.linalg):
@@ -86,6 +87,21 @@ def test_gradients_are_pytorchs(name, dtype, monkeypatch):
         # of a complex factor PyTorch's may be that of no Hermitian matrix
         grads.append((hermitian(one.grad) if name == "cholesky" else one.grad, other.grad))
     torch.testing.assert_close(*grads)
+
+
+def test_large_factors_are_halved_into_sixteen_parts(monkeypatch):
+    """The parts' order is that of the whole matrix, however far it is halved."""
+    halvings, hemm = [], pyblasgpu.hemm
+    monkeypatch.setattr(cholesky, "LEAF", 2)
+
+    def counted(a, *args, **flags):
+        halvings.append(len(a))
+        return hemm(a, *args, **flags)
+
+    monkeypatch.setattr(pyblasgpu, "hemm", counted)
+    p = spd(torch.float64, 64, 64).requires_grad_()
+    ours.cholesky(p).sum().backward()
+    assert sorted(halvings) == [4] * 8 + [8] * 4 + [16] * 2 + [32]
 
 
 def test_the_gradient_of_a_large_cholesky_factor():

@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 cases = pytest.importorskip("torch_cases")
 ours = pytest.importorskip("pyblasgpu.torch")
 
+import pyblasgpu  # noqa: E402
+
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no CUDA device")
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 
@@ -116,6 +118,19 @@ def test_one_graph_compiles(mode: str) -> None:
             value = function(x, y)
             grads.append((value.detach().clone(), *torch.autograd.grad(value, (x, y))))
         torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_functions_of_the_package_are_operators_of_a_compiled_graph(mode: str) -> None:
+    def step(x: Any, t: Any) -> Any:
+        return pyblasgpu.trsm(t, pyblasgpu.gemm(x, x, trans_b="T") + 1, lower=True).sum()
+
+    x, t = (cases.random(torch.float64, 300, 300).cuda() for _ in range(2))
+    t = t.tril() + 300 * torch.eye(300, dtype=t.dtype, device="cuda")
+    expected = torch.linalg.solve_triangular(t, x @ x.mT + 1, upper=False).sum()
+    compiled = torch.compile(step, fullgraph=True, mode=mode)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x, t).clone(), expected)
 
 
 def test_inv_quad_logdet_is_its_parts() -> None:

@@ -1,4 +1,4 @@
-"""Calls in functions that PyTorch compiles: they end a graph, and run as they do elsewhere."""
+"""Calls in functions that PyTorch compiles: operators of Level 3, and others, which end a graph."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_a_function_of_ours_that_is_compiled_itself(function):
     x, graphs = torch.tensor(A), []
     compiled = torch.compile(function, backend=lambda graph, _: graphs.append(graph) or graph.forward)
     torch.testing.assert_close(compiled(x, x), x @ x, rtol=0, atol=0)
-    assert not graphs
+    called = [str(each.target) for graph in graphs for each in graph.graph.nodes if "call" in each.op]
+    assert called == (["pyblasgpu.gemm.default"] if function is pyblasgpu.gemm else [])
 
 
 def test_what_a_call_raises_is_raised():
@@ -106,6 +107,57 @@ def test_what_a_call_raises_is_raised():
     }.items():
         with pytest.raises(error):
             torch.compile(function, backend="eager")(x)
+
+
+OPERATORS = {
+    "gemm": lambda x: pyblasgpu.gemm(x + 1, x, alpha=2, trans_b="T", method="tensor") + 1,
+    "gemmtr": lambda x: pyblasgpu.gemmtr(x[:1], x[:, :1], trans_a="T", trans_b="C", lower=True).tril() + 1,
+    "syrk": lambda x: pyblasgpu.syrk(x, lower="L").tril() + 1,
+    "herk": lambda x: pyblasgpu.herk(x, trans="T", lower=True).tril() + 1,
+    "symm": lambda x: pyblasgpu.symm(x, x[:1] + 0, side="R") + 1,
+    "hemm": lambda x: pyblasgpu.hemm(x, x, lower=True) + 1,
+    "trmm": lambda x: pyblasgpu.trmm(x, x, unit_diag=True) + 1,
+    "trsm": lambda x: pyblasgpu.trsm(x, x, lower=True, alpha=2, blocking=True, stream=None) + 1,
+}
+
+
+@pytest.mark.parametrize("call", OPERATORS)
+def test_level_3_is_an_operator_of_one_graph(call):
+    """It is differentiated, too."""
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    x, function, graphs = torch.tensor(A), OPERATORS[call], []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    torch.testing.assert_close(compiled(x), function(x))
+    names = {str(node.target) for graph in graphs for node in graph.graph.nodes}
+    operator = "rank_k" if call in ("syrk", "herk") else {"hemm": "symm"}.get(call, call)
+    assert f"pyblasgpu.{operator}.default" in names
+    compiled(x.clone().requires_grad_()).sum().backward()
+
+
+ENDING = {
+    "an output": lambda x: pyblasgpu.gemm(x, x, out=x + 1) + 1,
+    "what beta scales": lambda x: pyblasgpu.gemm(x, x, out=x + 1, beta=2) + 1,
+    "a backend": lambda x: pyblasgpu.gemm(x, x, backend="cpu") + 1,
+    "a method of syrk": lambda x: pyblasgpu.syrk(x, method="tensor") + 1,
+    "integers": lambda x: pyblasgpu.gemm(x.int(), x.int()) + 1,
+    "a scalar that is a tensor": lambda x: pyblasgpu.gemm(x, x, alpha=x[0, 0]) + 1,
+}
+
+
+@pytest.mark.parametrize("call", ENDING)
+def test_other_calls_end_a_graph(call):
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    x, graphs = torch.tensor(A), []
+    compiled = torch.compile(ENDING[call], backend=lambda graph, _: graphs.append(graph) or graph.forward)
+    torch.testing.assert_close(compiled(x), ENDING[call](x), rtol=0, atol=0)
+    assert not any("pyblasgpu" in str(node.target) for graph in graphs for node in graph.graph.nodes)
 
 
 ORDERS = {
@@ -127,7 +179,10 @@ x, graphs = torch.ones(2, 2), []
 backend = lambda graph, _: graphs.append(graph) or graph.forward
 compiled = torch.compile(lambda x: pyblasgpu.gemm(x, x) + 1, backend=backend)
 assert torch.equal(compiled(x), x @ x + 1)
-assert [len(graph.graph.nodes) for graph in graphs] == [3]
+assert [str(node.target) for graph in graphs for node in graph.graph.nodes][1] == "pyblasgpu.gemm.default"
+compiled = torch.compile(lambda x: pyblasgpu.linalg.matmul(x, x) + 1, backend=backend)
+assert torch.equal(compiled(x), x @ x + 1)
+assert [len(graph.graph.nodes) for graph in graphs] == [4, 3]
 assert not [finder for finder in sys.meta_path if "pyblasgpu" in type(finder).__module__]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
