@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,11 +162,11 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
         # the transposed matrix meets the same pivots as in NumPy
-        factors, pivots, _ = lapack.getrf(xp.matrix_transpose(arrays.cast(matrix)), False)
+        factors, pivots, _ = lapack.getrf(_transposed(arrays, arrays.cast(matrix)), False)
         sign, logarithm = _signs_and_logarithms(arrays, factors, pivots)
         arrays.kept(sign, logarithm)
         result = SlogdetResult(arrays.returned(sign), arrays.returned(logarithm))
-    if isinstance(arrays.like, np.ndarray) and not is_finite(factors):
+    if isinstance(arrays.like, np.ndarray) and not (_is_finite(logarithm) or is_finite(factors)):
         is_nan = np.isnan(factors).any(axis=(-2, -1)) | np.isnan(sign)
         overflows = ~(logarithm < np.inf) & np.isfinite(matrix).all(axis=(-2, -1))
         warn_of_values("slogdet", overflows, is_nan)
@@ -177,8 +178,11 @@ def _as_scipy(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, bool]:
 
     Host matrices are overwritten where these are by columns, stacks too.
     """
-    transposed = arrays.xp.matrix_transpose(matrix)
-    return transposed, overwrite and (not arrays.library.host or matrix.flags.c_contiguous)
+    return _transposed(arrays, matrix), overwrite and (not arrays.library.host or matrix.flags.c_contiguous)
+
+
+def _transposed(arrays: Arrays, matrix: Any) -> Any:
+    return matrix.swapaxes(-1, -2) if arrays.library.host else arrays.xp.matrix_transpose(matrix)
 
 
 def _signs_and_logarithms(arrays: Arrays, factors: Any, pivots: Any) -> tuple[Any, Any]:
@@ -193,6 +197,9 @@ def _signs_and_logarithms(arrays: Arrays, factors: Any, pivots: Any) -> tuple[An
 
 def _of_host(diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any, Any]:
     """Signs and logarithms of real host matrices, by few functions of NumPy's."""
+    if diagonal.ndim == 1 and isfinite(logarithm := np.add.reduce(np.log(np.abs(diagonal)))):
+        is_odd = np.count_nonzero((diagonal < 0) != _moved(pivots)) & 1
+        return diagonal.dtype.type(-1 if is_odd else 1), logarithm
     odd = np.count_nonzero((diagonal < 0) != _moved(pivots), axis=-1) % 2
     sign, logarithm = 1 - 2 * odd, np.sum(np.log(np.abs(diagonal)), axis=-1)
     if not diagonal.all():
@@ -202,6 +209,11 @@ def _of_host(diagonal: np.ndarray[Any, Any], pivots: Any) -> tuple[Any, Any]:
             np.where(singular, logarithm.dtype.type(-np.inf), logarithm),
         )
     return np.asarray(sign, logarithm.dtype), np.asarray(logarithm)
+
+
+def _is_finite(logarithm: Any) -> bool:
+    """Whether nothing on a diagonal was zero, NaN or infinite."""
+    return isfinite(logarithm) if logarithm.ndim == 0 else bool(np.isfinite(logarithm).all())
 
 
 def _moved(pivots: Any) -> Any:
