@@ -202,14 +202,19 @@ def systems_at_once(info, a, *others):
     info[:, 0, 0] = numbers.view(info.dtype)[:, 0]
 
 
+def upper_triangles(a, r):
+    r[...] = np.triu(a)
+
+
 #: Launch lists that no row names, and their stand-ins.
 STAND_INS = {
-    f"pyblasgpu.routines.lapack.{name}_launch_list": stand_in(compute)
+    f"pyblasgpu.routines.{name}_launch_list": stand_in(compute)
     for name, compute in {
-        "determinants.signs": partial(determinants_of_factors, False),
-        "determinants.determinants": partial(determinants_of_factors, True),
-        "gesv.solution": systems_at_once,
-        "gesv.inverse": systems_at_once,
+        "lapack.determinants.signs": partial(determinants_of_factors, False),
+        "lapack.determinants.determinants": partial(determinants_of_factors, True),
+        "lapack.gesv.solution": systems_at_once,
+        "lapack.gesv.inverse": systems_at_once,
+        "copies.upper": upper_triangles,
     }.items()
 }
 

@@ -34,6 +34,7 @@ __all__ = [
     "launch_list",
     "launch_list_of_product",
     "most_workspace",
+    "upper_launch_list",
 ]
 
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
@@ -47,6 +48,23 @@ def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
     Shapes, dtypes and batches are equal, and no memory is shared. None for no work.
     """
     return None if target.is_empty else cached_launch_list(_emit_whole, (source, target), ())
+
+
+def upper_launch_list(source: Operand, target: Operand) -> LaunchList:
+    """Return the launch list of a target that gets the upper triangle of the source, and zeros below it."""
+    return cached_launch_list(_emit_upper, (source, target), ())
+
+
+def _emit_upper(launches: LaunchList, source: Operand, target: Operand) -> None:
+    m, n = target.rows, target.cols
+    k = min(m, n)
+    square = target.block(0, 0, k, k)
+    emit_copy(launches, 1.0, source.block(0, 0, k, k).T, square.T, Region.LOWER)
+    emit_zeros_beyond(launches, square, Uplo.UPPER)
+    if n > k:
+        emit_copy(launches, 1.0, source.block(0, k, k, n - k), target.block(0, k, k, n - k))
+    if m > k:
+        emit_scale(launches, 0.0, target.block(k, 0, m - k, n), zero=True)
 
 
 def most_workspace(c: Operand) -> int:

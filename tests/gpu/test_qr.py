@@ -93,19 +93,21 @@ def test_products(letter, m, n, trans):
 
 
 @pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
-@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (3, 20, 10), (0, 3), (3, 0)])
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (40, 40), (3, 20, 10), (0, 3), (3, 0)])
 def test_linalg(mode, shape):
-    a = matrix_of("random", "d", *shape)
-    if mode in ("full", "economic"):
-        q, r = linalg.qr(cupy.asarray(a), mode=mode)
-        if a.size:
-            check_factors(a, q.get(), r.get())
-        assert q.shape[-1] == r.shape[-2]
-        return
-    ours: Any = linalg.qr(cupy.asarray(a), mode=mode)
-    host: Any = linalg.qr(a, mode=mode)
-    one, other = (each if len(shape) > 2 and mode == "r" else each[-1] for each in (ours, host))
-    np.testing.assert_allclose(one.get(), other, atol=1e-13)
+    """New calls and repeated ones."""
+    for seed in range(3):
+        a = matrix_of("random", "d", *shape) * (1 + seed)
+        ours: Any = linalg.qr(cupy.asarray(a), mode=mode)
+        if mode in ("full", "economic"):
+            q, r = ours
+            if a.size:
+                check_factors(a, q.get(), r.get())
+            assert q.shape[-1] == r.shape[-2] and not np.tril(r.get(), -1).any()
+            continue
+        host: Any = linalg.qr(a, mode=mode)
+        one, other = (each if len(shape) > 2 and mode == "r" else each[-1] for each in (ours, host))
+        np.testing.assert_allclose(one.get(), other, atol=1e-13)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -241,8 +241,24 @@ FUNCTIONS = {
     "inv pos": (lambda a, b: linalg.inv(a, assume_a="pos", lower=True), lambda a, b: np.linalg.inv(a), 1),
     "det": (lambda a, b: linalg.det(a), lambda a, b: np.linalg.det(a), 0),
     "slogdet": (lambda a, b: linalg.slogdet(a)[1], lambda a, b: np.linalg.slogdet(a)[1], 0),
+    "qr": (lambda a, b: _product(*linalg.qr(a)), lambda a, b: a, 0),
+    "qr raw": (lambda a, b: linalg.qr(a, mode="raw")[1], lambda a, b: np.linalg.qr(a, mode="r"), 0),
+    "qr r": (lambda a, b: _first(linalg.qr(a, mode="r")), lambda a, b: np.linalg.qr(a, mode="r"), 0),
+    "qr economic": (
+        lambda a, b: _product(*linalg.qr(a[..., :3], mode="economic")),
+        lambda a, b: a[..., :3],
+        0,
+    ),
     "lu_solve": (lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), np.linalg.solve, 0),
 }
+
+
+def _product(q, r):
+    return fake_device.Array(q.host @ r.host)
+
+
+def _first(results):
+    return results[0] if isinstance(results, tuple) else results
 
 
 def _by_factor(a, b):
@@ -266,7 +282,7 @@ def chains(fake, monkeypatch):
         seen.copied += 1
         type(memory).to_host(memory, *arguments)
 
-    for module in ("cholesky", "solve", "inverse", "determinant", "lu"):
+    for module in ("cholesky", "solve", "inverse", "determinant", "lu", "qr"):
         monkeypatch.setattr(f"pyblasgpu.api.linalg.{module}.repeat_chain", spy)
     monkeypatch.setattr(memory, "to_host", to_host)
     return seen

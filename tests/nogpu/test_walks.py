@@ -42,8 +42,6 @@ MORE = {
     'linalg.solve(t, c, assume_a="lower triangular")': 33,
     'linalg.solve(t, x, assume_a="lower triangular")': 33,
     "linalg.lu(g, p_indices=True)": 70,
-    "linalg.qr(q)": 68,
-    'linalg.qr(c, mode="reduced")': 68,
     "linalg.qr_multiply(c, x)": 68,
     'linalg.lstsq(g, x, lapack_driver="gels")[0]': 75,
     "linalg.multi_dot([a, b, c])": 50,

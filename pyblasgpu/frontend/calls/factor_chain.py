@@ -345,8 +345,8 @@ def _result(
         single = len(result.shape) < len(layout.shape) - 1
         return _Result(places[layout.pointer], layout._replace(owner=None), single)
     found = _layout(library, result)
-    if found is None or found.pointer not in written:
-        return None
+    if found is None or found.pointer not in written or found.pointer not in places:
+        return None  # as what the library made in between
     place = places[found.pointer]
     if place < len(arrays):  # the array itself, not a view of another shape
         described = [library.read((each,)) for each in (result, arrays[place])]

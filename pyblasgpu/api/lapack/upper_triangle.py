@@ -1,0 +1,24 @@
+"""R of factors on a device as a matrix of its own, for `linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...arguments import Array
+from ...frontend.calls.factor_replay import call_key
+from ...frontend.calls.lazy_routines import routine_module
+from ...types import Dtype
+from .call import factor_call
+
+__all__ = ["upper_triangle"]
+
+
+def upper_triangle(name: str, factors: Array, dtype: Dtype) -> Array:
+    """Return a new matrix with the upper triangle of `factors`, or a stack, and zeros below it."""
+    call, source = factor_call(name, dtype, {}, "a", factors, False)
+
+    def launches(_: tuple[Any, ...], operands: Any) -> Any:
+        return routine_module("copies").upper_launch_list(*operands)
+
+    call.run_on_arrays(launches, (), source, (), (), call_key("upper_triangle"), out_of_place=True)
+    return call.delivered()
