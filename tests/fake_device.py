@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.gpu import backend, context
-from pyblasgpu.gpu.device import known, stand_ins
+from pyblasgpu.gpu import backend, context, device
+from pyblasgpu.gpu.device import Device, known, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routine import Routine
 from pyblasgpu.types import Trans
@@ -505,13 +505,19 @@ def without_contexts(monkeypatch) -> None:
     monkeypatch.setattr(context, "stream_device", lambda stream: None)
 
 
+def described(monkeypatch, *devices: Device) -> None:
+    """Let these be the devices of the machine, by their order."""
+    monkeypatch.setattr(device, "count", lambda: len(devices))
+    for ordinal, each in enumerate(devices):
+        monkeypatch.setitem(stand_ins, ordinal, each)
+
+
 def install(monkeypatch) -> tuple[Routines, Memory]:
     """Put the stand-ins where the library looks; 'cuda' is then there for host arrays too."""
     routines, memory = Routines(), Memory()
     modules = {
         "cupy": cupy,
         "pyblasgpu.gpu.memory": memory,
-        "pyblasgpu.gpu.device": SimpleNamespace(current=lambda ordinal: known("h200")),
     }
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)

@@ -6,7 +6,6 @@ any size; only the kernels themselves do not.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from numbers import Real
 from pkgutil import resolve_name
@@ -24,7 +23,7 @@ from region_mask import mask
 
 from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.frontend.calls.lazy_routines import launch_list_of
-from pyblasgpu.gpu import device, lanes, launch, workspace
+from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
@@ -341,7 +340,6 @@ def install_below(monkeypatch) -> Kernels:
         monkeypatch.setattr(name, function)
     for module in ("api.linalg.host", "frontend.calls.lazy_routines"):
         monkeypatch.setattr(f"pyblasgpu.{module}.launch_list_of", launch_list_of)
-    monkeypatch.setitem(sys.modules, "pyblasgpu.gpu.device", device)
     return install(monkeypatch)
 
 

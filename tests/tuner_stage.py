@@ -14,7 +14,7 @@ from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, TRSM_SMALL, size
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import overrides, portfolio, throughput_model, tuned_files
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.tuning import arenas, factor_workload, measure, routine_search, session, verify, worker_bench
 from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import search_problem as tasks
@@ -71,7 +71,7 @@ class Stage:
         for module in (verify, measure, arenas, factor_workload, worker_bench):
             monkeypatch.setattr(module, "memory", self.memory)
         monkeypatch.setattr(worker_bench, "Timer", lambda device, stream: self.time)
-        monkeypatch.setattr(worker_bench.devices, "current", lambda ordinal: H200)
+        monkeypatch.setitem(stand_ins, 0, H200)
         every = planning.candidates
         monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import fake_toolchain
 import pytest
+from fake_device import described
 
 import pyblasgpu
 from pyblasgpu import __version__, build, cli, demo, options
@@ -133,8 +134,7 @@ def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
 
 def test_info_lists_the_devices(capsys, monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-    monkeypatch.setattr(device, "count", lambda: 2)
-    monkeypatch.setattr(device, "current", lambda ordinal: replace(device.known("h200"), ordinal=ordinal))
+    described(monkeypatch, *(replace(device.known("h200"), ordinal=ordinal) for ordinal in range(2)))
     assert cli.main(["info"]) == 0
     page = capsys.readouterr().out
     assert "device 0" in page and "device 1" in page
@@ -144,8 +144,7 @@ def test_info_lists_the_devices(capsys, monkeypatch):
 def test_info_says_which_archive_serves(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(device, "count", lambda: 2)
-    monkeypatch.setattr(device, "current", lambda ordinal: replace(device.known("h200"), ordinal=ordinal))
+    described(monkeypatch, *(replace(device.known("h200"), ordinal=ordinal) for ordinal in range(2)))
     archive.forget()
     assert cli.main(["info"]) == 0
     page = capsys.readouterr().out

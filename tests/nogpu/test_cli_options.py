@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from fake_device import described
 
 from pyblasgpu import cli, demo, explain
 from pyblasgpu.errors import BackendUnavailable
@@ -139,8 +140,7 @@ def test_the_order_of_options_and_files_does_not_matter(arguments):
 def here(monkeypatch):
     """A machine whose device 1 is an H200 that the driver describes otherwise than the table does."""
     devices = [known("a100"), replace(H200, l2_bytes=7, ordinal=1)]
-    monkeypatch.setattr(device, "count", lambda: len(devices))
-    monkeypatch.setattr(device, "current", lambda ordinal=0: devices[ordinal])
+    described(monkeypatch, *devices)
     return devices
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fake_device import described
 
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device
-from pyblasgpu.gpu.device import known, named
+from pyblasgpu.gpu.device import known, named, stand_ins
 
 SPELLINGS = (
     "h200",
@@ -75,8 +76,7 @@ def test_other_names_are_refused_with_those_that_are_known(name):
 def here(monkeypatch):
     """Two devices: one that is described, and one that nobody knows."""
     devices = [replace(known("h100"), l2_bytes=7), replace(known("h200"), name="NVIDIA Voodoo 5", ordinal=1)]
-    monkeypatch.setattr(device, "count", lambda: len(devices))
-    monkeypatch.setattr(device, "current", lambda ordinal=0: devices[ordinal])
+    described(monkeypatch, *devices)
     return devices
 
 
@@ -90,12 +90,14 @@ def test_a_device_that_is_here_comes_before_its_description(here):
 
 def test_a_number_is_a_name_where_there_are_fewer_devices(here, monkeypatch):
     here[1] = replace(here[1], name="NVIDIA GeForce RTX 4070")
+    described(monkeypatch, *here)
     assert named("4070") is device.present("4070") is here[1]
     assert named("5090") == known("rtx5090")
     with pytest.raises(ValueError, match="device '5090' is no number or name of a device that is here: 0: "):
         device.present("5090")
     monkeypatch.setattr(device, "count", lambda: 5091)
-    monkeypatch.setattr(device, "current", lambda ordinal=0: here[ordinal % 2])
+    for ordinal in (5090, 5091):
+        monkeypatch.setitem(stand_ins, ordinal, here[ordinal % 2])
     assert named("5090") is here[0] and named("5091") is here[1]
 
 

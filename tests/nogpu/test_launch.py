@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyblasgpu.gpu import context, launch, memory
 from pyblasgpu.gpu.build.compile import WHOLE_ROWS, KernelSource
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.gpu.launch import ArgumentBlock, ArgumentLayout
 
@@ -118,7 +120,7 @@ def driver(monkeypatch):
 def kernel_of(driver, monkeypatch, cc, **fields):
     """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
     monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
-    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc, sm_count=10))
+    monkeypatch.setitem(stand_ins, 0, replace(known("h200"), cc=cc, sm_count=10))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
     source = KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None, **fields)
     return launch.LoadedKernel(source, 0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from fake_device import described
 from recorded import QUICK
 from rich.console import Console
 
@@ -147,7 +148,7 @@ def test_the_sweep_of_no_device_is_asked_for(capsys):
 
 def test_the_sweep_of_the_device_here_is_the_default(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(tune_command.devices, "current", lambda: device.known("h200"))
+    described(monkeypatch, device.known("h200"))
     sweep_file.append(sweep_file.sweep_file("NVIDIA H200"), FEW[0])
     assert tune_command.show_report(SimpleNamespace(sweeps=[], report=None, json=False)) == 0
     assert "CGEMM" in capsys.readouterr().out

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_device import described
 
 from pyblasgpu import cli
 from pyblasgpu.database import Document, Entry, dumps, read
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch.tuned_files import unusable, user_file
 from pyblasgpu.errors import DatabaseWarning
-from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.tuning.wisdom import export
@@ -191,12 +191,11 @@ def test_who_will_not_read_them_is_reported(document, capsys, tmp_path, monkeypa
         "'NVIDIA Voodoo 5', which is the name of no device that is known, will read"
         in capsys.readouterr().err
     )
-    monkeypatch.setattr(device, "count", lambda: 1)
-    monkeypatch.setattr(device, "current", lambda ordinal=0: A100)
+    described(monkeypatch, A100)
     assert wisdom("import", written(tmp_path, document, H200.name)) == 0
     err = capsys.readouterr().err
     assert f"only a device called {H200.name!r} will read them" in err and A100.name in err
-    monkeypatch.setattr(device, "current", lambda ordinal=0: H200)
+    described(monkeypatch, H200)
     assert wisdom("import", written(tmp_path, document, H200.name)) == 0
     assert not capsys.readouterr().err
 
