@@ -20,6 +20,8 @@ from pyblasgpu.gpu.workspace import OwnedWorkspace
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.operands import Operand
+from pyblasgpu.routine import extents
+from pyblasgpu.routine_table import ROUTINES as TABLE
 from pyblasgpu.routines.level2 import gemv, ger, symv, syr, trmv
 from pyblasgpu.testing.clocks import device_clock, median_seconds
 from pyblasgpu.testing.cublas import Cublas, load
@@ -45,11 +47,9 @@ class Case(NamedTuple):
         return DTYPES[self.letter]
 
     @property
-    def nbytes(self) -> float:
+    def nbytes(self) -> int:
         """Bytes that have to be moved."""
-        half = self.routine in ("symv", "syr", "trmv")
-        elements = self.m * self.n / (2 if half else 1) * (2 if self.routine in ("ger", "syr") else 1)
-        return (elements + 2 * self.m + self.n) * self.dtype.itemsize
+        return TABLE[self.routine].traffic(extents(self.m, self.n)) * self.dtype.itemsize
 
     @property
     def stride(self) -> int:

@@ -109,6 +109,8 @@ class Routine:
         ``module:function`` that computes with NumPy arrays.
     tasks : str
         The function in `tasks` of its list of tasks.
+    bound : str
+        ``module:function`` that returns the error of a result over its bound.
     parts : tuple of (str, str, str)
         Stems, and extents in place of m and n, of the routines that it consists of.
     """
@@ -132,6 +134,7 @@ class Routine:
     launches: str = ""
     cpu: str = ""
     tasks: str = ""
+    bound: str = ""
     parts: tuple[tuple[str, str, str], ...] = ()
 
     @cached_property
@@ -220,6 +223,15 @@ class Routine:
         numerator, denominator = self.fmas
         return dtype.flops_per_fma * self.size(extents) * numerator // denominator
 
+    def traffic(self, extents: Mapping[str, int]) -> int:
+        """The elements that a call must read and write: its operands, and an output that it updates twice."""
+        elements = 0
+        for each in self.matrices:
+            rows, cols = each.shape(extents)
+            is_updated = each is self.output and ("beta" in self.scalars or "is_new_output" in self.switches)
+            elements += (rows * (rows + 1) // 2 if each.is_half else rows * cols) * (1 + is_updated)
+        return elements
+
     def arranged(self, scalars: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
         """Scalars and operands in the order of its arguments; an output in place of an input is left out."""
         left = list(operands)
@@ -277,6 +289,11 @@ class Routine:
     def launch_list(self) -> Callable[..., Any]:
         """Its launch list, for scalars, operands and flags."""
         return _function(self.launches, "launch_list")
+
+    @cached_property
+    def error(self) -> Callable[..., float]:
+        """Function that returns the error of a result over its bound, see `testing.error_bounds`."""
+        return _function(self.bound)
 
     @cached_property
     def cpu_function(self) -> Callable[..., None]:

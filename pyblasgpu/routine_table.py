@@ -38,6 +38,7 @@ def typed_names(*groups: str) -> dict[str, tuple[Routine, Dtype]]:
 
 
 _COMPLEX, _REAL = "cz", "sd"
+_BOUNDS = ".testing.error_bounds"
 
 # ------------------------------------------------------------------------------------------------ level 1
 
@@ -175,6 +176,7 @@ _GEMM = Routine(
     launches=".routines.level3.gemm",
     cpu=".cpu.scipy.level3:gemm",
     tasks="gemm",
+    bound=f"{_BOUNDS}:gemm_error",
 )
 _TRMM = Routine(
     "trmm",
@@ -188,6 +190,7 @@ _TRMM = Routine(
     launches=".routines.level3.trmm",
     cpu=".cpu.scipy.level3:trmm",
     tasks="trmm",
+    bound=f"{_BOUNDS}:trmm_error",
 )
 _SYMM = Routine(
     "symm",
@@ -202,6 +205,7 @@ _SYMM = Routine(
     launches=".routines.level3.symm",
     cpu=".cpu.scipy.level3:symm",
     tasks="symm",
+    bound=f"{_BOUNDS}:symm_error",
 )
 _SYRK = Routine(
     "syrk",
@@ -217,6 +221,7 @@ _SYRK = Routine(
     launches=".routines.level3.syrk",
     cpu=".cpu.scipy.level3:syrk",
     tasks="syrk",
+    bound=f"{_BOUNDS}:rank_k_error",
 )
 _SYR2K = replace(
     _SYRK,
@@ -244,6 +249,7 @@ _LEVEL_3 = (
         launches=".routines.level3.trsm",
         cpu=".cpu.scipy.level3:trsm",
         tasks="trsm",
+        bound=f"{_BOUNDS}:trsm_error",
     ),
     _SYMM,
     replace(_SYMM, stem="hemm", letters=_COMPLEX, hermitian=True, counterpart="symm", methods=()),
@@ -283,6 +289,7 @@ _LEVEL_3 = (
         fmas=(1, 2),
         launches=".routines.level3.gemmtr",
         cpu=".cpu.scipy.level3:gemmtr",
+        bound=f"{_BOUNDS}:rank_k_error",
     ),
 )
 

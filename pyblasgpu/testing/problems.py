@@ -17,7 +17,7 @@ from ..types import THREE_M, Diag, Dtype, Side, Trans, Uplo
 from . import reference, symmetric_cases
 from .cases import GemmCase, TriangularCase
 from .cublas import Cublas
-from .error_bounds import SAMPLES, gemm_3m_error, gemm_error, rank_k_error, symm_error, trmm_error, trsm_error
+from .error_bounds import SAMPLES, gemm_3m_error
 from .symmetric_cases import SymmetricCase
 
 __all__ = ["ROUTINES", "Arrays", "Problem", "SymmetricProblem", "fits"]
@@ -192,14 +192,14 @@ class Problem:
         case = self.case
         if self.is_product:
             a, b = reference.apply(x.a, case.trans_a), reference.apply(x.b, case.trans_b)
-            measure = gemm_3m_error if self.method else gemm_error
+            measure = gemm_3m_error if self.method else _row(self.routine).error
             return max(
                 measure(case.alpha, a[which], b[which], case.beta, x.out[which], result[which])
                 for which in _sampled(case.batch)
             )
-        check = trmm_error if self.routine == "trmm" else trsm_error
+        error = _row(self.routine).error
         return max(
-            check(case.alpha, x.a[which], x.out[which], result[which], *self._flags)
+            error(case.alpha, x.a[which], x.out[which], result[which], *self._flags)
             for which in _sampled(case.batch)
         )
 
@@ -252,8 +252,8 @@ class SymmetricProblem(Problem):
         case = self.case
         if self.routine in symmetric_cases.SYMMETRIC:
             flags = case.side, case.uplo, case.hermitian
-            return symm_error(case.alpha, x.a, x.b, case.beta, x.out, result, *flags)
-        return rank_k_error(self._products(x), case.beta, x.out, result, case.uplo, case.hermitian)
+            return case.row.error(case.alpha, x.a, x.b, case.beta, x.out, result, *flags)
+        return case.row.error(self._products(x), case.beta, x.out, result, case.uplo, case.hermitian)
 
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyblasgpu.cpu.numba import level3 as numba_cpu
 from pyblasgpu.cpu.scipy import level3 as cpu
+from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.cases import (
     EDGES,
@@ -23,10 +24,10 @@ from pyblasgpu.testing.cases import (
     scalars,
     triangular_cases,
 )
-from pyblasgpu.testing.error_bounds import gemm_error, trmm_error, trsm_error
+from pyblasgpu.testing.error_bounds import gemm_error
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-ERRORS = {"trmm": trmm_error, "trsm": trsm_error}
+ERRORS = {name: ROUTINES[name].error for name in ("trmm", "trsm")}
 ON_BOTH = pytest.mark.parametrize("host", [cpu, numba_cpu], ids=["scipy", "numba"])
 NAN = float("nan")
 

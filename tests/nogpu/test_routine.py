@@ -101,6 +101,30 @@ def test_operations(stem, n, expected):
     assert ROUTINES[stem].flops(DTYPES["z"], named) == 4 * expected
 
 
+@pytest.mark.parametrize(
+    ("stem", "expected"),
+    [
+        ("gemm", 2 * 4 + 4 * 3 + 2 * 2 * 3),
+        ("trsm", 3 + 6),
+        ("syrk", 3 * 4 + 2 * 6),
+        ("gemv", 6 + 3 + 2 * 2),
+        ("ger", 2 + 3 + 2 * 6),
+        ("syr", 2 + 2 * 3),
+        ("trmv", 3 + 2 + 2),
+        ("dot", 2 + 2 + 1),
+    ],
+)
+def test_traffic(stem, expected):
+    """Each operand is read once, half of a triangle; an output that is updated counts twice."""
+    assert ROUTINES[stem].traffic(extents(2, 3, 4)) == expected
+
+
+def test_products_and_triangles_have_a_bound():
+    for row in ROUTINES.values():
+        assert bool(row.bound) == (row.group == "level3")
+        assert not row.bound or row.error.__name__.endswith("_error")
+
+
 def test_extents_follow_the_side():
     (a, b) = ROUTINES["trsm"].matrices
     assert a.shape(extents(3, 5)) == (3, 3) and a.shape(extents(3, 5, side=Side.RIGHT)) == (5, 5)
