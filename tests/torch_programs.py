@@ -76,6 +76,19 @@ def laplace_approximation(device: str) -> Any:
     return weights, -negative(weights) - 0.5 * torch.linalg.slogdet(hessian)[1], torch.linalg.inv(hessian)
 
 
+def linear_operator(device: str) -> Any:
+    """Likelihood with its gradient, solutions, and roots of a lazy covariance."""
+    from linear_operator import to_linear_operator
+
+    x, y = data(device)
+    scale = torch.tensor(0.7, dtype=x.dtype, device=device, requires_grad=True)
+    covariance = to_linear_operator(kernel(x, scale)).add_diagonal(torch.full_like(y, 0.2))
+    quad, logdet = covariance.inv_quad_logdet(y[:, None], logdet=True)
+    (grad,) = torch.autograd.grad(quad + logdet, scale, retain_graph=True)
+    root = covariance.cholesky().to_dense()
+    return quad.detach(), logdet.detach(), grad, covariance.solve(y[:, None]).detach(), root.detach()
+
+
 def gpytorch_step(device: str, tasks: int = 1, batch: tuple[int, ...] = ()) -> Any:
     """Value and gradients of the marginal likelihood of an exact Gaussian process, and its predictions."""
     import gpytorch
@@ -143,4 +156,4 @@ def botorch_fit(device: str) -> Any:
 
 Program = Callable[[str], Any]
 PYTORCH: list[Program] = [multivariate_normal, kalman_filter, laplace_approximation]
-GPYTORCH: list[Program] = [gpytorch_step, multitask, batched, botorch_fit]
+GPYTORCH: list[Program] = [linear_operator, gpytorch_step, multitask, batched, botorch_fit]
