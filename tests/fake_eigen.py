@@ -18,7 +18,7 @@ def jacobi_eigh(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     n, vectors, conj, lanes, batch, a_rs, a_cs, w_step, v_rs, v_cs, *steps, info_step = numbers
     config, (a_step, w_batch, v_step, work_step) = fake.source.config, steps
     assert grid == (config.grid(n, batch), 1, 1) and lanes == config.lanes(n) and n <= config.ORDER
-    assert config.RESIDENT_VECTORS or not vectors or work_step >= n * (n + 2)
+    assert config.RESIDENT_VECTORS or not vectors or work_step >= n * config.ldv
     a = fake.view(pointers[0], n, n, a_rs, a_cs, batch, a_step, bool(conj))
     w = _reals(fake.dtype, pointers[1], n, w_step, batch, w_batch)
     v = fake.view(pointers[2], n, n, v_rs, v_cs, batch, v_step) if vectors else [None] * batch

@@ -24,7 +24,7 @@ def decompose(a, w, v, info, kernels=jacobi_eigh, threads=WARPS, vectors=True, c
     batch, n, _ = a.shape
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
     config = kernels.JacobiEigh(letter, *threads)
-    work = np.full((batch, n * (n + 2)), np.nan, a.dtype)
+    work = np.full((batch, n * config.ldv), np.nan, a.dtype)
     numbers = n, int(vectors), int(conj), config.lanes(n), batch
     (a_z, *a_steps), (w_z, w_step), (v_z, *v_steps) = strides(a), strides(w), strides(v)
     steps = *a_steps, w_step, *v_steps, a_z, w_z, v_z, strides(work)[0], strides(info)[0]

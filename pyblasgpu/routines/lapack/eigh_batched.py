@@ -67,6 +67,6 @@ def emit(
         return *numbers, *strides, *batches, words(info)[1]
 
     with launches.temporary():
-        work = v if keeps_vectors else launches.scratch(n, n + 2, a.batch)
+        work = v if keeps_vectors else launches.scratch(n, config.ldv, a.batch)
         operands = lower, w, v, work, info
         launches.emit_batch(jacobi_eigh.source(config), config.grid(n, a.batch), operands, integers, ())

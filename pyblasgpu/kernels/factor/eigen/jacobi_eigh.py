@@ -21,7 +21,7 @@ from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..qr.reflector import scaler, size_of
-from .rotation import PARTIALS, angle, barrier, pair_of, team_max, team_sum, turner
+from .rotation import PARTIALS, angle, barrier, pair_of, resident_blocks, team_max, team_sum, turner
 
 __all__ = ["STEM", "JacobiEigh", "source"]
 
@@ -37,6 +37,8 @@ SWEEPS = 40  # at most; ten are many
 THREADS = ((64, WARP), (256, 256), (512, 512), (1024, 1024))
 #: Orders of the kernels, by bytes of an element. The last one has the vectors in global memory.
 ORDERS = {4: (32, 64, 128, 256), 8: (32, 64, 128, 224), 16: (32, 64, 96, 160)}
+#: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills.
+RESIDENT_THREADS = {4: 1024, 8: 768, 16: 512}
 LANES = (4, 8, 16, 32)  # of a matrix in a warp
 ROWS = 4  # rows of the vectors that a thread has under way, of complex ones half as many
 APART = 4  # groups of threads, from which on the first one computes rotations alone
@@ -89,15 +91,24 @@ class JacobiEigh(BlockConfig):
         return 64
 
     @property
+    def min_blocks(self) -> int:
+        return resident_blocks(self, RESIDENT_THREADS[self.dtype_facts.itemsize])
+
+    @property
     def teams(self) -> int:
         """Matrices of order `ORDER` in a block."""
         return self.DIM // self.TEAM
 
     @property
+    def ldv(self) -> int:
+        """Elements from one row of the vectors to the next: odd, against bank conflicts."""
+        return self.ORDER + 1
+
+    @property
     def shared_bytes(self) -> int:
         """Bytes for rotations, half of the matrix, the vectors, and partial sums."""
         m, reals = self.ORDER, self.dtype_facts.reals_per_element
-        each = (1 + reals) * m + reals * (m + 2) * (m // 2) + reals * m * (m + 1) * self.RESIDENT_VECTORS
+        each = (1 + reals) * m + reals * (m + 2) * (m // 2) + reals * m * self.ldv * self.RESIDENT_VECTORS
         return -(-(PARTIALS + self.teams * each) * self.dtype_facts.real_size // 16) * 16
 
     @property
@@ -136,7 +147,7 @@ def source(config: JacobiEigh) -> KernelSource:
     -----------------
     a: pointer, A, whose lower triangle is read
     w, v: pointer, eigenvalues in ascending order, reals, and vectors as columns; V may be A
-    work: pointer, n * (n + 2) elements a matrix, used where vectors are not in shared memory
+    work: pointer, n * ``config.ldv`` elements a matrix, used where vectors are not in shared memory
     info: int32 pointer, 0, or n where A is not finite or the sweeps did not suffice
     n, vectors, conj: int32, order, whether vectors are wanted, whether A is meant conjugated
     lanes, count: int32, threads of a matrix, ``config.lanes(n)``, and matrices
@@ -155,12 +166,14 @@ def _places(facts) -> tuple[Callable, Callable, Callable]:
     ``get(x, i, s, at, plane, sign)`` and ``put(s, at, plane, x, i, sign)``: an element from shared memory and
     to it, imaginary parts times `sign`, `plane` reals behind the real ones.
     """
-    COMPLEX, int32 = facts.is_complex, ptx.types.int32
+    COMPLEX, int32, select = facts.is_complex, ptx.types.int32, ptx.select
 
     @device_function
     def place(i, j, h, ld):
-        row, col = max(i, j), min(i, j)
-        return int32(row + 1 + col * ld) if col < h else int32(col - h + (row - h) * ld)
+        row, col = int32(max(i, j)), int32(min(i, j))
+        is_left = col < h
+        at, of = select(is_left, int32(row + 1), int32(col - h)), select(is_left, col, int32(row - h))
+        return int32(at + of * ld)
 
     @device_function
     def get(x, i, s, at, plane, sign):
@@ -178,15 +191,17 @@ def _places(facts) -> tuple[Callable, Callable, Callable]:
 
 
 def _loader(config: JacobiEigh) -> Callable:
-    """``load(s, plane, v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)``: A to shared memory,
-    zeros beyond `rows`, the identity for the vectors; the largest size of a part of the thread's elements.
+    """``load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)``: A to
+    shared memory, zeros beyond `rows`, the identity for the vectors; the largest size of a part of the
+    thread's elements.
     """
     facts, (place, _, put) = config.dtype_facts, _places(config.dtype_facts)
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     int32, int64, quotient, size = ptx.types.int32, ptx.types.int64, ptx.quotient, size_of(facts)
+    LDV = config.ldv
 
     @device_function
-    def load(x, s, plane, v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes):
+    def load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes):
         by_columns, m = abs(a_rs) <= abs(a_cs), int32(h + h)
         most, number = real(0), int32(thread)
         while number < m * m:
@@ -204,9 +219,9 @@ def _loader(config: JacobiEigh) -> Callable:
                     most = max(most, size(x, int32(0)))
                 put(s, place(i, j, h, ld), plane, x, int32(0), real(1))
             if vectors != 0 and slow < n:
-                at = int32(slow * (m + 1) + fast)
+                at = int32(slow * LDV + fast)
                 for part in range(REALS):
-                    v[at + part * n * (m + 1)] = real(1) if part == 0 and slow == fast else real(0)
+                    v[at + part * plane_v] = real(1) if part == 0 and slow == fast else real(0)
             number = int32(number + lanes)
         return most
 
@@ -355,40 +370,42 @@ def _vector_turner(config: JacobiEigh) -> Callable:
         ptx.types.int32,
     )
     pair, turn, COUNT = pair_of(), turner(facts), ROWS // facts.reals_per_element
+    offset, LDV = ptx.offset, config.ldv
 
     @device_function
-    def load(k, x, v, plane, p, q, ldv):
-        get(x, 2 * k * REALS, v, int32(p + k * ldv), plane, real(1))
-        get(x, (2 * k + 1) * REALS, v, int32(q + k * ldv), plane, real(1))
+    def load(k, x, first, second, plane):
+        get(x, 2 * k * REALS, first, k * LDV, plane, real(1))
+        get(x, (2 * k + 1) * REALS, second, k * LDV, plane, real(1))
 
     @device_function
     def turn_one(k, x, c, re, im):
         turn(x, 2 * k * REALS, (2 * k + 1) * REALS, c, re, im)
 
     @device_function
-    def store(k, x, v, plane, p, q, ldv):
-        put(v, int32(p + k * ldv), plane, x, 2 * k * REALS, real(1))
-        put(v, int32(q + k * ldv), plane, x, (2 * k + 1) * REALS, real(1))
+    def store(k, x, first, second, plane):
+        put(first, k * LDV, plane, x, 2 * k * REALS, real(1))
+        put(second, k * LDV, plane, x, (2 * k + 1) * REALS, real(1))
 
     load_all, turn_all, store_all = unrolled(COUNT, load), unrolled(COUNT, turn_one), unrolled(COUNT, store)
 
     @device_function
     def turn_vectors(x, turns, v, plane, i, k, h, row, end):
-        m, c, re, im = int32(h + h), turns[i], turns[h + i], real(0)
+        c, re, im = turns[i], turns[h + i], real(0)
         if COMPLEX:
             im = turns[h + h + i]
-        ldv, (p, q) = int32(m + 1), pair(i, k, m)
-        p, q = int32(p + row * ldv), int32(q + row * ldv)
+        p, q = pair(i, k, int32(h + h))
+        first, second = offset(v, int32(p + row * LDV)), offset(v, int32(q + row * LDV))
         while row + COUNT <= end:
-            load_all(0, x, v, plane, p, q, ldv)
+            load_all(0, x, first, second, plane)
             turn_all(0, x, c, re, im)
-            store_all(0, x, v, plane, p, q, ldv)
-            row, p, q = int32(row + COUNT), int32(p + COUNT * ldv), int32(q + COUNT * ldv)
+            store_all(0, x, first, second, plane)
+            first, second = offset(first, COUNT * LDV), offset(second, COUNT * LDV)
+            row = int32(row + COUNT)
         while row < end:
-            load(0, x, v, plane, p, q, ldv)
+            load(0, x, first, second, plane)
             turn_one(0, x, c, re, im)
-            store(0, x, v, plane, p, q, ldv)
-            row, p, q = int32(row + 1), int32(p + ldv), int32(q + ldv)
+            store(0, x, first, second, plane)
+            first, second, row = offset(first, LDV), offset(second, LDV), int32(row + 1)
 
     return turn_vectors
 
@@ -404,7 +421,7 @@ def _finisher(config: JacobiEigh) -> Callable:
         ptx.types.int32,
         ptx.types.int64,
     )
-    offset, quotient, sync = ptx.offset, ptx.quotient, barrier(config.TEAM)
+    offset, quotient, sync, LDV = ptx.offset, ptx.quotient, barrier(config.TEAM), config.ldv
 
     @device_function
     def sort(values, order, s, is_bad, n, h, ld, thread, lanes):
@@ -438,7 +455,7 @@ def _finisher(config: JacobiEigh) -> Callable:
             slow = int32(quotient(number, n))
             fast = int32(number - slow * n)
             i, j = (fast, slow) if by_columns else (slow, fast)
-            at, of = (int64(i) * v_rs + int64(j) * v_cs) * REALS, int32(i * (m + 1) + int32(order[j]))
+            at, of = (int64(i) * v_rs + int64(j) * v_cs) * REALS, int32(i * LDV + int32(order[j]))
             for part in range(REALS):
                 out[at + part] = v[of + part * plane] * unit
             number = int32(number + lanes)
@@ -500,7 +517,14 @@ def _build(config: JacobiEigh):
     )
     _, square = _blocks(config)
     total, largest = team_sum(TEAM), team_max(TEAM)
-    IS_WARP, RESIDENT, HELD = TEAM <= WARP, config.RESIDENT_VECTORS, 2 * ROWS
+    IS_WARP, RESIDENT, HELD, ORDER, LDV = (
+        TEAM <= WARP,
+        config.RESIDENT_VECTORS,
+        2 * ROWS,
+        config.ORDER,
+        config.ldv,
+    )
+    IS_FIXED, PLANE = RESIDENT and not IS_WARP, (ORDER + 2) * (ORDER // 2)
 
     def jacobi_eigh(
         a,
@@ -532,7 +556,9 @@ def _build(config: JacobiEigh):
             matrix = matrix * quotient(int32(DIM), lanes) + team
         m = int32(n + (n & 1))
         h, ld = int32(m >> 1), int32(m + 2)
-        plane, plane_v = int32(ld * h), int32(n * (m + 1))
+        plane, plane_v = int32(ld * h), int32(n * LDV)
+        if IS_FIXED:  # constants, which take no arithmetic
+            plane, plane_v = int32(PLANE), int32(ORDER * LDV)
         groups, group = int32(quotient(lanes, h)), int32(quotient(thread, h))
         i, rows = int32(thread - group * h), n if matrix < count else int32(0)
         partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -545,7 +571,7 @@ def _build(config: JacobiEigh):
 
         # (2) A of about one; its norm
         a = offset(a, matrix * stride_a * REALS)
-        most = load(x, s, plane, own, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)
+        most = load(x, s, plane, own, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)
         most = largest(most, partials, t, lanes)
         scales(out, most)
         back = out[1] if most < real(float("inf")) else real(float("nan"))

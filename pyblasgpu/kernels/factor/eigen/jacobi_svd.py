@@ -18,7 +18,17 @@ from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..qr.reflector import NEGLIGIBLE, scaler, size_of
-from .rotation import PARTIALS, angle, barrier, group_sum, pair_of, team_max, team_sum, turner
+from .rotation import (
+    PARTIALS,
+    angle,
+    barrier,
+    group_sum,
+    pair_of,
+    resident_blocks,
+    team_max,
+    team_sum,
+    turner,
+)
 
 __all__ = [
     "CONJ_A",
@@ -47,6 +57,8 @@ WANTS_U, WANTS_V, CONJ_A, CONJ_U, CONJ_V = 1, 2, 4, 8, 16
 SWEEPS = 40  # at most; ten are many
 #: Threads of a block and of a matrix at most, kilobytes of shared memory, and columns, of smaller kernels.
 SMALLER = ((64, WARP, 24, 16), (128, 128, 40, 32), (256, 256, 72, 64), (512, 512, 108, 128))
+#: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills.
+RESIDENT_THREADS = {4: 1024, 8: 1024, 16: 640}
 LANES = (4, 8, 16, 32)  # of a matrix in a warp
 NARROW = 4  # threads of a pair at least
 ROWS = 4  # rows that a thread has under way, of complex ones half as many
@@ -100,6 +112,10 @@ class JacobiSvd(BlockConfig):
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         return 64
+
+    @property
+    def min_blocks(self) -> int:
+        return resident_blocks(self, RESIDENT_THREADS[self.dtype_facts.itemsize])
 
     @property
     def shared_bytes(self) -> int:

@@ -11,12 +11,30 @@ from collections.abc import Callable
 
 from ....gpu.backend import cuda, device_function, ptx
 from ....types import Dtype
-from ...common.kernel_config import WARP
+from ...common.kernel_config import WARP, KernelConfig
 
-__all__ = ["PARTIALS", "angle", "barrier", "group_sum", "pair_of", "team_max", "team_sum", "turner"]
+__all__ = [
+    "PARTIALS",
+    "angle",
+    "barrier",
+    "group_sum",
+    "pair_of",
+    "resident_blocks",
+    "team_max",
+    "team_sum",
+    "turner",
+]
 
 #: Reals of shared memory for a sum over all warps of a block.
 PARTIALS = 32
+#: Bytes of a multiprocessor's shared memory, of Hopper's, and what a block takes of it for itself.
+SHARED, RESERVED = 228 << 10, 1 << 10
+
+
+def resident_blocks(config: KernelConfig, threads: int) -> int:
+    """Blocks that a multiprocessor is to hold: of `threads` threads, where shared memory allows as many."""
+    by_memory = SHARED // (config.shared_bytes + RESERVED)
+    return max(min(by_memory, threads // config.threads), 1)
 
 
 def pair_of() -> Callable:
