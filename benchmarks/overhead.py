@@ -90,6 +90,7 @@ def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[s
     yield f"pyblasgpu.gemm, new, {library}", lambda: pyblasgpu.gemm(a, b)
     yield f"linalg.matmul, new, {library}", lambda: linalg.matmul(a, b)
     yield f"blas.dgemm, new, {library}", lambda: blas.gemm(1.0, a, b)
+    yield f"linalg.einsum, new, {library}", lambda: linalg.einsum("ij,jk->ik", a, b)
     yield f"pyblasgpu.symm, new, {library}", lambda: pyblasgpu.symm(a, b)
     yield f"pyblasgpu.syrk, new, {library}", lambda: pyblasgpu.syrk(a)
     yield f"{library}.{theirs.__name__}, new", lambda: theirs(a, b)
@@ -122,6 +123,8 @@ def factors(library: str, a: Any, b: Any, small: Any, modules: tuple[Any, ...]) 
     pair, theirs = linalg.cho_factor(definite), {name: _first(name, modules) for name in _FACTORS}
     arguments: dict[str, tuple[Any, ...]] = {"cholesky": (definite,), "solve": (a, b)}
     yield f"lapack.potrf, new, {library}", partial(lapack.potrf, definite, lower=1)
+    over = definite.copy() if library == "cupy" else definite.clone()
+    yield f"lapack.potrf, over, {library}", partial(lapack.potrf, over, lower=1, overwrite_a=1)
     for name in _FACTORS:
         given = arguments.get(name, (a,))
         yield f"linalg.{name}, {library}", partial(getattr(linalg, name), *given)
@@ -133,13 +136,15 @@ def factors(library: str, a: Any, b: Any, small: Any, modules: tuple[Any, ...]) 
     yield f"linalg.cho_factor, {library}", partial(linalg.cho_factor, definite)
     yield f"linalg.cho_solve, {library}", partial(linalg.cho_solve, pair, b)
     yield f"linalg.lu_solve, {library}", partial(linalg.lu_solve, lu, b)
-    for name in ("cholesky", "inv", "solve"):
+    yield f"linalg.inv, pos, {library}", partial(linalg.inv, definite, assume_a="pos")
+    yield f"linalg.lstsq, {library}", partial(linalg.lstsq, a, b)
+    for name in ("cholesky", "inv", "solve", "det", "slogdet"):
         given = (small, right[..., None]) if name == "solve" else (small,)
         for whose, function in ((f"linalg.{name}", getattr(linalg, name)), (name, theirs[name])):
             yield f"{whose}, {BATCH} of order {ORDER}, {library}", partial(function, *given)
 
 
-_FACTORS = ("cholesky", "solve", "inv", "det", "slogdet", "lu_factor")
+_FACTORS = ("cholesky", "solve", "inv", "det", "slogdet", "lu_factor", "qr")
 
 
 def _first(name: str, modules: tuple[Any, ...]) -> Any:
@@ -153,6 +158,9 @@ def vectors(
     """Routines of a matrix and vectors by us, and products by their library."""
     out, gemv, trsv, ger = a @ x, *(getattr(blas, f"{letter}{stem}") for stem in ("gemv", "trsv", "ger"))
     yield f"pyblasgpu.gemv, out=, {library}", partial(pyblasgpu.gemv, a, x, out=out)
+    yield f"pyblasgpu.dot, {library}", partial(pyblasgpu.dot, x, out)
+    yield f"linalg.dot, {library}", partial(linalg.dot, x, out)
+    yield f"dot of {library}", partial(_first("dot", modules), x, out)
     yield f"blas.gemv, new, {library}", partial(gemv, 1.0, a, x)
     yield f"blas.trsv, new, {library}", partial(trsv, a, x, lower=1)
     yield f"blas.ger, new, {library}", partial(ger, 1.0, x, out)
@@ -175,10 +183,14 @@ def host_calls(dtype: str) -> Iterator[tuple[str, Call]]:
         yield f"{module.__name__}.potrf", partial(getattr(module, f"{letter}potrf"), positive)
     out = np.empty_like(a)
     yield "pyblasgpu.gemm, out=, numpy", partial(pyblasgpu.gemm, a, b, out=out)
-    for name, arguments in {"matmul": (a, b), "dot": (x, y)}.items():
+    products = {"matmul": (a, b), "dot": (x, y), "einsum": ("ij,jk->ik", a, b)}
+    for name, arguments in products.items():
         for module in (linalg, np):
             yield f"{module.__name__}.{name}, numpy", partial(getattr(module, name), *arguments)
+    for module in (linalg, np.linalg):
+        yield f"{module.__name__}.slogdet, numpy", partial(module.slogdet, a)
     solved = {"cholesky": (positive,), "solve": (a, b), "inv": (a,), "solve_triangular": (triangle, b)}
+    solved |= {"det": (a,), "qr": (a,), "lstsq": (a, b)}
     for name, arguments in solved.items():
         for module in (linalg, theirs):
             yield f"{module.__name__}.{name}, numpy", partial(getattr(module, name), *arguments)
