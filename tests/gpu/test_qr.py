@@ -118,11 +118,12 @@ def test_least_squares(letter, shape, columns):
     a = matrix_of("random", letter, *shape) + 3 * np.eye(m, n, dtype=DTYPES[letter].name)
     b = matrix_of("random", letter, m, max(columns, 1), seed=6)
     b = b if columns else b[:, 0]
-    x, residues, _, _ = linalg.lstsq(cupy.asarray(a), cupy.asarray(b))
-    theirs = linalg.lstsq(a, b, lapack_driver="gels")
     tolerance = 1e4 * np.finfo(a.dtype).eps
-    np.testing.assert_allclose(x.get(), theirs[0], atol=tolerance * np.abs(theirs[0]).max())
-    np.testing.assert_allclose(residues.get(), theirs[1], rtol=tolerance * 10)
+    for factor in (1, 2, -1):  # new, and repeated
+        x, residues, _, _ = linalg.lstsq(cupy.asarray(factor * a), cupy.asarray(b))
+        theirs = linalg.lstsq(factor * a, b, lapack_driver="gels")
+        np.testing.assert_allclose(x.get(), theirs[0], atol=tolerance * np.abs(theirs[0]).max())
+        np.testing.assert_allclose(residues.get(), theirs[1], rtol=tolerance * 10)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

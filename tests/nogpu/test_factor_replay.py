@@ -249,12 +249,24 @@ FUNCTIONS = {
         lambda a, b: a[..., :3],
         0,
     ),
+    "lstsq": (lambda a, b: linalg.lstsq(a, b)[0], np.linalg.solve, 0),
+    "lstsq residues": (
+        lambda a, b: linalg.lstsq(a[..., :2], b[:, 0])[1],
+        lambda a, b: _least_squares(a[..., :2], b[:, :1])[..., 0],
+        0,
+    ),
     "lu_solve": (lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), np.linalg.solve, 0),
 }
 
 
 def _product(q, r):
     return fake_device.Array(q.host @ r.host)
+
+
+def _least_squares(a, b):
+    """Squares of residuals."""
+    residuals = b - a @ (np.linalg.pinv(a) @ b)
+    return (residuals * residuals).sum(-2)
 
 
 def _first(results):
@@ -282,7 +294,7 @@ def chains(fake, monkeypatch):
         seen.copied += 1
         type(memory).to_host(memory, *arguments)
 
-    for module in ("cholesky", "solve", "inverse", "determinant", "lu", "qr"):
+    for module in ("cholesky", "solve", "inverse", "determinant", "lu", "qr", "least_squares"):
         monkeypatch.setattr(f"pyblasgpu.api.linalg.{module}.repeat_chain", spy)
     monkeypatch.setattr(memory, "to_host", to_host)
     return seen

@@ -11,7 +11,7 @@ from ...arguments import Array, Flag, enabled, shown
 from ...frontend.calls.factor_chain import repeat_chain
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
-from ..lapack.upper_triangle import upper_triangle
+from ..lapack.triangles import upper_triangle
 from ..processor import on_processor
 from .arrays import Arrays, taken
 from .checks import check_values
