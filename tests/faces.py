@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,17 @@ from pyblasgpu import linalg
 from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.testing.reference import fenced
 
-__all__ = ["LINALG", "aligned", "by_keyword", "by_linalg", "by_plan", "by_scipys_name", "forms", "in_graph"]
+__all__ = [
+    "LINALG",
+    "aligned",
+    "as_new_array",
+    "by_keyword",
+    "by_linalg",
+    "by_plan",
+    "by_scipys_name",
+    "check",
+    "forms",
+]
 
 Pairs = Iterator[tuple[Any, Any]]
 NAN = float("nan")
@@ -22,6 +32,21 @@ NAN = float("nan")
 _PAIRS = ("swap", "rot", "rotm")
 _IN_PLACE = ("trmm", "trsm", "trmv", "trsv", "axpy", "scal", *_PAIRS)
 _LAYOUTS = ("C", "F", "strided", "reversed")
+
+
+def check(cases: Iterable[Case], face: Callable[[Case, int], Pairs]) -> None:
+    """Compare the pairs of each call: to the bit, but for roots and for LAPACK."""
+    compared = 0
+    for number, case in enumerate(cases):
+        for result, wanted in face(case, number):
+            rtol, atol = (4e-7, 0) if case.row.stem == "nrm2" else (0, 0)
+            if case.row.group == "lapack" and np.result_type(wanted).kind in "fc" and np.size(wanted):
+                scale = np.nanmax(np.abs(wanted), initial=0)
+                atol = 100 * np.finfo(np.result_type(wanted)).eps * max(1, scale)
+            np.testing.assert_allclose(result, wanted, rtol=rtol, atol=atol, err_msg=str(case))
+            assert np.shape(result) == np.shape(wanted), str(case)
+            compared += 1
+    assert compared
 
 
 def written(case: Case) -> str:
@@ -182,16 +207,19 @@ def _fetched(space: Any, result: Any) -> Any:
     return space.get(result) if hasattr(result, "shape") else np.asarray(result)
 
 
-def in_graph(case: Case, module: Any, chunked: Callable[[np.ndarray], Any]) -> Pairs:
-    """A function of Dask's arrays, which takes C as an input."""
+def as_new_array(
+    case: Case, module: Any, put: Callable[[np.ndarray], Any], get: Callable[[Any], np.ndarray]
+) -> Pairs:
+    """A function of Dask's arrays, or of a framework's, which takes C as an input."""
     given, name = case.given, written(case)
-    operands = [chunked(given[key]) for key in _positional(case)]
+    arrays = {key: put(value) for key, value in given.items() if isinstance(value, np.ndarray)}
     options = keyword_options(case)
     if name in given and name not in _positional(case):
-        options["c"] = chunked(given[name])
-    result = getattr(module, case.row.stem)(*operands, **options)
-    assert result.dtype == case.results[0].dtype and result.shape == case.results[0].shape
-    yield result.compute(), case.results[0]
+        options["c"] = arrays[name]
+    result = getattr(module, case.row.stem)(*(arrays[key] for key in _positional(case)), **options)
+    assert result.shape == case.results[0].shape and get(result).dtype == case.results[0].dtype
+    yield get(result), case.results[0]
+    yield from ((get(array), given[key]) for key, array in arrays.items())
 
 
 def _turned(a: Any, trans: int) -> Any:

@@ -25,7 +25,7 @@ from pyblasgpu.testing.cases import ALPHAS, BETAS, scalars
 from pyblasgpu.testing.reference import reals
 from pyblasgpu.types import DTYPES, Dtype, Trans
 
-__all__ = ["BLAS", "LAPACK", "Case", "blas_cases", "lapack_cases"]
+__all__ = ["BLAS", "LAPACK", "Case", "blas_cases", "every", "lapack_cases"]
 
 BLAS = tuple(stem for stem, row in ROUTINES.items() if row.group != "lapack")
 LAPACK = tuple(stem for stem, row in ROUTINES.items() if row.group == "lapack")
@@ -269,3 +269,9 @@ def _lapack_flags(stem: str, dtype: Dtype, parameters: Any) -> list[dict[str, An
     if stem == "laswp":
         return [{}, {"inc": -1}, {"k1": 0, "k2": 0}]
     return _crossed(values | ({"trans": (0, 1, 2)} if "trans" in parameters else {}))
+
+
+def every(stem: str) -> list[Case]:
+    """The calls of a routine in all dtypes."""
+    cases = blas_cases if stem in BLAS else lapack_cases
+    return [case for letter in DTYPES for case in cases(stem, letter)]

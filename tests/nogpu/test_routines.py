@@ -11,12 +11,12 @@ import memory_spaces
 import numpy as np
 import pytest
 import scipy.linalg
-from faces import LINALG, aligned, by_keyword, by_linalg, by_plan, by_scipys_name, forms, in_graph
+from faces import LINALG, aligned, as_new_array, by_keyword, by_linalg, by_plan, by_scipys_name, check, forms
 from fake_cards_install import holds_nothing
 from fake_level1 import LEVEL1
 from import_graph import PACKAGE
 from patched import nothing_is_left_behind, taken  # noqa: F401 - the fixture
-from routine_cases import BLAS, LAPACK, blas_cases, lapack_cases
+from routine_cases import BLAS, LAPACK, blas_cases, every, lapack_cases
 
 import pyblasgpu
 from pyblasgpu import blas, lapack
@@ -24,22 +24,6 @@ from pyblasgpu.api.explain import sources_of
 from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.types import DTYPES
-
-
-def check(cases, face) -> None:
-    """Compare the pairs of each call: to the bit, but for roots and for LAPACK."""
-    compared = 0
-    for number, case in enumerate(cases):
-        for result, wanted in face(case, number):
-            rtol, atol = (4e-7, 0) if case.row.stem == "nrm2" else (0, 0)
-            if case.row.group == "lapack" and np.result_type(wanted).kind in "fc" and np.size(wanted):
-                scale = np.nanmax(np.abs(wanted), initial=0)
-                atol = 100 * np.finfo(np.result_type(wanted)).eps * max(1, scale)
-            np.testing.assert_allclose(result, wanted, rtol=rtol, atol=atol, err_msg=str(case))
-            assert np.shape(result) == np.shape(wanted), str(case)
-            compared += 1
-    assert compared
-
 
 #: The routines that are called in each way; those of `blas` and `lapack` are all of their groups.
 WAYS = {
@@ -90,12 +74,6 @@ def is_plain(case) -> bool:
     is_written = case.row.group == "lapack" or case.row.stem == "trmv" or case.row.output.name in given
     is_there = is_written and case.least_extent > 0 and given.get("lower", 1) == 1
     return is_there and {*flags} <= {0, "L", "N"} and all(given.get(name, 1) for name in ("alpha", "beta"))
-
-
-def every(stem):
-    """The calls of a routine in all dtypes."""
-    cases = blas_cases if stem in BLAS else lapack_cases
-    return [case for letter in DTYPES for case in cases(stem, letter)]
 
 
 @pytest.fixture
@@ -238,4 +216,4 @@ def test_dask(stem):
         return da.from_array(array, chunks=tuple(tuple(map(int, each)) for each in cuts))
 
     with dask.config.set(scheduler="sync"):
-        check(every(stem)[::3], lambda case, number: in_graph(case, ours, chunked))
+        check(every(stem)[::3], lambda case, _: as_new_array(case, ours, chunked, np.asarray))
