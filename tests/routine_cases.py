@@ -31,7 +31,7 @@ BLAS = tuple(stem for stem, row in ROUTINES.items() if row.group != "lapack")
 LAPACK = tuple(stem for stem, row in ROUTINES.items() if row.group == "lapack")
 #: Extents m, n and k of calls with all flags and factors.
 SHAPE = (4, 3, 6)
-_SWITCHES = ("lower", "side", "diag", "unitdiag", "clean", "compute_v")
+_SWITCHES = ("lower", "side", "diag", "unitdiag", "clean", "compute_v", "compute_uv", "full_matrices")
 _TRANS = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}
 
 
@@ -222,6 +222,7 @@ def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int,
         "geqrf": {"a": (a, tall, wide)[columns % 3]},
         "geqp3": {"a": (a, tall, wide)[columns % 3]},
         "syevd": {"a": definite},
+        "gesdd": {"a": (a, tall, wide)[columns % 3]},
         "orgqr": {"a": qr, "tau": tau},
         "ormqr": {"a": qr, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
     }
@@ -252,8 +253,10 @@ def _lapack_cases(row: Routine, dtype: Dtype) -> Iterator[Case]:
             given = _lapack_arrays(row, rng, dtype, n, columns)
             results = function(**given, **flags)
             results = results if isinstance(results, tuple) else (results,)
-            if "lwork" in parameters and row.stem != "getri":  # the workspace is the last but one
+            if "lwork" in parameters and row.stem != "getri":  # a workspace, or vectors, whose signs are free
                 results = (*results[:-2], None, results[-1])
+            if row.stem == "gesdd":
+                results = (None, *results[1:])
             spoilt = _spoilt(row, given, flags)
             for key, value in spoilt.items():  # a result there keeps what is not read
                 is_same = np.shape(results[0]) == value.shape and (row.output.name == key or row.parts)
