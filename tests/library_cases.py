@@ -123,6 +123,17 @@ linalg.qr(q)
 linalg.qr(c, mode="reduced")
 linalg.qr_multiply(c, x)
 linalg.lstsq(g, x, lapack_driver="gels")[0]
+lapack.syevd(q)[0]
+lapack.gesdd(m)[1]
+linalg.eigvalsh(p)
+linalg.eigvalsh(q, p)
+linalg.svdvals(k)
+linalg.pinv(c)
+linalg.pinvh(q)
+linalg.matrix_norm(k, ord=1)
+linalg.norm(x)
+linalg.cond(g)
+linalg.trace(q)
 """
 
 #: Functions with flags, in place too: of real arrays, whose repeated calls enter few functions.
@@ -170,7 +181,14 @@ linalg.qr(c, mode="reduced", pivoting=True)
 
 #: SciPy's names of routines that are not their letter before the stem.
 NAMES = {"damax": "idamax", "zamax": "izamax", "zdot": "zdotu", "zger": "zgeru", "znrm2": "dznrm2"}
-NAMES |= {"zorgqr": "zungqr", "zormqr": "zunmqr", "zasum": "dzasum", "zrot": "zdrot"}
+NAMES |= {
+    "zsyevd": "zheevd",
+    "csyevd": "cheevd",
+    "zorgqr": "zungqr",
+    "zormqr": "zunmqr",
+    "zasum": "dzasum",
+    "zrot": "zdrot",
+}
 
 
 class NumPy:

@@ -41,7 +41,8 @@ DOCUMENTED = {
         linalg.qr linalg.lstsq linalg.pinv linalg.eigh linalg.eigvalsh linalg.svd linalg.svdvals linalg.norm
         linalg.matrix_rank linalg.matrix_norm linalg.vector_norm linalg.cond linalg.matrix_exp""",
     "dask": """array.dot array.matmul array.linalg.cholesky array.linalg.solve_triangular array.linalg.solve
-        array.linalg.lu array.linalg.qr array.linalg.tsqr array.linalg.lstsq""",
+        array.linalg.lu array.linalg.qr array.linalg.tsqr array.linalg.lstsq array.linalg.svd
+        array.linalg.svd_compressed""",
 }
 #: What a name in a column begins with, by the column's heading.
 COLUMNS = {

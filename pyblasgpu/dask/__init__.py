@@ -16,6 +16,7 @@ except ImportError as missing:
 
 from .factors import cholesky, lu
 from .products import gemm, herk, syrk
+from .singular import svd, svd_compressed
 from .solve import solve
 from .tall import lstsq, qr, tsqr
 from .triangular import solve_triangular, trmm, trsm
@@ -29,6 +30,8 @@ __all__ = [
     "qr",
     "solve",
     "solve_triangular",
+    "svd",
+    "svd_compressed",
     "syrk",
     "trmm",
     "trsm",

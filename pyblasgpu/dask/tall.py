@@ -21,7 +21,7 @@ from .conversion import cut_like, matrices
 from .docstrings import documented
 from .products import gemm
 
-__all__ = ["lstsq", "qr", "tsqr"]
+__all__ = ["lstsq", "part_of", "qr", "result_of", "tsqr"]
 
 #: The triangles that are factored together.
 FAN_IN = 4
@@ -188,7 +188,7 @@ def lstsq(a: Any, b: Any, cond: float | None = None) -> tuple[Any, Any, Any, Any
     )
     base = HighLevelGraph.from_collections(name, layer, [matrix, right])
     x, residues, rank, s = (
-        _result(base, name, f"{name}-{index}", {(0,) * len(chunks): (_part, name, index)}, chunks, dtype)
+        result_of(base, name, f"{name}-{index}", {(0,) * len(chunks): (part_of, name, index)}, chunks, dtype)
         for index, (chunks, dtype) in enumerate(parts)
     )
     return x, residues, rank, s
@@ -222,11 +222,11 @@ def _factors(routine: str, matrix: Any) -> tuple[Any, Any]:
         turns = lower
     blocks = {(i, 0): (_multiplied, (f"{name}-block", i), turns[i]) for i in range(len(rows))}
     base, meta = HighLevelGraph.from_collections(name, layer, [matrix]), matrix._meta
-    q = _result(base, name, f"{name}-q", blocks, (rows, (n,)), meta=meta)
-    return q, _result(base, name, f"{name}-r", {(0, 0): (_part, (stem, 0), 1)}, ((n,), (n,)), meta=meta)
+    q = result_of(base, name, f"{name}-q", blocks, (rows, (n,)), meta=meta)
+    return q, result_of(base, name, f"{name}-r", {(0, 0): (part_of, (stem, 0), 1)}, ((n,), (n,)), meta=meta)
 
 
-def _result(
+def result_of(
     base: HighLevelGraph,
     before: str,
     name: str,
@@ -295,7 +295,7 @@ def _multiplied(pair: tuple[Any, Any], turn: Any) -> Any:
     return pair[0] if turn is None else linalg.matmul(pair[0], turn)
 
 
-def _part(results: Any, index: int) -> Any:
+def part_of(results: Any, index: int) -> Any:
     return results[index]
 
 

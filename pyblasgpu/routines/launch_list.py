@@ -40,7 +40,7 @@ __all__ = [
 
 _SLOT_STRIDE = 1 << 56
 _SLOT_CENTER = 1 << 55  # distances may be negative
-WORKSPACE_SLOT = 5  # that of the first lane, behind those of five operands; then that of the other lane
+WORKSPACE_SLOT = 6  # that of the first lane, behind those of six operands; then that of the other lane
 _ALIGN = 256
 _MAX_GRID_Z = 65535
 
@@ -348,6 +348,7 @@ def joined(copy: LaunchList, rest: LaunchList | None, count: int) -> LaunchList:
 
     Of `count` operands the last one is the output of both, and the one before it the source of the copy.
     """
+    assert count <= WORKSPACE_SLOT, "the workspace would be in the place of an operand"
     source, out = count - 2, count - 1
     both = LaunchList(copy.dtype, copy.device)
     both.entries = [

@@ -13,6 +13,7 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qr_cases import matrix_of
 from tile_leaves import op, triangle
 
 from pyblasgpu.types import Side, Trans, Uplo
@@ -353,3 +354,46 @@ def test_tall_graphs_are_small_and_can_be_sent():
         q, r = ours.qr(da.ones((2 * count, 2), chunks=(2, 2)))
         assert len(dict(q.__dask_graph__())) < 5 * count
         assert pickle.loads(pickle.dumps(r)).name == r.name  # noqa: S301
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20), (7, 7), (5, 1)])
+@pytest.mark.parametrize("coerce", [True, False])
+def test_singular_values(letter, shape, coerce):
+    a = matrix_of("random", letter, *shape)
+    u, s, v = dask.compute(*ours.svd(da.from_array(a, chunks=(3, 3)), coerce))
+    eps = np.finfo(a.dtype).eps
+    np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), atol=100 * eps)
+    np.testing.assert_allclose((u * s) @ v, a, atol=100 * eps)
+    for gram in (u.conj().T @ u, v @ v.conj().T):
+        np.testing.assert_allclose(gram, np.eye(min(shape)), atol=100 * eps)
+    assert not coerce or (v.sum(axis=1).real >= -100 * eps).all()
+
+
+@pytest.mark.parametrize(("iterator", "steps"), [("power", 0), ("power", 2), ("QR", 1)])
+@pytest.mark.parametrize("compute", [False, True])
+def test_largest_singular_values(iterator, steps, compute):
+    """Of a matrix whose other ones are small; the same ones for the same seed."""
+    q, p = (np.linalg.qr(matrix_of("random", "d", m, 20, seed=m))[0] for m in (60, 40))
+    a = (q * 0.5 ** (2 * np.arange(20))) @ p.T
+    options = {"n_power_iter": steps, "seed": 3, "compute": compute}
+    first, again = (
+        dask.compute(*ours.svd_compressed(da.from_array(a, chunks=(13, 17)), 4, iterator, **options))
+        for _ in range(2)
+    )
+    u, s, v = first
+    assert u.shape == (60, 4) and s.shape == (4,) and v.shape == (4, 40)
+    np.testing.assert_allclose(s, 0.25 ** np.arange(4), rtol=1e-6)
+    np.testing.assert_allclose((u * s) @ v, a, atol=1.1 * 0.25**4)
+    np.testing.assert_array_equal(s, again[1])
+
+
+def test_singular_values_of_other_shapes_are_refused():
+    a = da.ones((6, 3), chunks=2)
+    for wrong, message in (
+        (lambda: ours.svd(a[0]), r"svd: a has shape \(3,\)"),
+        (lambda: ours.svd_compressed(a, 4), r"svd_compressed: k=4 is not in 1 ... 3"),
+        (lambda: ours.svd_compressed(a, 2, "lanczos"), "svd_compressed: iterator='lanczos' is none"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()

@@ -8,6 +8,7 @@ from ast import literal_eval
 from typing import Any
 
 import fake_device
+import fake_kernels
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
@@ -22,6 +23,12 @@ N = 6
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+@pytest.fixture
+def card(fake, monkeypatch):
+    """The fake device with the launch lists that a card has, whose kernels are computed with NumPy."""
+    fake_kernels.install_below(monkeypatch)
 
 
 def matrices(letter: str, *shape: int, seed: int = 1) -> np.ndarray:
@@ -187,7 +194,7 @@ def test_arrays_on_a_device_are_refused(fake, stem):
 @pytest.mark.parametrize("stem", ["syev", "syevd"])
 @pytest.mark.parametrize("overwrite", [0, 1])
 @pytest.mark.parametrize("options", [{}, {"lower": 1}, {"compute_v": 0}], ids=str)
-def test_arrays_on_a_device(fake, letter, stem, overwrite, options):
+def test_arrays_on_a_device(card, letter, stem, overwrite, options):
     (a,) = arguments_of(letter, stem, 3)
     function, name = getattr(lapack, scipys_name(letter, stem)), scipys_name(letter, stem)
     for _ in range(3):
@@ -210,7 +217,7 @@ def test_arrays_on_a_device(fake, letter, stem, overwrite, options):
 @pytest.mark.parametrize("stem", ["gesdd", "gesvd"])
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (1, 3), (3, 1), (1, 1), (2, 5, 3), (2, 2, 3, 4)])
 @pytest.mark.parametrize("options", [{}, {"full_matrices": 0}, {"compute_uv": 0}], ids=str)
-def test_singular_values_on_a_device(fake, letter, stem, shape, options):
+def test_singular_values_on_a_device(card, letter, stem, shape, options):
     a, name = matrices(letter, *shape), scipys_name(letter, stem)
     put = fake_device.Array(a)
     for _ in range(3):

@@ -14,12 +14,23 @@ from ..blas.arrays import common_dtype_of
 from . import spectra
 from .call import as_stack, factor_call, order_of, run_by_row
 
-__all__ = ["FUNCTIONS", "eigen_on_device", "reals_of"]
+__all__ = ["FUNCTIONS", "eigen_on_device", "reals_of", "repeated_eigen"]
 
 
 def reals_of(dtype: Dtype) -> Dtype:
     """The dtype of the real numbers of a dtype."""
     return DTYPES["s" if dtype.real_size == 4 else "d"]
+
+
+def repeated_eigen(
+    name: str, a: Array, low: bool, vectors: bool, overwrite_a: Flag = 0
+) -> tuple[Array, Array, Any] | None:
+    """Results of a call of `eigen_on_device` that is kept; None where there is none, and nothing was done."""
+    repeated = replay_factor(call_key(name, low, vectors), (a,), overwrite_a)
+    if repeated is None:
+        return None
+    columns, info, w = repeated
+    return w, columns, info
 
 
 def eigen_on_device(
@@ -34,10 +45,8 @@ def eigen_on_device(
     NotImplementedError
         When the order is larger than kernels have it.
     """
-    key = call_key(name, low, vectors)
-    if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
-        columns, info, w = repeated
-        return w, columns, info
+    if (repeated := repeated_eigen(name, a, low, vectors, overwrite_a)) is not None:
+        return repeated
     matrix = as_stack(name, "a", a, dtype)
     n, wanted = order_of(name, "a", matrix), dtype or common_dtype_of(name, (matrix,))
     routine = routine_module("lapack.syevd")
@@ -49,7 +58,9 @@ def eigen_on_device(
     call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
     flags = {"uplo": Uplo.LOWER if low else Uplo.UPPER, "vectors": vectors}
     counts = ONE, Factors(n, reals_of(wanted))
-    columns, info, w = run_by_row(call, "syevd", flags, source, counts=counts, key=key)
+    columns, info, w = run_by_row(
+        call, "syevd", flags, source, counts=counts, key=call_key(name, low, vectors)
+    )
     return call.library.deliver(w, call.arrays[0], call.stream), columns, info
 
 

@@ -15,7 +15,16 @@ from . import spectra
 from .call import as_stack, factor_call, run_by_row
 from .eigen import reals_of
 
-__all__ = ["FUNCTIONS", "svd_on_device"]
+__all__ = ["FUNCTIONS", "repeated_svd", "svd_on_device"]
+
+
+def repeated_svd(name: str, a: Array, full: bool, vectors: bool) -> tuple[Array, Array, Array, Any] | None:
+    """Results of a call of `svd_on_device` that is kept; None where there is none, and nothing was done."""
+    repeated = replay_factor(call_key(name, full, vectors), (a,), 0)
+    if repeated is None:
+        return None
+    _, info, s, u, vh = repeated
+    return _shaped(a, u, vh, full, vectors, s, info)
 
 
 def svd_on_device(
@@ -35,11 +44,8 @@ def svd_on_device(
     NotImplementedError
         When there are no kernels for the shape.
     """
-    key = call_key(name, full, vectors)
-    repeated = replay_factor(key, (a,), 0)
-    if repeated is not None:
-        _, info, s, u, vh = repeated
-        return _shaped(a, u, vh, full, vectors, s, info)
+    if (repeated := repeated_svd(name, a, full, vectors)) is not None:
+        return repeated
     matrix = as_stack(name, "a", a, dtype)
     (m, n), wanted = matrix.shape[-2:], dtype or common_dtype_of(name, (matrix,))
     k = min(m, n)
@@ -50,7 +56,9 @@ def svd_on_device(
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
     extents = (m * (m if full else k), n * (n if full else k)) if vectors else (1, 1)
     counts = ONE, Factors(k, reals_of(wanted)), *map(Factors, extents)
-    _, info, *found = run_by_row(call, "gesdd", {"vectors": vectors}, source, counts=counts, key=key)
+    _, info, *found = run_by_row(
+        call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, full, vectors)
+    )
     s, u, vh = (call.library.deliver(each, call.arrays[0], call.stream) for each in found)
     return _shaped(matrix, u, vh, full, vectors, s, info)
 

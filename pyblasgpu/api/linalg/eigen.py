@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, enabled, shown
@@ -14,6 +15,7 @@ from ...types import Uplo
 from ..docstrings import Shared, documenting
 from ..keyword.triangular import trmm, trsm
 from ..lapack import names as lapack
+from ..lapack.eigen import repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
@@ -185,6 +187,11 @@ class _Problem(NamedTuple):
     subset_by_value: Any
     driver: str | None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all eigenvalues are wanted, of a standard problem, and nothing else is said."""
+        return self[2:] == (1, None, None, None)
+
     def checked(self, n: int, is_generalized: bool) -> _Problem:
         """The options with numbers for subsets of n eigenvalues; ValueError where one does not fit."""
         name, driver = self.name, self.driver
@@ -243,6 +250,10 @@ def _solved(
 ) -> tuple[Any, Any]:
     """Eigenvalues and, unless they are not wanted, eigenvectors."""
     name, passed = problem.name, {"a": a} if b is None else {"a": a, "b": b}
+    if b is None and type(a) is not np.ndarray and problem.is_plain and not (check_finite or overwrite[0]):
+        repeated = repeated_eigen(name, a, problem.low, with_vectors)
+        if repeated is not None:
+            return repeated[:2]
     arrays = taken(name, passed)
     flags = [
         arrays.may_overwrite(flag, name, f"overwrite_{argument}", each)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...arguments import Array, shown
 from ..docstrings import Shared, documenting
 from .arrays import Arrays, taken
@@ -99,7 +101,9 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """
     arrays = taken("diagonal", {"x": x})
     with arrays.silent():
-        return arrays.returned(_diagonal("diagonal", arrays, offset))
+        elements = _diagonal("diagonal", arrays, offset)
+        is_view = arrays.library.host and not isinstance(arrays.like, np.ndarray)  # NumPy's is read-only
+        return arrays.returned(elements.copy() if is_view else elements)
 
 
 @_documented

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, enabled, shown
+from ...frontend.arrays.any_array import host_array
 from ...types import Uplo
 from ..docstrings import Shared, documenting
 from .arrays import Arrays, gemm_of, taken
@@ -372,8 +373,12 @@ def _precision(arrays: Arrays) -> float:
 
 def _along(name: str, argument: str, arrays: Arrays, tolerance: Any) -> Any:
     """A tolerance, or one a matrix, against the values of each matrix; ValueError for a negative number."""
-    if isinstance(tolerance, (np.ndarray, list, tuple)):
-        tolerance = arrays.from_host(np.asarray(tolerance))
+    if isinstance(tolerance, (list, tuple)):
+        tolerance = np.asarray(tolerance)
+    if arrays.library.host and hasattr(tolerance, "shape"):
+        tolerance = host_array(tolerance, name, argument)
+    elif isinstance(tolerance, np.ndarray):
+        tolerance = arrays.from_host(tolerance)
     if hasattr(tolerance, "shape") and tolerance.shape:
         return tolerance[..., None]
     if float(tolerance) < 0:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...arguments import Array, Flag, enabled, shown
 from ..docstrings import Shared, documenting
+from ..lapack.singular import repeated_svd
 from .arrays import gemm_of, taken
 from .checks import check_values
 from .docs import LINALG
@@ -207,6 +210,10 @@ def _triplets(
     driver: str = "gesdd",
 ) -> tuple[Any, Any, Any]:
     """Left vectors, values and right vectors as the caller gets them; see `singular_triplets`."""
+    if type(a) is not np.ndarray and not (check_finite or overwrite_a):
+        repeated = repeated_svd(name, a, full, vectors)
+        if repeated is not None:
+            return repeated[:3]
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)

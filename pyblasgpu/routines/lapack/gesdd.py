@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Dtype
-from ..launch_list import LaunchList
+from ..launch_list import LaunchList, cached_launch_list
 from . import svd_batched
 
-__all__ = ["launch_list", "refusal", "serves"]
+__all__ = ["emit", "launch_list", "refusal", "serves"]
 
 
 def serves(rows: int, cols: int, dtype: Dtype, device: int, *, vectors: bool) -> bool:
@@ -54,9 +54,17 @@ def launch_list(
     if not serves(m, n, a.dtype, a.device, vectors=vectors):
         what = f"a is {m} by {n}"
         raise NotImplementedError(refusal("gesdd", what, m, n, a.dtype, a.device, vectors))
+    return cached_launch_list(emit, (info, s, u, vh, a), (vectors,))
+
+
+def emit(
+    launches: LaunchList, info: Operand, s: Operand, u: Operand, vh: Operand, a: Operand, vectors: bool
+) -> None:
+    """Emit the whole call."""
+    m, n = a.rows, a.cols
     if vectors:
         u, vh = _by_columns(u, m), _by_columns(vh.T if vh.cols == n else vh, n).T
-    return svd_batched.launch_list(s, info, u, vh, a, vectors=vectors)
+    svd_batched.emit(launches, s, info, u, vh, a, vectors)
 
 
 def _by_columns(x: Operand, rows: int) -> Operand:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Dtype, Uplo
-from ..launch_list import LaunchList
+from ..launch_list import LaunchList, cached_launch_list
 from . import eigh_batched
 
-__all__ = ["launch_list", "max_order", "refusal"]
+__all__ = ["emit", "launch_list", "max_order", "refusal"]
 
 
 def max_order(dtype: Dtype, device: int) -> int:
@@ -48,4 +48,9 @@ def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: b
     """
     if a.rows > (largest := max_order(a.dtype, a.device)):
         raise NotImplementedError(refusal("syevd", f"a is of order {a.rows}", a.dtype, largest))
-    return eigh_batched.launch_list(w, info, a, a, uplo=uplo, vectors=vectors)
+    return None if a.is_empty else cached_launch_list(emit, (info, w, a), (uplo, vectors))
+
+
+def emit(launches: LaunchList, info: Operand, w: Operand, a: Operand, uplo: Uplo, vectors: bool) -> None:
+    """Emit the whole call."""
+    eigh_batched.emit(launches, w, info, a, a, uplo, vectors)
