@@ -744,3 +744,38 @@ def test_sets_are_those_of_qr():
     for kind in SETS:
         a = matrix_of(kind, "d", 9, 6)
         same(linalg.svdvals(a), np.linalg.svd(a, compute_uv=False))
+
+
+#: Calls of arrays a and p, and of tolerances t, of any library: with results that are arrays.
+IN_LIBRARIES = [
+    lambda a, p, t: linalg.eigvalsh(p),
+    lambda a, p, t: linalg.eigh(a, p)[0],
+    lambda a, p, t: linalg.svdvals(a),
+    lambda a, p, t: linalg.polar(a)[1],
+    lambda a, p, t: linalg.pinv(a, rtol=t),
+    lambda a, p, t: linalg.pinvh(p),
+    lambda a, p, t: linalg.matrix_rank(a, rtol=t),
+    lambda a, p, t: linalg.norm(a),
+    lambda a, p, t: linalg.norm(a, 1, axis=(0, 1)),
+    lambda a, p, t: linalg.matrix_norm(a, ord=2, keepdims=True),
+    lambda a, p, t: linalg.vector_norm(a, axis=(0, 1)),
+    lambda a, p, t: linalg.cond(a, 1),
+    lambda a, p, t: linalg.expm(a),
+    lambda a, p, t: linalg.sqrtm(p, hermitian=True),
+    lambda a, p, t: linalg.logm(p),
+    lambda a, p, t: linalg.cross(a[..., :3], p[..., :3]),
+    lambda a, p, t: linalg.diagonal(a, offset=1),
+    lambda a, p, t: linalg.trace(a),
+    lambda a, p, t: linalg.matrix_transpose(a),
+]
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict", "jax.numpy"])
+@pytest.mark.parametrize("index", range(len(IN_LIBRARIES)))
+def test_other_libraries_on_the_host(library, index):
+    xp = pytest.importorskip(library)
+    operands = stack_of("s", 2, 4, 4), definite_of("s", 2, 4), np.array([1e-3, 0.5], np.float32)
+    there, call = list(map(xp.asarray, operands)), IN_LIBRARIES[index]
+    found, expected = call(*there), call(*operands)
+    assert type(found) is type(there[0])
+    np.testing.assert_allclose(np.asarray(found), expected, 1e-3, 1e-4)
