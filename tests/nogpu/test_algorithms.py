@@ -29,7 +29,7 @@ from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algorithm
 from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.overrides import override, set_math_mode
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.level3 import syr2k, trmm, trmm_fused, trsm
 from pyblasgpu.tuning.tuned_file_writer import save
@@ -181,7 +181,7 @@ def test_products_on_tensor_cores(filed, routine):
 
 
 def test_explain_tells_what_has_decided(filed, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
     first, *others = explain("trsm", "s", 1024, 1024)
     decided = "packaged for NVIDIA H200, fused_trsm_max_elements"
     assert first == ("algorithm", TRSM_FUSED, decided)
@@ -235,7 +235,7 @@ def test_an_override_of_syr2k_comes_first():
 
 @pytest.mark.parametrize("routine", ["syr2k", "her2k"])
 def test_explain_says_how_many_products(routine, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
     first, *others = explain(routine, "c", 1024, 1024)
     assert first == ("algorithm", "symmetrize", "computed") and others
 
@@ -306,7 +306,7 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(filed, routine, letter):
 
 
 def test_explain_says_how_batches_go(filed, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
     first, *others = explain("trsm", "s", 128, 128, batch=1000)
     decided = "packaged for NVIDIA H200, small_trsm_max_order_of_batch"
     assert first == ("algorithm", TRSM_SMALL, decided)

@@ -19,7 +19,7 @@ from pyblasgpu.dispatch.choose import select, tuned_configs
 from pyblasgpu.dispatch.overrides import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.build.compile import Resources
-from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.model.score import score
 from pyblasgpu.testing.problems import Arrays, Problem
 from pyblasgpu.tuning import arenas
@@ -314,7 +314,7 @@ def test_what_cannot_be_compared_is_refused():
 def command(monkeypatch, space, home):
     """The command without a device; `command.error` is what the results are wrong by."""
     state = SimpleNamespace(error=0.5, compiled=[])
-    monkeypatch.setattr(kernels, "current", lambda: H200)
+    monkeypatch.setitem(stand_ins, 0, H200)
     monkeypatch.setattr(
         alternatives,
         "spaces",

@@ -14,8 +14,7 @@ from pyblasgpu import cli, patch_scipy
 from pyblasgpu.database import Document, policy
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch import choose, tuned_files
-from pyblasgpu.gpu.device import known
-from pyblasgpu.patches import patch as patches
+from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.scipy_patch import switch
 from pyblasgpu.scipy_patch.thresholds import sizes_of
@@ -87,7 +86,7 @@ def test_functions_that_nobody_knows_are_left_out():
 def test_a_patch_takes_the_sizes_of_its_device(monkeypatch):
     card = known("h200")
     save(card.name, product=99, inv=98)
-    monkeypatch.setattr(patches, "current", lambda: card)
+    monkeypatch.setitem(stand_ins, 0, card)
     monkeypatch.setattr(switch, "status_in", lambda backend, name: SimpleNamespace(backend=backend))
     with patch_scipy(backend="cuda") as patch:
         products = {routine.stem: 99 for routine in ROUTINES.values() if routine.crossover == "product"}
