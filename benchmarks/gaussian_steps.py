@@ -21,6 +21,7 @@ try:
 except ImportError:  # the study says so
     torch = None
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch has memory of its own
 POINT = 4  # numbers that describe a point
 
 
@@ -127,11 +128,11 @@ def gpytorch_ways(letter: str, n: int, device: str) -> list[Way]:
 
 def jax_problem(letter: str, n: int, count: int = 0) -> tuple[Any, Any]:
     """The same for JAX, on its first device."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch has memory of its own
     import jax
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")  # JAX's float32 products are else TF32's
     keys, shape = jax.random.split(jax.random.key(n)), (count,) if count else ()
     dtype = DTYPES[letter].name
     x = jax.random.normal(keys[0], (*shape, n, n), dtype)

@@ -49,7 +49,8 @@ def common_batch(name: str, a: Tensor, b: Tensor) -> Any:
         raise RuntimeError(f"{name}: expected tensors of one dtype, but found {a.dtype} and {b.dtype}")
     if a.device != b.device:
         raise RuntimeError(f"{name}: expected tensors on one device, but found {a.device} and {b.device}")
-    return torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch, other = a.shape[:-2], b.shape[:-2]
+    return torch.broadcast_shapes(batch, other) if batch or other else batch
 
 
 def where_computed(x: Tensor) -> dict[str, Any]:
