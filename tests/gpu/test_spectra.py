@@ -157,3 +157,19 @@ def test_special_values_stay_in_their_matrix(name):
     found = getattr(linalg, name)(cupy.asarray(a))
     for each in map(host, found if isinstance(found, tuple) else (found,)):
         assert np.isnan(each[1]).all() and np.isfinite(each[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(50, 20, 20), (9, 30, 7), (9, 7, 30), (3, 2, 64, 64)])
+def test_host_stacks(monkeypatch, letter, shape):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    a = matrix_of("random", letter, int(np.prod(shape[:-2])), *shape[-2:]).reshape(shape)
+    for full in (True, False):
+        u, s, vh = linalg.svd(a, full_matrices=full)
+        check_singular(a, s, u, vh)
+    check_singular(a, linalg.svdvals(a))
+    if shape[-1] == shape[-2]:
+        whole = a + a.swapaxes(-1, -2).conj()
+        w, v = linalg.eigh(whole)
+        check_eigen(whole, w, v)
+        check_eigen(whole, linalg.eigvalsh(whole))

@@ -585,6 +585,44 @@ def test_least_squares_by_singular_values_on_a_device(fake, letter, shape, colum
             same(one, other, 1e4)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 5, 5), (2, 2, 3, 3), (4, 6, 3), (4, 3, 6)])
+@pytest.mark.parametrize("order", "CF")
+def test_host_stacks_run_on_a_device(card, monkeypatch, letter, shape, order):
+    """Where that is the backend and has kernels; SciPy is not called."""
+    a = np.array(stack_of(letter, *shape), order=order)
+    start = a.copy()
+    expected = linalg.svd(a), linalg.svdvals(a), linalg.pinv(a)
+    is_square = shape[-1] == shape[-2]
+    hermitian = a + a.swapaxes(-1, -2).conj() if is_square else None
+    values = linalg.eigvalsh(hermitian) if is_square else None
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    monkeypatch.setattr("pyblasgpu.api.linalg.standard.over_stacks", None)
+    for full in (True, False):
+        u, s, vh = linalg.svd(a, full_matrices=full)
+        same(s, expected[0].S)
+        k = min(shape[-2:])
+        assert mismatch(a, (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]) <= 100 * eps_of(a)
+        assert type(u) is type(s) is type(vh) is np.ndarray
+    same(linalg.svdvals(a), expected[1])
+    same(linalg.pinv(a), expected[2], 1e4)
+    np.testing.assert_array_equal(a, start)
+    if hermitian is not None:
+        w, v = linalg.eigh(hermitian)
+        same(w, values)
+        assert mismatch(hermitian @ v, v * w[..., None, :]) <= 100 * eps_of(a)
+        same(linalg.eigvalsh(hermitian), values)
+
+
+@pytest.mark.parametrize("name", ["eigvalsh", "svdvals"])
+def test_other_host_arrays_stay_with_scipy(card, monkeypatch, name):
+    """Single matrices, and stacks of larger ones than kernels have."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    for a in (hermitian_of("d", 7), hermitian_of("d", 2, 230), np.zeros((0, 3, 3))):
+        theirs = getattr(np.linalg, name)(a)
+        same(getattr(linalg, name)(a), theirs, 1e3)
+
+
 #: Functions of large matrices of full rank, whose singular values have no kernels.
 OF_FULL_RANK = ["pinv", "orth", "null_space", "matrix_rank"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ...arguments import Array, Flag, enabled
 from ...frontend.arrays.any_array import library_of
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
@@ -14,7 +16,7 @@ from ..blas.arrays import common_dtype_of
 from . import spectra
 from .call import as_stack, factor_call, order_of, run_by_row
 
-__all__ = ["FUNCTIONS", "eigen_on_device", "reals_of", "repeated_eigen"]
+__all__ = ["FUNCTIONS", "eigen_of_host_stack", "eigen_on_device", "reals_of", "repeated_eigen"]
 
 
 def reals_of(dtype: Dtype) -> Dtype:
@@ -62,6 +64,24 @@ def eigen_on_device(
         call, "syevd", flags, source, counts=counts, key=call_key(name, low, vectors)
     )
     return call.library.deliver(w, call.arrays[0], call.stream), columns, info
+
+
+def eigen_of_host_stack(
+    name: str, dtype: Dtype, a: np.ndarray, low: bool, vectors: bool
+) -> tuple[np.ndarray, np.ndarray, Any] | None:
+    """Results as of `eigen_on_device` for a stack in host memory, where the backend is a device that serves
+    it; else None.
+    """
+    n = a.shape[-1]
+    if a.ndim < 3 or not a.size:
+        return None
+    call, source = factor_call(name, dtype, {}, "a", a, 0)
+    if call.device is None or n > routine_module("lapack.syevd").max_order(dtype, call.device):
+        return None
+    flags = {"uplo": Uplo.LOWER if low else Uplo.UPPER, "vectors": vectors}
+    counts = ONE, Factors(n, reals_of(dtype))
+    columns, info, w = run_by_row(call, "syevd", flags, source, counts=counts)
+    return w, columns, info
 
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:

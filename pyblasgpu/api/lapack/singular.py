@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ...arguments import Array, enabled
 from ...frontend.arrays.any_array import library_of, reshaped
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
@@ -15,7 +17,7 @@ from . import spectra
 from .call import as_stack, factor_call, run_by_row
 from .eigen import reals_of
 
-__all__ = ["FUNCTIONS", "repeated_svd", "svd_on_device"]
+__all__ = ["FUNCTIONS", "repeated_svd", "svd_of_host_stack", "svd_on_device"]
 
 
 def repeated_svd(name: str, a: Array, full: bool, vectors: bool) -> tuple[Array, Array, Array, Any] | None:
@@ -54,13 +56,37 @@ def svd_on_device(
         what = f"a has shape {tuple(matrix.shape)}"
         raise NotImplementedError(routine.refusal(name, what, m, n, wanted, device, vectors))
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
-    extents = (m * (m if full else k), n * (n if full else k)) if vectors else (1, 1)
-    counts = ONE, Factors(k, reals_of(wanted)), *map(Factors, extents)
+    counts = _counts(m, n, wanted, full, vectors)
     _, info, *found = run_by_row(
         call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, full, vectors)
     )
     s, u, vh = (call.library.deliver(each, call.arrays[0], call.stream) for each in found)
     return _shaped(matrix, u, vh, full, vectors, s, info)
+
+
+def svd_of_host_stack(
+    name: str, dtype: Dtype, a: np.ndarray, full: bool, vectors: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any] | None:
+    """Results as of `svd_on_device` for a stack in host memory, where the backend is a device that serves
+    it; else None.
+    """
+    if a.ndim < 3 or not a.size:
+        return None
+    call, source = factor_call(name, dtype, {}, "a", a, 0)
+    m, n = a.shape[-2:]
+    routine, device = routine_module("lapack.gesdd"), call.device
+    if device is None or not routine.serves(m, n, dtype, device, vectors=vectors):
+        return None
+    counts = _counts(m, n, dtype, full, vectors)
+    _, info, s, u, vh = run_by_row(call, "gesdd", {"vectors": vectors}, source, counts=counts)
+    return _shaped(a, u, vh, full, vectors, s, info)
+
+
+def _counts(m: int, n: int, dtype: Dtype, full: bool, vectors: bool) -> tuple[int, ...]:
+    """The numbers that the routine leaves: info, singular values, and the elements of U and of Vᴴ."""
+    k = min(m, n)
+    extents = (m * (m if full else k), n * (n if full else k)) if vectors else (1, 1)
+    return ONE, Factors(k, reals_of(dtype)), *map(Factors, extents)
 
 
 def _shaped(

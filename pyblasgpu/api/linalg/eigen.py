@@ -126,6 +126,12 @@ def eigh(
     eigvalsh : Eigenvalues alone.
     svd : Singular values of any matrices.
 
+    Notes
+    -----
+    A stack in host memory goes to a device where that is the backend and kernels have the order; SciPy's
+    LAPACK computes all else there. Results on a device are NaN where a matrix is not finite, or where the
+    iteration does not converge.
+
     Examples
     --------
     >>> from pyblasgpu import linalg
@@ -269,7 +275,9 @@ def _solved(
             shapes = " and b ".join(str(tuple(each.shape)) for each in arrays.each)
             raise ValueError(f"{name}: a has shape {shapes}, of another order")
         problem = problem.checked(orders[0], len(orders) > 1)
-        if arrays.library.host:
+        if arrays.library.host and len(orders) == 1 and problem.is_plain and not any(flags):
+            values, vectors = eigenpairs(name, arrays, arrays.cast(arrays.each[0]), problem.low, with_vectors)
+        elif arrays.library.host:
             values, vectors = _by_scipy(arrays, problem, with_vectors, flags)
         else:
             values, vectors = _on_device(arrays, problem, with_vectors)

@@ -104,6 +104,12 @@ def svd(
     svdvals : Singular values alone.
     eigh : Eigenvalues of Hermitian matrices.
 
+    Notes
+    -----
+    A stack in host memory goes to a device where that is the backend and kernels have the shape; SciPy's
+    LAPACK computes all else there. Results on a device are NaN where a matrix is not finite, or where the
+    iteration does not converge.
+
     Examples
     --------
     >>> from pyblasgpu import linalg

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.linalg import LinAlgError
+
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
-from ..lapack.eigen import eigen_on_device
-from ..lapack.singular import svd_on_device
+from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
+from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 
 __all__ = ["eigenpairs", "matrix_or_stack", "singular_triplets", "square_order"]
@@ -59,8 +62,19 @@ def eigenpairs(
     if not arrays.library.host:
         values, vectors, _ = eigen_on_device(name, arrays.dtype, matrix, low, with_vectors)
         return values, vectors if with_vectors else None
-    values, vectors = over_stacks(run, matrix)
-    return values, vectors
+    found = eigen_of_host_stack(name, arrays.dtype, matrix, low, with_vectors)
+    if found is None:
+        values, vectors = over_stacks(run, matrix)
+        return values, vectors
+    _raise_unconverged(name, found[-1])
+    return found[0], found[1] if with_vectors else None
+
+
+def _raise_unconverged(name: str, info: Any) -> None:
+    """LinAlgError where the iteration has failed for a host matrix of a stack."""
+    bad = np.flatnonzero(info)
+    if bad.size:
+        raise LinAlgError(f"{name}: the iteration does not converge for the matrices {bad.tolist()}")
 
 
 def singular_triplets(
@@ -102,8 +116,12 @@ def singular_triplets(
 
     if not arrays.library.host:
         return _triplets_on_device(name, arrays, matrix, full, with_vectors)
-    u, s, vh = over_stacks(run, matrix)
-    return u, s, vh
+    found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)
+    if found is None:
+        u, s, vh = over_stacks(run, matrix)
+        return u, s, vh
+    _raise_unconverged(name, found[-1])
+    return (found[0], found[1], found[2]) if with_vectors else (None, found[1], None)
 
 
 def _triplets_on_device(

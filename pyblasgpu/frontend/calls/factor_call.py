@@ -145,7 +145,9 @@ class FactorCall(Call):
 
     def _dtype_of(self, count: int) -> str:
         """The dtype of numbers that the routine leaves in host memory."""
-        return self.dtype.name if isinstance(count, Factors) else "int32"
+        if not isinstance(count, Factors):
+            return "int32"
+        return (count.dtype or self.dtype).name
 
     def run_on_arrays(
         self,
@@ -213,7 +215,10 @@ class FactorCall(Call):
             self.start_from(source)
             cpu(*integers, *input_integers, *[array for array, _ in inputs], out)
             return integers
-        elements = [np.empty(array.shape, self.dtype.name) for array in integers]
+        elements = [
+            array if isinstance(count, Factors) else np.empty(array.shape, self.dtype.name)
+            for array, count in zip(integers, counts, strict=True)
+        ]
         cuda = partial(enqueue, prepare)
         run_staged(
             cuda,

@@ -47,7 +47,7 @@ def run_staged(
             target = staging.upload(dense)
         else:
             target = staging.upload_like(source, _columns_like(dense) if by_columns else dense)
-        extra = [staging.reserve(array) for array in integers]
+        extra = [staging.reserve(array)._replace(dtype=dtype_of(array.dtype)) for array in integers]
         read = [staging.upload(array)._replace(dtype=INT32) for array in input_integers]
         for operands in batches((*extra, *read, *layouts, target)):
             cuda(scalars, operands, stream)
