@@ -51,7 +51,8 @@ LARGE = 2048  # from here on large steps have a mean of their own
 POINTS = (2000, 5000, 10000)  # of GPyTorch's processes
 STACKS = ((64, 256), (512, 64))  # matrices and their order
 PART_SECONDS, LEAST, MOST = 0.4, 3, 15  # of a case all ways together, and rounds
-SHORT, CALLS, ROUNDS = 2e-3, 100, 5  # seconds of a step that is run several times; calls of an operator
+SHORT = 2e-3  # seconds of a step that is run several times
+CALLS, ROUNDS = 30, 11  # of an operator; the device's queue holds the launches of all calls of a round
 FIRST = 1000  # order of first steps
 FAULTY = 100.0  # differences beyond are wrong, in units of n u
 

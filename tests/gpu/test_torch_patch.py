@@ -29,7 +29,14 @@ def on_card(value: Any) -> Any:
 
 
 def tensors(name: str, result: Any) -> list[Any]:
-    """The results of a function; LU factors multiplied, as cuBLAS chooses complex pivots by their modulus."""
+    """The results of a function; LU factors multiplied, as cuBLAS chooses complex pivots by their modulus.
+
+    Rows of R have either sign.
+    """
+    if name == "geqrf":
+        return [result[0].triu().abs()]
+    if name == "qr":
+        return [result[1].abs(), *([result[0] @ result[1]] if result[0].numel() else [])]
     if name.startswith("lu_factor"):
         interchanges, lower, upper = torch.lu_unpack(*result[:2])
         return [interchanges @ lower @ upper, *result[2:]]
