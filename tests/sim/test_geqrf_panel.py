@@ -158,6 +158,23 @@ def test_special_columns(letter, way):
     special(letter, way)
 
 
+def infinite(letter="d", way=KINDS["whole"]) -> None:
+    """Infinity in a row of R, or one that a reflector meets, spoils no other row than with LAPACK."""
+    a = np.zeros((2, 5, 3), DTYPES[letter].name)
+    a[:, 0, 0], a[:, :, 1], a[:, :, 2] = 3, [1, 3, 4, 0, 0], [1, 2, 3, 4, 5]
+    a[0, 0, 2], a[1, 3, 1] = np.inf, np.inf
+    tau, expected = np.full((2, 3), np.nan, a.dtype), lapacks(a, letter)
+    way.factor(a, tau)
+    for z, (qr, _) in enumerate(expected):
+        np.testing.assert_array_equal(np.isfinite(a[z, :2]), np.isfinite(qr[:2]))
+
+
+@KERNELS
+@pytest.mark.parametrize("letter", "sdz")
+def test_infinity_stays_where_it_is(letter, way):
+    infinite(letter, way)
+
+
 def imaginary(letter="z", way=KINDS["whole"]) -> None:
     """A complex element alone becomes a real one; tau is LAPACK's."""
     a = np.array([[[1 + 2j, 1], [0, 3j]]], DTYPES[letter].name)

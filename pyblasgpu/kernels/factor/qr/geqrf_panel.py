@@ -1,8 +1,8 @@
 """``geqrf_panel``: Q R of panels and small matrices in registers, by one block a matrix or several.
 
 A warp has columns, and each lane rows of them (`register_columns`). Step j finds column j in shared memory.
-Each warp multiplies it with its own columns and itself, makes the reflector, and applies it. The warp of
-column j + 1 then leaves that for the next step. So a step has one barrier, and one sum over lanes.
+Each warp multiplies it with its own columns. The warp that has column j makes the reflector of that, and all
+apply it. The warp of column j + 1 then leaves that for the next step. So a step has one sum over lanes.
 
 A panel also leaves V with its ones and zeros, and T of I - V T V^H. The products of column j with columns
 before it are those that T needs. Several blocks of a panel exchange their sums, and meet once a step.
@@ -19,7 +19,7 @@ from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from .larft_leaf import triangle_entry
+from .larft_leaf import triangle_maker
 from .meeting import WORDS, meeting
 from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
 from .register_columns import (
@@ -43,13 +43,14 @@ PARAMETERS = parameters(
 )
 WHOLE, PANEL, SPREAD = range(3)  # a matrix; a panel of one block, which leaves V and T; one of several
 WIDTH = 32  # columns of a panel
+HEAD = 8  # elements: two on the diagonal, and a reflector
 #: Rows of a lane, columns and warps of the Configs for matrices, and for panels, by words of an element.
 WHOLES = {
     1: ((1, 32, 4), (2, 64, 8), (4, 128, 16)),
     2: ((1, 32, 4), (2, 64, 8), (3, 96, 12)),
     4: ((1, 32, 4), (2, 64, 16)),
 }
-PANELS = {1: ((8, 32, 8), (16, 32, 16), (24, 32, 16)), 2: ((8, 32, 8), (12, 32, 16)), 4: ((6, 32, 16),)}
+PANELS = {1: ((8, 32, 8), (16, 32, 16), (24, 32, 16)), 2: ((8, 32, 8), (10, 32, 16)), 4: ((5, 32, 16),)}
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class GeqrfPanel(BlockConfig):
     """
 
     DIM: int = 512
-    ROWS: int = 6
+    ROWS: int = 5
     COLS: int = WIDTH
     KIND: int = SPREAD
 
@@ -99,6 +100,11 @@ class GeqrfPanel(BlockConfig):
         return WARP * self.ROWS
 
     @property
+    def ld(self) -> int:
+        """Elements from column to column of the triangle: some more than a column, against bank conflicts."""
+        return self.COLS + 16 // self.dtype_facts.itemsize
+
+    @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         words = self.dtype_facts.itemsize // 4
@@ -107,8 +113,8 @@ class GeqrfPanel(BlockConfig):
     @property
     def shared_elements(self) -> int:
         """What `_places` names."""
-        triangles = 0 if self.KIND == WHOLE else 2 * self.COLS * (self.COLS + 1)
-        return 2 * self.block_rows + 2 + 3 * self.COLS + triangles
+        triangle = 0 if self.KIND == WHOLE else self.COLS * self.ld
+        return 2 * self.block_rows + HEAD + 3 * self.COLS + triangle
 
     @property
     def variants(self) -> tuple[Self, ...]:
@@ -143,7 +149,7 @@ class GeqrfPanel(BlockConfig):
 
     def state(self, blocks: int) -> int:
         """Elements that the blocks of a panel exchange: for each parity sums and a row, and sizes."""
-        return 2 * (self.COLS + 1) * (blocks + 1) + self.COLS * blocks
+        return (3 * blocks + 2) * self.COLS
 
 
 def source(config: GeqrfPanel) -> KernelSource:
@@ -232,59 +238,84 @@ def _larger(x, y):
 
 
 def _places(config: GeqrfPanel) -> tuple[int, ...]:
-    """Where shared memory has elements on the diagonal, tau, factors of v, reciprocals of scales, V^H V and
-    T; columns come first.
+    """Return where shared memory has elements on the diagonal, the reflector, tau, factors of v, reciprocals
+    of scales, and V^H V below T; columns come first.
     """
-    REALS, triangle = config.dtype_facts.reals_per_element, config.COLS * (config.COLS + 1)
+    REALS = config.dtype_facts.reals_per_element
     tops = 2 * config.block_rows * REALS
-    taus = tops + 2 * REALS
-    factors = taus + config.COLS * REALS
-    back = factors + config.COLS * REALS
-    products = back + config.COLS * REALS
-    return tops, taus, factors, back, products, products + triangle * REALS
+    taus = tops + HEAD * REALS
+    size = config.COLS * REALS
+    return tops, tops + 2 * REALS, taus, taus + size, taus + 2 * size, taus + 3 * size
 
 
 def _product_leaver(config: GeqrfPanel) -> Callable:
-    """``leave(s, y, col, j, lane)``: the product of column `col` of V with column j, from y, that
-    of column j with what column `col` was.
+    """``leave(s, y, col, j, lane)``: the product of column j of V with column `col`, from y, that of column j
+    with what column `col` was.
     """
-    facts, LD = config.dtype_facts, config.COLS + 1
-    COMPLEX, (_, _, FACTORS, _, PRODUCTS, _) = facts.is_complex, _places(config)
+    facts, LD = config.dtype_facts, config.ld
+    COMPLEX, (*_, FACTORS, _, TRIANGLE) = facts.is_complex, _places(config)
 
     @device_function
     def leave(s, y, col, j, lane):
         if lane == 0:
-            at = j * LD + col
+            at = col * LD + j
             if COMPLEX:
                 f, f_im = s[FACTORS + col * 2], s[FACTORS + col * 2 + 1]
-                s[PRODUCTS + at * 2] = f * y[0] - f_im * y[1]
-                s[PRODUCTS + at * 2 + 1] = -(f * y[1] + f_im * y[0])
+                s[TRIANGLE + at * 2] = f * y[0] - f_im * y[1]
+                s[TRIANGLE + at * 2 + 1] = f * y[1] + f_im * y[0]
             else:
-                s[PRODUCTS + at] = s[FACTORS + col] * y[0]
+                s[TRIANGLE + at] = s[FACTORS + col] * y[0]
 
     return leave
 
 
 def _triangle_maker(config: GeqrfPanel) -> Callable:
-    """``make(t, t_cs, s, w, n, lane)``: T of the products, by one warp, a row a lane."""
-    facts, LD = config.dtype_facts, config.COLS + 1
-    REALS, real, (_, TAUS, *_, PRODUCTS, TRIANGLE) = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        _places(config),
-    )
-    entry, offset, int64 = triangle_entry(facts), ptx.offset, ptx.types.int64
+    """``make(t, t_cs, s, n, lane)``: T by one warp, a row a lane, zeros below its diagonal."""
+    facts, LD, (_, _, TAUS, *_, TRIANGLE) = config.dtype_facts, config.ld, _places(config)
+    REALS, real, int64, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int64, ptx.offset
+    make_rows = triangle_maker(facts)
 
     @device_function
-    def make(t, t_cs, s, w, n, lane):
-        rows, products = offset(s, TRIANGLE), offset(s, PRODUCTS)
+    def make(t, t_cs, s, n, lane):
+        rows = offset(s, TRIANGLE)
         if lane < n:
+            make_rows(rows, LD, offset(s, TAUS), 1, n, lane)
             for i in range(n):
-                entry(w, rows, products, LD, offset(s, TAUS + i * REALS), lane, i)
                 for part in range(REALS):
-                    x = w[part] if lane <= i else real(0)
-                    rows[(i * LD + lane) * REALS + part] = x
+                    x = rows[(i * LD + lane) * REALS + part] if lane <= i else real(0)
                     t[(int64(i) * t_cs + lane) * REALS + part] = x
+
+    return make
+
+
+def _reflector_maker(config: GeqrfPanel) -> Callable:
+    """``make(s, h, y, sums, tops, j, warp, lane)``: ``h``, the reflector of column j, by the warp that has
+    that; its tau and the factor of v go to `s`.
+    """
+    facts, OWN, WARPS = config.dtype_facts, config.OWN, config.WARPS
+    REALS, select = facts.reals_per_element, ptx.select
+    (_, REFLECTOR, TAUS, FACTORS, *_), make_one, quotient = _places(config), reflector(facts), ptx.quotient
+
+    @device_function
+    def find(c, square, sums, j, warp):
+        square[0] = sums[c * REALS] if c == 0 else select(warp + c * WARPS == j, sums[c * REALS], square[0])
+
+    finds = unrolled(OWN, find)
+
+    @device_function
+    def make(s, h, y, sums, tops, j, warp, lane):
+        finds(0, y, sums, j, warp)
+        if quotient(j, WARPS) * WARPS + warp == j:
+            make_one(h, tops[0], tops[REALS - 1], y[0])
+            if lane == 0:
+                for k in range(5):
+                    s[REFLECTOR + k] = h[k]
+                for part in range(REALS):
+                    s[TAUS + j * REALS + part] = h[TAU + part]
+                    s[FACTORS + j * REALS + part] = h[FACTOR + part]
+        cuda.syncthreads()
+        for k in range(5):
+            h[k] = s[REFLECTOR + k]
 
     return make
 
@@ -298,20 +329,18 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
     IS_PANEL, SPREADS, SPAN = config.KIND != WHOLE, config.KIND == SPREAD, config.COLS * REALS
     FIRST, LAST = slot * WARP, (slot + 1) * WARP
     FINISHED = 0 if IS_PANEL else FIRST // WARPS  # columns of a warp that are finished
-    TOPS, TAUS, FACTORS, *_ = _places(config)
+    TOPS, *_ = _places(config)
     int32, offset, shuffle, select = ptx.types.int32, ptx.offset, ptx.shuffle, ptx.select
-    make, project, multiply = reflector(facts), projector(facts), multiplier(facts)
+    make, project, multiply = _reflector_maker(config), projector(facts), multiplier(facts)
     dot, update, publish = dotter(config, slot, FINISHED), updater(config, slot), _publisher(config)
-    add = adder_over_lanes(OWN * REALS + 1, _add)
+    add = adder_over_lanes(OWN * REALS, _add)
     leave, gather = _exchange(config, REALS, _add)
     (meet, _), leave_product = meeting(), _product_leaver(config)
 
     @device_function
-    def read(k, v, sums, column, lane):
+    def read(k, v, column, lane):
         for part in range(REALS):
-            x = column[(k * WARP + lane) * REALS + part]
-            v[k * REALS + part] = x
-            sums[OWN * REALS] += x * x
+            v[k * REALS + part] = column[(k * WARP + lane) * REALS + part]
 
     reads = unrolled(ROWS - slot, read)
 
@@ -325,20 +354,13 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
 
     @device_function
     def exchange(x, sums, left, flags, j, block, blocks, warp, lane, t):
-        """Sums over all blocks, and row j, which the first one has; sums of squares follow it."""
+        """Sums over all blocks, and row j, which the first one has."""
         head = offset(left, SPAN * blocks)
         leave(0, left, sums, block, blocks, warp, lane)
-        if t == 0:
-            head[SPAN + block] = sums[OWN * REALS]
         if block == 0:
             leave_heads(0, x, head, j, warp, lane)
         meet(flags, int32(j + 2), blocks, t)
         gather(0, sums, left, blocks, warp, lane)
-        y, other = real(0), int32(lane)
-        while other < blocks:
-            y += head[SPAN + other]
-            other = int32(other + WARP)
-        sums[OWN * REALS] = y
         add(sums, lane)
 
     @device_function
@@ -367,9 +389,6 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
         elif col == j:
             for part in range(REALS):
                 x[at + part] = select(is_head, h[BETA] if part == 0 else real(0), x[at + part])
-                if lane == 0:
-                    s[FACTORS + j * REALS + part] = h[FACTOR + part]
-                    s[TAUS + j * REALS + part] = h[TAU + part]
         elif IS_PANEL:
             leave_product(s, y, col, j, lane)
 
@@ -382,20 +401,17 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
             # (a) column j, its products with the columns of this warp and with itself
             parity = int32(j & 1)
             cuda.syncthreads()
-            sums[OWN * REALS] = real(0)
-            reads(slot, v, sums, offset(s, parity * (ROWS * WARP * REALS)), lane)
+            reads(slot, v, offset(s, parity * (ROWS * WARP * REALS)), lane)
             dot(sums, x, v, top + lane > j - FIRST)
             add(sums, lane)
 
             # (b) the reflector, and what it takes off
-            left_now, tops = (
-                offset(left, parity * ((SPAN + 1) * (blocks + 1))),
-                offset(s, TOPS + parity * REALS),
-            )
+            left_now = offset(left, parity * (SPAN * (blocks + 1)))
+            tops = offset(s, TOPS + parity * REALS)
             if SPREADS:
                 exchange(x, sums, left_now, flags, j, block, blocks, warp, lane, t)
                 tops = offset(left_now, SPAN * blocks + j * REALS)
-            make(h, tops[0], tops[REALS - 1], sums[OWN * REALS])
+            make(s, h, y, sums, tops, j, warp, lane)
             columns(FINISHED, x, v, sums, y, w, h, s, left_now, blocks, j, top, warp, lane)
             j = int32(j + 1)
 
@@ -404,20 +420,16 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
 
 def _build(config: GeqrfPanel):
     facts, ROWS, OWN, DIM = config.dtype_facts, config.ROWS, config.OWN, config.DIM
-    REALS, real, IS_PANEL, SPREADS = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        config.KIND != WHOLE,
-        config.KIND == SPREAD,
-    )
-    TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS + 1, config.COLS * REALS
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    IS_PANEL, SPREADS = config.KIND != WHOLE, config.KIND == SPREAD
+    TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS, config.COLS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
     largest, publish, (meet, part) = adder_over_lanes(OWN, _larger), _publisher(config), meeting()
     leave, gather = _exchange(config, 1, _larger)
     steps = in_order([_stepper(config, slot) for slot in range(-(-config.COLS // WARP))])
     make_triangle, quotient = _triangle_maker(config), ptx.quotient
-    grid_dependency_wait, (TOPS, TAUS, FACTORS, BACK, *_) = ptx.grid_dependency_wait, _places(config)
+    grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)
 
     def geqrf_panel(
         tau, a, v, t, state, flags, m, n, above, tau_step, a_rs, a_cs, v_cs, t_cs,
@@ -440,7 +452,7 @@ def _build(config: GeqrfPanel):
         largest(sums, lane)
         if SPREADS:
             state, flags = offset(state, batch * stride_state * REALS), offset(flags, batch * WORDS)
-            left = offset(state, 2 * (SPAN + 1) * (blocks + 1))
+            left = offset(state, 2 * SPAN * (blocks + 1))
             leave(0, left, sums, block, blocks, warp, lane)
             meet(flags, int32(1), blocks, thread)
             gather(0, sums, left, blocks, warp, lane)
@@ -453,7 +465,6 @@ def _build(config: GeqrfPanel):
         steps(x, column, sums, y, w, h, s, state, flags, n, top, block, blocks, thread)
 
         # (4) the results
-        cuda.syncthreads()
         back, factors = offset(s, BACK), offset(s, FACTORS)
         store(0, x, a, a_rs, a_cs, back, factors, top, int32(m - top), n, warp, lane, False)
         if block == 0 and thread < n:
@@ -461,11 +472,12 @@ def _build(config: GeqrfPanel):
             for k in range(REALS):
                 tau[k] = s[TAUS + thread * REALS + k]
         if IS_PANEL:
+            cuda.syncthreads()
             v = offset(v, batch * stride_v * REALS)
             to = offset(v, top * REALS)
             store(0, x, to, int64(1), v_cs, back, factors, top, int32(m - top), n, warp, lane, True)
             if block == 0 and warp == 0:
-                make_triangle(offset(t, batch * stride_t * REALS), t_cs, s, w, n, lane)
+                make_triangle(offset(t, batch * stride_t * REALS), t_cs, s, n, lane)
             i = thread
             while i < above * n and block == 0:
                 col = int32(quotient(i, above))

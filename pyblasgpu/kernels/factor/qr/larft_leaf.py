@@ -1,7 +1,8 @@
 """``larft_leaf``: the triangle T of a block of reflectors, H1 H2 ... = I - V T V^H, a block a matrix.
 
 V^H V is there. Column i of T is -tau_i T v, with T of the reflectors before and v their products with
-reflector i (Schreiber and Van Loan, 1989; LAPACK's larft, forward and by columns).
+reflector i (Schreiber and Van Loan, 1989; LAPACK's larft, forward and by columns). Rows of T do not depend on
+one another, so a thread has a row, and none waits for another.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ....types import Dtype
 from ...common.parameters import parameters
 from ..triangles.leaf_config import TriangleInShared
 
-__all__ = ["STEM", "LarftLeaf", "source", "triangle_entry"]
+__all__ = ["STEM", "LarftLeaf", "source", "triangle_maker"]
 
 STEM = "larft_leaf"
+BYTES = 32  # of a row of V^H V that a thread reads at a time
 PARAMETERS = parameters(
     "pointer: tau, t",
     "int32: n",
@@ -58,42 +60,81 @@ def source(config: LarftLeaf) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def triangle_entry(facts: Dtype) -> Callable:
-    """``entry(w, t, products, ld, tau, r, i)``: ``w``, entry (r, i) of T for r <= i, of the columns of T
-    before, column i of V^H V in `products`, and tau_i; zero for r > i.
+def triangle_maker(facts: Dtype) -> Callable:
+    """``make(s, ld, tau, tau_step, n, r)``: row r of T by a thread, to the upper triangle of `s`, by columns.
+
+    Below the diagonal is V^H V, which stays. Some columns are made at a time: rows of T before them are read
+    once for all of these.
     """
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    COLUMNS, LOCAL, VECTOR = BYTES // facts.itemsize, BYTES // facts.real_size, 16 // facts.real_size
+    select, load, zero = ptx.select, ptx.load_shared(VECTOR, BYTES // 16, VECTOR), ptx.fill(LOCAL)
 
     @device_function
-    def entry(w, t, products, ld, tau, r, i):
-        re, im = real(0), real(0)
-        for c in range(r, i):
-            at, of = (c * ld + r) * REALS, (i * ld + c) * REALS
-            if COMPLEX:
-                re += t[at] * products[of] - t[at + 1] * products[of + 1]
-                im += t[at] * products[of + 1] + t[at + 1] * products[of]
-            else:
-                re += t[at] * products[of]
-        if r == i:
-            re, im = real(-1), real(0)
+    def add(acc, q, t, re, im):
         if COMPLEX:
-            w[0], w[1] = tau[1] * im - tau[0] * re, -tau[0] * im - tau[1] * re
+            acc[q * 2] += t[0] * re + t[1] * im
+            acc[q * 2 + 1] += t[1] * re - t[0] * im
         else:
-            w[0] = -tau[0] * re
+            acc[q] += t[0] * re
 
-    return entry
+    @device_function
+    def add_before(q, acc, t, g):
+        add(acc, q, t, g[q * REALS], g[q * REALS + REALS - 1])
+
+    add_all = unrolled(COLUMNS, add_before)
+
+    @device_function
+    def add_after(q, acc, t, s, at):
+        add(acc, q, t, s[at + q * REALS], s[at + q * REALS + REALS - 1])
+
+    def column_maker(q: int) -> Callable:
+        add_rest = unrolled(COLUMNS - 1 - q, add_after)
+
+        @device_function
+        def column(acc, t, s, ld, tau, tau_step, first, n, r):
+            i = first + q
+            if i < n:
+                at, f, f_im = i * ld, tau[i * tau_step * REALS], tau[i * tau_step * REALS + REALS - 1]
+                re, im = f * acc[q * REALS], f_im
+                if COMPLEX:
+                    re, im = re - f_im * acc[q * 2 + 1], f * acc[q * 2 + 1] + f_im * acc[q * 2]
+                    t[1] = select(r < i, -im, select(r == i, f_im, real(0)))
+                t[0] = select(r < i, -re, select(r == i, f, real(0)))
+                if r <= i:
+                    for part in range(REALS):
+                        s[(at + r) * REALS + part] = t[part]
+                add_rest(q + 1, acc, t, s, (at + first) * REALS)
+
+        return column
+
+    make_columns = in_order([column_maker(q) for q in range(COLUMNS)])
+
+    @device_function
+    def make(s, ld, tau, tau_step, n, r):
+        acc, g, t = cuda.local.array(LOCAL, real), cuda.local.array(LOCAL, real), cuda.local.array(2, real)
+        for first in range(0, n, COLUMNS):
+            zero(acc, real(0))
+            for c in range(r & ~31, first):
+                for part in range(REALS):
+                    t[part] = select(r <= c, s[(c * ld + r) * REALS + part], real(0))
+                load(g, 0, s, (c * ld + first) * REALS)
+                add_all(0, acc, t, g)
+            make_columns(acc, t, s, ld, tau, tau_step, first, n, r)
+
+    return make
 
 
 def _build(config: LarftLeaf):
     facts, LD = config.dtype_facts, config.ld
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, entry = ptx.grid_dependency_wait, triangle_entry(facts)
+    grid_dependency_wait, make = ptx.grid_dependency_wait, triangle_maker(facts)
 
     def larft_leaf(tau, t, n, tau_step, ldt, stride_tau, stride_t):
         # (1) V^H V by columns, a row a thread
         r, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
-        s, w = shared_pointer(cuda.shared.array(0, real, alignment=16)), cuda.local.array(2, real)
+        s = shared_pointer(cuda.shared.array(0, real, alignment=16))
         grid_dependency_wait()
         tau, t = offset(tau, batch * stride_tau * REALS), offset(t, batch * stride_t * REALS)
         if r < n:
@@ -101,13 +142,10 @@ def _build(config: LarftLeaf):
                 for part in range(REALS):
                     s[(c * LD + r) * REALS + part] = t[(c * ldt + r) * REALS + part]
 
-        # (2) a column of T after the other: row r of those before it times V^H v
-        for i in range(n):
-            entry(w, s, s, LD, offset(tau, i * tau_step * REALS), r, i)
-            cuda.syncthreads()
-            if r <= i:
-                for part in range(REALS):
-                    s[(i * LD + r) * REALS + part] = w[part]
+        # (2) a row of T
+        cuda.syncthreads()
+        if r < n:
+            make(s, LD, tau, tau_step, n, r)
 
         # (3) T, and zeros below its diagonal; a row is of the thread that made it
         if r < n:
