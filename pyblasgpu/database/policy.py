@@ -307,6 +307,10 @@ class Policy:
     )
     symv_small_max_bytes: ByDtype = _value("bytes", "of A up to which SYMV is one launch", _l2)
 
+    cholesky_qr_min_rows: float = _value(
+        "rows", "from which on reduced QR factors come from Cholesky's", _sms
+    )
+
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")
     streamed_factor_min_bytes: ByRoutine = _value("bytes", "from which on a factorization of one is")

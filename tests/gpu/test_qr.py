@@ -16,7 +16,7 @@ from .running import Placed
 cupy = pytest.importorskip("cupy")
 
 SHAPES = [(1, 1), (5, 5), (32, 32), (33, 32), (64, 64), (100, 37), (37, 100), (257, 257), (1000, 1000),
-          (2049, 300), (300, 2049), (50_000, 9)]  # fmt: skip
+          (2049, 300), (300, 2049), (50_000, 9), (150_000, 40)]  # fmt: skip
 
 
 def factors(a, **options):
@@ -48,6 +48,29 @@ def test_factors(letter, m, n, order):
 def test_bounds(kind, letter, shape):
     a = matrix_of(kind, letter, *shape)
     check_factors(a, *factors(cupy.asarray(a)))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(9, 700, 70), (40, 1500, 33), (150, 1100, 40)])
+def test_batches_of_panels_by_several_blocks(letter, shape):
+    """More matrices than the device can have at a time."""
+    a = matrix_of("random", letter, *shape)
+    check_factors(a, *factors(cupy.asarray(a)))
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(70_000, 33), (2, 66_000, 5)])
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_tall_matrices(kind, letter, shape, library):
+    """By Cholesky factors, or where the condition is too large by reflectors."""
+    a = matrix_of(kind, letter, *shape)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        q, r = (each.cpu().numpy() for each in linalg.qr(torch.asarray(a, device="cuda"), mode="economic"))
+    else:
+        q, r = (each.get() for each in linalg.qr(cupy.asarray(a), mode="economic"))
+    check_factors(a, q, r)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -332,3 +332,41 @@ def test_matrices_without_full_rank_on_a_device(fake):
     with pytest.raises(np.linalg.LinAlgError, match="lstsq: a has no full rank"):
         linalg.lstsq(a, b, check_finite=True)
     assert not np.isfinite(linalg.lstsq(a, b)[0].host).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("kind", [*SETS, "zeros in a row"])
+@pytest.mark.parametrize("shape", [(80, 3), (2, 70, 4)])
+def test_tall_matrices_on_a_device(fake, decide_by, letter, kind, shape):
+    """Factors by Cholesky where the condition allows it, else by reflectors: both keep the bounds."""
+    decide_by(cholesky_qr_min_rows=32)
+    a = matrix_of("random" if kind == "zeros in a row" else kind, letter, *shape)
+    if kind == "zeros in a row":
+        a[..., 5, :] = 0
+    for _ in range(2):
+        q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
+        check_factors(a, q, r)
+        assert (np.tril(r, -1) == 0).all()
+    if kind == "random":
+        diagonal = np.diagonal(r, axis1=-2, axis2=-1)
+        assert (diagonal.real > 0).all() and (diagonal.imag == 0).all()
+
+
+@pytest.mark.parametrize("fails", [0, 1])
+def test_tall_matrices_of_a_large_condition(fake, decide_by, fails):
+    """One of a stack is enough for reflectors of all, whose R has another sign than Cholesky's."""
+    decide_by(cholesky_qr_min_rows=32)
+    a = np.abs(matrix_of("random", "d", 2, 64, 2))
+    if fails:
+        a[1, :, 1] = a[1, :, 0] * (1 + 1e-12 * np.arange(64))
+    q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
+    check_factors(a, q, r)
+    assert (r[0, 0, 0] > 0) == (not fails)
+
+
+def test_tall_matrices_without_a_number(fake, decide_by):
+    decide_by(cholesky_qr_min_rows=32)
+    a = matrix_of("random", "d", 64, 2)
+    a[3, 1] = np.nan
+    q, r = hosts(linalg.qr(fake_device.Array(a), mode="economic"))
+    assert np.isfinite(r[0, 0]) and np.isnan(r[:, 1]).any() and np.isnan(q[:, 1]).any()

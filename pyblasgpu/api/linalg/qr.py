@@ -15,6 +15,7 @@ from ..lapack.triangles import upper_triangle
 from ..processor import on_processor
 from .arrays import Arrays, taken
 from .checks import check_values
+from .cholesky_qr import cholesky_qr, is_tall
 from .docs import LINALG
 
 __all__ = ["orthogonal_of", "qr", "qr_multiply"]
@@ -94,6 +95,9 @@ def qr(
     Results of one matrix with 'r' and without `pivoting` are a tuple of one, those of a stack are R itself,
     as SciPy's. The bounds of the errors are those of `pyblasgpu.lapack.geqrf`.
 
+    Reduced factors of tall device matrices come from Cholesky factors of ``aᴴ a`` and of ``qᴴ q``, where the
+    condition of `a` allows it. The diagonal of R is positive then. The host waits for that decision.
+
     Examples
     --------
     >>> import numpy as np
@@ -111,8 +115,15 @@ def qr(
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
         return _as_called(kind, done.results, a)
     pivoted = enabled(pivoting, name, "pivoting")
-    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
+    arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
+    if kind == "economic" and not pivoted and is_tall(arrays, matrix):
+        with arrays.silent():
+            check_values(arrays, check_finite, name, matrix)
+            factors = cholesky_qr(arrays, arrays.cast(matrix))
+        if factors is not None:
+            return tuple(map(arrays.returned, factors))
+    arrays = arrays.recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with _refusing_pivots(name, {"a": a}, pivoted), arrays.silent():
         check_values(arrays, check_finite, name, matrix)

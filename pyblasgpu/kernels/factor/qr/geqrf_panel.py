@@ -112,7 +112,7 @@ class GeqrfPanel(BlockConfig):
 
     @property
     def shared_elements(self) -> int:
-        """What `_places` names."""
+        """The shared memory that `_places` describes."""
         triangle = 0 if self.KIND == WHOLE else self.COLS * self.ld
         return 2 * self.block_rows + HEAD + 3 * self.COLS + triangle
 
